@@ -13,8 +13,8 @@
 //!
 //! Apart from the pages a read stream holds, we pin at most one page at a time. Results are copied
 //! out before we read the next page, so even the smallest pool is large enough. As in nbtree, the
-//! descent needs no lock coupling: if a page was split after we read its downlink, its high key shows
-//! that we must move right.
+//! descent needs no lock coupling: if a page was split after we read its downlink, its high key
+//! shows that we must move right.
 //!
 //! A damaged index must cause an error, never an endless loop. So each step down must descend
 //! exactly one level, and we never take more steps to the right than the index has blocks.

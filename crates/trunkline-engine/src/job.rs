@@ -10,7 +10,7 @@
 //! parallel query in PostgreSQL with its leader and workers, except that the threads share one
 //! address space, so they need no DSM segment.
 //!
-//! Any file system call can hang: an NFS server goes away, or a device stops answering. That's why
+//! Any file system call can hang: an NFS server goes away, or a device stops responding. That's why
 //! neither the caller nor the coordinator does I/O that a worker could do. A worker that hangs
 //! blocks only itself, and the caller can abandon it.
 //!

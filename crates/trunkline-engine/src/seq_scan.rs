@@ -41,7 +41,8 @@ pub struct SeqScanOptions {
 }
 
 impl SeqScanOptions {
-    /// The options that the settings ask for: a sequential, unordered stream for each participant.
+    /// Options as configured in the settings, with a sequential, unordered stream for each
+    /// participant.
     pub fn of(settings: &Settings, workers: u32) -> Self {
         let stream =
             StreamOptions { unordered: true, sequential: true, ..StreamOptions::of(settings) };
@@ -53,10 +54,10 @@ impl SeqScanOptions {
     }
 }
 
-/// Processes the pages of one participant. Only one thread calls it.
+/// Processes one participant's pages. Only one thread calls it.
 pub trait PageConsumer: Send + 'static {
-    /// Processes a page of the table under a share lock. It must not wait for another page, because
-    /// the content lock is held.
+    /// Processes a page of the table under a share lock. It must not wait for another page while
+    /// that content lock is held.
     fn page(&mut self, block: BlockNo, page: &PageBytes);
 }
 
@@ -71,13 +72,13 @@ pub struct SeqScanReport {
     pub strategy: Strategy,
     /// The streams of all participants together.
     pub streams: StreamStats,
-    /// Changes of the pool's counters during the scan, caused by this or by other sessions.
+    /// Changes in the pool's counters during the scan, including those caused by other sessions.
     pub counts: Tally,
-    /// Damaged pages that the policy let pass.
+    /// Damaged pages that the policy accepted.
     pub warnings: Vec<ReadWarning>,
-    /// Warnings beyond those that are kept.
+    /// Number of warnings beyond those kept.
     pub warnings_lost: u64,
-    /// From the start of the participants to the end of the last one.
+    /// From the participants' start until the last participant ended.
     pub elapsed: Duration,
     /// The I/O.
     pub io: IoSummary,
@@ -106,15 +107,15 @@ pub enum SeqScanError {
     Job(#[from] JobError),
 }
 
-/// The access strategy for reading all `blocks` of a relation once, with a pool of `buffers`. This
-/// is the rule of PostgreSQL's `initscan`: a relation larger than a quarter of shared buffers is
+/// The access strategy for reading all `blocks` of a relation once, with a pool of `buffers`. The
+/// rule is that of PostgreSQL's `initscan`: a relation larger than a quarter of shared buffers is
 /// read through a ring buffer.
 pub(crate) fn scan_strategy(blocks: BlockNo, buffers: u32) -> Strategy {
     if blocks > buffers / 4 { Strategy::BulkRead } else { Strategy::Normal }
 }
 
-/// Scans a table. `consumer` creates the consumer of each participant. All of them are returned,
-/// also after cancellation.
+/// Scans a table. `consumer` creates each participant's consumer. All consumers are returned, even
+/// after cancellation.
 ///
 /// # Errors
 /// See [`SeqScanError`].
@@ -174,8 +175,8 @@ impl<C> Default for Results<C> {
 }
 
 impl<C: PageConsumer> Scan<C> {
-    /// Determines the length of the table and the strategy once, so that all participants agree on
-    /// them, and runs the participants.
+    /// Determines table length and strategy once, so that all participants agree on them, and then
+    /// runs the participants.
     fn coordinate(
         self: Arc<Self>,
         job: &Arc<Job>,

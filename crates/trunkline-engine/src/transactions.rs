@@ -10,7 +10,7 @@
 //!
 //! Once a server has checked a row's visibility, hint bits in the row record the result, so only
 //! rows without hint bits need a lookup, through [`Lookup`]. One 8 kB page covers 32,768
-//! transactions. A command therefore reads only a handful of pages, and a cache of 1 MiB keeps all
+//! transactions. A command therefore reads just a handful of pages, and a cache of 1 MiB holds all
 //! of them.
 //!
 //! We read the data directory while no server is running, so statuses don't change and neither

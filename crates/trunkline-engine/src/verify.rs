@@ -3,11 +3,11 @@
 //!
 //! [`verify`] reads all relation files once, in any order, and passes each page to
 //! [`check_page`](trunkline_format::check_page) in the thread that completes its read. It counts
-//! the bad checksums as `pg_checksums --check` does, and separately the invalid pages that
-//! `pg_checksums` does not detect. An invalid page is not an error of the job but a [`Finding`].
+//! bad checksums as `pg_checksums --check` does, and separately counts invalid pages that
+//! `pg_checksums` doesn't detect. An invalid page is a [`Finding`], not an error of the job.
 //!
 //! Pages can be valid and still contradict each other. [`verify_contents`] therefore reads tables
-//! and indexes through the buffer pool, as the catalogs describe them. It checks
+//! and indexes through the buffer pool, as described by the catalogs. It checks
 //!
 //! - values against their types,
 //! - rows against index entries, and keys of unique indexes against each other,

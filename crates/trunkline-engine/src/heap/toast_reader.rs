@@ -9,16 +9,16 @@
 //! A value of 10,000 bytes has six chunks of up to 1996 bytes. Each chunk is a row of the TOAST
 //! table with the value id (`chunk_id`), its own number (`chunk_seq`) and the bytes. PostgreSQL's
 //! `heap_fetch_toast_slice` fetches one value with one index scan and waits for each page in turn.
-//! We fetch a batch of values, for example those of all rows of a page. All index keys and then all
-//! blocks are known in advance, so the reads can overlap.
+//! We fetch a whole batch, such as the values of all rows on a page. That way we know all index
+//! keys, and then all blocks, in advance, so the reads can overlap.
 //!
 //! **Visibility.** Every chunk counts unless its insertion was rolled back. Servers use the same
-//! rule (`SnapshotToast`). The chunks of a visible row always exist. The chunks of a deleted row
-//! are deleted with it, but remain available until they are vacuumed.
+//! rule (`SnapshotToast`). A visible row's chunks always exist. A deleted row's chunks are deleted
+//! together with the row, but remain available until they are vacuumed.
 //!
-//! **Checks.** All sizes are checked against each other: those in the TOAST pointer, the number and
+//! **Checks.** We check all sizes against each other: the TOAST pointer's sizes, the number and
 //! length of the chunks, and the sizes before and after decompression. An error affects only its
-//! own value, and the other values of the batch are still fetched.
+//! own value; the batch's other values are still fetched.
 
 use std::ops::Range;
 
@@ -39,8 +39,8 @@ use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockList, ReadStream, StreamOptions, StreamStats};
 use crate::transactions::{Lookup, TransactionError, Transactions, XidStatusCache};
 
-/// Index entries that a value may have in addition to twice its chunks before the index counts as
-/// damaged. Rolled-back transactions leave such entries if their value id is used again.
+/// Extra index entries, beyond twice the number of chunks, that a value may have before we consider
+/// the index damaged. Rolled-back transactions leave such entries if their value id is used again.
 const VERSIONS_SPARE: usize = 1000;
 
 /// Fetches values from one TOAST table.
@@ -81,7 +81,7 @@ impl ToastReader {
         transactions: &Arc<Transactions>,
         options: StreamOptions,
     ) -> Self {
-        // Pages are matched with their chunks by the order of the list.
+        // The stream must keep its order, because we match pages with chunks by their order.
         let options = StreamOptions { unordered: false, ..options };
         let stream = ReadStream::new(backend, &table.heap, BlockList::new(Vec::new()), options);
         Self {
@@ -104,11 +104,12 @@ impl ToastReader {
         self.stream.stats()
     }
 
-    /// Fetches all values of the batch that were not fetched yet. A value that is not available has
-    /// an error in the batch, see [`ToastBatch::value`].
+    /// Fetches all values of the batch that haven't been fetched yet. If a value isn't available,
+    /// its error is stored in the batch; see [`ToastBatch::value`].
     ///
     /// # Errors
-    /// [`ReadError::Cancelled`] if the session was cancelled. Then some values were not fetched.
+    /// [`ReadError::Cancelled`] if the session was cancelled, in which case some values were not
+    /// fetched.
     /// # Panics
     /// If the backend is not the one that the reader was created with.
     pub fn fetch(
@@ -128,8 +129,8 @@ impl ToastReader {
         Ok(())
     }
 
-    /// Searches the index for the chunks of all values. Only `value_id` is a key, so that one
-    /// search finds all chunks of a value.
+    /// Searches the index for all values' chunks. The key is just the value id, so that one search
+    /// finds all chunks of a value.
     fn find(&mut self, backend: &mut Backend, batch: &mut ToastBatch) -> Result<(), ReadError> {
         self.wanted.clear();
         let mut searched: Vec<SearchedValue> = Vec::new();
@@ -167,7 +168,7 @@ impl ToastReader {
             if rows > value.rows_max() {
                 batch.fail(number, ToastProblem::TooMany { found: rows, chunks });
             } else if rows < chunks as usize {
-                // Which chunk is missing is known only after reading the rows, which is pointless
+                // We would have to read the rows to know which chunk is missing, which is pointless
                 // now. Report the last one.
                 batch.fail(number, ToastProblem::Missing { chunk: rows as u32, chunks });
             } else if batch.is_open(number) {
@@ -179,8 +180,8 @@ impl ToastReader {
         Ok(())
     }
 
-    /// Reads the pages of the chunks and copies the chunks to their places. The stream returns
-    /// pages in the order of `wanted`, so each page is matched with the next group of rows on the
+    /// Reads the pages that contain the chunks, and copies each chunk to its place. The stream
+    /// returns pages in the order of `wanted`, so each page matches the next group of rows with the
     /// same block.
     fn read(&mut self, backend: &mut Backend, batch: &mut ToastBatch) -> Result<(), ReadError> {
         let blocks = self.wanted.chunk_by(|(one, _), (other, _)| one.block == other.block);

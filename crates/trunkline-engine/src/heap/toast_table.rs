@@ -27,7 +27,7 @@ pub fn has_external(tuple: &HeapTuple<'_>) -> bool {
 /// A TOAST table and its index.
 #[derive(Debug, Clone)]
 pub struct ToastTable {
-    /// Its OID, as TOAST pointers name it.
+    /// The OID that TOAST pointers refer to it by.
     pub oid: Oid,
     /// Its rows.
     pub heap: Relation,

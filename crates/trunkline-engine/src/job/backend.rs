@@ -25,8 +25,8 @@ impl Job {
         Ok(backend)
     }
 
-    /// The backend type of a worker, for the statistics. As in PostgreSQL the leader of a parallel
-    /// query takes part in it, so the first worker counts as the leader.
+    /// The backend type of a worker, for the statistics. As in PostgreSQL, a parallel query's
+    /// leader takes part in the work, so the first worker counts as the leader.
     pub(crate) fn backend_type(worker: usize) -> BackendType {
         match worker {
             0 => BackendType::Standalone,
@@ -39,8 +39,8 @@ impl Job {
 #[derive(Debug, Default)]
 pub(crate) struct WarningLog {
     pub(crate) kept: Vec<ReadWarning>,
-    /// Warnings beyond these. A backend keeps only a limited number, since a damaged file would
-    /// otherwise fill the memory with one warning per page.
+    /// Number of warnings beyond those kept. A backend keeps only a limited number, since otherwise
+    /// a damaged file could fill the memory with one warning per page.
     pub(crate) lost: u64,
 }
 

@@ -16,12 +16,11 @@ pub trait Observer: Send + Sync {
     /// times a second.
     fn progressed(&self, _bytes: u64) {}
 
-    /// A run of blocks of a file is about to be read. Only jobs that read files directly call this;
-    /// jobs that read through the buffer pool do not.
+    /// A run of blocks of a file is about to be read. Only called by jobs that read files directly,
+    /// not by jobs that read through the buffer pool.
     fn reading(&self, _path: &Path, _first: BlockNo, _blocks: u32) {}
 
-    /// Whether to stop the job. Polled about twenty times a second, and not after it has returned
-    /// true.
+    /// Whether to stop the job. Polled about twenty times a second until it returns true.
     fn cancelled(&self) -> bool {
         false
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use trunkline_aio::{Counters, Operation};
 
-/// How a job ended. A failed job has no end in this sense, because it returns an error instead of a
-/// report.
+/// How a job ended. A failed job doesn't have one of these, because it returns an error instead of
+/// a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// All work was done. Blocks that cannot be read are findings and do not change that.
@@ -46,8 +46,8 @@ pub struct IoSummary {
 }
 
 impl IoSummary {
-    /// The reads between two snapshots of the instance's counters. The counters only grow, so no
-    /// difference can be negative.
+    /// The reads between two snapshots of the instance's counters. The counters only grow, so the
+    /// differences can't be negative.
     pub(super) fn between(before: &Counters, after: &Counters) -> Self {
         let (old, new) = (before.operation(Operation::Readv), after.operation(Operation::Readv));
         let samples = after.in_flight_samples - before.in_flight_samples;
@@ -71,8 +71,8 @@ pub(crate) struct JobSummary {
     pub(crate) end: End,
     /// Time from start to end.
     pub(crate) elapsed: Duration,
-    /// The part of the elapsed time in which workers ran. It excludes planning, so throughput is
-    /// computed from it.
+    /// The part of the elapsed time in which workers ran. It excludes planning, so we use it to
+    /// compute throughput.
     pub(crate) working: Duration,
     /// Blocks that were read.
     pub(crate) blocks: u64,

@@ -3,9 +3,9 @@
 //! A job has one coordinator thread and any number of workers. All of them share [`Job`].
 //!
 //! **No lost wake-ups.** `exits` is an event count. A waiter first loads it, then checks its
-//! condition (a result, or the number of running workers), and then sleeps only if the count is
-//! unchanged. An exiting thread first publishes its result and then increments the count. The
-//! waiter therefore either sees the result or does not sleep.
+//! condition (a result, or the number of running workers), and then sleeps only if the count hasn't
+//! changed. An exiting thread first publishes its result and then increments the count. So the
+//! waiter either sees the result or doesn't sleep.
 //!
 //! **Stopping.** `stopping` is a flag that workers poll between two units of work, as PostgreSQL's
 //! backends poll `CHECK_FOR_INTERRUPTS()`. A worker that sleeps does not poll, so each session and
@@ -35,14 +35,14 @@ const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// a healthy device takes for one read, and short enough after Ctrl-C.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// State shared by the threads of a job. Threads hold it in an `Arc`, since an abandoned thread
+/// State shared by a job's threads. Each thread holds it in an `Arc`, since an abandoned thread
 /// outlives the call that started it.
 pub(crate) struct Job {
     aio: Aio,
     /// The caller's observer. Shared, because an abandoned worker may still call it.
     observer: Arc<dyn Observer>,
-    /// Blocks read so far. Like the other counters this is only a statistic, so relaxed ordering is
-    /// enough.
+    /// Blocks read so far. Like the other counters, this is only a statistic, so relaxed ordering
+    /// is enough.
     blocks_read: AtomicU64,
     /// Bytes processed, including those that could not be read. Progress thus reaches 100 % even if
     /// files are damaged.
@@ -52,7 +52,7 @@ pub(crate) struct Job {
     stopping: AtomicBool,
     /// Cancellers of all sessions and backends that the workers have opened.
     cancellers: Mutex<Vec<Canceller>>,
-    /// Nanoseconds from the start of the workers to the end of the last one; 0 before that.
+    /// Nanoseconds from the workers' start until the last worker ended, over all phases.
     working: AtomicU64,
     /// A worker's first error, of the error type that the job runs with. The caller must be able to
     /// report it even if the coordinator, still waiting for a worker that hangs, never returns.
@@ -151,8 +151,8 @@ impl Job {
     ) -> Result<(), E> {
         let started = clock::now();
         let work = Arc::new(work);
-        // Counts workers that have not exited. It is decremented before `exits` is incremented, so
-        // a coordinator that sees the new event count also sees the new number.
+        // Number of workers still running. Each worker decrements it before it increments `exits`,
+        // so a coordinator that sees the new event count also sees the new number.
         let running = Arc::new(AtomicUsize::new(workers));
         for number in 0..workers {
             let (work, running) = (Arc::clone(&work), Arc::clone(&running));
@@ -163,7 +163,7 @@ impl Job {
                 }
                 running.fetch_sub(1, Ordering::SeqCst);
             };
-            // If the system refuses a thread, the workers that already run must stop too.
+            // If the system refuses to create a thread, the workers already running must stop too.
             self.spawn("worker", move |job| work(job, number), exit)
                 .inspect_err(|_| self.stop())?;
         }
@@ -181,7 +181,7 @@ impl Job {
             self.exits.wait(exits, Some(next.since(now)));
         }
         let nanos = u64::try_from(clock::now().since(started).as_nanos()).unwrap_or(u64::MAX);
-        // A job may have several phases of workers, so add up their times.
+        // A job may have several phases, so add up their times.
         self.working.fetch_add(nanos, Ordering::Relaxed);
         if let Some(error) = self.take_first_error() {
             return Err(error);
@@ -277,7 +277,7 @@ impl Job {
     }
 
     /// Sleeps until another thread of the job exits, but at most for one poll interval. Used to
-    /// retry after a shortage of file descriptors, which an exiting thread releases.
+    /// retry after running out of file descriptors, since an exiting thread releases some.
     pub(crate) fn pause(&self) {
         let exits = self.exits.word().load(Ordering::SeqCst);
         self.exits.wait(exits, Some(POLL_INTERVAL));
@@ -290,8 +290,8 @@ impl Job {
     }
 }
 
-/// Reports the result of a thread from its destructor, so that it is also reported while the thread
-/// unwinds from a panic.
+/// Reports a thread's result from its destructor, so that we also get one if the thread unwinds
+/// from a panic.
 struct ExitGuard<'j, E, F: FnOnce(&Job, Result<(), E>)> {
     job: &'j Job,
     outcome: Option<Result<(), E>>,

@@ -17,11 +17,11 @@ use super::target::Target;
 use crate::datadir::{DataDir, FileEntry};
 use crate::job::{Job, JobError, Observer, by_mount};
 
-/// Blocks of one call. The kernel reads at most the read-ahead size of the device per call, usually
-/// 128 KiB, and silently ignores the rest of a longer range.
+/// Blocks per call. The kernel reads at most the device's read-ahead size per call, usually 128
+/// KiB, and silently ignores the rest of a longer range.
 const BLOCKS: u32 = 16;
 
-/// Advises the kernel to read the targets.
+/// Issues `posix_fadvise` for the targets.
 ///
 /// # Errors
 /// [`JobError`]: nothing could be done at all, or a server has started on the directory.

@@ -24,7 +24,7 @@ use crate::pool::{Backend, BackendType, IoKey, Pool, ReadError, RelationResidenc
 use crate::read_stream::{BlockSource, ReadStream, StreamOptions, StreamStats};
 use crate::storage::{Relation, Storage, StorageError};
 
-/// Blocks that may fail with an I/O error in a segment before we skip the rest of it.
+/// The most blocks of a segment that may fail with an I/O error before we skip the rest of it.
 const FAILED_BLOCKS_MAX: u32 = 1024;
 
 /// Loads the targets, which are relations of `storage`, into the pool. If `dir` is given, the job
@@ -46,7 +46,7 @@ pub fn into_pool(
         pool: pool.clone(),
         storage: storage.clone(),
         options: BufferOptions {
-            // An error does not name its block. We match errors with blocks by their order.
+            // An error doesn't include its block, so we match errors with blocks by their order.
             stream: StreamOptions { unordered: false, ..options.stream },
             ..options
         },
@@ -72,7 +72,7 @@ pub fn into_pool(
     })
 }
 
-/// The changes of the pool's I/O statistics since `before`, without the rows that did not change.
+/// Changes in the pool's I/O statistics since `before`, without unchanged rows.
 fn counted_since(pool: &Pool, before: &BTreeMap<IoKey, Tally>) -> Vec<(IoKey, Tally)> {
     let counts = pool.counts().into_iter().map(|(key, after)| {
         let before = before.get(&key).copied().unwrap_or_default();
@@ -81,7 +81,7 @@ fn counted_since(pool: &Pool, before: &BTreeMap<IoKey, Tally>) -> Vec<(IoKey, Ta
     counts.filter(|(_, tally)| *tally != Tally::default()).collect()
 }
 
-/// The work of each worker on the targets of its mount.
+/// What each worker does with its mount's targets.
 type Phase = fn(&Loader, &Job, &[Target]) -> Result<(), JobError>;
 
 /// One job, shared by the workers of all mounts.
@@ -97,15 +97,15 @@ struct Loader {
 struct Results {
     before: RelationResidency,
     after: RelationResidency,
-    /// Mounts that are included in `after`.
+    /// Number of mounts included in `after`.
     mounts_after: usize,
-    /// Whether these are all mounts.
+    /// Whether that is all mounts.
     after_complete: bool,
     failures: Failures,
     warnings: WarningLog,
     streams: StreamStats,
-    /// The time that the slowest mount took. Mounts are read concurrently, so this is the time of
-    /// the job without the residency queries.
+    /// The slowest mount's time. Mounts are read concurrently, so this is the job's time without
+    /// the residency queries.
     reading: Duration,
 }
 
@@ -121,8 +121,8 @@ impl Loader {
         let files = targets.iter().map(|target| target.files.len()).sum();
         job.observer().begins(files, blocks * BLOCK_SIZE as u64);
         let mounts = Arc::new(by_mount(targets, Target::device));
-        // The query of the residency opens files and can hang with its mount too, so it is also
-        // done by workers.
+        // Querying the residency opens files, so it can also hang together with its mount. That's
+        // why the workers do this, too.
         let phases: [Phase; 2] = [Loader::read_mount, Loader::residency_after];
         for phase in phases {
             let recheck = || dir.map_or(Ok(()), |dir| Ok(dir.recheck()?));
@@ -141,8 +141,8 @@ impl Loader {
         self.storage.relation(target.locator, target.fork)
     }
 
-    /// Counts the blocks of the targets in the pool and in the page cache. Errors of a relation are
-    /// ignored here and reported when it is read.
+    /// Counts the targets' blocks in the pool and in the page cache. We ignore errors here, because
+    /// reading the relation will report them.
     fn residency(&self, job: &Job, targets: &[Target]) -> RelationResidency {
         let mut sum = RelationResidency::default();
         for target in targets {
@@ -154,7 +154,7 @@ impl Loader {
         sum
     }
 
-    /// The second phase of a worker. A mount counts as complete only if the job was not stopped.
+    /// A worker's second phase. A mount only counts as complete if the job was not stopped.
     fn residency_after(&self, job: &Job, targets: &[Target]) -> Result<(), JobError> {
         let after = self.residency(job, targets);
         let mut results = self.results.lock();
@@ -186,9 +186,9 @@ impl Loader {
 
     /// Loads one target.
     ///
-    /// The stream asks for blocks well ahead of what it returns. A clone of its block source,
-    /// `expected`, therefore advances with each page returned or error, and so identifies the block
-    /// of an error.
+    /// The stream requests blocks well ahead of what it returns. So we keep a clone of its block
+    /// source, `expected`, and advance it with each page or error returned. It thereby identifies
+    /// the block an error belongs to.
     fn read_target(
         &self,
         job: &Job,
@@ -222,16 +222,16 @@ impl Loader {
                         ReadError::Corrupt { .. } => false,
                         // A fragment of a block says nothing about the next block.
                         ReadError::Short { bytes: 1.., .. } => false,
-                        // An I/O error may be limited to a few sectors. Give up on the segment only
-                        // after many.
+                        // An I/O error may be limited to a few sectors, so give up on the segment
+                        // only after many errors.
                         ReadError::Io { .. } => failed.1 == FAILED_BLOCKS_MAX,
                         _ => true,
                     };
                     let mut skipped = 0;
                     if skip {
                         skipped = expected.skip_segment(segment);
-                        // The stream has already asked for blocks of this segment, so restart it
-                        // after the skipped ones.
+                        // The stream has already requested blocks of this segment, so restart it
+                        // after the skipped blocks.
                         stream.reset(expected.clone());
                     }
                     job.count(1 + skipped, 0);
@@ -276,8 +276,8 @@ fn reason(error: &ReadError) -> String {
     }
 }
 
-/// Ranges of blocks, one after the other. No range crosses a segment boundary, so that the rest of
-/// a segment can be skipped.
+/// A sequence of block ranges. No range crosses a segment boundary, so that we can skip the rest of
+/// a segment.
 #[derive(Debug, Clone)]
 struct BlockRanges {
     ranges: Vec<Range<BlockNo>>,

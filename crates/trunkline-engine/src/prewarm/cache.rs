@@ -1,6 +1,6 @@
 //! `read` mode: reads blocks into the kernel's page cache.
 //!
-//! The pages themselves are not used, so the only memory needed is the read window. Checksums are
+//! We don't use the pages themselves, so the only memory needed is the read window. Checksums are
 //! not verified.
 
 use std::io;
@@ -25,8 +25,8 @@ pub fn prewarm(
     options: ReadOptions,
     observer: Arc<dyn Observer>,
 ) -> Result<PrewarmReport, JobError> {
-    // The files are cut off at the end of each target. Targets that do not begin at block 0 all
-    // begin at the same block, because the user gives one starting block for all relations.
+    // The files are truncated to the end of each target. Targets that don't begin at block 0 all
+    // begin at the same block, because the user specifies one starting block for all relations.
     let first = targets.iter().map(|target| target.first).max().unwrap_or_default();
     let files: Vec<FileEntry> = targets.iter().flat_map(Target::wanted_files).collect();
     let failures = Arc::new(Mutex::new(Failures::default()));
@@ -38,16 +38,16 @@ pub fn prewarm(
     })
 }
 
-/// The visitor of the scan. It ignores the pages and collects the failures.
+/// The scan's visitor. It ignores pages and only collects failures.
 #[derive(Debug)]
 struct FailureCollector {
-    /// The first block to read of each relation.
+    /// The first block to read in each relation.
     first: u32,
     failures: Arc<Mutex<Failures>>,
 }
 
 impl BlockVisitor for FailureCollector {
-    /// Only the file that contains `first` has a part to skip.
+    /// Only the file that contains `first` has blocks to skip.
     fn skipped(&self, file: &FileEntry) -> u32 {
         self.first.saturating_sub(file.first_block().unwrap_or_default())
     }

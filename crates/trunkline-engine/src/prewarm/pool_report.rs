@@ -23,7 +23,7 @@ pub struct BufferOptions {
 }
 
 impl BufferOptions {
-    /// The options that the settings ask for: a maintenance stream.
+    /// Options as configured in the settings, with a maintenance stream.
     pub fn of(settings: &Settings) -> Self {
         let policy = Policy {
             zero_damaged_pages: settings.zero_damaged_pages(),
@@ -43,23 +43,23 @@ pub struct BufferReport {
     pub relations: u64,
     /// Pages loaded.
     pub blocks: u64,
-    /// Where the blocks of the relations were before. This covers all blocks of the relations, not
-    /// only those to load.
+    /// Where the relations' blocks were before. This covers all of the relations' blocks, not just
+    /// those to load.
     pub before: RelationResidency,
-    /// Where they were afterwards. `None` if a mount hung or the job was cancelled before this was
-    /// known.
+    /// Where the blocks were afterwards. `None` if a mount hung, or if the job was cancelled before
+    /// we knew.
     pub after: Option<RelationResidency>,
     /// Files and blocks that could not be read, with the reason.
     pub failures: Failures,
-    /// Damaged pages that the policy let pass.
+    /// Damaged pages that the policy accepted.
     pub warnings: Vec<ReadWarning>,
-    /// Warnings beyond those that are kept.
+    /// Number of warnings beyond those kept.
     pub warnings_lost: u64,
     /// All streams together.
     pub streams: StreamStats,
-    /// Changes of the pool's counters during the job, caused by this or by other sessions.
+    /// Changes in the pool's counters during the job, including those caused by other sessions.
     pub counts: Vec<(IoKey, Tally)>,
-    /// How long the loading took, without the queries of the page cache.
+    /// Time spent loading, without the page cache queries.
     pub elapsed: Duration,
     /// The I/O.
     pub io: IoSummary,

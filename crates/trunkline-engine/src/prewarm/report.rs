@@ -19,7 +19,7 @@ pub struct PrewarmReport {
     pub end: End,
     /// Files to read.
     pub files: u64,
-    /// Blocks read, or advised.
+    /// Blocks read, or blocks we issued `posix_fadvise` for.
     pub blocks: u64,
     /// How much of the files was in the page cache before.
     pub before: Residency,
@@ -27,14 +27,14 @@ pub struct PrewarmReport {
     pub after: Residency,
     /// Files and blocks that could not be read, with the reason.
     pub failures: Failures,
-    /// How long the work took, without the queries of the page cache.
+    /// Time spent, without the page cache queries.
     pub elapsed: Duration,
     /// The I/O.
     pub io: IoSummary,
 }
 
 impl PrewarmReport {
-    /// Bytes read, or advised.
+    /// Bytes read, or bytes we issued `posix_fadvise` for.
     pub fn bytes(&self) -> u64 {
         self.blocks * BLOCK_SIZE as u64
     }
@@ -44,8 +44,8 @@ impl PrewarmReport {
         bytes_per_second(self.bytes(), self.elapsed)
     }
 
-    /// Runs `work` as a job, and queries the page cache for `files` before and after it. The
-    /// queries run in the coordinator, because they open files and can hang.
+    /// Runs `work` as a job, and queries the page cache for `files` before and after. The
+    /// coordinator does the queries, because they open files and can hang.
     pub(super) fn measure(
         aio: &Aio,
         files: Vec<FileEntry>,
@@ -90,7 +90,7 @@ pub fn cached_part(aio: &Aio, files: &[FileEntry]) -> Residency {
     sum
 }
 
-/// Failures that are listed. All are counted.
+/// The most failures to list. All failures are counted.
 const FAILURES_LISTED: usize = 10_000;
 
 /// Files and blocks that could not be read.
@@ -103,7 +103,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Counts a failure, and lists it while there is room.
+    /// Counts a failure, and adds it to the list unless the list is full.
     pub(super) fn add(&mut self, path: &Path, text: String) {
         self.total += 1;
         if self.listed.len() < FAILURES_LISTED {

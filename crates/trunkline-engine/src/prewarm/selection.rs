@@ -23,13 +23,14 @@ use crate::storage::RelationLocator;
 pub struct Choice {
     /// Relations and files. If there are none, everything is selected.
     pub names: Vec<PathBuf>,
-    /// Without names, selects only the files of this database.
+    /// If no names are given, selects only this database's files.
     pub database: Option<Oid>,
-    /// The fork. `None` means the main fork of named relations, or without names all forks.
+    /// The fork. `None` means the main fork for named relations, or all forks if no names are
+    /// given.
     pub fork: Option<Fork>,
     /// The first block of each relation; 0 by default.
     pub first: Option<i64>,
-    /// The last block of each relation, included. By default the last block that the relation has.
+    /// The last block of each relation, inclusive. The default is the relation's last block.
     pub last: Option<i64>,
 }
 
@@ -86,7 +87,7 @@ pub enum SelectError {
         name: PathBuf,
         /// The fork of the file.
         found: Fork,
-        /// The fork asked for.
+        /// The requested fork.
         wanted: Fork,
     },
     /// The first or last block is out of range.
@@ -99,7 +100,7 @@ pub enum SelectError {
         /// The number of the last block; -1 if there is none.
         most: i64,
     },
-    /// Block numbers were given without a relation that they could apply to.
+    /// Block numbers were given, but no relation to apply them to.
     #[error("block numbers require the name of a relation")]
     RangeOfWhat,
 }
@@ -156,7 +157,7 @@ pub fn select(dir: &DataDir, choice: &Choice) -> Result<Selection, SelectError> 
     Ok(Selection { problems: problems.collect(), targets })
 }
 
-/// The numbers in `5/16384` or `1663/5/16384`. `None` if the name must be a path.
+/// Parses the numbers in `5/16384` or `1663/5/16384`. Returns `None` if the name must be a path.
 fn parse_relation(name: &Path) -> Option<Vec<u32>> {
     let parts: Option<Vec<u32>> = name
         .to_str()?
@@ -166,7 +167,7 @@ fn parse_relation(name: &Path) -> Option<Vec<u32>> {
     parts.filter(|parts| matches!(parts.len(), 2 | 3))
 }
 
-/// The positions in the listing of the files of a relation.
+/// Positions of a relation's files in the listing.
 fn relation(
     list: &FileList,
     name: &Path,
@@ -201,7 +202,7 @@ fn relation(
     if of_fork.is_empty() { Err(SelectError::NoFork { locator, fork }) } else { Ok(of_fork) }
 }
 
-/// The position in the listing of the file that the user named.
+/// Position in the listing of the file given by the user.
 fn file(
     list: &FileList,
     root: &Path,
@@ -221,7 +222,7 @@ fn file(
     }
 }
 
-/// Converts the name of a file, relative or absolute, to the form in which the listing has it.
+/// Converts a file's name, relative or absolute, to the form used in the listing.
 fn inside(root: &Path, name: &Path) -> PathBuf {
     let parts = |path: &Path| -> PathBuf {
         path.components().filter(|part| !matches!(part, Component::CurDir)).collect()
@@ -232,7 +233,8 @@ fn inside(root: &Path, name: &Path) -> PathBuf {
     if let Ok(rest) = name.strip_prefix(root) {
         return root.join(rest);
     }
-    // The user may have named the directory in another way. Resolve symbolic links on both sides.
+    // The user may have given a different path to the directory. Resolve symbolic links on both
+    // sides.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     match real(name).strip_prefix(real(root)) {
         Ok(rest) => root.join(rest),
@@ -246,7 +248,7 @@ fn locator_of(file: &FileEntry) -> RelationLocator {
     RelationLocator { tablespace, database, relfilenode }
 }
 
-/// The files at these positions, grouped by fork. Segments of a fork are adjacent in the listing.
+/// Groups the files at these positions by fork. A fork's segments are adjacent in the listing.
 fn targets(files: &[FileEntry], chosen: &BTreeSet<usize>) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
     for file in chosen.iter().filter_map(|&at| files.get(at)) {
@@ -265,7 +267,7 @@ fn targets(files: &[FileEntry], chosen: &BTreeSet<usize>) -> Vec<Target> {
     targets
 }
 
-/// Applies the block numbers, with the same bounds and messages as `pg_prewarm`.
+/// Applies the block numbers, with `pg_prewarm`'s bounds and messages.
 fn narrow(target: &mut Target, choice: &Choice) -> Result<(), SelectError> {
     let end = target.ranges().last().map_or(0, |range| range.end);
     let most = i64::from(end) - 1;

@@ -9,7 +9,7 @@ use trunkline_format::{BLOCK_SIZE, BlockNo, Fork};
 use crate::datadir::FileEntry;
 use crate::storage::RelationLocator;
 
-/// Blocks of one fork of a relation.
+/// Blocks of one fork.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// The relation.
@@ -20,17 +20,17 @@ pub struct Target {
     pub files: Vec<FileEntry>,
     /// The first block to load, counted over all segments.
     pub first: BlockNo,
-    /// The end of the range, excluded.
+    /// The end of the range, exclusive.
     pub end: BlockNo,
 }
 
 impl Target {
-    /// The mount that the files are on. All files of a relation are in one tablespace directory.
+    /// The mount that contains the files. All files of a relation are in one tablespace directory.
     pub(super) fn device(&self) -> u64 {
         self.files.first().map_or(0, |file| file.device)
     }
 
-    /// The blocks to load, as one range for each file.
+    /// The blocks to load, as one range per file.
     pub fn ranges(&self) -> impl Iterator<Item = Range<BlockNo>> + '_ {
         self.files.iter().filter_map(|file| {
             let first = file.first_block()?;

@@ -24,9 +24,9 @@ pub enum TransactionError {
         /// The system's error.
         source: Arc<io::Error>,
     },
-    /// The transaction is so old that its part of the commit log was removed. VACUUM removes that
-    /// part only after freezing all rows that name the transaction, so the row is damaged or was
-    /// restored wrongly.
+    /// The transaction is so old that its part of the commit log was removed. VACUUM only removes
+    /// that part after freezing all rows that refer to the transaction, so the row is damaged or
+    /// was restored wrongly.
     #[error(
         "transaction {xid} has no record: \"{}\" is missing, the oldest transaction is {oldest}",
         path.display()
@@ -44,7 +44,7 @@ pub enum TransactionError {
     Multixact {
         /// Its id.
         multi: u32,
-        /// The file that has its entry, or would have it.
+        /// The file that contains its entry, or would contain it.
         path: PathBuf,
         /// What is wrong with it.
         problem: MultixactProblem,
@@ -60,7 +60,7 @@ pub enum TransactionError {
 /// What is wrong with a multixact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum MultixactProblem {
-    /// It was removed. No row may name it.
+    /// It was removed, so no row may refer to it.
     #[error("no longer exists, the oldest is {oldest}")]
     TooOld {
         /// The oldest multixact.

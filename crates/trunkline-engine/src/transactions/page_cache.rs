@@ -9,19 +9,20 @@ use trunkline_format::PageBytes;
 
 use super::slru::Slru;
 
-/// Cached pages. They take 1 MiB and hold the statuses of four million transactions.
+/// Maximum number of cached pages. They take 1 MiB and hold the statuses of four million
+/// transactions.
 const PAGES_MAX: usize = 128;
 
 /// The kind of SLRU file, and the page number within it.
 pub(super) type Key = (Slru, u64);
 
-/// The cache. One mutex protects all of it; scans rarely reach it, because each scan has its own
-/// [`XidStatusCache`](super::XidStatusCache) in front of it.
+/// The cache. A single mutex protects all of it; scans rarely need it, because each scan first
+/// searches its own [`XidStatusCache`](super::XidStatusCache).
 #[derive(Debug, Default)]
 pub(super) struct PageCache {
     entries: Vec<Entry>,
     index: Map<Key, usize>,
-    /// The clock hand: the entry that the next search for a victim begins with.
+    /// The clock hand: the entry where the next search for a victim begins.
     hand: usize,
 }
 
@@ -48,7 +49,7 @@ impl PageCache {
         Some(entry.page.as_deref().map(look))
     }
 
-    /// Adds a page. If the cache is full, the page replaces one that was not used recently.
+    /// Adds a page. If the cache is full, the page replaces a page that was not used recently.
     pub(super) fn insert(&mut self, key: Key, page: Option<Box<PageBytes>>) {
         let entry = Entry { key, page, used: false };
         // Another session may have read the same page at the same time.
@@ -69,9 +70,9 @@ impl PageCache {
         }
     }
 
-    /// Clock sweep: returns the next entry that was not used since the hand passed it, and clears
-    /// the used bits on the way. It ends after at most one round, because the hand clears every
-    /// bit.
+    /// Clock sweep: returns the next entry not used since the hand passed it, clearing used bits
+    /// along the way. It ends after at most one full sweep, because by then the hand has cleared
+    /// every bit.
     fn victim(&mut self) -> usize {
         loop {
             let at = self.hand % PAGES_MAX;

@@ -1,8 +1,8 @@
 //! The cluster's SLRU files: commit log, multixact offsets and multixact members.
 //!
-//! An SLRU consists of segments of 32 pages without page headers. Since there is no header, there
-//! is no data checksum either, so damage in these files shows up only as implausible contents. A
-//! missing segment reads as missing, and the caller decides whether that is an error.
+//! An SLRU consists of segments of 32 pages without page headers. Without a header there is no data
+//! checksum, so damage in these files only shows up as implausible contents. We report a missing
+//! segment as missing, and the caller decides whether that is an error.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ use trunkline_format::{BLOCK_SIZE, PageBytes};
 use super::error::TransactionError;
 use crate::storage::Storage;
 
-/// Attempts to read a page that is entirely within the file. A read may return fewer bytes than
-/// asked for, and the page is then read again from its beginning.
+/// Attempts to read a page that is entirely within the file. If a read returns short, we read the
+/// page again from its beginning.
 const READS_MAX: u32 = 8;
 
 /// One of the three SLRUs that we read.
@@ -56,8 +56,8 @@ impl SlruFiles {
             source: Arc::new(source),
         };
         let system = self.storage.system();
-        // Never with direct I/O: the server reads and writes these files through the page cache
-        // too.
+        // Never use direct I/O here: the server also reads and writes these files through the page
+        // cache.
         let file = match system.open(&path, false) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -112,7 +112,8 @@ fn read_page(
     if outcome.status == Status::Error {
         return Ok(Err(io::Error::from_raw_os_error(outcome.detail as i32)));
     }
-    // Copy the page out and let the frame go: frames are scarce, and cached pages live long.
+    // Copy the page out and release the frame, because frames are scarce and cached pages live
+    // long.
     let mut page = Box::new([0; BLOCK_SIZE]);
     let found = (outcome.count as usize).min(BLOCK_SIZE);
     if let Some(frame) = slots.memory(0).and_then(|memory| memory.first())

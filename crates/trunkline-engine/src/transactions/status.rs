@@ -1,7 +1,7 @@
-//! Transaction status lookup: looks up transaction statuses and multixact members.
+//! Transaction status lookup: whether transactions committed, and the members of multixacts.
 //!
-//! All scans share the cached pages. Each scan additionally remembers the statuses it looked up
-//! last, just as PostgreSQL's `transam.c` remembers one (`cachedFetchXid`).
+//! All scans share the cached pages. In addition, each scan remembers the statuses it looked up
+//! most recently, just as PostgreSQL's `transam.c` remembers one (`cachedFetchXid`).
 
 use trunkline_aio::Session;
 use trunkline_aio::sync::Mutex;
@@ -71,12 +71,12 @@ impl Transactions {
         }
     }
 
-    /// The status of a normal transaction. A transaction beyond the end of the commit log counts as
-    /// in progress, because no outcome was ever recorded for it.
+    /// Looks up the status of a normal transaction. A transaction beyond the end of the commit log
+    /// counts as in progress, because no outcome was ever recorded for it.
     ///
     /// # Errors
     /// See [`TransactionError`]. `NotRecorded` means that the commit log was truncated past the
-    /// transaction, so the row that names it is damaged.
+    /// transaction, so the row that refers to it is damaged.
     pub fn fate(&self, session: &mut Session, xid: u32) -> Result<XidStatus, TransactionError> {
         // Two bits per transaction; the address follows directly from the transaction id.
         let place = commit_log::place(xid);
@@ -131,7 +131,7 @@ impl Transactions {
         }
     }
 
-    /// Combines this lookup with the session and the cache of one scan.
+    /// Combines this lookup with one scan's session and cache.
     pub fn lookup<'t>(
         &'t self,
         session: &'t mut Session,
@@ -140,9 +140,10 @@ impl Transactions {
         Lookup { transactions: self, session, statuses }
     }
 
-    /// Calls `each` for the members of a multixact. The members of all multixacts form one array,
-    /// and `pg_multixact/offsets` holds the number of the first member of each. The next
-    /// multixact's offset ends the range; for the last multixact the control file has that offset.
+    /// Calls `each` for the members of a multixact. All multixacts' members form one array, and
+    /// `pg_multixact/offsets` holds the number of each multixact's first member. The next
+    /// multixact's offset ends the range; for the last multixact, that offset is in the control
+    /// file.
     fn each_member(
         &self,
         session: &mut Session,
@@ -189,7 +190,7 @@ impl Transactions {
         Ok(self.look(session, Slru::Offsets, place, look)?.flatten().unwrap_or_default())
     }
 
-    /// Makes an error about a multixact. It always names the offsets file, through which a
+    /// Makes an error about a multixact. We always report the offsets file, through which a
     /// multixact's members are found.
     fn multixact(&self, multi: u32, problem: MultixactProblem) -> TransactionError {
         let place = self.layout.offset_place(multi);
@@ -197,11 +198,12 @@ impl Transactions {
         TransactionError::Multixact { multi, path, problem }
     }
 
-    /// Passes a page to `look`, and reads it first if it is not cached. Returns `None` if its file
-    /// is missing.
+    /// Passes a page to `look`, reading it first if it isn't cached. Returns `None` if its file is
+    /// missing.
     ///
-    /// The lock is not held during the read, because I/O must not block other scans. Two scans can
-    /// therefore read the same page, and the second one replaces the entry with identical contents.
+    /// We don't hold the lock during the read, because I/O must not block other scans. Two scans
+    /// can therefore read the same page concurrently, in which case the second one replaces the
+    /// entry with identical contents.
     fn look<T>(
         &self,
         session: &mut Session,
@@ -223,9 +225,9 @@ impl Transactions {
 /// Entries of an [`XidStatusCache`].
 const STATUSES_MAX: u32 = 64;
 
-/// The statuses that one scan looked up last. It is a direct-mapped cache, indexed by the
-/// transaction id modulo its size. Most rows of a page were written by a few transactions, so even
-/// a small cache avoids nearly all locks on the shared pages.
+/// The statuses that one scan looked up most recently. It is a direct-mapped cache, indexed by the
+/// transaction id modulo its size. Most of a page's rows were written by a few transactions, so
+/// even a small cache avoids nearly all locking of the shared pages.
 #[derive(Debug, Default)]
 pub struct XidStatusCache(Map<u32, (u32, XidStatus)>);
 

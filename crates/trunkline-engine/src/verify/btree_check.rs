@@ -7,9 +7,9 @@
 //!   level n       a k──b m──c ∞             links go both ways, entries of b are above k
 //! ```
 //!
-//! Levels are walked from the root down to the leaves, and each page is compared with the downlink
-//! that points to it. A missing downlink is normal for deleted and half-dead pages, and for the
-//! right half of an unfinished split. Every other page except the root must have one.
+//! We walk the levels from the root down to the leaves, and compare each page with its downlink. A
+//! missing downlink is normal for deleted and half-dead pages, and for the right half of an
+//! unfinished split. Every other page except the root must have a downlink.
 
 use std::cmp::Ordering;
 
@@ -40,9 +40,9 @@ pub(super) trait LeafVisitor {
     fn page_done(&mut self, backend: &mut Backend) -> Result<bool, ReadError>;
 }
 
-/// Checks an index, or with `leaves_only` only visits its leaves. Returns false if the walk ended
-/// early. A damaged or unreadable page is reported to the visitor and ends the walk, because the
-/// pages after it cannot be reached reliably.
+/// Checks an index, or with `leaves_only` just visits its leaves. Returns false if the walk ended
+/// early. A damaged or unreadable page is reported to the visitor and ends the walk, because we
+/// can't reliably reach the pages after it.
 ///
 /// # Errors
 /// The session was cancelled.
@@ -78,7 +78,7 @@ fn check_levels(
     visitor: &mut impl LeafVisitor,
 ) -> Result<bool, BtreeError> {
     let meta = index.meta(backend)?;
-    // Walk from the top, so that problems of upper levels are reported before their consequences.
+    // Walk from the top, so that we report problems of upper levels before their consequences.
     let top = if leaves_only { 0 } else { meta.level };
     for level in (0..=top).rev() {
         let mut walk = LevelWalk::of_level(index, backend, level, options)?;
@@ -105,8 +105,8 @@ fn check_levels(
             let problem = LinkProblem::WrongDownlink { parent, item, child };
             visitor.problem(child, None, ContentProblem::IndexLink(problem));
         }
-        // If the level of the fast root is above the level of the root, no page has that level.
-        // Report this together with the root.
+        // If the fast root's level is above the root's level, no page has that level. Report this
+        // together with the root.
         let named = meta.fast_level.min(top) == level;
         if named && !fast_root && !leaves_only && (meta.root, meta.fast_root) != (0, 0) {
             let (found, level) = (meta.fast_root, meta.fast_level);
@@ -117,7 +117,7 @@ fn check_levels(
     Ok(true)
 }
 
-/// Whether the page is the only one of its level, apart from the right half of its own unfinished
+/// Whether the page is the only page of its level, apart from the right half of its own unfinished
 /// split. The fast root must be such a page.
 fn is_alone(page: &BtreePage<'_>) -> bool {
     let right = page.right().is_some() && !page.is_split_incomplete();
@@ -143,12 +143,14 @@ fn item_of(problem: &ContentProblem) -> Option<u16> {
     }
 }
 
-/// The check of one level, from left to right. It keeps only what the next page is compared with.
+/// The check of one level, from left to right. It keeps only what it needs to compare the next page
+/// with.
 struct LevelCheck<'l> {
     meta: Meta,
     layout: &'l KeyLayout,
     left: Option<LeftSibling>,
-    /// The high key of the last live page: the lower bound of the next one. Empty at the left end.
+    /// The last live page's high key, which is the lower bound for the next page. Empty at the left
+    /// end.
     high: Vec<u8>,
 }
 
@@ -185,7 +187,7 @@ impl LevelCheck<'_> {
             return Ok(());
         }
         let root = self.meta.root;
-        // The root flag must be set on exactly the page that the metapage names.
+        // The root flag must be set on exactly the page that the metapage points to.
         if page.is_root() != (block == root) {
             link(LinkProblem::Root { expected: root });
         }
@@ -229,10 +231,10 @@ impl LevelCheck<'_> {
         self.layout.same_separator(&bound, &high, rows)
     }
 
-    /// Whether the first entry with a key is above the high key of the previous live page. Returns
-    /// true if the order of the keys is unknown, since only a server could compare them then.
+    /// Whether the first entry with a key is above the previous live page's high key. Returns true
+    /// if the key order is unknown, since then only a server could compare the keys.
     fn is_above_left(&self, page: &BtreePage<'_>, rows: bool) -> Result<bool, Fault> {
-        // The first downlink of an internal page has no key: it is minus infinity.
+        // An internal page's first downlink has no key: it is minus infinity.
         let first = if page.is_leaf() { page.first() } else { page.first() + 1 };
         if self.high.is_empty() || page.count() < first {
             return Ok(true);

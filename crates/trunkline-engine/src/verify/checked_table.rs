@@ -1,7 +1,7 @@
-//! A table and its indexes, as the catalog describes them.
+//! A table and its indexes, as described by the catalog.
 //!
-//! We resolve everything that the checks need before they begin: names for findings, column layouts
-//! and types, the TOAST table and the indexes. The checks themselves don't use the catalog.
+//! We resolve everything the checks need before they begin: names for findings, column layouts and
+//! types, the TOAST table and the indexes. The checks themselves don't use the catalog.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::btree::{Entry, Order};
@@ -25,7 +25,7 @@ pub(super) struct CheckedTable {
     pub(super) heap: Relation,
     /// The visibility map fork.
     pub(super) map: Relation,
-    /// `relfrozenxid` and `relminmxid`: the lower bounds for ids in the headers of its rows.
+    /// `relfrozenxid` and `relminmxid`: lower bounds for the ids in its rows' headers.
     pub(super) oldest: (u32, u32),
     pub(super) columns: Vec<Column>,
     pub(super) toast: Option<ToastTable>,
@@ -40,7 +40,7 @@ pub(super) struct Column {
     pub(super) name: Box<[u8]>,
     pub(super) attribute: Attribute,
     pub(super) dropped: bool,
-    /// The payload of the value for rows that are older than the column (`attmissingval`).
+    /// The payload of the value for rows older than the column (`attmissingval`).
     pub(super) missing: Option<Vec<u8>>,
     /// The type. `None` if values cannot be checked, or if the column was dropped.
     pub(super) ty: Option<Type>,
@@ -54,7 +54,7 @@ pub(super) struct CheckedIndex {
     /// The name, quoted.
     pub(super) name: String,
     pub(super) index: Index,
-    /// The table column of each index column, from 0. `None` for an expression.
+    /// For each index column, the corresponding table column, from 0. `None` for an expression.
     pub(super) sources: Vec<Option<usize>>,
     /// Whether it is a partial index.
     pub(super) partial: bool,
@@ -73,7 +73,7 @@ impl CheckedIndex {
         self.nulls_equal || keys.all(|stored| matches!(stored, Ok(Some(_))))
     }
 
-    /// Whether only a server knows the order of the keys, for example because of a collation.
+    /// Whether only a server knows the key order, for example because of a collation.
     pub(super) fn has_unknown_order(&self) -> bool {
         self.index.layout().keys().iter().any(|key| key.order == Order::Unknown)
     }

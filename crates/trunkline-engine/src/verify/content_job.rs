@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A problem with a table or an index becomes a finding, even if we can't read the relation at all,
-//! and we still check all other tables. Damage in the catalogs becomes a finding too, and we check
-//! every table that the rest of the catalogs describes.
+//! and we still check all other tables. Catalog damage becomes a finding too, and we check every
+//! table that the rest of the catalogs describes.
 
 use std::collections::VecDeque;
 use std::io;
@@ -31,8 +31,8 @@ use crate::job::{Job, JobError, Observer};
 use crate::pool::{Backend, BackendType, Policy, Pool, ReadError};
 use crate::storage::Storage;
 
-/// Verifies the contents of the tables and indexes of every database, or of those that the options
-/// select.
+/// Verifies the contents of every database's tables and indexes, or only of those selected by the
+/// options.
 ///
 /// # Errors
 /// See [`ContentError`].
@@ -70,7 +70,7 @@ struct ContentJob {
 struct QueuedTable {
     database: Arc<Database>,
     relation: Oid,
-    /// Blocks of the table and its indexes, to sort the tables by size and to report progress.
+    /// Blocks of the table and its indexes, used to sort the tables by size and to report progress.
     blocks: u64,
 }
 
@@ -78,7 +78,7 @@ impl ContentJob {
     /// Reads the catalogs, queues the tables and runs the workers.
     fn coordinate(self: Arc<Self>, job: &Arc<Job>) -> Result<(), ContentError> {
         let mut backend = self.backend(job)?;
-        // Continue despite damaged catalog rows. They become findings, and we check what is left.
+        // Continue despite damaged catalog rows. They become findings, and we check the rest.
         let catalog =
             Catalog::open_with(&self.dir, &self.storage, &mut backend, OnDamage::Collect)?;
         for fault in catalog.faults() {
@@ -86,7 +86,7 @@ impl ContentJob {
         }
         let mut tables = self.tables(job, &catalog, &mut backend);
         drop(backend);
-        // Check the largest tables first. A large table at the end would keep one worker busy while
+        // Check the largest tables first. A large table at the end would keep one worker busy after
         // all others have finished.
         tables.sort_by_key(|table| (std::cmp::Reverse(table.blocks), table.relation));
         let bytes = tables.iter().map(|table| table.blocks * BLOCK_SIZE as u64).sum();
@@ -124,7 +124,7 @@ impl ContentJob {
                     }
                     let relations = database.relations().iter();
                     let tables = relations.filter(|relation| self.is_wanted(&database, relation));
-                    // Every database lists the shared catalogs. Check them once.
+                    // Every database lists the shared catalogs, but check them just once.
                     let mine = tables.filter(|relation| !relation.shared || !shared_seen);
                     queued.extend(mine.map(|relation| queued_table(&database, relation)));
                     shared_seen = true;
@@ -188,8 +188,8 @@ impl ContentJob {
     ) -> Result<(), JobError> {
         let mut backend = self.backend(job)?;
         loop {
-            // Do not inline this into the `let … else`: the lock would then be held while the table
-            // is checked.
+            // Don't inline this into the `let … else`: the lock would then be held while we check
+            // the table.
             let next = queue.lock().pop_front();
             let Some(table) = next else { return Ok(()) };
             if job.is_stopping() {
@@ -241,8 +241,8 @@ impl ContentJob {
     }
 }
 
-/// A queue entry for a table. Files of unknown length count as empty; they are reported when the
-/// table is read.
+/// A queue entry for a table. Files of unknown length count as empty; reading the table will report
+/// the error.
 fn queued_table(database: &Arc<Database>, relation: &RelationInfo) -> QueuedTable {
     let blocks = |oid: Oid| {
         let files = database.relation(oid).and_then(|relation| database.files(relation));

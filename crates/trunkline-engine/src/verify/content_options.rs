@@ -9,11 +9,11 @@ use super::xid_range::NextIds;
 use crate::read_stream::StreamOptions;
 use crate::settings::Settings;
 
-/// The default for the index entries that a worker keeps in memory. With 16 bytes each they take 64
+/// Default number of index entries that a worker keeps in memory. At 16 bytes each, they take 64
 /// MiB.
 const ENTRIES_MAX: usize = 4 << 20;
 
-/// What to check of a table, and how to read it.
+/// What to check in a table, and how to read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checks {
     /// Whether to check values against their types, TOAST values, and the visibility map.
@@ -22,9 +22,9 @@ pub struct Checks {
     pub indexes: bool,
     /// How to read.
     pub stream: StreamOptions,
-    /// Entries of a table's indexes that a worker keeps in memory at a time, 16 bytes each. If a
-    /// table has more, its indexes are read several times. For a unique index of unknown order the
-    /// hashes of its keys take the same amount of memory again.
+    /// The most index entries of a table that a worker keeps in memory at a time, 16 bytes each. If
+    /// a table has more, we read its indexes several times. For a unique index of unknown order,
+    /// the key hashes take the same amount of memory again.
     pub entries_max: usize,
     /// The server's major version. Filled in from the control file.
     pub(super) major: u32,
@@ -39,7 +39,7 @@ pub struct ContentOptions {
     pub checks: Checks,
     /// Tables to check at a time, at least 1.
     pub workers: u32,
-    /// Findings that the report lists. All are counted.
+    /// The most findings to list in the report. All findings are counted.
     pub findings_listed: usize,
     /// The databases and relations to check; `None` for everything.
     pub only: Option<Vec<Only>>,
@@ -50,13 +50,13 @@ pub struct ContentOptions {
 pub struct Only {
     /// The OID of a database.
     pub database: Oid,
-    /// The OID of a table, a TOAST table or an index in the database; `None` for all tables. A
-    /// table is checked with its TOAST table and its indexes.
+    /// The OID of a table, a TOAST table or an index in the database; `None` for all tables.
+    /// Checking a table includes its TOAST table and its indexes.
     pub relation: Option<Oid>,
 }
 
 impl ContentOptions {
-    /// The options that the settings ask for.
+    /// Options as configured in the settings.
     pub fn of(settings: &Settings, rows: bool, indexes: bool) -> Self {
         let stream = StreamOptions::maintenance(settings);
         let checks =

@@ -1,4 +1,4 @@
-//! Problems in the contents of tables and indexes, even though their pages are valid.
+//! Problems in the contents of tables and indexes whose pages are valid.
 //!
 //! A problem says what was found and what was expected. The finding that contains it adds the
 //! relation, file, block and line pointer. The checks correspond to those of `verify_heapam` and
@@ -26,14 +26,14 @@ pub enum ContentProblem {
     /// The visibility of a row cannot be determined.
     #[error("{0}")]
     Transaction(String),
-    /// An id in a tuple header is outside the range of the table. Either it should have been frozen
-    /// long ago, or it was not assigned yet.
+    /// An id in a tuple header is outside the table's range. Either it should have been frozen long
+    /// ago, or it hasn't been assigned yet.
     #[error(
         "{which} {found} is out of range: the oldest in the table is {oldest}, the next to be \
          assigned is {next}"
     )]
     XidRange {
-        /// The field.
+        /// The header field.
         which: HeaderId,
         /// The id.
         found: u32,
@@ -109,7 +109,7 @@ pub enum ContentProblem {
     /// A page of an index is invalid.
     #[error("{0}")]
     IndexPage(Fault),
-    /// A page of an index contradicts another one.
+    /// A page of an index contradicts another page.
     #[error("{0}")]
     IndexLink(LinkProblem),
     /// An index entry points to a block beyond the end of the table.
@@ -120,7 +120,7 @@ pub enum ContentProblem {
         /// The number of blocks of the table.
         blocks: BlockNo,
     },
-    /// An index entry points to a place that cannot be the root of a HOT chain.
+    /// An index entry points to something that cannot be the root of a HOT chain.
     #[error("an entry of index {index} points here, to {found}")]
     EntryTarget {
         /// The index.
@@ -134,8 +134,8 @@ pub enum ContentProblem {
         /// The index.
         index: String,
     },
-    /// A visible row has no index entry, or only one that is marked as dead. An index scan does not
-    /// find the row.
+    /// A visible row has no index entry, or only an entry marked dead. An index scan does not find
+    /// the row.
     #[error(
         "row is visible, but {}",
         match dead {
@@ -146,7 +146,7 @@ pub enum ContentProblem {
     NoEntry {
         /// The index.
         index: String,
-        /// Whether there is an entry that is marked as dead. Servers ignore it.
+        /// Whether there is an entry marked dead. Servers ignore such entries.
         dead: bool,
         /// The line pointer that the entry should point to.
         root: u16,
@@ -159,7 +159,7 @@ pub enum ContentProblem {
         /// The other row.
         other: Tid,
     },
-    /// The index entry of a visible row has another key.
+    /// A visible row's index entry has a different key.
     #[error("row's key differs from that of its entry in index {index} for line pointer {root}")]
     OtherKey {
         /// The index.

@@ -18,7 +18,7 @@ pub(super) struct ContentResults {
     pub(super) indexes: AtomicU64,
     /// Visible rows.
     pub(super) rows: AtomicU64,
-    /// Index entries, each counted once even if its index is walked several times.
+    /// Index entries. An entry counts once even if its index is walked several times.
     pub(super) entries: AtomicU64,
     /// Objects that were not checked, in the order in which workers came across them.
     pub(super) skipped: Mutex<Vec<Skipped>>,
@@ -26,7 +26,7 @@ pub(super) struct ContentResults {
 }
 
 impl ContentResults {
-    /// Starts without results. `listed` is the most findings to list.
+    /// Starts without results. `listed` is the maximum number of findings to list.
     pub(super) fn new(listed: usize) -> Self {
         Self {
             findings: FindingLog::new(listed),
@@ -39,8 +39,8 @@ impl ContentResults {
         }
     }
 
-    /// Builds the report. Results that an abandoned worker adds later are not in it. Lists are
-    /// sorted, so that the report does not depend on the scheduling of the workers.
+    /// Builds the report. It doesn't include anything an abandoned worker adds later. We sort the
+    /// lists, so that the report doesn't depend on thread scheduling.
     pub(super) fn report(&self, summary: JobSummary) -> ContentReport {
         let (findings, findings_total) = self.findings.take();
         let mut skipped = std::mem::take(&mut *self.skipped.lock());

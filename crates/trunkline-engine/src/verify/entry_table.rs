@@ -52,7 +52,7 @@ pub(super) struct EntryTable {
     list: Vec<PackedEntry>,
     /// The first block of the range.
     low: BlockNo,
-    /// The end of the range, excluded, for which the entries are complete. `None` if they are
+    /// The end of the range, exclusive, for which the entries are complete. `None` if they are
     /// complete for all blocks from `low` on.
     end: Option<BlockNo>,
     /// The most entries to keep.
@@ -79,7 +79,8 @@ pub(super) enum EntryMatch {
 
 impl EntryTable {
     /// Starts without entries, for blocks from `low` on, with memory for `most` entries. The
-    /// minimum ensures that the entries of a single block fit, so that every part makes progress.
+    /// enforced minimum ensures that a single block's entries fit, so that every part makes
+    /// progress.
     pub(super) fn new(low: BlockNo, most: usize) -> Self {
         let most = most.max(1024);
         Self { list: Vec::new(), low, end: None, most, incomplete: false, at: 0 }
@@ -101,8 +102,8 @@ impl EntryTable {
         }
     }
 
-    /// Drops the entries of the upper half of the blocks and lowers the end of the range. The
-    /// middle is found by selection in linear time, since the entries are not sorted yet.
+    /// Drops the entries for the upper half of the blocks and lowers the end of the range. The
+    /// entries aren't sorted yet, so we find the middle by selection in linear time.
     fn drop_upper_half(&mut self) {
         let middle = self.list.len() / 2;
         let (_, entry, _) = self.list.select_nth_unstable(middle);
@@ -110,14 +111,14 @@ impl EntryTable {
         self.list.retain(|entry| entry.block() < end);
         self.end = Some(end);
         if self.list.len() > self.most {
-            // All entries are for one block, which can have a few hundred line pointers at most.
-            // The index is damaged. Keep some of the entries, and do not report missing ones.
+            // All entries are for one block, which can have at most a few hundred line pointers, so
+            // the index is damaged. Keep some of the entries, and don't report missing ones.
             self.list.truncate(self.most / 2);
             self.incomplete = true;
         }
     }
 
-    /// Records that some entries could not be read. Missing entries are then not reported.
+    /// Records that some entries could not be read, so missing entries are no longer reported.
     pub(super) fn set_incomplete(&mut self) {
         self.incomplete = true;
     }
@@ -147,8 +148,8 @@ impl EntryTable {
         rest.iter().take_while(move |entry| entry.block() == block).map(|entry| entry.row())
     }
 
-    /// Finds the entry for `row`. If it has a live and a dead entry, finds the live one, which
-    /// sorts first.
+    /// Finds the entry for `row`. If there are both a live and a dead entry, returns the live
+    /// entry, which sorts first.
     pub(super) fn find(&self, row: Tid) -> EntryMatch {
         let place = u64::from(row.block) << ITEM_BITS | u64::from(row.item) << 1;
         let at = self.list.partition_point(|entry| entry.place < place);

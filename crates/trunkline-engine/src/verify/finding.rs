@@ -19,11 +19,11 @@ pub struct Finding {
     pub path: PathBuf,
     /// Database, schema and relation, quoted. `None` if the catalog was not read.
     pub relation: Option<Arc<str>>,
-    /// The block, counted over all segments of the relation. `None` for a problem of the whole
-    /// file.
+    /// The block, counted over all segments of the relation. `None` if the problem concerns the
+    /// whole file.
     pub block: Option<BlockNo>,
-    /// The line pointer, counted from 1. `None` if the text of the problem already contains it, or
-    /// if the problem is not about one.
+    /// The line pointer, counted from 1. `None` if the problem's text already contains it, or if
+    /// the problem isn't about a line pointer.
     pub item: Option<u16>,
     /// The problem.
     pub kind: FindingKind,

@@ -16,7 +16,7 @@ use crate::datadir::{FileEntry, Problem};
 use crate::file_scan::ReadFailure;
 use crate::job::JobSummary;
 
-/// The default for the number of findings that are listed.
+/// Default for the number of findings to list.
 pub(super) const FINDINGS_LISTED: usize = 10_000;
 
 /// The findings of a running job. All workers add to it.
@@ -92,7 +92,7 @@ impl FindingLog {
         self.push(Finding { path: path.to_owned(), relation: None, block, item: None, kind });
     }
 
-    /// Counts a finding, and lists it while there is room.
+    /// Counts a finding, and adds it to the list unless the list is full.
     pub(super) fn push(&self, finding: Finding) {
         let kind = &finding.kind;
         let counter = if kind.is_bad_checksum() {
@@ -119,8 +119,8 @@ impl FindingLog {
         (findings, counters.map(|counter| counter.load(Ordering::Relaxed)).iter().sum())
     }
 
-    /// Builds the report of a page verification. Findings that an abandoned worker adds later are
-    /// not in it.
+    /// Builds a page verification's report. It doesn't include findings an abandoned worker adds
+    /// later.
     pub(super) fn report(&self, summary: JobSummary, checksum_version: u32) -> VerifyReport {
         let (findings, _) = self.take();
         VerifyReport {

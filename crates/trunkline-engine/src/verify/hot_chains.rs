@@ -10,11 +10,11 @@
 //! heap-only tuple must therefore be reachable from another line pointer, and no index entry may
 //! point to it.
 //!
-//! **Stale links.** After an update was rolled back, its ctid link can remain. The link may later
-//! lead to a tuple of another chain that reused the line pointer. The xmin of such a tuple differs
-//! from the xmax of the link, so we compare them, as PostgreSQL does. If xmax is a multixact, the
-//! tuple header does not contain the updating transaction. Such links are followed last, and only
-//! to tuples that no other link has reached.
+//! **Stale links.** An update's ctid link can remain after the update was rolled back. The link may
+//! later lead to a tuple of another chain that reused the line pointer. Such a tuple's xmin differs
+//! from the link's xmax, so we compare them, as PostgreSQL does. If xmax is a multixact, the tuple
+//! header doesn't contain the updating transaction. We follow such links last, and only to tuples
+//! that no other link has reached.
 
 use trunkline_format::heap_tuple::{HeapTuple, XMAX_IS_MULTI};
 use trunkline_format::page::{LinePointerFlags, line_pointer, line_pointers};
@@ -25,8 +25,8 @@ use trunkline_format::{BlockNo, PageBytes, Tid};
 pub(super) struct HotRoots {
     /// The root of each line pointer; 0 if no chain has reached it yet.
     roots: Vec<u16>,
-    /// Links of tuples with a multixact as xmax: the root of the chain, and the line pointer that
-    /// the ctid names.
+    /// Links of tuples with a multixact as xmax: the root of the chain, and the line pointer in the
+    /// ctid.
     multixact_links: Vec<(u16, u16)>,
 }
 
@@ -68,7 +68,7 @@ impl HotRoots {
         if !tuple.is_hot_updated() || next.block != block {
             return;
         }
-        // The multixact files have the updating transaction, but finding it is not worth the reads.
+        // The updating transaction is in the multixact files, but finding it isn't worth the reads.
         if tuple.infomask() & XMAX_IS_MULTI != 0 {
             self.multixact_links.push((root, next.item));
             return;
@@ -93,7 +93,7 @@ impl HotRoots {
         let bytes = pointer.item(page).unwrap_or_default();
         let Ok(tuple) = HeapTuple::parse(item, bytes) else { return };
         let made = by.is_none_or(|by| by == tuple.xmin());
-        // A link back into the chain ends here, since the tuple already has a root. The recursion
+        // A link back into the chain ends here, since that tuple already has a root. The recursion
         // is therefore never deeper than the page's number of line pointers.
         if tuple.is_heap_only() && made && self.set_root(item, root) {
             self.follow(page, block, root, &tuple);

@@ -16,9 +16,9 @@ use super::unique_check::UniqueCheck;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 
-/// Walks the leaves of `index` and adds their entries to `entries`. `part` contains the number of
-/// blocks of the table and whether this is the first walk. `unique` is given on the first walk of a
-/// unique index.
+/// Walks the leaves of `index` and adds their entries to `entries`. `part` contains the table's
+/// number of blocks and whether this is the first walk. `unique` is only passed on the first walk
+/// of a unique index.
 ///
 /// # Errors
 /// The session was cancelled.
@@ -46,7 +46,7 @@ pub(super) fn collect_entries(
     }
 }
 
-/// The visitor of the walk: passes entries on to the entry table and to the check of uniqueness.
+/// The walk's visitor: passes entries on to the entry table and to the uniqueness check.
 struct EntryCollector<'l, 's, 'u> {
     index: &'l CheckedIndex,
     entries: &'l mut EntryTable,
@@ -68,7 +68,7 @@ impl LeafVisitor for EntryCollector<'_, '_, '_> {
             unique.leaf(page);
         }
         for entry in page.entries() {
-            // The check of the page reports invalid entries. Here they only make the set
+            // The page check already reports invalid entries, so here they only make the set
             // incomplete.
             let entry = match entry {
                 Ok(entry) => entry,
@@ -94,7 +94,7 @@ impl LeafVisitor for EntryCollector<'_, '_, '_> {
         Ok(())
     }
 
-    /// Reports a problem, but only on the first walk: later walks find the same ones again.
+    /// Reports a problem, but only on the first walk: later walks find the same problems again.
     fn problem(&mut self, block: BlockNo, item: Option<u16>, problem: ContentProblem) {
         if self.first {
             self.sink.index(self.index, block, item, problem);

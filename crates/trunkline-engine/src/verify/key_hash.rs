@@ -5,8 +5,8 @@
 
 use trunkline_format::btree::{Entry, Fault, KeyLayout};
 
-/// The hash of a key, computed from the payloads of its columns. Two different keys have the same
-/// hash by chance once in 2⁶⁴.
+/// Hash of a key, computed from the payloads of its columns. The chance that two different keys
+/// have the same hash is 1 in 2⁶⁴.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyHash(u64);
 
@@ -16,8 +16,7 @@ impl KeyHash {
         Self(0xCBF2_9CE4_8422_2325)
     }
 
-    /// Adds a column, or a null. The length is hashed first, so that the boundaries between columns
-    /// count.
+    /// Adds a column, or a null. We hash the length first, so that column boundaries matter.
     pub(super) fn column(self, payload: Option<&[u8]>) -> Self {
         let Some(payload) = payload else { return self.word(u64::MAX) };
         let (words, rest) = payload.as_chunks::<8>();
@@ -41,8 +40,8 @@ impl KeyHash {
     }
 }
 
-/// The hash of those columns of an entry for which `known` is true. Values are decompressed,
-/// because an index may store compressed what the table stores plain.
+/// Hashes the columns of an entry for which `known` is true. Values are decompressed first, because
+/// an index may compress a value that the table stores uncompressed.
 pub(super) fn hash_entry(
     layout: &KeyLayout,
     entry: &Entry<'_>,

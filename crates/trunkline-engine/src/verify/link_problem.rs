@@ -6,7 +6,7 @@
 use thiserror::Error;
 use trunkline_format::BlockNo;
 
-/// How a page of an index contradicts another one.
+/// How a page of an index contradicts another page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LinkProblem {
     /// The left link does not point to the left sibling.
@@ -21,7 +21,7 @@ pub enum LinkProblem {
     /// slowly.
     #[error("no downlink points to this page")]
     NoDownlink,
-    /// A downlink points to a page that is not the next one of its level.
+    /// A downlink points to a page that is not the next page of its level.
     #[error(
         "entry {item} of block {parent} points to block {child}, which is not the next of its level"
     )]
@@ -33,8 +33,8 @@ pub enum LinkProblem {
         /// The target of the downlink.
         child: BlockNo,
     },
-    /// The key of the downlink is not the high key of the left sibling. Searches for keys between
-    /// the two descend to the wrong page.
+    /// The downlink's key is not the left sibling's high key. Searches for keys between the two
+    /// descend to the wrong page.
     #[error(
         "key of entry {item} of block {parent} differs from the high key of the page to the left"
     )]
@@ -44,7 +44,7 @@ pub enum LinkProblem {
         /// The line pointer of the downlink.
         item: u16,
     },
-    /// The first entry is below the high key of the left sibling, so a search does not find it.
+    /// The first entry is below the left sibling's high key, so a search does not find it.
     #[error("first entry is below the high key of block {left} to the left")]
     BelowLeft {
         /// The left sibling.
@@ -65,7 +65,7 @@ pub enum LinkProblem {
         /// Its level in the metapage.
         level: u32,
     },
-    /// The level of the page is not one below the level of its parent.
+    /// The page's level is not one below its parent's level.
     #[error("level {found} found, {expected} expected")]
     Level {
         /// Its level.

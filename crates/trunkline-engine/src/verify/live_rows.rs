@@ -37,7 +37,7 @@ pub(super) struct LiveRowFinder<'f> {
 
 impl<'f> LiveRowFinder<'f> {
     /// Makes a finder for the first `blocks` blocks of a table. The stream must keep its order,
-    /// because pages are matched with groups of rows by order.
+    /// because we match pages with groups of rows by their order.
     pub(super) fn new(
         heap: &'f Relation,
         blocks: BlockNo,
@@ -49,9 +49,9 @@ impl<'f> LiveRowFinder<'f> {
         Self { heap, transactions, options, blocks, statuses, roots, live }
     }
 
-    /// Takes all `rows`, each an entry's TID and a caller-defined value. If an entry leads to a
-    /// live tuple, passes the value, that tuple's TID and the tuple itself to `each`. The calls are
-    /// in table order.
+    /// Looks up all `rows` and leaves the vector empty. Each row is an entry's TID and a
+    /// caller-defined value. If an entry leads to a live tuple, passes the value, that tuple's TID
+    /// and the tuple itself to `each`, in table order.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -61,7 +61,7 @@ impl<'f> LiveRowFinder<'f> {
         rows: &mut Vec<(Tid, T)>,
         mut each: impl FnMut(&T, Tid, &HeapTuple<'_>),
     ) -> Result<(), ReadError> {
-        // Entries that point beyond the end of the table are reported by the index walk.
+        // The index walk already reports entries that point beyond the end of the table.
         rows.retain(|(row, _)| row.block < self.blocks);
         // Sort by TID, so that each page is read once and in sequential order.
         rows.sort_unstable_by_key(|(row, _)| *row);

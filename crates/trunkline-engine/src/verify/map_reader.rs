@@ -25,8 +25,8 @@ pub(super) struct MapReader<'t> {
 }
 
 impl<'t> MapReader<'t> {
-    /// Opens the map. A missing map is empty; any other error is a finding, and the map then counts
-    /// as empty.
+    /// Opens the map. If it's missing, we treat it as empty; any other error is a finding, and we
+    /// then treat it as empty, too.
     pub(super) fn new(table: &'t CheckedTable, sink: &'t Sink<'t>) -> Self {
         let blocks = match table.map.blocks() {
             Ok(blocks) => blocks,
@@ -58,7 +58,7 @@ impl<'t> MapReader<'t> {
         Ok(visibility_map::bits(&self.page, block))
     }
 
-    /// Copies a block of the map. If it cannot be read, all bits are clear, which is always valid.
+    /// Copies a block of the map. If it can't be read, we use clear bits, which are always valid.
     fn read(&mut self, backend: &mut Backend, at: BlockNo) -> Result<(), ReadError> {
         self.at = Some(at);
         match backend.read(&self.table.map, at) {
@@ -74,7 +74,7 @@ impl<'t> MapReader<'t> {
     }
 
     /// Checks that no bit is set for blocks beyond the end of a table of `blocks` blocks. If the
-    /// table grew later, such a bit would mark a page all-visible that is not.
+    /// table grew later, such a bit would mark a page all-visible that isn't.
     ///
     /// # Errors
     /// The session was cancelled.

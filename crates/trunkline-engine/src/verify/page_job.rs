@@ -20,12 +20,12 @@ use crate::settings::Settings;
 pub struct Options {
     /// How to read the files.
     pub read: ReadOptions,
-    /// Findings that the report lists. All are counted.
+    /// The most findings to list in the report. All findings are counted.
     pub findings_listed: usize,
 }
 
 impl Options {
-    /// The options that the settings ask for.
+    /// Options as configured in the settings.
     pub fn of(settings: &Settings) -> Self {
         Self { read: ReadOptions::of(settings), findings_listed: FINDINGS_LISTED }
     }
@@ -45,7 +45,7 @@ pub fn verify(
     verify_scope(aio, dir, Scope::Everything, options, observer)
 }
 
-/// Verifies the pages of the relation files of a scope.
+/// Verifies the pages of the relation files within a scope.
 ///
 /// # Errors
 /// As [`verify`].
@@ -72,8 +72,8 @@ pub fn verify_scope(
     Ok(findings.report(summary, version))
 }
 
-/// Verifies the pages of single files outside a data directory. `checksums` says whether the pages
-/// have checksums, since there is no control file.
+/// Verifies the pages of single files outside a data directory. There's no control file, so
+/// `checksums` specifies whether the pages have checksums.
 ///
 /// # Errors
 /// As [`verify`].

@@ -1,9 +1,9 @@
-//! Page verification in two steps. A completion callback marks bad pages, and the worker of the
-//! mount then checks the marked pages again to report what is wrong with them.
+//! Page verification in two steps. A completion callback marks bad pages. The mount's worker then
+//! checks the marked pages again to report what is wrong with them.
 //!
-//! The callback may run on any thread, so it must neither allocate nor take a lock. It only sets
-//! one bit per bad page. Bad pages are rare, so the second check costs nothing in practice.
-//! Checksums are thus computed on the threads that complete I/O, in parallel.
+//! The callback may run on any thread, so it must neither allocate nor take a lock, and just sets
+//! one bit per bad page. Bad pages are rare, so the second check costs nothing in practice. This
+//! way checksums are computed in parallel, on the threads that complete I/O.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Callback, Completion, Operation, Outcome, Status, Weight};
@@ -23,8 +23,8 @@ impl Callback<ReadPayload> for MarkBadPages {
         "check pages"
     }
 
-    /// Checksums touch every byte, so the thread that reaps results should leave this callback to
-    /// the waiting session or a helper.
+    /// Computing a checksum touches every byte, so the thread that reaps completions should leave
+    /// this callback to the waiting session or a helper.
     fn weight(&self) -> Weight {
         Weight::Heavy
     }

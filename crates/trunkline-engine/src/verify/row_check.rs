@@ -6,8 +6,8 @@
 //!                                                           └▶ payloads ─▶ types, keys of indexes
 //! ```
 //!
-//! A value is checked by printing it: the output functions detect every value that is not valid for
-//! its type. The printed text is discarded.
+//! We check a value by printing it, because the output functions detect every value that isn't
+//! valid for its type. The printed text is discarded.
 
 use trunkline_format::deform::{Column as Stored, Deformer};
 use trunkline_format::heap_tuple::HeapTuple;
@@ -39,14 +39,14 @@ enum Cell<'p> {
     Invalid,
 }
 
-/// A visible row whose TOAST values are not fetched yet.
+/// A visible row whose TOAST values haven't been fetched yet.
 pub(super) struct PendingRow<'p> {
     item: u16,
     cells: Vec<Cell<'p>>,
 }
 
-/// The check of the visible rows of one table. The TOAST values of several rows are fetched
-/// together, so a row is first added and later checked.
+/// Checks one table's visible rows. We fetch the TOAST values of several rows together, so a row is
+/// first added and checked later.
 pub(super) struct RowCheck<'t> {
     table: &'t CheckedTable,
     checks: Checks,
@@ -80,7 +80,7 @@ impl<'t> RowCheck<'t> {
         }
     }
 
-    /// Bytes of the TOAST values that the added rows wait for.
+    /// Bytes of TOAST values that the added rows are waiting for.
     pub(super) fn bytes_pending(&self) -> u64 {
         self.batch.bytes()
     }
@@ -103,7 +103,7 @@ impl<'t> RowCheck<'t> {
         if self.roots.of(item).is_none() {
             self.problem(block, item, ContentProblem::NoChain);
         }
-        // A row may have fewer columns than the table, if columns were added later, but never more.
+        // A row may have fewer columns than the table if columns were added later, but never more.
         let expected = self.table.columns.len() as u16;
         if tuple.natts() > expected {
             let found = tuple.natts();
@@ -134,7 +134,7 @@ impl<'t> RowCheck<'t> {
             };
             let column = String::from_utf8_lossy(&column.name).into_owned();
             self.problem(block, item, ContentProblem::Value { column, error });
-            // The start of the next column is unknown after an invalid one.
+            // After an invalid column, we don't know where the next column starts.
             cells.resize(self.table.columns.len(), Cell::Invalid);
             break;
         }
@@ -162,7 +162,7 @@ impl<'t> RowCheck<'t> {
         if !self.batch.is_empty()
             && let Some(toast) = &mut self.toast
         {
-            // Errors of single values stay in the batch. Only cancellation ends the check.
+            // Errors of single values stay in the batch, so only cancellation ends the check.
             toast.fetch(backend, &mut self.batch)?;
         }
         for row in pending.drain(..) {
@@ -193,12 +193,12 @@ impl<'t> RowCheck<'t> {
                     continue;
                 }
             };
-            // The payload itself was still worth getting: that already checked the varlena header,
-            // decompression and the TOAST chunks.
+            // Even if we don't print the value, getting its payload was worthwhile, because that
+            // has already checked the varlena header, decompression and the TOAST chunks.
             let Some(ty) = column.ty.as_ref().filter(|_| self.checks.rows) else { continue };
             text.clear();
             match write_text(ty, payload, &options, &mut text) {
-                // A value that we cannot print is not known to be invalid.
+                // If we can't print a value, that doesn't mean it's invalid.
                 Ok(()) | Err(ValueError::Unsupported(_)) => {}
                 Err(error) => {
                     at(ContentProblem::Value { column: name(), error: error.to_string() });
@@ -234,8 +234,8 @@ impl<'t> RowCheck<'t> {
         }
     }
 
-    /// Checks that every index has an entry for the row, with the key of the row. A partial index
-    /// may lack the entry: we cannot evaluate its predicate.
+    /// Checks that every index has an entry for the row, with the row's key. The entry may be
+    /// missing in a partial index, because we can't evaluate the index's predicate.
     fn check_entries(&self, block: BlockNo, row: &PendingRow<'_>) {
         let Some(root) = self.roots.of(row.item) else { return };
         let at = |problem| self.problem(block, row.item, problem);
@@ -248,7 +248,7 @@ impl<'t> RowCheck<'t> {
                 EntryMatch::Nothing => {
                     at(ContentProblem::NoEntry { index: name(), dead: false, root });
                 }
-                // Servers ignore an entry that is marked as dead, so for queries it doesn't exist.
+                // Servers ignore an entry marked dead, so for queries it doesn't exist.
                 EntryMatch::Entry { dead: true, .. } => {
                     at(ContentProblem::NoEntry { index: name(), dead: true, root });
                 }

@@ -21,9 +21,8 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Removes everything outside the scope from a listing of `dir`. Adds a problem for each
-    /// relation of the scope without a first segment, since its absence would otherwise go
-    /// unnoticed.
+    /// Removes everything outside the scope from a listing of `dir`. If a relation in the scope has
+    /// no first segment, adds a problem, since its absence would otherwise go unnoticed.
     pub(super) fn narrow(&self, dir: &DataDir, list: &mut FileList) {
         if *self == Self::Everything {
             return;
@@ -50,8 +49,8 @@ impl Scope {
         }
     }
 
-    /// Whether a problem concerns a file within the scope. A problem of a directory concerns all
-    /// files in it.
+    /// Whether a problem concerns a file within the scope. A directory's problem concerns all files
+    /// in it.
     fn has_problem(&self, dir: &DataDir, problem: &Problem) -> bool {
         let Some(place) = RelationPath::of(dir, &problem.path) else { return false };
         let is_above = |tablespace: Oid, database: Oid| {

@@ -27,7 +27,7 @@ impl<'r> Sink<'r> {
         Self { job, results }
     }
 
-    /// Records a part of a table that was not checked.
+    /// Records that a part of a table was not checked.
     pub(super) fn skipped(&self, table: &CheckedTable, reason: String) {
         let relation = Arc::clone(&table.name);
         self.results.skipped.lock().push(Skipped { relation, reason });

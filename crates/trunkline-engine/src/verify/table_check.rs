@@ -7,8 +7,8 @@
 //!     visibility map bits ────┘  └─▶ visible rows ─▶ columns ─▶ TOAST ─▶ types, keys
 //! ```
 //!
-//! We copy each page before checking it. Checking its rows may read TOAST values and commit log
-//! pages, and we must not hold a content lock that long.
+//! We copy each page before checking it. Checking its rows may involve reading TOAST values and
+//! commit log pages, and we must not hold a content lock that long.
 //!
 //! If the index entries don't fit in memory, we check the table in parts, and walk the indexes
 //! again for every part; see `entry_table.rs`.
@@ -39,7 +39,7 @@ use crate::seq_scan::scan_strategy;
 use crate::transactions::{TransactionError, Transactions, XidStatusCache};
 use trunkline_aio::sync::Arc;
 
-/// Bytes of TOAST values to fetch together.
+/// Number of bytes of TOAST values to fetch together.
 const BATCH_BYTES: u64 = 4 << 20;
 
 /// Checks a table and its indexes.
@@ -87,7 +87,7 @@ pub(super) fn check(
             .then(ReferencedValues::default),
         rows: RowCheck::new(table, checks, toast, sink),
     };
-    // Each iteration checks as many blocks as the index entries in memory are complete for.
+    // Each iteration checks the blocks for which the index entries in memory are complete.
     let (mut low, mut first) = (0, true);
     loop {
         let end = match checks.indexes {
@@ -125,16 +125,16 @@ struct TableCheck<'t> {
     /// `None` if rows are not checked.
     map: Option<MapReader<'t>>,
     statuses: XidStatusCache,
-    /// The TOAST values that rows refer to. `None` if orphans are not checked, or if the result
-    /// would be unreliable because the cluster was not shut down.
+    /// The TOAST values that rows refer to. `None` if we don't check for orphans, or if the cluster
+    /// was not shut down, in which case the result would be unreliable.
     references: Option<ReferencedValues>,
     rows: RowCheck<'t>,
 }
 
 impl TableCheck<'_> {
-    /// Collects the entries of all indexes for blocks from `low` on. Returns the end of the range
-    /// of blocks for which all of them are complete, or `None` if there is no limit. The memory is
-    /// divided evenly among the indexes.
+    /// Collects all indexes' entries for blocks from `low` on, dividing the memory evenly among the
+    /// indexes. Returns the end of the block range for which all of them are complete, or `None` if
+    /// there is no limit.
     fn collect_entries(
         &mut self,
         backend: &mut Backend,
@@ -149,7 +149,7 @@ impl TableCheck<'_> {
             let mut entries = EntryTable::new(low, most);
             let part = (self.blocks, first);
             let stream = self.checks.stream;
-            // Uniqueness is checked on the first walk only, since that walk sees all entries.
+            // Check uniqueness only on the first walk, since that walk sees all entries.
             let unique = (first && index.unique).then(|| {
                 let finder =
                     LiveRowFinder::new(&self.table.heap, self.blocks, self.transactions, stream);
@@ -188,8 +188,8 @@ impl TableCheck<'_> {
                     let block = error.block();
                     self.problem(block, None, ContentProblem::Unreadable(error.to_string()));
                     self.references_unknown();
-                    // After an error of one block the stream continues. After an error of the file
-                    // it has ended.
+                    // After an error in a single block the stream continues. After an error in the
+                    // file it has ended.
                     if block.is_none() {
                         return Ok(());
                     }
@@ -209,8 +209,8 @@ impl TableCheck<'_> {
         self.sink.table(self.table, block, item, problem);
     }
 
-    /// Records that the TOAST references of some rows are unknown. Orphans are then not reported,
-    /// because these rows may refer to them.
+    /// Records that some rows' TOAST references are unknown. We then don't report orphans, because
+    /// those rows may refer to them.
     fn references_unknown(&mut self) {
         if let Some(references) = &mut self.references {
             references.set_incomplete();
@@ -228,7 +228,7 @@ impl TableCheck<'_> {
             Some(map) => map.bits(backend, block)?,
             None => VisibilityBits::default(),
         };
-        // A new page has no rows, so every index entry for it is wrong.
+        // A new page has no rows, so every index entry that points to it is wrong.
         if is_new(page) {
             self.check_entry_targets(block, page, true);
             return Ok(());
@@ -271,8 +271,8 @@ impl TableCheck<'_> {
             if let (Some(references), Some(toast)) = (&mut self.references, &self.table.toast) {
                 references.add(&tuple, self.table, toast);
             }
-            // Look up the real state even if the page is marked all-visible, since that is what we
-            // check.
+            // Look up the real state even if the page is marked all-visible, because that mark is
+            // what we're checking.
             let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
             let state = match row_state(&tuple, &mut lookup) {
                 Ok(state) => state,
@@ -306,7 +306,7 @@ impl TableCheck<'_> {
     }
 
     /// Checks that every index entry for `block` points to a line pointer that may be the root of a
-    /// chain. Entries arrive sorted by TID, so two for the same row are adjacent.
+    /// chain. Entries arrive sorted by TID, so two entries for the same row are adjacent.
     fn check_entry_targets(&mut self, block: BlockNo, page: &PageBytes, new: bool) {
         let (table, sink) = (self.table, self.sink);
         for (index, entries) in table.indexes.iter().zip(&mut self.rows.entries) {
@@ -335,6 +335,6 @@ impl TableCheck<'_> {
 /// Whether a visible tuple is frozen: no later transaction id can change its visibility.
 fn is_frozen(tuple: &HeapTuple<'_>) -> bool {
     let inserted = tuple.infomask() & XMIN_FROZEN == XMIN_FROZEN || tuple.xmin() < FIRST_NORMAL_XID;
-    // An xmax that only locked the row, and is marked as over, does not matter.
+    // An xmax doesn't matter if it only locked the row and is marked invalid.
     inserted && (tuple.infomask() & XMAX_INVALID != 0 || tuple.xmax() == 0)
 }

@@ -34,10 +34,10 @@ use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 use crate::transactions::Transactions;
 
-/// Chunks whose visibility is checked together.
+/// Number of chunks whose visibility is checked together.
 const JUDGED_MAX: usize = 1 << 16;
 
-/// The TOAST values that rows of a table refer to.
+/// The TOAST values that a table's rows refer to.
 #[derive(Debug, Default)]
 pub(super) struct ReferencedValues {
     ids: ValueIdSet,
@@ -106,8 +106,8 @@ impl ReferencedValues {
         Ok(())
     }
 
-    /// Walks the TOAST index and counts the live chunks of values without a reference. Returns
-    /// `None` if there are none, or if the job was stopped.
+    /// Walks the TOAST index and counts the live chunks of unreferenced values. Returns `None` if
+    /// there are none, or if the job was stopped.
     fn find_orphans(
         &self,
         table: &CheckedTable,
@@ -125,7 +125,7 @@ impl ReferencedValues {
         let mut walk = LevelWalk::of_leaves(&toast.index, backend, options)?;
         let layout = toast.index.layout();
         while let Some(found) = walk.next(backend)? {
-            // The check of the index reports an invalid page.
+            // Checking the index itself reports invalid pages.
             if let Ok(page) = BtreePage::parse(found.page)
                 && !page.is_ignored()
             {

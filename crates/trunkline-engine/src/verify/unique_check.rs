@@ -6,19 +6,19 @@
 //!                     └▶ rows behind equal keys ──▶ checked, many at a time ──▶ two of them live?
 //! ```
 //!
-//! Dead tuples keep their index entries until VACUUM, so equal keys are common. They are a problem
-//! only if more than one of their rows is live. Nulls are not equal to each other unless the index
-//! is `NULLS NOT DISTINCT`.
+//! Dead tuples keep their index entries until VACUUM, so equal keys are common. They are only a
+//! problem if more than one of their rows is live. Nulls are not equal to each other unless the
+//! index is `NULLS NOT DISTINCT`.
 //!
-//! **Unknown order.** The order of text depends on the collation library of the server. If that
-//! library was updated, keys may be in the wrong place. This is the usual way in which duplicates
-//! get into a unique index, and such duplicates are not adjacent. For these indexes we therefore
-//! collect hashes of the keys, in bounded memory. If there are too many, the upper half is dropped,
-//! and the leaves are walked again for it.
+//! **Unknown order.** The sort order of text depends on the server's collation library. If that
+//! library was updated, keys may be in the wrong place. This is how duplicates usually get into a
+//! unique index, and such duplicates aren't adjacent. For these indexes we therefore collect key
+//! hashes, in bounded memory. If there are too many, we drop the upper half and walk the leaves
+//! again for it.
 //!
-//! **Limits.** Two different keys have the same hash by chance once in 2⁶⁴. Keys that are equal but
-//! differ in their bytes are not found, for example `1.0` and `1.00` within an array, or keys under
-//! a case-insensitive collation.
+//! **Limits.** The chance that two different keys have the same hash is 1 in 2⁶⁴. We don't find
+//! keys that are equal but differ in their bytes, for example `1.0` and `1.00` within an array, or
+//! keys under a case-insensitive collation.
 
 use std::cmp::Ordering;
 
@@ -34,7 +34,7 @@ use super::sink::Sink;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 
-/// The visibility of rows is checked when at least this number is collected, or at the end.
+/// Check the visibility of rows once this many have been collected, or at the end.
 const JUDGED_MIN: usize = 1 << 16;
 
 /// The check of one index.
@@ -53,7 +53,7 @@ enum DuplicateSearch {
 }
 
 impl<'t> UniqueCheck<'t> {
-    /// Makes a check of an index of `table`, which keeps at most `most` hashes at a time.
+    /// Makes a check for an index of `table`, which keeps at most `most` hashes at a time.
     pub(super) fn new(
         table: &'t CheckedTable,
         index: &'t CheckedIndex,
@@ -90,8 +90,8 @@ impl<'t> UniqueCheck<'t> {
         }
     }
 
-    /// Completes the check after the last leaf. Walks the leaves again for hashes that did not fit
-    /// in memory.
+    /// Completes the check after the last leaf. If some hashes didn't fit in memory, walks the
+    /// leaves again for them.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -118,7 +118,7 @@ impl<'t> UniqueCheck<'t> {
     }
 }
 
-/// Rows with equal keys whose visibility is not checked yet.
+/// Rows with equal keys whose visibility hasn't been checked yet.
 struct Duplicates<'t> {
     table: &'t CheckedTable,
     index: &'t CheckedIndex,
@@ -128,7 +128,7 @@ struct Duplicates<'t> {
     rows: Vec<(Tid, u64)>,
     /// The number of the current key.
     group: u64,
-    /// A live row with the current key that an earlier call found. The run of equal keys may
+    /// A live row with the current key, found by an earlier call. The run of equal keys may
     /// continue after it.
     earlier: Option<Live>,
 }
@@ -153,7 +153,7 @@ impl Duplicates<'_> {
             live.push(Live { group, version });
         })?;
         live.sort_unstable();
-        // Two entries for one row are reported elsewhere.
+        // Two entries for one row are reported by the table check.
         live.dedup();
         for same in live.chunk_by(|one, other| one.group == other.group) {
             let [first, others @ ..] = same else { continue };
@@ -175,8 +175,8 @@ impl Duplicates<'_> {
 /// A run of adjacent entries with the same key.
 #[derive(Default)]
 struct EqualRun {
-    /// The columns of the last key of the previous leaf. `None` if there is none, or if it is not
-    /// equal to any key.
+    /// The key columns of the previous leaf's last entry. `None` if there was no previous leaf, or
+    /// if that key isn't equal to any key.
     last: Option<Vec<Option<Vec<u8>>>>,
     rows: RunRows,
 }
@@ -186,7 +186,7 @@ struct EqualRun {
 enum RunRows {
     #[default]
     None,
-    /// Only one row. It is added only if a second one follows, since most keys have a single row.
+    /// Only one row. We don't add it until we see a second row, since most keys have just one.
     One(Tid),
     /// Several rows, all added to the duplicates.
     More,
@@ -246,7 +246,7 @@ impl EqualRun {
     }
 }
 
-/// The payloads of the key columns of an entry, copied for comparison with the next leaf.
+/// The payloads of an entry's key columns, copied for comparison with the next leaf.
 fn key_of(index: &CheckedIndex, entry: &Entry<'_>) -> Option<Vec<Option<Vec<u8>>>> {
     let layout = index.index.layout();
     let mut room = Vec::new();
@@ -262,7 +262,7 @@ struct Hashes {
     list: Vec<(u64, Tid)>,
     /// The start of the range.
     from: u64,
-    /// The end of the range, excluded. The next walk begins here. `None` if there is no limit.
+    /// The end of the range, exclusive, where the next walk begins. `None` if there is no limit.
     below: Option<u64>,
     most: usize,
     /// Whether each column is part of the key.
@@ -291,20 +291,20 @@ impl Hashes {
     }
 
     /// Adds a hash. If there are too many, drops the upper half and lowers the end of the range.
-    /// All rows with the same hash stay together, since the limit is a hash.
+    /// All rows with the same hash stay together, since the limit is a hash value.
     fn push(&mut self, hash: u64, row: Tid) {
         self.list.push((hash, row));
         if self.list.len() <= self.most {
             return;
         }
-        // Selection takes linear time, and the list is sorted only once, when it is complete.
+        // Selection takes linear time. We sort the list only once, when it's complete.
         let middle = self.list.len() / 2;
         let (_, &mut (end, _), _) = self.list.select_nth_unstable(middle);
         // The range must not become empty, or the next walk would start where this one did.
         let end = end.max(self.from.saturating_add(1));
         self.list.retain(|(hash, _)| *hash < end);
         self.below = Some(end);
-        // If all rows have one hash, the range cannot be divided. Half of the memory is more row
+        // If all rows have the same hash, we can't divide the range. Half of the memory is more row
         // versions than a server ever leaves behind, so drop the rest.
         self.list.truncate(self.most / 2 + 1);
     }

@@ -5,8 +5,8 @@
 //!                                     more as a bitmap of 8 KiB
 //! ```
 //!
-//! Value ids are assigned in sequence and are therefore dense. An id takes at most about two bytes,
-//! and all 2³² ids take 512 MiB.
+//! Value ids are assigned sequentially and are therefore dense. An id takes at most about two
+//! bytes, and all 2³² ids take 512 MiB.
 
 use std::collections::BTreeMap;
 

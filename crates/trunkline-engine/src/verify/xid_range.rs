@@ -1,15 +1,16 @@
-//! Checks that the transaction ids in tuple headers are within the range that the table can have,
-//! as `verify_heapam` of `amcheck` does.
+//! Checks that the transaction ids in tuple headers are within the table's range, as amcheck's
+//! `verify_heapam` does.
 //!
 //! ```text
 //!   relfrozenxid ≤ xmin, xmax < next transaction          relminmxid ≤ multixact < next multixact
 //! ```
 //!
-//! Hint bits hide invalid ids from a reader that only looks up outcomes. A server, however,
-//! compares ids with its snapshot, where an invalid id can make a row visible or invisible.
+//! A reader that only looks up outcomes doesn't notice invalid ids, because hint bits hide them. A
+//! server, however, compares ids with its snapshot, where an invalid id can make a row visible or
+//! invisible.
 //!
 //! The control file has the exact next ids only if the cluster was shut down cleanly. For other
-//! clusters nothing is checked.
+//! clusters we check nothing.
 
 use trunkline_format::heap_tuple::{
     HeapTuple, MOVED_IN, MOVED_OFF, XMAX_EXCLUSIVE_LOCK, XMAX_INVALID, XMAX_IS_MULTI,
@@ -42,7 +43,7 @@ impl NextIds {
 /// The range of ids that the rows of one table may have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct XidRanges {
-    /// The next ids. If they are unknown, nothing is checked.
+    /// The next ids. If they're unknown, we don't check anything.
     pub(super) next: Option<NextIds>,
     /// `relfrozenxid`.
     pub(super) frozen_xid: u32,
@@ -66,7 +67,7 @@ impl XidRanges {
             each(self.xid(HeaderId::Xmin, tuple.xmin(), next));
         }
         let xmax = tuple.xmax();
-        // Freezing clears an xmax that aborted, but leaves the ctid link of its update.
+        // Freezing clears an aborted xmax, but leaves the ctid link of its update.
         let touched = frozen || xmax != 0 || mask & (MOVED_IN | MOVED_OFF) != 0;
         if state == RowState::Live && !touched && tuple.next_version() != at {
             each(ContentProblem::StrayLink { next: tuple.next_version() });
@@ -106,8 +107,8 @@ impl XidRanges {
     }
 }
 
-/// Whether a multixact is only a lock from before 9.3, kept by `pg_upgrade`
-/// (`HEAP_LOCKED_UPGRADED`). A server knows without a lookup that such a lock is over.
+/// Whether a multixact is just a lock from before 9.3, kept by `pg_upgrade`
+/// (`HEAP_LOCKED_UPGRADED`). A server knows without a lookup that such a lock is no longer held.
 fn is_old_lock(mask: u16) -> bool {
     let locks = mask & (XMAX_LOCK_ONLY | XMAX_EXCLUSIVE_LOCK | XMAX_KEY_SHARE_LOCK);
     locks == XMAX_LOCK_ONLY
