@@ -43,7 +43,7 @@ pub(super) struct Client {
     counts: Counts,
 }
 
-/// What the client does after a step, if not simply the next step.
+/// What the client does after a step.
 enum Next {
     Step,
     /// Continue on another thread, as a pooled connection may.

@@ -87,7 +87,7 @@ fn check_quiescent(run: &Run) -> Result<(), String> {
 
 /// Checks a pool's pins, permits and valid pages.
 fn check_pool(run: &Run, number: usize, pool: &Pool) -> Result<(), String> {
-    // The thread that completed the last read may still be running its callbacks.
+    // The thread that completed the last read may not have released its pin yet.
     settle(|| match pool.rows().iter().find(|row| row.pins > 0 || row.io.is_some()) {
         None => Ok(()),
         Some(row) => Err(format!("pinned after all sessions ended: {row:?}")),

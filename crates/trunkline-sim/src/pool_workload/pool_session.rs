@@ -351,7 +351,6 @@ fn ask(
         let next = reader.stream.next(backend);
         return Some(next.map(|found| check(backend, rng, counts, found)));
     }
-    // An executor may poll without a wake-up; then the session completes large reads itself.
     let one_in = if SHAPES[relation].pool == 1 { 2 } else { 5 };
     // An executor may poll without waiting for a wake-up. Such a busy poller completes its large
     // reads itself, before a helper gets to them.

@@ -10,8 +10,8 @@ use trunkline_sim::BLOCK;
 use trunkline_sim::matrix::Environment;
 use trunkline_sim::matrix::io::{check_asynchronous, memory, original, read, wait_ok};
 
-/// A callback that adds up the bytes read. That is too much work for the thread that reaps, so the
-/// I/O is left to a waiting session or a helper.
+/// A callback that adds up the bytes read. That is too much work for the reaping thread, so the I/O
+/// is left to a waiting session or a helper.
 pub(crate) struct Heavy;
 
 impl Callback<Vec<u64>> for Heavy {

@@ -1,8 +1,8 @@
 //! Coverage matrix of the I/O core: every fault, at every operation it applies to, with every kind
 //! of executor, while another session joins the I/O in each state of its handle.
 //!
-//! A cell is reached only if the fault struck and the handle was seen in the state. A cell that is
-//! never reached fails the test.
+//! A cell counts as reached only if the fault struck and we saw the handle in that state. If any
+//! cell is never reached, the test fails.
 
 use std::time::Duration;
 use trunkline_aio::sync::Arc;
@@ -199,8 +199,8 @@ fn issue(
     }
 }
 
-/// Runs one cell. The thread that brings the handle into the state is stopped there, while another
-/// session reads the handle's row and joins the I/O.
+/// Runs one cell. We stop the thread that moves the handle to the state, while another session
+/// reads the handle's row and joins the I/O.
 fn run(environment: Environment, cell: Cell) {
     let (kind, operation, executor, state) = cell;
     let instance = Arc::new(environment.start());

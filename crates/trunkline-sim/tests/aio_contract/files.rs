@@ -83,8 +83,7 @@ fn pg15_a_file_closed_without_waiting_does_not_disturb_others() {
     });
 }
 
-/// The descriptor number of an I/O in flight must not be reused, or the I/O would reach the wrong
-/// file.
+/// An in-flight I/O's descriptor number must not be reused, or the I/O would reach the wrong file.
 #[test]
 fn a_recycled_descriptor_does_not_get_the_io() {
     check_real(|environment| {

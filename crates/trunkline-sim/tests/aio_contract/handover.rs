@@ -1,8 +1,8 @@
-//! A thread is stopped exactly where it has brought a handle into a state, while other sessions act
-//! on the I/O.
+//! A thread is stopped at the exact point where it has moved a handle to some state, while other
+//! sessions act on the I/O.
 //!
 //! The cases combine every state with every action of another session and every action of the
-//! issuer. Most races of a handle's life are one of these combinations.
+//! issuer. Most races in a handle's life cycle are one of these combinations.
 
 use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};

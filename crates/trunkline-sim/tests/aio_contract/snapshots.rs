@@ -1,6 +1,6 @@
-//! The snapshot of all handles, the counterpart of `pg_aios`. It is taken without a lock while I/O
-//! runs, so each row must be consistent, and columns must be null exactly where those of `pg_aios`
-//! are.
+//! The snapshot of all handles, which corresponds to `pg_aios`. We take it without a lock while I/O
+//! runs, so each row must be consistent. Columns must be null exactly where the columns of
+//! `pg_aios` are.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, IoRow, MethodKind, STATES, State};
@@ -8,14 +8,14 @@ use trunkline_sim::BLOCK;
 use trunkline_sim::matrix::io::{check, check_seeds, read, spawn};
 use trunkline_sim::matrix::{Environment, Instance};
 
-/// The state that a row shows.
+/// The state shown by a row.
 fn state_of(row: &IoRow) -> State {
     let state = STATES.into_iter().find(|state| state.name() == row.state);
     state.expect("a state of the diagram")
 }
 
 /// Checks that a row is possible. The I/O at block b reads b % 3 + 1 blocks and has as many data
-/// words, so a row made of halves of two I/Os is noticed.
+/// words, so we notice a row made up of halves of two I/Os.
 fn check_row(row: &IoRow) {
     let state = state_of(row);
     assert_ne!(state, State::Idle, "{row:?}");

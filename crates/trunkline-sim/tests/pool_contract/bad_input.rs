@@ -24,8 +24,8 @@ fn every_kind() -> impl Iterator<Item = StreamOptions> {
     })
 }
 
-/// The relation is truncated after the stream has started. Blocks read before the truncation are
-/// returned. Each of the others must give an error with its own block number, and in order.
+/// The relation is truncated after the stream has started. Blocks read before the truncation must
+/// be returned. Every other block must return an error with its own block number, in stream order.
 #[test]
 fn a_stream_reports_blocks_truncated_during_read_ahead() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -65,8 +65,8 @@ fn a_stream_reports_blocks_truncated_during_read_ahead() {
     });
 }
 
-/// The file ends mid-block. The blocks before are returned, reading the partial block returns
-/// short, and reading past it returns 0 bytes.
+/// The file ends mid-block. The preceding blocks must be returned. Reading the partial block
+/// returns short, and reading past it returns 0 bytes.
 #[test]
 fn pg_22_a_file_that_ends_within_a_block() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -103,8 +103,8 @@ fn pg_22_a_file_that_ends_within_a_block() {
     });
 }
 
-/// The middle one of three segments is missing. Blocks in the third one must still be readable. (We
-/// keep the segments short: blocks that aren't read need not exist.)
+/// The middle one of three segments is missing, but blocks in the third segment must still be
+/// readable. (We keep the segments short, because blocks we never read need not exist.)
 #[test]
 fn a_segment_is_missing_in_the_middle() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -143,7 +143,7 @@ fn a_segment_is_missing_in_the_middle() {
     });
 }
 
-/// Adjacent blocks are combined only within a segment, because a vectored read is on one file.
+/// Only blocks of the same segment are combined, because a vectored read can't span files.
 #[test]
 fn a_read_ends_at_the_end_of_its_segment() {
     check_simulated(Needs { seeds: 2, ..Needs::one_session() }, |cluster| {

@@ -30,8 +30,8 @@ fn run_reader(cluster: &Arc<Cluster>, blocks: &'static [BlockNo]) -> TestThread<
     })
 }
 
-/// Both sessions missed the page and have a buffer for it. The faster session reads the page; the
-/// slower one must give its buffer back and use that page.
+/// Both sessions missed the page and have allocated a buffer for it. The faster session reads the
+/// page. The slower session must release its own buffer and use that page.
 #[test]
 fn two_sessions_insert_the_same_page() {
     check(Needs::default(), |cluster| {
@@ -205,8 +205,9 @@ fn a_joiner_completes_what_its_issuer_does_not() {
     });
 }
 
-/// Many sessions read a relation that doesn't fit into the pool, while another evicts continuously.
-/// Lookup races with eviction at every switch point, and must never return a wrong page.
+/// Many sessions read a relation that doesn't fit into the pool, while another session evicts
+/// continuously. Lookup races with eviction at every switch point, and must never return a wrong
+/// page.
 #[test]
 fn lookups_and_evictions_under_many_seeds() {
     check(Needs { buffers: 24, blocks: 32, seeds: 24, ..Needs::default() }, |cluster| {

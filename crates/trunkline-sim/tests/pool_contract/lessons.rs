@@ -71,8 +71,8 @@ fn lesson_12_read_ahead_leaves_pins_for_other_sessions() {
                 pins.push(other.read(&cluster.relation(0), 100 + step).expect("guaranteed"));
             }
         }
-        // One session more than there are permits for must wait, and is admitted as soon as pins
-        // are released.
+        // One session more than there are permits for must wait. It must be admitted as soon as
+        // pins are released.
         let last = cluster.spawn("last", |cluster| cluster.read_ok(&mut cluster.backend(), 110));
         cluster.let_others_run();
         drop(pins);

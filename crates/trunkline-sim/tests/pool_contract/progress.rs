@@ -1,6 +1,5 @@
-//! Progress in a tiny pool: sixteen buffers and thirty-two sessions. Streams of every kind must
-//! end, single reads must succeed beside them, and no session may be refused a pin it is
-//! guaranteed.
+//! Progress in a tiny pool with sixteen buffers and thirty-two sessions. Every kind of stream must
+//! end, single reads must succeed alongside them, and every session must get its guaranteed pins.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};

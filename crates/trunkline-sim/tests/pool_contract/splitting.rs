@@ -83,8 +83,8 @@ fn pg_30_a_ring_buffer_does_not_change_the_splits() {
     });
 }
 
-/// A block the same session is already reading splits a read in two. We try it as the first, middle
-/// and last block.
+/// If the same session is already reading a block, that block splits a read in two. We test it as
+/// the first, middle and last block.
 #[test]
 fn pg_31_a_read_in_flight_of_the_same_session_splits_a_read() {
     type Case = (BlockNo, &'static [(BlockNo, u32)]);

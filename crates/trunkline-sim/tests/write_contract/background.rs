@@ -1,7 +1,7 @@
 //! The checkpointer with its requests, and the background writer.
 //!
-//! These are the engine's own threads, so we check when they run, what they write, and which
-//! sessions they wake. Time is virtual under the scheduler, so timeouts can be compared exactly.
+//! These are the engine's own threads. We check when they run, what they write, and which sessions
+//! they wake. Under the scheduler time is virtual, so we can compare timeouts exactly.
 
 use std::time::Duration;
 use trunkline_aio::Operation;
@@ -16,7 +16,7 @@ use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs};
 use trunkline_sim::{Fault, pause};
 
-/// A requested checkpoint starts immediately and runs without throttling. A timed one waits for its
+/// A requested checkpoint starts immediately and isn't throttled. A timed checkpoint waits for its
 /// timeout and spreads its writes over the interval, as with `checkpoint_completion_target`.
 #[test]
 fn a_request_hurries_a_timed_checkpoint() {
@@ -52,7 +52,7 @@ fn a_request_hurries_a_timed_checkpoint() {
     });
 }
 
-/// The timeout is counted from the last checkpoint, also if that was requested.
+/// The timeout counts from the last checkpoint, even if that checkpoint was requested.
 #[test]
 fn a_request_restarts_the_checkpoint_timeout() {
     check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
@@ -67,8 +67,8 @@ fn a_request_restarts_the_checkpoint_timeout() {
     });
 }
 
-/// A request during a checkpoint must be served by the next one. The current one may have passed
-/// the pages that the requester has changed.
+/// A request made during a checkpoint must be served by the next checkpoint, because the current
+/// one may already have passed the pages the requester changed.
 #[test]
 fn a_request_is_served_by_a_checkpoint_that_began_after_it() {
     check(Needs::writable(), |cluster| {
@@ -84,14 +84,15 @@ fn a_request_is_served_by_a_checkpoint_that_began_after_it() {
         };
         let first = request(cluster);
         held.wait();
-        // Too late for the current checkpoint.
+        // This change comes too late for the current checkpoint.
         cluster.change(&mut cluster.backend(), 20, 7);
         let second = request(cluster);
         let third = request(cluster);
         cluster.let_others_run();
         assert!(!first.is_done() && !second.is_done());
         held.release();
-        // If the next checkpoint was faster than this thread, the request returns that report.
+        // If the next checkpoint was faster than this thread, the request returns that checkpoint's
+        // report.
         first.join();
         cluster.assert_sixteen_on_disk(1);
         second.join();
@@ -104,8 +105,8 @@ fn a_request_is_served_by_a_checkpoint_that_began_after_it() {
     });
 }
 
-/// Shutting down runs a shutdown checkpoint and returns its error. Dropping the checkpointer runs
-/// one as well.
+/// Shutting down runs a shutdown checkpoint and returns its error. Dropping the checkpointer also
+/// runs a shutdown checkpoint.
 #[test]
 fn shutdown_runs_a_last_checkpoint() {
     check(Needs::writable(), |cluster| {
@@ -126,7 +127,7 @@ fn shutdown_runs_a_last_checkpoint() {
     });
 }
 
-/// After a failed write the checkpointer continues, and the next request tries again.
+/// After a failed write the checkpointer keeps running, and the next request tries again.
 #[test]
 fn a_requester_receives_the_failure_of_its_checkpoint() {
     check(Needs::writable(), |cluster| {
@@ -149,8 +150,8 @@ fn a_requester_receives_the_failure_of_its_checkpoint() {
     });
 }
 
-/// The background writer flushes ahead of the clock hand, so the session finds clean buffers and
-/// writes no page itself.
+/// The background writer flushes ahead of the clock hand, so the session always finds clean buffers
+/// and never has to write a page itself.
 #[test]
 fn the_background_writer_stays_ahead_of_the_clock_hand() {
     check(Needs { buffers: 64, blocks: 256, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -164,7 +165,7 @@ fn the_background_writer_stays_ahead_of_the_clock_hand() {
         let mut backend = cluster.pool.backend(BackendType::Client).expect("a session");
         let mine = backend.session_id();
         for block in 0..1024 {
-            // Every fourth page is changed. The clock hand passes all of them.
+            // Change only every fourth page. The clock hand still passes all pages.
             match block % 4 {
                 0 => cluster.change(&mut backend, block % 256, block / 256 + 1),
                 _ => drop(backend.read(&cluster.relation(0), block % 256).expect("reads")),
@@ -187,8 +188,8 @@ fn the_background_writer_stays_ahead_of_the_clock_hand() {
     });
 }
 
-/// A round writes at most `max_pages` pages (`bgwriter_lru_maxpages`), and a round that stops for
-/// that is counted.
+/// A round writes at most `max_pages` pages (`bgwriter_lru_maxpages`). Rounds that stop because of
+/// this limit are counted (`maxwritten_clean`).
 #[test]
 fn a_round_of_the_background_writer_has_a_page_limit() {
     check_simulated(Needs { buffers: 64, blocks: 64, ..Needs::writable() }, |cluster| {
@@ -201,7 +202,7 @@ fn a_round_of_the_background_writer_has_a_page_limit() {
         let mut backend = cluster.backend();
         (0..60).for_each(|block| cluster.change(&mut backend, block, 1));
         let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
-        // Reading the same few pages moves the clock hand until all usage counts are zero.
+        // Re-reading the same few pages moves the clock hand until all usage counts are zero.
         (0..20).for_each(|turn| cluster.assert_reads(&mut backend, 60 + turn % 4, 0));
         cluster.create(1, 64);
         cluster.wait_until("a round at the limit", || {
@@ -217,7 +218,7 @@ fn a_round_of_the_background_writer_has_a_page_limit() {
     });
 }
 
-/// With `max_pages` 0 the writer only counts allocations.
+/// If `max_pages` is 0, the writer only counts allocations.
 #[test]
 fn a_page_limit_of_zero_disables_the_background_writer() {
     check_simulated(Needs { buffers: 64, blocks: 200, ..Needs::writable() }, |cluster| {
@@ -238,8 +239,8 @@ fn a_page_limit_of_zero_disables_the_background_writer() {
     });
 }
 
-/// The writer flushes an idle pool once and then hibernates. It must be woken by the next session
-/// that allocates a buffer, and not only by its long timeout.
+/// The writer flushes an idle pool once and then hibernates. The next session to allocate a buffer
+/// must wake it, rather than leave it to its long timeout.
 #[test]
 fn an_idle_background_writer_hibernates_and_is_woken() {
     check_simulated(Needs { buffers: 64, blocks: 200, ..Needs::writable() }, |cluster| {
@@ -247,7 +248,7 @@ fn an_idle_background_writer_hibernates_and_is_woken() {
         let settings = BackgroundWriterSettings { delay, ..BackgroundWriterSettings::default() };
         let mut backend = cluster.backend();
         (0..40).for_each(|block| cluster.change(&mut backend, block, 1));
-        // These pages have no pins and are clean, so the writer has nothing to do for them.
+        // These pages are unpinned and clean, so the writer doesn't need to flush them.
         (40..200).for_each(|block| cluster.assert_reads(&mut backend, block, 0));
         (0..20).for_each(|block| cluster.change(&mut backend, block, 2));
         let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
@@ -259,7 +260,7 @@ fn an_idle_background_writer_hibernates_and_is_woken() {
                 clock::now().since(last.1) >= delay * 10
             });
             let (begun, before) = (clock::now(), writer.counts());
-            // A buffer is taken.
+            // Forces the read below to allocate a buffer.
             cluster.pool.evict_relation(&cluster.relation(0), block);
             cluster.assert_reads(&mut backend, block, 0);
             cluster.wait_until("a round", || writer.counts().buffers_alloc > before.buffers_alloc);
@@ -271,8 +272,8 @@ fn an_idle_background_writer_hibernates_and_is_woken() {
     });
 }
 
-/// A writer with no pages per round sleeps its full delay although sessions allocate buffers.
-/// Waking it would cost the sessions a system call for nothing.
+/// A writer with `max_pages` 0 sleeps its full delay even while sessions allocate buffers. Waking
+/// it would cost those sessions a system call for nothing.
 #[test]
 fn a_disabled_background_writer_is_not_woken() {
     check_simulated(Needs { buffers: 16, seeds: 1, ..Needs::writable() }, |cluster| {
@@ -280,7 +281,7 @@ fn a_disabled_background_writer_is_not_woken() {
             BackgroundWriterSettings { max_pages: 0, ..BackgroundWriterSettings::default() };
         let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
         let mut backend = cluster.backend();
-        // Long enough for the writer to hibernate.
+        // Long enough that the writer hibernates.
         pause(Duration::from_secs(1));
         let before = writer.counts().rounds;
         for step in 0..1000_u32 {

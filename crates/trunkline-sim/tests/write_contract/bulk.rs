@@ -1,5 +1,5 @@
-//! Bulk writes larger than the pool, as by `COPY`. They reuse a ring buffer and flush its pages
-//! themselves, so other sessions' pages stay in the pool.
+//! Bulk writes larger than the pool, as `COPY` makes them. They reuse a ring buffer and flush its
+//! pages themselves, so that other sessions' pages stay in the pool.
 
 use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
@@ -11,7 +11,7 @@ use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs, Pools, is_version};
 
 const BUFFERS: u32 = 256;
-/// Buffers of a bulk write's ring buffer.
+/// Size of a bulk write's ring buffer.
 const RING: u32 = BUFFERS / 8;
 const NEEDS: Needs = Needs {
     pools: Pools::Both,
@@ -22,7 +22,8 @@ const NEEDS: Needs = Needs {
     ..Needs::writable()
 };
 
-/// Extends relation 1 by `blocks` blocks, `step` at a time, and writes a version into each.
+/// Extends relation 1 by `blocks` blocks, `step` at a time, and writes a version into each new
+/// block.
 fn load(cluster: &Cluster, backend: &mut Backend, bulk: &mut BulkWrite, blocks: u32, step: u32) {
     let mut made = 0;
     while made < blocks {
@@ -30,7 +31,7 @@ fn load(cluster: &Cluster, backend: &mut Backend, bulk: &mut BulkWrite, blocks: 
     }
 }
 
-/// Extends relation 1 once, by at most `count` blocks.
+/// Extends relation 1 once, by up to `count` blocks.
 fn load_some(
     cluster: &Cluster,
     backend: &mut Backend,
@@ -43,13 +44,13 @@ fn load_some(
     Ok(pins.len() as u32)
 }
 
-/// Number of blocks of a relation that are in the pool.
+/// Number of a relation's blocks in the pool.
 fn resident(cluster: &Cluster, number: u32) -> u32 {
     let locator = cluster.relation(number).locator();
     cluster.pool.rows().iter().filter(|row| row.relation == locator).count() as u32
 }
 
-/// The sum of the counters for an access strategy, as `pg_stat_io` reports them.
+/// Sum of an access strategy's counters, as reported by `pg_stat_io`.
 fn counted(cluster: &Cluster, context: Strategy) -> Tally {
     let mut sum = Tally::default();
     let rows = cluster.pool.counts();
@@ -57,7 +58,7 @@ fn counted(cluster: &Cluster, context: Strategy) -> Tally {
     sum
 }
 
-/// Runs a checkpoint and checks that relation 1 has exactly these blocks on disk.
+/// Runs a checkpoint and checks that the file of relation 1 contains exactly these blocks.
 fn assert_loaded(cluster: &Arc<Cluster>, blocks: u32) {
     cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint");
     let found = cluster.on_disk(1);
@@ -80,8 +81,8 @@ fn a_bulk_write_stays_in_its_ring_buffer() {
     }
 }
 
-/// Loads 300 blocks through a ring of 32 buffers. Nothing else may be evicted, and the pages must
-/// be written in combined I/Os.
+/// Loads 300 blocks through a ring of 32 buffers. The load must not evict any other page, and must
+/// combine its page writes.
 fn check_ring(cluster: &Arc<Cluster>, step: u32) {
     const BLOCKS: u32 = 300;
     cluster.create(1, 0);
@@ -105,7 +106,7 @@ fn check_ring(cluster: &Arc<Cluster>, step: u32) {
     assert_loaded(cluster, BLOCKS);
 }
 
-/// A page that other sessions use, or have pinned, must leave the ring buffer and stay in the pool.
+/// A page that other sessions use or have pinned must leave the ring buffer but stay in the pool.
 /// Otherwise the load would evict a hot page.
 #[test]
 fn a_page_that_other_sessions_use_leaves_the_ring_buffer() {
@@ -129,8 +130,8 @@ fn a_page_that_other_sessions_use_leaves_the_ring_buffer() {
     });
 }
 
-/// A bulk write flushes its own pages, so it receives a failed write's error. It must lose no page,
-/// and must continue when the fault is gone.
+/// A bulk write flushes its own pages, so it receives the error of a failed write. It must not lose
+/// a page, and must be able to continue once the fault is gone.
 #[test]
 fn a_failed_write_of_the_ring_buffer_is_reported() {
     check_simulated(NEEDS, |cluster| {

@@ -1,9 +1,9 @@
-//! Failing file system calls at every point where a relation is created, extended, truncated or
-//! removed.
+//! Failing file system calls at every step of creating, extending, truncating or removing a
+//! relation.
 //!
-//! A call that fails either had no effect, or the error says that the relation is damaged. In both
-//! cases the operation can be repeated. PostgreSQL raises a PANIC in some of these places, because
-//! an error after the point of no return would leave memory and disk inconsistent.
+//! A failed call either has no effect, or returns an error that reports the relation as damaged. In
+//! both cases the operation can be repeated. PostgreSQL raises a PANIC in some of these places,
+//! because an error past the point of no return would leave memory and disk inconsistent.
 
 use std::path::Path;
 use trunkline_aio::sync::Arc;
@@ -14,11 +14,11 @@ use trunkline_sim::matrix::cluster::{check, check_real, check_simulated, relatio
 use trunkline_sim::matrix::pages;
 use trunkline_sim::matrix::{Cluster, FileCall, Needs, Pools, is_version};
 
-/// The errors that each call returns.
+/// The errors we inject into each call.
 const ERRNOS: [i32; 6] =
     [libc::EIO, libc::ENOSPC, libc::EDQUOT, libc::EROFS, libc::EMFILE, libc::EACCES];
 
-/// Errors after which unsynced data may be lost. ext4 returns the last one when it has shut down.
+/// Errors after which unsynced data may be lost. ext4 returns EROFS after it has shut down.
 const LOSSES: [i32; 4] = [libc::EIO, libc::ENOSPC, libc::EDQUOT, libc::EROFS];
 
 const NEEDS: Needs = Needs {
@@ -30,15 +30,15 @@ const NEEDS: Needs = Needs {
     ..Needs::writable()
 };
 
-/// Whether an error says that the relation is damaged. Its text must then say so too.
+/// Whether an error reports the relation as damaged. In that case its text must say so, too.
 fn is_damaged(error: &WriteError) -> bool {
     let damaged = matches!(error, WriteError::Storage(StorageError::Damaged { .. }));
     assert_eq!(damaged, error.to_string().ends_with("the relation is damaged"), "{error}");
     damaged
 }
 
-/// Asserts that each of these calls has failed with every error; otherwise a case could pass
-/// without testing anything.
+/// Asserts that each of these calls has failed with each error. Otherwise a case could pass without
+/// testing anything.
 fn assert_all_failed(cluster: &Cluster, calls: &[FileCall]) {
     for &call in calls {
         for errno in ERRNOS {
@@ -48,7 +48,8 @@ fn assert_all_failed(cluster: &Cluster, calls: &[FileCall]) {
     }
 }
 
-/// Runs `case` for every call and error, once with the files open and once with them closed.
+/// Runs `case` for every combination of call and error, both with the files open and with the files
+/// closed.
 fn for_each_fault(cluster: &Arc<Cluster>, mut case: impl FnMut(FileCall, i32, bool)) {
     for call in FileCall::ALL {
         for errno in ERRNOS {
@@ -65,8 +66,8 @@ fn for_each_fault(cluster: &Arc<Cluster>, mut case: impl FnMut(FileCall, i32, bo
     }
 }
 
-/// A truncation invalidates the pages first and then truncates the file. If the second step fails,
-/// dirty pages are already gone, and the relation counts as damaged until the truncation is
+/// Truncation first invalidates the pages and then truncates the file. If the second step fails,
+/// dirty pages are already gone, so the relation counts as damaged until the truncation is
 /// repeated.
 #[test]
 fn a_truncation_that_fails_can_be_repeated() {
@@ -89,7 +90,7 @@ fn a_truncation_that_fails_can_be_repeated() {
                 }
                 Err(error) => {
                     assert!(matches!(call, FileCall::Open | FileCall::Length), "{call:?}: {error}");
-                    // It failed before any page was invalidated.
+                    // The call failed before we invalidated any page.
                     assert!((0..16).all(|block| cluster.is_dirty(0, block)));
                     backend.truncate(&relation, 8).expect("cut off");
                 }
@@ -104,7 +105,7 @@ fn a_truncation_that_fails_can_be_repeated() {
     });
 }
 
-/// Dropping a relation invalidates its pages and then removes its files.
+/// Dropping a relation first invalidates its pages and then removes its files.
 #[test]
 fn a_removal_that_fails_can_be_repeated() {
     check(NEEDS, |cluster| {
@@ -132,8 +133,8 @@ fn a_removal_that_fails_can_be_repeated() {
     });
 }
 
-/// A failed creation leaves no file, and a failed extension no pin. Both succeed when they are
-/// repeated.
+/// A failed creation must not leave a file behind, and a failed extension must not leave a pin.
+/// Both must succeed when repeated.
 #[test]
 fn a_creation_or_extension_that_fails_can_be_repeated() {
     check(NEEDS, |cluster| {
@@ -141,7 +142,7 @@ fn a_creation_or_extension_that_fails_can_be_repeated() {
         let relation = cluster.relation(1);
         for_each_fault(cluster, |call, errno, _| {
             if call == FileCall::SyncDirectory && LOSSES.contains(&errno) {
-                // A permanent error, see below.
+                // This error is permanent, see below.
                 return;
             }
             cluster.files.fail(call, errno);
@@ -181,8 +182,8 @@ fn a_creation_or_extension_that_fails_can_be_repeated() {
     });
 }
 
-/// The fsync of the directory of a new file fails. The kernel reports such an error once, so a
-/// second fsync that succeeds proves nothing. Every later checkpoint must fail.
+/// The fsync of a new file's directory fails. The kernel reports such an error just once, so a
+/// second fsync proves nothing even if it succeeds. Every later checkpoint must therefore fail.
 fn a_lost_name_is_permanent(cluster: &Arc<Cluster>, errno: i32) {
     let (relation, mut backend) = (cluster.relation(1), cluster.backend());
     cluster.files.fail(FileCall::SyncDirectory, errno);
@@ -216,7 +217,7 @@ fn a_lost_name_is_permanent_after_erofs() {
     check(NEEDS, |cluster| a_lost_name_is_permanent(cluster, libc::EROFS));
 }
 
-/// The failure also counts after the cluster was closed: the pool remembers it.
+/// The failure still counts after the cluster was closed, because the pool remembers it.
 #[test]
 fn a_lost_name_is_permanent_in_a_closed_cluster() {
     check_simulated(NEEDS, |cluster| {
@@ -233,7 +234,7 @@ fn a_lost_name_is_permanent_in_a_closed_cluster() {
     });
 }
 
-/// The name of a later segment can be lost, too.
+/// A later segment's name can be lost, too.
 #[test]
 fn a_lost_name_of_a_segment_is_permanent() {
     check_real(Needs::writable(), |cluster| {

@@ -1,13 +1,13 @@
-//! Coverage matrix of page writes: every site that writes pages, syncs them or starts writeback ×
-//! every fault × every state of the handle × every I/O method.
+//! Coverage matrix of page writes: every site that writes pages, syncs them or starts writeback,
+//! with every fault, in every handle state, under every I/O method.
 //!
-//! A cell counts as reached only if an I/O of the site was in the state and the fault struck. The
-//! I/O is recognised by its class, operation and file. While its thread is stopped in the state,
-//! another session reads the pages. At the end all pages are on disk. After a failed sync, every
-//! checkpoint fails instead.
+//! A cell counts as reached only if the site's I/O was in that state and the fault struck it. We
+//! identify the I/O by class, operation and file. While its thread is stopped in the state, another
+//! session reads the pages. In the end all pages must be on disk, or, after a failed sync, every
+//! checkpoint must fail.
 //!
-//! File system calls that are not I/O (allocation, lengths, names) are covered by `calls`. Under
-//! io_uring the disk is real and only the results are replaced.
+//! File system calls other than I/O (allocation, lengths, names) are covered by `calls`. Under
+//! io_uring the disk is real, so we can replace only the results.
 
 use std::time::Duration;
 use trunkline_aio::sync::Arc;
@@ -24,7 +24,7 @@ use trunkline_sim::matrix::{Cluster, Coverage, Environment, Needs, cluster};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Site {
     Checkpoint,
-    /// A checkpoint that writes a copy of the page, because a reader keeps the page locked.
+    /// A checkpoint that writes a copy of the page, because a reader has it locked.
     Copy,
     Eviction,
     /// Eviction in a local pool.
@@ -34,7 +34,7 @@ enum Site {
     /// Relation extension that writes zeros.
     Extension,
     BackgroundWriter,
-    /// The fsync of a segment, in a checkpoint with no dirty pages.
+    /// A checkpoint's fsync of a segment, with no dirty pages left.
     Sync,
     /// Writeback.
     Writeback,
@@ -52,7 +52,7 @@ const SITES: [Site; 9] = [
     Site::Writeback,
 ];
 
-/// The fault that the I/O meets.
+/// The fault that strikes the I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FaultKind {
     Error,
@@ -61,7 +61,7 @@ enum FaultKind {
     Interrupted,
     Again,
     Short,
-    /// A write of 0 bytes, without an error.
+    /// A write that returns 0 bytes without an error.
     Nothing,
     Delay,
     Reorder,
@@ -79,7 +79,7 @@ const FAULT_KINDS: [FaultKind; 9] = [
     FaultKind::Reorder,
 ];
 
-/// All states but IDLE, in which there is no I/O.
+/// All states except IDLE, in which there is no I/O.
 const STATES: [State; 7] = [
     State::HandedOut,
     State::Defined,
@@ -96,17 +96,17 @@ const METHODS: [MethodKind; 4] =
 /// One cell of the matrix.
 type Cell = (Site, FaultKind, State, MethodKind);
 
-/// The version of all pages at the end.
+/// All pages' version at the end.
 const NEW: u32 = 5;
-/// Number of blocks of relation 0 that are changed.
+/// Number of changed blocks in relation 0.
 const CHANGED: u32 = 16;
 
 impl Site {
     fn needs(self) -> Needs {
         let buffers = match self {
-            // The ring buffer of a bulk write has an eighth of the pool.
+            // A bulk write's ring buffer takes an eighth of the pool.
             Site::Load => 256,
-            // Large enough that no session evicts a dirty page.
+            // Large enough that sessions never evict a dirty page.
             Site::Extension => 64,
             _ => 16,
         };
@@ -130,15 +130,15 @@ impl Site {
         }
     }
 
-    /// The relation that the site writes.
+    /// The relation the site writes.
     fn number(self) -> u32 {
         u32::from(matches!(self, Site::Load | Site::Extension))
     }
 
-    /// Number of handles of its class that are handed out before the one of its I/O. In HANDED_OUT
-    /// an I/O has no operation yet, so it can only be recognised by counting.
+    /// Number of handles of this class that are handed out before the one for the site's I/O. In
+    /// HANDED_OUT the I/O doesn't have an operation yet, so we can only recognise it by counting.
     fn handles_before(self) -> u64 {
-        // Writeback follows a write of the same class.
+        // A write of the same class precedes the writeback.
         u64::from(self == Site::Writeback)
     }
 
@@ -146,19 +146,19 @@ impl Site {
         self == Site::LocalEviction
     }
 
-    /// Whether an error of the site is permanent, because written pages may be lost in the page
+    /// Whether errors at this site are permanent, because written pages may be lost from the page
     /// cache.
     fn is_a_sync(self) -> bool {
         self.operation() != Operation::Writev
     }
 
-    /// Whether each write of the site has a single page. A short write of one page is an error; of
-    /// several pages, the rest is written.
+    /// Whether the site writes single pages. A short single-page write is an error, but a short
+    /// multi-page write is continued.
     fn writes_one(self) -> bool {
         matches!(self, Site::Copy | Site::BackgroundWriter)
     }
 
-    /// Runs the site. Returns the text of the error that it reports.
+    /// Runs the site and returns the text of any error it reports.
     fn write(self, cluster: &Arc<Cluster>, backend: &mut Backend) -> Result<(), String> {
         let said = |error: &dyn std::error::Error| error.to_string();
         match self {
@@ -187,7 +187,7 @@ impl Site {
     }
 }
 
-/// The options of the background writer.
+/// The background writer's options.
 const BACKGROUND: WriteOptions = WriteOptions {
     concurrency: 16,
     combine: 16,
@@ -197,7 +197,7 @@ const BACKGROUND: WriteOptions = WriteOptions {
     flush_after: 0,
 };
 
-/// Writes all dirty pages and syncs nothing.
+/// Writes all dirty pages without syncing anything.
 fn write_all(
     cluster: &Cluster,
     backend: &mut Backend,
@@ -214,8 +214,8 @@ fn write_all(
 }
 
 impl FaultKind {
-    /// Whether a fault can strike the site under a method. Delays need the simulated disk; a sync
-    /// transfers no bytes.
+    /// Whether a fault can strike the site under a method. Delays need the simulated disk, and a
+    /// sync can't be short because it transfers no bytes.
     fn applies_to(self, site: Site, method: MethodKind) -> bool {
         match self {
             FaultKind::Delay | FaultKind::Reorder => method != MethodKind::IoUring,
@@ -224,7 +224,7 @@ impl FaultKind {
         }
     }
 
-    /// The fault, and how often it strikes. Retried faults strike twice, hard ones always.
+    /// The fault, and how often it strikes. Retried faults strike twice, hard faults always.
     fn fault(self, site: Site) -> (Fault, u64) {
         match self {
             FaultKind::Error => (Fault::Error(libc::EIO), u64::MAX),
@@ -240,7 +240,8 @@ impl FaultKind {
         }
     }
 
-    /// Whether the site must report an error. `None` if that depends on how many pages a write has.
+    /// Whether the site must report an error. `None` if that depends on the number of pages in a
+    /// write.
     fn is_reported(self, site: Site) -> Option<bool> {
         match self {
             FaultKind::Error | FaultKind::NoSpace | FaultKind::Quota | FaultKind::Nothing => {
@@ -255,7 +256,7 @@ impl FaultKind {
     }
 }
 
-/// Fills a bulk write's ring buffer more than twice, so that it flushes pages.
+/// Fills a bulk write's ring buffer more than twice over, so that it must flush pages.
 fn load(cluster: &Cluster, backend: &mut Backend) -> Result<(), WriteError> {
     let mut bulk = backend.bulk_write();
     for _ in 0..5 {
@@ -291,7 +292,7 @@ fn every_fault_at_every_site_in_every_state_under_every_method() {
     coverage.assert_complete(2030);
 }
 
-/// Runs one cell: the site meets its fault in the state, and afterwards nothing is lost.
+/// Runs one cell: the site meets its fault in this state, and nothing may be lost.
 fn run(cluster: &Arc<Cluster>, cell: Cell) {
     let (site, kind, ..) = cell;
     cluster.create(1, 0);
@@ -316,7 +317,7 @@ fn run(cluster: &Arc<Cluster>, cell: Cell) {
     if site.is_a_sync() && reported.is_err() {
         cluster.assert_checkpoints_fail(&mut backend);
     } else {
-        // No page was lost, and without the fault the site succeeds.
+        // Nothing was lost, and without the fault the site succeeds.
         site.write(cluster, &mut backend).unwrap_or_else(|error| panic!("{cell:?}: {error}"));
         cluster.checkpoint(&mut backend).expect("writes the rest");
     }
@@ -326,20 +327,20 @@ fn run(cluster: &Arc<Cluster>, cell: Cell) {
     }
 }
 
-/// Runs the site, and stops its I/O in the cell's state while another session reads.
+/// Runs the site, stopping its I/O in the cell's state while another session reads.
 fn act(cluster: &Arc<Cluster>, (site, kind, state, _): Cell) -> Result<(), String> {
     let (class, operation) = (site.class(), site.operation());
     let file = cluster.relation(site.number()).locate(0).expect("opens").file.id();
     let (before, seen) = (site.handles_before(), AtomicU64::new(0));
     let held = cluster.probe.pause_at(state, move |io| match state {
-        // The I/O has no operation and no file yet.
+        // At this point the I/O has neither an operation nor a file.
         State::HandedOut => io.class == class && seen.fetch_add(1, Ordering::SeqCst) >= before,
         _ => io.class == class && io.operation == operation && io.file_id == file,
     });
     if site == Site::BackgroundWriter {
         return in_background(cluster, kind, || held.wait(), || held.release());
     }
-    // A local pool has one session, so there is no reader.
+    // A local pool has only one session, so there can't be a reader.
     let mut reader = (!site.is_local()).then(|| cluster.backend());
     let copied = reader.as_mut().filter(|_| site == Site::Copy);
     let pin = copied.map(|reader| reader.read(&cluster.relation(0), 2).expect("a hit"));
@@ -348,8 +349,8 @@ fn act(cluster: &Arc<Cluster>, (site, kind, state, _): Cell) -> Result<(), Strin
         cluster.spawn("writer", move |cluster| site.write(cluster, &mut cluster.backend()));
     held.wait();
     if let Some(reader) = &mut reader {
-        // The pages are certain to be in the pool until the write is complete. Then they may be
-        // evicted.
+        // The pages are guaranteed to be in the pool only until the write completes. Afterwards
+        // they may be evicted.
         let blocks = if state <= State::CompletedIo { 0..4 } else { 0..0 };
         blocks.for_each(|block| cluster.assert_reads(reader, block, NEW));
     }
@@ -359,8 +360,8 @@ fn act(cluster: &Arc<Cluster>, (site, kind, state, _): Cell) -> Result<(), Strin
     reported
 }
 
-/// Runs the background writer. It writes block 1, while a session changes that block and reads
-/// others to move the clock hand.
+/// Runs the background writer, which writes block 1. At the same time, a session changes that block
+/// and reads other blocks to move the clock hand.
 fn in_background(
     cluster: &Arc<Cluster>,
     kind: FaultKind,
@@ -380,7 +381,8 @@ fn in_background(
         while !theirs.load(Ordering::SeqCst) {
             cluster.change(&mut backend, 1, NEW);
             for block in (16..48).cycle().take(32 * 3) {
-                // This read may have to evict the dirty page itself, and then meets the fault.
+                // This read may itself have to evict the dirty page, in which case it meets the
+                // fault.
                 let _ = backend.read(&cluster.relation(0), block).map(drop);
             }
             cluster.let_others_run();

@@ -1,9 +1,9 @@
 //! Crashes during writes, checkpoints, evictions and extensions.
 //!
-//! Of every unsynced write, all, nothing or some sectors survive. After the crash each page must be
-//! a version that existed at some time, or be torn in a way that its checksum shows. Every change
-//! that was made before a completed checkpoint began must survive. There is no redo here, so the
-//! pages themselves are the test.
+//! Of each unsynced write, either everything, nothing, or some of its sectors survive. After the
+//! crash, each page must contain a version that existed at some point, or be torn and fail its
+//! checksum. All changes made before a completed checkpoint began must survive. There is no redo
+//! here, so we check the pages themselves.
 
 use crate::reopened;
 use std::collections::BTreeMap;
@@ -17,24 +17,24 @@ use trunkline_sim::matrix::cluster::check_simulated;
 use trunkline_sim::matrix::{Cluster, Needs, Pools, is_sound, is_version};
 use trunkline_sim::pause;
 
-/// The versions that a block may have after a crash.
+/// The versions a block may have after a crash.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Known {
-    /// The last version that a session has started to write into the page.
+    /// The last version a session started to write into the page.
     begun: u32,
     /// The last version that was complete in the pool.
     made: u32,
-    /// The last version that must survive a crash: `made` at the start of the last completed
-    /// checkpoint.
+    /// The last version that must survive a crash, i.e. `made` as of the start of the last
+    /// completed checkpoint.
     durable: u32,
 }
 
-/// The versions of all blocks.
+/// All blocks' versions.
 #[derive(Default)]
 struct Versions(Mutex<BTreeMap<u32, Known>>);
 
 impl Versions {
-    /// Changes a block to its next version. Between the two updates a crash may leave either
+    /// Changes a block to its next version. A crash between the two updates may leave either
     /// version.
     fn change(&self, cluster: &Cluster, backend: &mut trunkline_engine::pool::Backend, block: u32) {
         let version = {
@@ -47,7 +47,7 @@ impl Versions {
         self.0.lock().entry(block).or_default().made = version;
     }
 
-    /// Runs a checkpoint. What was complete before it began must be durable afterwards.
+    /// Runs a checkpoint. Everything that was complete before it began must be durable afterwards.
     fn checkpoint(&self, cluster: &Cluster, backend: &mut trunkline_engine::pool::Backend) {
         let before = self.0.lock().clone();
         cluster.checkpoint(backend).expect("a checkpoint");
@@ -59,16 +59,16 @@ impl Versions {
     }
 }
 
-/// Crashes a copy of the disk and checks it. Returns the number of torn pages, and of pages with a
-/// version that is older than the last one.
+/// Crashes a copy of the disk and checks it. Returns the number of torn pages, and the number of
+/// pages older than their last version.
 fn crash_and_check(cluster: &Cluster, versions: &Versions, seed: u64) -> (u32, u32) {
-    // The bounds are read before and after the copy is made: `durable` may only count if it was set
-    // before, and `begun` may still grow while we copy.
+    // We must read the bounds both before and after making the copy: `durable` counts only if it
+    // was set before, and `begun` may still grow while we copy.
     let before = versions.0.lock().clone();
     let left = Arc::new(cluster.disk.after_crash(seed));
     let after = versions.0.lock().clone();
     let bytes = left.content(cluster.relation(0).path(0).to_str().expect("a name"));
-    // Opening the files with a second engine is slow, so only some crashes do it.
+    // Opening the files with a second engine is slow, so we do it only for some crashes.
     if seed.is_multiple_of(20) {
         let known = after.iter().map(|(&block, known)| {
             let durable = before.get(&block).map_or(0, |known| known.durable);
@@ -100,12 +100,12 @@ fn crash_and_check(cluster: &Cluster, versions: &Versions, seed: u64) -> (u32, u
     (torn, behind)
 }
 
-/// Changes pages until it is stopped, and extends the relation now and then.
+/// Changes pages until stopped, and extends the relation now and then.
 fn session(cluster: &Cluster, versions: &Versions, number: u32, stop: &AtomicBool) {
     let mut backend = cluster.backend();
     let mut random = Rng::new(cluster.environment.seed.unwrap_or(0) * 10 + u64::from(number));
     while !stop.load(Ordering::SeqCst) {
-        // Only one session changes a block, because `Versions` does not order several sessions'
+        // Each block is changed by a single session, because `Versions` does not order concurrent
         // changes.
         let block = random.below(8) as u32 * 4 + number;
         versions.change(cluster, &mut backend, block);
@@ -123,7 +123,7 @@ fn session(cluster: &Cluster, versions: &Versions, number: u32, stop: &AtomicBoo
     }
 }
 
-/// Four sessions change pages and extend the relation, checkpoints run, and the disk crashes at
+/// Four sessions change pages and extend the relation while checkpoints run. The disk crashes at
 /// random moments.
 fn run(cluster: &Arc<Cluster>) {
     let (versions, stop) = (Arc::new(Versions::default()), Arc::new(AtomicBool::new(false)));
@@ -166,8 +166,7 @@ fn no_change_is_lost_with_checkpoints_in_a_large_pool() {
     check_simulated(Needs { buffers: 256, seeds: 6, ..Needs::writable() }, run);
 }
 
-/// Data that a failed fsync has dropped is lost, although it can still be read. No later checkpoint
-/// may succeed.
+/// A failed fsync drops data, which can still be read but is lost. No later checkpoint may succeed.
 #[test]
 fn no_checkpoint_succeeds_after_an_fsync_that_lost_pages() {
     check_simulated(Needs { seeds: 4, pools: Pools::Both, ..Needs::writable() }, |cluster| {
@@ -188,8 +187,7 @@ fn no_checkpoint_succeeds_after_an_fsync_that_lost_pages() {
     });
 }
 
-/// The length of a relation is durable after a checkpoint, after an extension and after a
-/// truncation.
+/// A relation's length is durable after a checkpoint, both after extension and after truncation.
 #[test]
 fn lengths_are_durable_after_a_checkpoint() {
     check_simulated(Needs { seeds: 4, pools: Pools::Both, ..Needs::writable() }, |cluster| {

@@ -1,7 +1,7 @@
-//! Writers that stop early: a write stream of which the session is cancelled, and an eviction that
-//! finds a free buffer before it has written all its victims.
+//! Writers that stop early: a write stream with a cancelled session, and an eviction that finds a
+//! free buffer before it has written all its victims.
 //!
-//! No page may be lost or stay claimed or locked, and pages that were not written must stay dirty.
+//! No page may be lost, or stay claimed or locked. Pages that weren't written must stay dirty.
 
 use trunkline_aio::{MethodKind, Operation};
 use trunkline_engine::pool::{Backend, WriteError};
@@ -10,8 +10,8 @@ use trunkline_sim::PausePoint;
 use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs};
 
-/// Whether a session can be cancelled while its write is held back. It cannot be if it executes the
-/// write itself.
+/// Whether we can cancel a session while its write is held back. If the session executes the write
+/// itself, we can't.
 fn is_cancellable(cluster: &Cluster) -> bool {
     cluster.is_asynchronous() && !cluster.environment.writes_inline()
 }
@@ -39,7 +39,7 @@ fn write_all(
     stream.finish(backend)
 }
 
-/// Asserts that every page is dirty or on disk, and that only a page under I/O is locked.
+/// Asserts that every page is either dirty or on disk, and that only pages under I/O are locked.
 fn assert_nothing_lost(cluster: &Cluster, blocks: u32, version: u32) {
     let mut backend = cluster.backend();
     for block in 0..blocks {
@@ -52,7 +52,7 @@ fn assert_nothing_lost(cluster: &Cluster, blocks: u32, version: u32) {
     }
 }
 
-/// Writes in flight continue without the cancelled stream. Pages that it has collected and not
+/// Writes in flight must continue without the cancelled stream. Pages it has collected but not
 /// submitted must be unlocked.
 #[test]
 fn a_stream_cancelled_while_it_collects_pages_loses_nothing() {
@@ -75,7 +75,7 @@ fn a_stream_cancelled_while_it_collects_pages_loses_nothing() {
                 let under_io = (0..32).filter(|&block| cluster.is_under_io(block)).count();
                 assert!((1..=4).contains(&under_io), "{under_io} pages in flight");
                 assert_nothing_lost(cluster, 32, version);
-                // Other sessions can change pages that are not being written.
+                // Other sessions can change pages that aren't being written.
                 cluster.change(&mut cluster.backend(), 20, version);
             }
             held.release();
@@ -91,8 +91,8 @@ fn a_stream_cancelled_while_it_collects_pages_loses_nothing() {
     });
 }
 
-/// A stream waits for sessions that change pages and is cancelled. When it continues, it must not
-/// skip these pages.
+/// A stream is cancelled while it waits for sessions that are changing pages. When it continues, it
+/// must not skip these pages.
 #[test]
 fn a_cancelled_stream_continues_where_it_stopped() {
     check(Needs { blocks: 8, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -141,8 +141,8 @@ fn a_cancelled_stream_continues_where_it_stopped() {
     });
 }
 
-/// The stream writes a copy of a page, because a reader keeps the page locked, and is cancelled.
-/// When it continues, it must wait for that write before it reports the page as written.
+/// The stream writes a copy of a page because a reader has the page locked, and is then cancelled.
+/// When it continues, it must wait for that write before reporting the page as written.
 #[test]
 fn a_stream_cancelled_while_it_writes_a_copy_waits_for_it_later() {
     check(Needs { blocks: 8, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -154,7 +154,7 @@ fn a_stream_cancelled_while_it_writes_a_copy_waits_for_it_later() {
         let mut reader = cluster.backend();
         let relation = cluster.relation(0);
         let pins = [2, 5].map(|block| reader.read(&relation, block).expect("reads"));
-        // The read locks prevent the exclusive lock that the writer tries to take.
+        // The read locks keep the writer from getting an exclusive lock.
         let pages = [&pins[0], &pins[1]].map(|pin| reader.read_lock(pin.page()).expect("locks"));
         let held = cluster.hold_write(2);
         let canceller = backend.session().canceller();
@@ -185,8 +185,8 @@ fn a_stream_cancelled_while_it_writes_a_copy_waits_for_it_later() {
     });
 }
 
-/// An eviction stages the writes of several victims. The first write that completes frees a buffer,
-/// and the victims that were not submitted must stay as they are.
+/// An eviction stages writes for several victims. As soon as the first write completes, it has a
+/// free buffer. The victims that weren't submitted must be left unchanged.
 #[test]
 fn eviction_writes_as_few_pages_as_possible() {
     check(Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -197,7 +197,7 @@ fn eviction_writes_as_few_pages_as_possible() {
             dirty.iter().for_each(|&block| cluster.change(&mut backend, block, version));
             let dirty_now = |block: &&u32| cluster.is_dirty(0, **block);
             if dirty.iter().filter(dirty_now).count() < 16 {
-                // A clean page was still in the pool and took a buffer.
+                // A clean page was still in the pool and occupied a buffer.
                 cluster.pool.evict_all();
                 dirty.iter().for_each(|&block| cluster.change(&mut backend, block, version));
             }
@@ -206,7 +206,7 @@ fn eviction_writes_as_few_pages_as_possible() {
             cluster.assert_reads(&mut backend, 33 + 2 * turn, 0);
             let recorded = cluster.probe.recorded();
             let writes = recorded.iter().filter(|io| io.operation == Operation::Writev).count();
-            // Inline writes complete one by one.
+            // Inline writes complete one at a time.
             let inline = cluster.environment.writes_inline()
                 && cluster.environment.method != MethodKind::Sync;
             match inline {
@@ -230,8 +230,8 @@ fn eviction_writes_as_few_pages_as_possible() {
     });
 }
 
-/// One of several eviction writes hangs. The session must use the buffer of another one, and every
-/// other page must be unlocked.
+/// One of several eviction writes hangs. The session must use the buffer of another write, and all
+/// other pages must be unlocked.
 #[test]
 fn a_write_that_hangs_blocks_only_its_own_page() {
     check_simulated(Needs { buffers: 16, blocks: 64, seeds: 6, ..Needs::writable() }, |cluster| {

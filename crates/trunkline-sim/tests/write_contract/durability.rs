@@ -1,6 +1,5 @@
-//! Durability of a checkpoint in its critical moments: a write that completes during an fsync, a
-//! failed fsync of another pool, a file that is removed before its write starts, and a directory
-//! that was not synced.
+//! Durability of a checkpoint at critical moments: a write completes during an fsync, another
+//! pool's fsync fails, a file is removed before its write starts, or a directory was not synced.
 
 use std::time::Duration;
 use trunkline_aio::sync::Arc;
@@ -19,13 +18,13 @@ fn syncs(io: &Observed) -> bool {
     io.operation == Operation::Fsync
 }
 
-/// Whether holding back one result also blocks other I/O, because it stops the ring driver or the
-/// device.
+/// Whether holding back one result also blocks other I/O. It does if we have to stop the ring
+/// driver or the device thread.
 fn holds_all(cluster: &Cluster) -> bool {
     matches!(cluster.environment.method, MethodKind::Custom | MethodKind::IoUring)
 }
 
-/// Writes a block of relation 0 without an fsync, as the background writer does.
+/// Writes a block of relation 0 without an fsync, like the background writer.
 fn write(cluster: &Cluster, backend: &mut Backend, block: u32) {
     let mut stream = WriteStream::new(backend, WriteOptions::default());
     let row = cluster.row(0, block).expect("in the pool");
@@ -33,15 +32,15 @@ fn write(cluster: &Cluster, backend: &mut Backend, block: u32) {
     assert_eq!(stream.finish(backend).expect("written").blocks, 1);
 }
 
-/// A block of a relation on a disk.
+/// Returns a block of a relation as it is on a disk.
 fn page_on(cluster: &Cluster, disk: &Disk, number: u32, block: u32) -> Vec<u8> {
     let bytes = disk.content(cluster.relation(number).path(0).to_str().expect("a name"));
     let at = block as usize * BLOCK_SIZE;
     bytes.get(at..at + BLOCK_SIZE).map(<[u8]>::to_vec).unwrap_or_default()
 }
 
-/// An fsync in flight may have missed a write that completes during it. The next checkpoint must
-/// therefore sync the file again. PostgreSQL uses the cycle counter of `sync.c` for this.
+/// An fsync in flight may miss a write that completes during it, so the next checkpoint must sync
+/// the file again. PostgreSQL uses the cycle counter in `sync.c` for this.
 #[test]
 fn a_write_that_completes_during_an_fsync_needs_the_next_one() {
     check(Needs { blocks: 16, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -68,10 +67,10 @@ fn a_write_that_completes_during_an_fsync_needs_the_next_one() {
     });
 }
 
-/// A page may become clean only after its write is registered as a pending fsync. If the order were
-/// reversed, a checkpoint in between would find neither a dirty page nor a pending fsync, and the
-/// write would not be durable. The race has a window of a few instructions, hence the many seeds
-/// and the low rate of thread switches.
+/// A page may be marked clean only after its write is registered as a pending fsync. In the reverse
+/// order, a checkpoint in between would find neither a dirty page nor a pending fsync, and the
+/// write would not be durable. The race window is only a few instructions long, hence the many
+/// seeds and the low rate of thread switches.
 #[test]
 fn a_page_is_clean_when_its_write_is_counted() {
     let needs = Needs { buffers: 16, blocks: 4, ..Needs::writable() };
@@ -101,9 +100,9 @@ fn a_page_is_clean_when_its_write_is_counted() {
     }
 }
 
-/// Another pool's fsync fails while ours is in flight and succeeds. The kernel reports an error
-/// once for each open file, so it may have reported our lost page to the other pool. Our checkpoint
-/// must fail as well.
+/// Another pool's fsync fails while our own fsync is in flight, and ours then succeeds. The kernel
+/// reports an error once per open file, so the other pool may have received the error for our lost
+/// page. Our checkpoint must fail as well.
 #[test]
 fn an_fsync_of_another_pool_fails_during_a_checkpoint() {
     check(Needs { blocks: 16, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -115,7 +114,7 @@ fn an_fsync_of_another_pool_fails_during_a_checkpoint() {
         let mut theirs = other.backend(BackendType::Client).expect("a session");
         let mut mine = cluster.backend();
         cluster.change(&mut mine, 0, 1);
-        // A mount without history is given one I/O at a time, and the two fsyncs must run
+        // A mount without history is limited to one I/O at a time, but the two fsyncs must run
         // concurrently.
         cluster.checkpoint(&mut mine).expect("a checkpoint");
         cluster.change(&mut mine, 1, 1);
@@ -135,7 +134,7 @@ fn an_fsync_of_another_pool_fails_during_a_checkpoint() {
     });
 }
 
-/// The same, but the other pool's fsync is still in flight when ours succeeds. Our checkpoint must
+/// As before, but the other pool's fsync is still in flight when ours succeeds. Our checkpoint must
 /// wait for its result.
 #[test]
 fn a_checkpoint_waits_for_an_fsync_of_another_pool() {
@@ -168,9 +167,9 @@ fn a_checkpoint_waits_for_an_fsync_of_another_pool() {
     });
 }
 
-/// A relation is dropped and created again after a writer has opened its file and before the writer
-/// claims the first page. The page that it then claims belongs to the new file and must be written
-/// there. (A checkpoint claims only pages that it has marked, and the new page is not marked.)
+/// A relation is dropped and recreated after a writer has opened its file, but before the writer
+/// claims the first page. The page it then claims belongs to the new file and must be written
+/// there. (A checkpoint claims only pages it has marked, and the new page isn't marked.)
 #[test]
 fn a_page_is_written_to_the_file_that_exists() {
     check(Needs { buffers: 16, blocks: 0, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -191,7 +190,7 @@ fn a_page_is_written_to_the_file_that_exists() {
         for block in 0..16 {
             let pin = backend.read(&cluster.relation(1), block).expect("reads");
             let mut bytes = backend.write_lock(pin.page()).expect("locks");
-            // LSN 0, so that no log flush is needed.
+            // LSN 0, so that the write needs no log flush.
             bytes.copy_from_slice(&page(1, block, 2, 0));
             bytes.mark_dirty();
         }
@@ -210,8 +209,8 @@ fn a_page_is_written_to_the_file_that_exists() {
     });
 }
 
-/// A relation that was created before a checkpoint survives a crash: the checkpoint depends on the
-/// fsync of its directory.
+/// A relation created before a checkpoint must survive a crash, so the checkpoint must fsync its
+/// directory.
 #[test]
 fn a_new_relation_survives_a_crash_after_a_checkpoint() {
     check_simulated(Needs { seeds: 2, pools: Pools::Both, ..Needs::writable() }, |cluster| {
@@ -233,8 +232,8 @@ fn a_new_relation_survives_a_crash_after_a_checkpoint() {
     });
 }
 
-/// A checkpoint has the fsyncs of all segments in flight together. PostgreSQL syncs them one after
-/// the other.
+/// A checkpoint has all segments' fsyncs in flight together. PostgreSQL syncs them one after the
+/// other.
 #[test]
 fn segments_are_synced_in_parallel() {
     const FILES: u32 = 5;
@@ -252,7 +251,7 @@ fn segments_are_synced_in_parallel() {
             cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint").files
         });
         first.wait();
-        // From here on no fsync completes.
+        // From here on, no fsync completes.
         cluster.probe.record();
         cluster.disk.hold(1);
         first.release();
@@ -271,7 +270,7 @@ fn segments_are_synced_in_parallel() {
     });
 }
 
-/// Fsyncs run in parallel, but the duration of each is measured separately.
+/// Fsyncs run in parallel, but we measure the duration of each fsync separately.
 #[test]
 fn a_fast_fsync_is_measured_as_fast() {
     check_simulated(Needs { blocks: 4, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -288,8 +287,8 @@ fn a_fast_fsync_is_measured_as_fast() {
     });
 }
 
-/// A session changes a page while an fsync is in each state, with and without cancelling the
-/// checkpoint's session. The next checkpoint must make the change durable.
+/// A session changes a page while an fsync is in each of its states, with and without cancelling
+/// the checkpoint's session. The next checkpoint must make the change durable.
 #[test]
 fn changes_during_an_fsync_in_every_state_are_not_lost() {
     check(Needs { blocks: 16, seeds: 1, ..Needs::writable() }, |cluster| {
@@ -322,7 +321,7 @@ fn changes_during_an_fsync_in_every_state_are_not_lost() {
     });
 }
 
-/// An fsync retries faults that are not errors.
+/// An fsync must retry faults that aren't errors.
 #[test]
 fn an_fsync_retries_interruptions() {
     check(Needs { blocks: 16, seeds: 2, ..Needs::writable() }, |cluster| {
@@ -337,6 +336,6 @@ fn an_fsync_retries_interruptions() {
     });
 }
 
-/// Faults that the issuer never sees.
+/// Faults the issuer never sees.
 const HIDDEN: [Fault; 4] =
     [Fault::Interrupted, Fault::Again, Fault::Delay(Duration::from_millis(3)), Fault::Reorder];

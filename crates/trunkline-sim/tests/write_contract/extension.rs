@@ -1,5 +1,5 @@
-//! Relation extension: two sessions never get the same block, an extension continues in the next
-//! segment, and blocks for which there is no space are given back.
+//! Relation extension: two sessions never get the same block, an extension can continue in the next
+//! segment, and blocks are released if the file system has no space for them.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -13,7 +13,7 @@ use trunkline_sim::matrix::{Cluster, FileCall, Needs, Pools, TestThread, is_soun
 
 const METHODS: [ExtendMethod; 2] = [ExtendMethod::PosixFallocate, ExtendMethod::WriteZeros];
 
-/// Extends a relation and writes a version into each new page. A new page must be all zeros.
+/// Extends a relation, checks that each new page is all zeros, and writes a version into it.
 /// Returns the new blocks.
 fn extend(
     cluster: &Cluster,
@@ -31,7 +31,7 @@ fn extend(
     pins.iter().map(|pin| pin.page().block()).collect()
 }
 
-/// Sessions extend one relation concurrently with both methods. Together they must get every block
+/// Sessions extend one relation concurrently, with both methods. Together they must get every block
 /// exactly once, without gaps.
 #[test]
 fn two_sessions_never_get_the_same_block() {
@@ -60,8 +60,8 @@ fn two_sessions_never_get_the_same_block() {
     });
 }
 
-/// A segment has at most 131,072 blocks (1 GiB). The file is made that long as a sparse file, and
-/// extended across the boundary.
+/// A segment has at most 131,072 blocks (1 GiB). We create a sparse file of almost that length, and
+/// extend it across the boundary.
 #[test]
 fn an_extension_crosses_the_end_of_a_segment() {
     for direct in [false, true] {
@@ -90,7 +90,7 @@ fn an_extension_crosses_the_end_of_a_segment() {
                 }
                 let end = first + blocks.len() as u32;
                 assert_eq!(relation.blocks().expect("a length"), end);
-                // Truncate to just below the boundary, and cross it again.
+                // Truncate to just below the boundary, and then cross it again.
                 backend.truncate(&relation, SEGMENT_BLOCKS - 2).expect("cut off");
                 assert_eq!(relation.blocks().expect("a length"), SEGMENT_BLOCKS - 2);
                 let again = extend(cluster, &mut backend, number, 12, method);
@@ -105,8 +105,8 @@ fn an_extension_crosses_the_end_of_a_segment() {
     }
 }
 
-/// An extension that fails for lack of space leaves no page in the pool. The next one uses the same
-/// blocks.
+/// An extension that fails for lack of space must not leave pages in the pool. The next extension
+/// gets the same blocks.
 #[test]
 fn an_extension_without_room_gives_its_blocks_back() {
     check_simulated(Needs { pools: Pools::Both, ..Needs::writable() }, |cluster| {
@@ -142,8 +142,8 @@ fn an_extension_without_room_gives_its_blocks_back() {
     });
 }
 
-/// If the file system does not support `posix_fallocate`, the extension writes zeros. Any other
-/// error is returned.
+/// If the file system doesn't support `posix_fallocate`, the extension writes zeros instead. It
+/// returns any other error.
 #[test]
 fn zeros_are_written_where_allocation_is_not_supported() {
     check(Needs { pools: Pools::Both, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -162,7 +162,7 @@ fn zeros_are_written_where_allocation_is_not_supported() {
 }
 
 /// A session is cancelled while its zeros are being written. Until that write completes, no other
-/// session may get these blocks, because the zeros would overwrite its page.
+/// session may get these blocks, because the zeros would overwrite the other session's page.
 #[test]
 fn the_blocks_of_a_cancelled_extension_are_not_reused_during_its_write() {
     check(Needs { ..Needs::writable() }, |cluster: &Arc<Cluster>| {
@@ -197,7 +197,7 @@ fn the_blocks_of_a_cancelled_extension_are_not_reused_during_its_write() {
 }
 
 /// Another session fills a new page before the extension writes its zeros. The extension then
-/// writes that page, and must flush the WAL record first.
+/// writes the filled page, so it must flush the WAL record first.
 #[test]
 fn a_page_filled_during_its_extension_is_written_after_its_wal() {
     check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
@@ -213,8 +213,8 @@ fn a_page_filled_during_its_extension_is_written_after_its_wal() {
     });
 }
 
-/// If the extension fails, its unused blocks are given back, but not a page that another session
-/// has filled.
+/// A failed extension releases its unused blocks, but must keep a page that another session has
+/// filled.
 #[test]
 fn a_failed_extension_keeps_the_changes_of_other_sessions() {
     check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
@@ -233,7 +233,7 @@ fn a_failed_extension_keeps_the_changes_of_other_sessions() {
     });
 }
 
-/// An extension waits while another session has one of its new pages locked. The wait can be
+/// An extension waits while another session has one of the new pages locked. That wait can be
 /// cancelled.
 #[test]
 fn an_extension_waits_for_a_reader_of_its_new_page() {

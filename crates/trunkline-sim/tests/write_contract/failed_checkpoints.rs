@@ -1,7 +1,7 @@
-//! A failed checkpoint is counted and logged, together with the pages that it has written.
+//! Failed checkpoints must be counted and logged, together with the pages they wrote.
 //!
-//! A checkpoint that fails after most of its writes has still caused that I/O. Statistics that left
-//! it out would not match the device.
+//! A checkpoint that fails after most of its writes has still caused that I/O. If the statistics
+//! left it out, they would not match the device.
 
 use trunkline_aio::Operation;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +13,13 @@ use trunkline_sim::Fault;
 use trunkline_sim::matrix::Needs;
 use trunkline_sim::matrix::cluster::{check, check_real};
 
-/// Events by kind. They are statics because the log callback is a plain function.
+/// Event counts. These are statics because the log callback is a plain function.
 static STARTING: AtomicU64 = AtomicU64::new(0);
 static COMPLETE: AtomicU64 = AtomicU64::new(0);
 static FAILED: AtomicU64 = AtomicU64::new(0);
 
-/// The log callback: counts events. A failure counts only if it names the file.
+/// The log callback, which counts events. It counts a failure only if the error contains the file
+/// name.
 fn count_event(event: CheckpointEvent<'_>) {
     let (count, counts) = match event {
         CheckpointEvent::Starting(_) => (&STARTING, true),
@@ -33,14 +34,14 @@ fn events() -> [u64; 3] {
     [&STARTING, &COMPLETE, &FAILED].map(|count| count.swap(0, Ordering::SeqCst))
 }
 
-/// Requested, completed and failed checkpoints, and pages written.
+/// Requested, completed and failed checkpoints, and the pages written.
 fn numbers(counts: CheckpointerCounts) -> ([u64; 3], u64) {
     let checkpoints = [counts.num_requested, counts.num_done, counts.num_failed];
     (checkpoints, counts.buffers_written)
 }
 
-/// Fails a write, then an fsync, then runs into the permanent failure, and compares the counters
-/// after each.
+/// Fails a write, then an fsync, and then runs into the permanent failure. Compares the counters
+/// after each step.
 #[test]
 fn failed_checkpoints_are_counted_with_their_pages() {
     check(Needs { blocks: 16, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -54,7 +55,7 @@ fn failed_checkpoints_are_counted_with_their_pages() {
         cluster.change_sixteen(0, 1);
         let checkpointer = Checkpointer::start(&cluster.pool, settings).expect("starts");
 
-        // Of four writes with four pages each, one fails.
+        // One of four writes of four pages each fails.
         cluster.inject(Operation::Writev, Fault::Error(libc::EIO), 1);
         checkpointer.request().expect_err("a failed write");
         assert_eq!(numbers(checkpointer.counts()), ([1, 0, 1], 12));
@@ -76,21 +77,22 @@ fn failed_checkpoints_are_counted_with_their_pages() {
         assert_eq!(numbers(checkpointer.counts()), ([3, 1, 2], 32));
         assert_eq!(events(), [1, 0, 1]);
 
-        // From now on every checkpoint fails before it writes anything. Its error names no file.
+        // From now on, every checkpoint fails before writing anything. The error doesn't refer to a
+        // file.
         cluster.clear_faults();
         cluster.change_sixteen(0, 3);
         checkpointer.request().expect_err("fails without a write");
         assert_eq!(numbers(checkpointer.counts()), ([4, 1, 3], 32));
         assert_eq!(events(), [1, 0, 0]);
-        // The final checks must know that no checkpoint can succeed any more.
+        // This makes the final checks expect that checkpoints can't succeed any more.
         cluster.checkpoint(&mut cluster.backend()).expect_err("fails without a write");
         drop(checkpointer);
         events();
     });
 }
 
-/// The checkpointer thread panics during its shutdown checkpoint. `shut_down` must not return the
-/// report of the earlier checkpoint that succeeded.
+/// The checkpointer thread panics during its shutdown checkpoint. In that case `shut_down` must not
+/// return the report of an earlier, successful checkpoint.
 #[test]
 fn a_shutdown_checkpoint_that_panics_is_an_error() {
     check_real(Needs { blocks: 16, ..Needs::writable() }, |cluster| {

@@ -1,8 +1,8 @@
 //! Storage faults at every site that writes or syncs.
 //!
-//! Pages that were not written stay dirty and readable. The operation that needed the write fails
-//! with an error that names file and block. The pages are written when the fault is gone. A failed
-//! fsync is permanent.
+//! Pages that weren't written stay dirty and readable. The operation that needed the write fails
+//! with an error that contains file and block. Once the fault is gone, the pages are written. A
+//! failed fsync, however, is permanent.
 
 use std::time::Duration;
 use trunkline_aio::{Operation, State};
@@ -17,12 +17,12 @@ use trunkline_sim::matrix::{Needs, Pools};
 
 const BLOCK: u32 = BLOCK_SIZE as u32;
 
-/// Faults that the issuer never sees: they are retried, or only take time.
+/// Faults the issuer never sees, because they are retried or merely take time.
 const HIDDEN: [Fault; 4] =
     [Fault::Interrupted, Fault::Again, Fault::Delay(Duration::from_millis(3)), Fault::Reorder];
 
-/// Short writes of several blocks. The engine writes the rest, including a block of which only a
-/// part was written.
+/// Short multi-block writes. The engine writes the rest, starting with the block that was written
+/// only in part.
 const SHORT: [Fault; 4] = [
     Fault::Short(BLOCK),
     Fault::Short(BLOCK + 512),
@@ -37,7 +37,7 @@ fn small() -> Needs {
     Needs { pools: Pools::Both, blocks: 16, seeds: 3, ..Needs::writable() }
 }
 
-/// No fault of these reaches the caller of the checkpoint.
+/// None of these faults may reach the checkpoint's caller.
 #[test]
 fn a_checkpoint_retries_interrupted_and_short_writes() {
     check(small(), |cluster| {
@@ -55,7 +55,7 @@ fn a_checkpoint_retries_interrupted_and_short_writes() {
     });
 }
 
-/// After a failed write, the checkpoint continues with the other pages and then fails. The pages of
+/// After a failed write, the checkpoint writes the remaining pages before it fails. The pages of
 /// the failed write stay dirty.
 #[test]
 fn a_checkpoint_that_cannot_write_fails_and_loses_nothing() {
@@ -83,7 +83,7 @@ fn a_checkpoint_that_cannot_write_fails_and_loses_nothing() {
                 assert_eq!(dirty, if times == 1 { 4 } else { 16 });
                 assert!((block..block + 4).all(|block| cluster.is_dirty(0, block)));
                 (0..16).for_each(|block| cluster.assert_reads(&mut backend, block, version));
-                // While the fault lasts, the checkpoint keeps failing.
+                // As long as the fault lasts, checkpoints keep failing.
                 if times > 1 {
                     cluster.checkpoint(&mut backend).expect_err("fails again");
                 }
@@ -96,7 +96,7 @@ fn a_checkpoint_that_cannot_write_fails_and_loses_nothing() {
     });
 }
 
-/// `pwritev` may return 0 without an errno. Retrying that would loop forever.
+/// `pwritev` may return 0 without an errno. If we retried that, we would loop forever.
 #[test]
 fn a_write_of_zero_bytes_is_an_error() {
     check_simulated(small(), |cluster| {
@@ -110,7 +110,7 @@ fn a_write_of_zero_bytes_is_an_error() {
     });
 }
 
-/// A failed fsync is permanent, even if the next one would succeed. Pages stay readable.
+/// A failed fsync is permanent, even if the next fsync would succeed. Pages stay readable.
 #[test]
 fn a_failed_fsync_fails_every_later_checkpoint() {
     check(Needs { blocks: 16, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -134,7 +134,7 @@ fn a_failed_fsync_fails_every_later_checkpoint() {
 }
 
 /// The checkpoint's session is cancelled while the failing fsync is in flight. The completion
-/// callback must record the failure without the session, because a second fsync would succeed.
+/// callback must record the failure on its own, because a second fsync would succeed.
 #[test]
 fn a_failed_fsync_of_a_cancelled_checkpoint_is_not_lost() {
     check_simulated(Needs { blocks: 16, seeds: 6, ..Needs::writable() }, |cluster| {
@@ -161,7 +161,7 @@ fn a_failed_fsync_of_a_cancelled_checkpoint_is_not_lost() {
     });
 }
 
-/// All buffers are dirty, so a session can only get a buffer by a write.
+/// All buffers are dirty, so a session must write a page to get a buffer.
 #[test]
 fn an_eviction_that_cannot_write_fails_and_loses_nothing() {
     check(
@@ -199,8 +199,7 @@ fn an_eviction_that_cannot_write_fails_and_loses_nothing() {
     );
 }
 
-/// A failed write is not fatal for the background writer. It counts a failed round, and tries
-/// again.
+/// A failed write isn't fatal for the background writer. It counts a failed round and tries again.
 #[test]
 fn the_background_writer_continues_after_a_fault() {
     check(Needs { buffers: 32, blocks: 64, seeds: 2, ..Needs::writable() }, |cluster| {
@@ -212,7 +211,7 @@ fn the_background_writer_continues_after_a_fault() {
         let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
         cluster.inject(Operation::Writev, Fault::Error(libc::EIO), u64::MAX);
         let mut backend = cluster.backend();
-        // Changes a page, and then reads enough others that the clock hand passes it.
+        // Changes a page, and then reads enough other pages that the clock hand passes it.
         let mut turn = |version| {
             cluster.change(&mut backend, 1, version);
             for block in (16..64).cycle().take(48 * 7) {
@@ -234,8 +233,8 @@ fn the_background_writer_continues_after_a_fault() {
     });
 }
 
-/// If the zeros cannot be written, the new blocks leave the pool, and the next extension gets the
-/// same blocks.
+/// If the zeros can't be written, the new blocks must leave the pool, and the next extension must
+/// get the same blocks.
 #[test]
 fn an_extension_that_cannot_write_gives_its_blocks_back() {
     check(Needs { pools: Pools::Both, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -271,8 +270,9 @@ fn an_extension_that_cannot_write_gives_its_blocks_back() {
     });
 }
 
-/// A checkpoint write is stopped in every handle state. Readers continue in all of them. The result
-/// of the write decides about the pages, also if the checkpoint's session was cancelled.
+/// A checkpoint write is stopped in every handle state, and readers must be able to continue in all
+/// of them. The write's result determines whether the pages become clean, even if the checkpoint's
+/// session was cancelled.
 #[test]
 fn readers_continue_while_a_write_is_in_every_state() {
     check(Needs { blocks: 16, seeds: 1, ..Needs::writable() }, |cluster| {

@@ -1,11 +1,11 @@
-//! A process that is killed (`SIGKILL`) while it writes, under each I/O method.
+//! A process is killed (`SIGKILL`) while it writes, under each I/O method.
 //!
-//! The page cache outlives the process, so every page that was written before a completed
-//! checkpoint is in its file. Only a page with a write in flight may be torn, and its checksum
-//! shows that. With direct I/O the same holds for the device.
+//! The page cache outlives the process, so every page written before a completed checkpoint must be
+//! in its file. Only a page with a write in flight may be torn, and its checksum must detect that.
+//! With direct I/O the same holds for the device.
 //!
 //! The child process is this test binary with an extra argument. After each checkpoint it prints
-//! the version that all pages had when the checkpoint began.
+//! the version that all pages had when that checkpoint began.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -22,13 +22,14 @@ use trunkline_sim::matrix::cluster::relation;
 use trunkline_sim::matrix::pages;
 use trunkline_sim::matrix::{REAL, is_sound, is_version};
 
-/// Prefix of the child's argument and of the lines that it prints.
+/// Prefix of the child's argument and of its output lines.
 const MARK: &str = "killed-child:";
 const BLOCKS: u32 = 96;
-/// Fewer than there are pages, so that pages are evicted, too.
+/// Fewer buffers than pages, so that pages are also evicted.
 const BUFFERS: u32 = 64;
 
-/// The child: one thread changes all pages version by version, and this one runs checkpoints.
+/// The child. A second thread changes all pages, one version after the other, while this thread
+/// runs checkpoints.
 fn change_until_killed(method: &str, direct: bool, root: &Path) {
     let method = REAL.into_iter().find(|kind| kind.to_string() == method).expect("a method");
     let aio = Builder::new().method(method).region_bytes(8 << 20).start().expect("starts");
@@ -41,7 +42,7 @@ fn change_until_killed(method: &str, direct: bool, root: &Path) {
         let mut backend = pool_too.backend(BackendType::Client).expect("a session");
         for version in 1.. {
             for at in 0..BLOCKS {
-                // 35 and 96 have no common factor, so this visits every block in a scattered order.
+                // 35 and 96 have no common factor, so this visits every block in scattered order.
                 let block = at * 35 % BLOCKS;
                 let pin = backend.read(&relation, block).expect("reads");
                 let mut bytes = backend.write_lock(pin.page()).expect("locks");
@@ -63,7 +64,7 @@ fn change_until_killed(method: &str, direct: bool, root: &Path) {
     drop(writer);
 }
 
-/// The parent: kills the child after a number of checkpoints, and checks the file.
+/// The parent. Kills the child after a number of checkpoints, and checks the file.
 fn kill(method: MethodKind, direct: bool, checkpoints: usize) {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let path = root.path().join("base/5/16384");
@@ -83,7 +84,7 @@ fn kill(method: MethodKind, direct: bool, checkpoints: usize) {
         let Some(version) = line.strip_prefix(MARK) else { continue };
         durable = version.parse().expect("a version");
         seen += 1;
-        // The first checkpoints may have had nothing to write.
+        // The first checkpoints may have found nothing to write.
         if seen >= checkpoints && durable > 3 {
             break;
         }
@@ -102,11 +103,11 @@ fn kill(method: MethodKind, direct: bool, checkpoints: usize) {
         let version = (durable..durable + 100_000).find(|&it| is_version(found, 0, block, it));
         assert!(version.is_some(), "block {block} is older than {durable}: {method}, {direct}");
     }
-    // A write in flight may have up to 16 blocks, and the kill may end it mid-block.
+    // A write in flight may contain up to 16 blocks, and the kill may end it mid-block.
     assert!(torn <= 32, "{torn} pages are torn: {method}, direct {direct}");
 }
 
-/// Runs as the child if it has the extra argument, and as the parent otherwise.
+/// Runs as the child if given the extra argument, and otherwise as the parent.
 #[test]
 fn a_killed_process_leaves_whole_pages() {
     if let Some(order) = std::env::args().find(|arg| arg.starts_with(MARK)) {

@@ -1,6 +1,6 @@
-//! WAL before data: many pages share one log flush, and a log that fails prevents page writes.
+//! WAL before data: many pages share a single log flush, and a failing log prevents page writes.
 //!
-//! The write checker of the cluster also checks the rule itself, for every write of every case.
+//! In addition, the cluster's write checker verifies the rule for every write of every case.
 
 use std::io;
 use trunkline_aio::Operation;
@@ -33,7 +33,7 @@ impl Log for FailingLog {
     }
 }
 
-/// A checkpoint flushes the log once for many pages, and not before each page.
+/// A checkpoint flushes the log once for many pages, not once per page.
 #[test]
 fn pages_of_a_checkpoint_share_a_flush() {
     check(Needs { blocks: 48, ..Needs::writable() }, |cluster| {
@@ -49,7 +49,7 @@ fn pages_of_a_checkpoint_share_a_flush() {
     });
 }
 
-/// An eviction writes several victims, for which one flush is enough.
+/// An eviction writes several victims with a single log flush.
 #[test]
 fn pages_of_an_eviction_share_a_flush() {
     check(Needs { buffers: 16, blocks: 48, ..Needs::writable() }, |cluster| {
@@ -60,7 +60,7 @@ fn pages_of_an_eviction_share_a_flush() {
     });
 }
 
-/// If the log cannot be flushed, no page is written. Checkpoint and eviction return the log's
+/// If the log can't be flushed, no page may be written. Checkpoints and evictions return the log's
 /// error, and all pages stay dirty.
 #[test]
 fn a_failed_log_flush_prevents_page_writes() {
@@ -90,7 +90,7 @@ fn a_failed_log_flush_prevents_page_writes() {
         assert!(written.iter().all(|io| io.operation != Operation::Writev), "nothing was written");
         assert!(pool.rows().iter().all(|row| row.dirty && row.pins == 0));
         log.broken.store(false, Ordering::SeqCst);
-        // This pool has its own log, and the write checker knows that of the cluster only.
+        // This pool has its own log, but the write checker only knows the cluster's.
         cluster.writes.detach();
         drop(backend.read(&relation, 20).expect("a buffer"));
         checkpoint(&pool, &mut backend, options, |_| {}).expect("a checkpoint");
@@ -114,8 +114,8 @@ impl Log for LyingLog {
     }
 }
 
-/// A page with an LSN beyond the end of the log is damaged. Flushing the log again would not help,
-/// so checkpoint and eviction must fail instead of retrying.
+/// A page with an LSN past the end of the log is damaged. Flushing the log again would not help, so
+/// checkpoints and evictions must fail instead of retrying.
 #[test]
 fn a_page_beyond_the_end_of_the_log_is_an_error() {
     check(Needs { handles: 64, seeds: 2, ..Needs::writable() }, |cluster| {

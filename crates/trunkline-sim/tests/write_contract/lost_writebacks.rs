@@ -1,9 +1,9 @@
-//! Writeback that fails in the kernel. The kernel reports the error once to each open file.
+//! Kernel writeback failures. The kernel reports the error once to each open file.
 //!
-//! Whichever call receives the error, the pages are lost, and no checkpoint may succeed afterwards.
-//! A checkpoint that runs concurrently with other I/O waits for writeback on the file before it
-//! syncs it. It may therefore receive the error from writeback and not from fsync. ext4 behaves
-//! like that on a full device.
+//! Whichever call receives the error, the pages are lost, and no later checkpoint may succeed. If a
+//! checkpoint runs concurrently with other I/O, it waits for a file's writeback before it syncs the
+//! file. It may therefore receive the error from writeback instead of fsync, as happens on ext4
+//! when the device is full.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, Observed, Operation};
@@ -23,7 +23,7 @@ const NEEDS: Needs = Needs {
     ..Needs::writable()
 };
 
-/// Changes all pages of relation 0.
+/// Changes all of relation 0's pages.
 fn change_all(cluster: &Cluster, backend: &mut Backend, version: u32) {
     (0..32).for_each(|block| cluster.change(backend, block, version));
 }
@@ -34,15 +34,15 @@ fn checkpoint(cluster: &Cluster, backend: &mut Backend) -> Result<(), Checkpoint
     cluster.checkpoint_with(backend, options).map(drop)
 }
 
-/// Loses a writeback during a checkpoint, which must fail. `beside_others` keeps a handle of
-/// another session in use, so that the checkpoint does not run alone.
+/// Loses a writeback during a checkpoint, which must then fail. `beside_others` keeps another
+/// session's handle in use, so that the checkpoint does not run alone.
 fn a_checkpoint_fails(cluster: &Arc<Cluster>, beside_others: bool) {
     let mut backend = cluster.backend();
     change_all(cluster, &mut backend, 1);
     checkpoint(cluster, &mut backend).expect("a checkpoint");
     change_all(cluster, &mut backend, 2);
     let mut other = cluster.aio.session().expect("a session");
-    // An acquired handle counts as I/O of another session.
+    // An acquired handle counts as another session's I/O.
     let held = beside_others.then(|| other.acquire(Class::Foreground).expect("a handle"));
     cluster.disk.lose_writebacks(1);
     let error = checkpoint(cluster, &mut backend).expect_err("pages are lost");
@@ -70,8 +70,8 @@ fn a_lost_writeback_fails_a_checkpoint_beside_other_io() {
     check_simulated(NEEDS, |cluster| a_checkpoint_fails(cluster, true));
 }
 
-/// The error is reported to an eviction's writeback, which has no caller to pass it to. It must be
-/// remembered for the checkpoints.
+/// An eviction's writeback receives the error, but has no caller to return it to. The pool must
+/// remember the error for later checkpoints.
 #[test]
 fn a_writeback_error_of_an_eviction_fails_the_next_checkpoint() {
     let needs = Needs { buffers: 16, blocks: 64, seeds: 2, ..NEEDS };
@@ -88,7 +88,7 @@ fn a_writeback_error_of_an_eviction_fails_the_next_checkpoint() {
         let refused = cluster.checkpoint(&mut backend).expect_err("pages are lost");
         assert!(refused.is_sync_failure(), "{refused}");
         cluster.assert_checkpoints_fail(&mut backend);
-        // Reading still works.
+        // Pages can still be read.
         (0..64).for_each(|block| cluster.assert_reads(&mut backend, block, 1));
     });
 }

@@ -2,8 +2,9 @@
 //! crashes, under `sync`, `worker` and `io_uring`, and on a simulated disk under seeds, with and
 //! without storage faults.
 //!
-//! The write checker of the cluster checks every write of every case: the pages on disk have the
-//! right checksum, and the WAL was durable up to their LSN when the write was submitted.
+//! The cluster's write checker verifies every write of every case: the pages on disk must have
+//! valid checksums, and the WAL must have been durable up to their LSNs when the write was
+//! submitted.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 

@@ -1,5 +1,5 @@
-//! Many pages in a small pool: sessions that extend by more pages than their pin guarantee, and a
-//! log that needs I/O while page writes use all other handles.
+//! Many pages in a small pool: sessions that extend by more pages than they have guaranteed pins
+//! for, and a log that needs I/O while page writes use all other handles.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, Class, File, Slots};
@@ -10,8 +10,8 @@ use trunkline_format::Lsn;
 use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Needs, TestThread, page};
 
-/// Eight sessions extend a relation in a pool of only 16 buffers. Each asks for 32 pages and
-/// changes the ones it gets, which may be fewer.
+/// Eight sessions extend a relation in a pool of only 16 buffers. Each session requests 32 pages
+/// but may get fewer, and changes the pages it gets.
 #[test]
 fn all_sessions_extend_in_a_tiny_pool() {
     check(Needs { buffers: 16, blocks: 16, seeds: 2, ..Needs::writable() }, |cluster| {
@@ -41,7 +41,7 @@ fn all_sessions_extend_in_a_tiny_pool() {
     });
 }
 
-/// A log that flushes with I/O of its own, as a real WAL does.
+/// A log that issues its own I/O to flush, as a real WAL does.
 struct Writing {
     log: PositionLog,
     aio: Aio,
@@ -63,16 +63,16 @@ impl Log for Writing {
     }
 }
 
-/// Page writes hang and use all handles that they may use. The log must continue with the handles
-/// that are reserved for it. Without the reserve, page writes would wait for the log and the log
-/// for a handle.
+/// Page writes hang and use every handle available to them. The log must be able to continue with
+/// its reserved handles. Without the reserve, page writes would wait for the log while the log
+/// waits for a handle.
 #[test]
 fn the_log_flushes_while_page_writes_hang() {
     check_simulated(Needs { handles: 12, seeds: 2, ..Needs::writable() }, |cluster| {
         if !cluster.is_asynchronous() || cluster.environment.writes_inline() {
             return;
         }
-        // This pool has its own log, and the write checker knows that of the cluster only.
+        // This pool has its own log, but the write checker only knows the cluster's.
         cluster.writes.detach();
         cluster.disk.create("/other/log", 7, &[0; 8192]);
         let open = || cluster.disk.open_existing(&cluster.aio, "/other/log", false).expect("there");

@@ -1,5 +1,5 @@
-//! Opening a file may take long, because its mount hangs. A writer must first submit the pages that
-//! it has already claimed, so that they do not stay locked.
+//! Opening a file may take a long time, e.g. because its mount hangs. A writer must first submit
+//! the pages it has already claimed, so that they don't stay locked.
 
 use trunkline_aio::sync::Arc;
 use trunkline_engine::pool::ExtendMethod;
@@ -7,8 +7,8 @@ use trunkline_sim::PausePoint;
 use trunkline_sim::matrix::cluster::check_simulated;
 use trunkline_sim::matrix::{Cluster, Needs};
 
-/// Closes the file of relation 1, as the table of open files does when it is full. Opening the file
-/// again stops at the second point. The first point is released when that open begins.
+/// Closes relation 1's file, as the open-file table does when it is full. The next open of the file
+/// releases the first returned point, and then stops at the second.
 fn close_and_hold(cluster: &Cluster) -> (PausePoint, PausePoint) {
     cluster.storage.forget(cluster.relation(1).locator());
     let (opening, go) = (PausePoint::new(), PausePoint::new());
@@ -20,8 +20,8 @@ fn close_and_hold(cluster: &Cluster) -> (PausePoint, PausePoint) {
     (opening, go)
 }
 
-/// Runs `work`, which writes pages of relation 0 and then of relation 1, for which the file is not
-/// open. While it opens the file, `block` of relation 0 must not be locked.
+/// Runs `work`, which writes pages of relation 0 and then of relation 1, but relation 1's file isn't
+/// open. While `work` opens that file, `block` of relation 0 must not be locked.
 fn assert_unlocked_during_open(cluster: &Arc<Cluster>, block: u32, work: fn(&Arc<Cluster>)) {
     let (opening, go) = close_and_hold(cluster);
     let worker = cluster.spawn("worker", work);
@@ -37,7 +37,7 @@ fn assert_unlocked_during_open(cluster: &Arc<Cluster>, block: u32, work: fn(&Arc
     assert!(free, "block {block} is locked by a write that is not submitted");
 }
 
-/// Whether writes are staged at all; inline writes are executed immediately.
+/// Whether writes are staged at all. Inline writes execute immediately.
 fn stages(cluster: &Cluster) -> bool {
     cluster.is_asynchronous() && !cluster.environment.writes_inline()
 }
@@ -74,7 +74,7 @@ fn an_eviction_keeps_no_page_locked_while_it_opens_a_file() {
     });
 }
 
-/// The same for a bulk write with pages of two relations in its ring buffer.
+/// As before, but for a bulk write with both relations' pages in its ring buffer.
 #[test]
 fn a_bulk_write_keeps_no_page_locked_while_it_opens_a_file() {
     let needs = Needs { buffers: 256, blocks: 0, seeds: 4, ..Needs::writable() };

@@ -1,5 +1,5 @@
-//! Two pools over one cluster, each with its own pages. A pool does not have to sync what the other
-//! has synced, and a failed fsync of one pool fails both.
+//! Two pools over one cluster, each with its own pages. A pool doesn't have to sync what the other
+//! pool has synced, but if one pool's fsync fails, both pools fail.
 
 use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
@@ -14,7 +14,7 @@ fn second(cluster: &Cluster) -> Pool {
     Pool::with_log(&cluster.aio, 32, Arc::new(cluster.log.clone())).expect("a pool")
 }
 
-/// Runs a checkpoint of a pool. Returns the number of pages written.
+/// Runs a checkpoint of one pool. Returns the number of pages written.
 fn write_all(pool: &Pool) -> Result<u64, CheckpointError> {
     let mut backend = pool.backend(BackendType::Checkpointer).expect("a session");
     let report = checkpoint(pool, &mut backend, CheckpointOptions::default(), |_| {})?;
@@ -29,14 +29,15 @@ fn extend(cluster: &Cluster, backend: &mut Backend, step: u32) -> Vec<u32> {
     pins.iter().map(|pin| pin.page().block()).collect()
 }
 
-/// Both pools change, extend and checkpoint one relation concurrently. They share no page, so
-/// nothing may be lost or overwritten.
+/// Both pools change, extend and checkpoint one relation concurrently. They have no page in common,
+/// so nothing may be lost or overwritten.
 #[test]
 fn each_pool_writes_its_own_pages() {
     check(Needs { blocks: 32, seeds: 4, ..Needs::writable() }, |cluster| {
         let other = second(cluster);
         let theirs = other.clone();
-        // One pool changes even blocks and the other odd blocks; both extend the relation.
+        // One pool changes the even blocks and the other the odd blocks, and both extend the
+        // relation.
         let task = cluster.spawn("other", move |cluster| {
             let mut backend = theirs.backend(BackendType::Client).expect("a session");
             let mut made = Vec::new();
@@ -76,8 +77,8 @@ fn each_pool_writes_its_own_pages() {
     });
 }
 
-/// The kernel reports lost pages once. Whichever pool receives the error, the pages of both may be
-/// lost, so neither may report success.
+/// The kernel reports lost pages just once. Whichever pool receives the error, both pools' pages
+/// may be lost, so neither pool may report success.
 #[test]
 fn a_failed_fsync_fails_every_pool() {
     check(Needs { seeds: 3, ..Needs::writable() }, |cluster| {

@@ -1,5 +1,5 @@
-//! Small pools in which every buffer is dirty while sessions change pages continuously. Every
-//! session must make progress, none may be refused a guaranteed pin, and nothing may be lost.
+//! Small pools in which every buffer is dirty while sessions keep changing pages. Every session
+//! must make progress and get its guaranteed pins, and nothing may be lost.
 
 use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
@@ -11,8 +11,8 @@ use trunkline_sim::matrix::{Cluster, Needs, Pools, TestThread};
 const SESSIONS: u32 = 8;
 const BLOCKS: u32 = 48;
 
-/// Changes the blocks of one session repeatedly. In every other step the session also pins as many
-/// other pages as it is guaranteed.
+/// Changes one session's blocks repeatedly. In every other step, the session also pins as many
+/// other pages as it has guaranteed pins for.
 fn work(cluster: &Arc<Cluster>, session: u32, steps: u32) {
     let mut backend = cluster.backend();
     let relation = cluster.relation(0);
@@ -30,13 +30,13 @@ fn work(cluster: &Arc<Cluster>, session: u32, steps: u32) {
     }
 }
 
-/// The version that `work` leaves in a block.
+/// The block's version after `work`.
 fn last_version(block: u32, steps: u32) -> u32 {
     let (turn, turns) = (block / SESSIONS, BLOCKS / SESSIONS);
     (0..steps).rev().find(|step| step % turns == turn).map_or(0, |step| step + 1)
 }
 
-/// Runs the sessions, and checks that every page has its last version on disk.
+/// Runs the sessions, and checks that every page's last version is on disk.
 fn run(cluster: &Arc<Cluster>, sessions: u32) {
     let steps = if cluster.is_simulated() { 12 } else { 120 };
     if cluster.environment.local_pool {
@@ -53,7 +53,7 @@ fn run(cluster: &Arc<Cluster>, sessions: u32) {
     }
 }
 
-/// The smallest pool: every read has to flush a victim first.
+/// The smallest pool, in which every read must flush a victim first.
 #[test]
 fn sessions_make_progress_with_sixteen_dirty_buffers() {
     let needs =
@@ -61,7 +61,7 @@ fn sessions_make_progress_with_sixteen_dirty_buffers() {
     check(needs, |cluster| run(cluster, SESSIONS));
 }
 
-/// With 8 handles, sessions also wait for handles.
+/// With only 8 handles, sessions also have to wait for handles.
 #[test]
 fn sessions_make_progress_with_few_handles() {
     let needs = Needs {
@@ -75,7 +75,7 @@ fn sessions_make_progress_with_few_handles() {
     check(needs, |cluster| run(cluster, SESSIONS));
 }
 
-/// The same with continuous checkpoints and the background writer.
+/// As before, but with continuous checkpoints and the background writer.
 #[test]
 fn sessions_make_progress_beside_checkpoints_and_the_background_writer() {
     use trunkline_engine::checkpoint::{BackgroundWriter, BackgroundWriterSettings};
@@ -97,13 +97,13 @@ fn sessions_make_progress_beside_checkpoints_and_the_background_writer() {
     });
 }
 
-/// Writes to a mount that hangs use all handles. A session that needs a buffer must not only wait
-/// for these writes: it continues when another session unpins a clean page.
+/// Writes to a hanging mount use all handles. A session that needs a buffer must not wait only for
+/// these writes, but must also continue when another session unpins a clean page.
 #[test]
 fn a_session_uses_a_freed_buffer_while_no_handle_is_free() {
     let needs = Needs { buffers: 16, blocks: 64, handles: 8, ..Needs::writable() };
     check_simulated(needs, |cluster| {
-        // A session that writes inline would hang with its mount.
+        // With inline writes, the session itself would hang with its mount.
         if !cluster.is_asynchronous() || cluster.environment.writes_inline() {
             return;
         }
@@ -130,8 +130,8 @@ fn a_session_uses_a_freed_buffer_while_no_handle_is_free() {
     });
 }
 
-/// Only one page is clean, and it has the highest usage count. It is evicted nevertheless, so
-/// nothing has to be written. PostgreSQL would evict a dirty page with a lower usage count.
+/// Only one page is clean, and it has the highest usage count. We must evict it nevertheless, so
+/// that nothing has to be written. PostgreSQL would evict a dirty page with a lower usage count.
 #[test]
 fn a_clean_page_is_evicted_before_a_dirty_one() {
     let needs =
@@ -151,7 +151,7 @@ fn a_clean_page_is_evicted_before_a_dirty_one() {
     });
 }
 
-/// Writes are counted for the relation of the page, and evictions' writeback is counted as well.
+/// Writes are counted for the page's relation, and the evictions' writeback is counted as well.
 #[test]
 fn writes_and_writebacks_are_counted() {
     let needs = Needs { buffers: 64, blocks: 256, seeds: 2, ..Needs::writable() };
@@ -173,7 +173,7 @@ fn writes_and_writebacks_are_counted() {
             writebacks += tally.writebacks;
         }
         assert_eq!(written, [256, 64], "{before} by the checkpoint");
-        // Few, because adjacent ranges share a writeback.
+        // There are only a few, because adjacent ranges share one writeback.
         assert!(writebacks >= 2, "{writebacks}");
     });
 }

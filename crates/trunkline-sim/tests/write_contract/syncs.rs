@@ -1,9 +1,9 @@
 //! A checkpoint's fsync must use the same open file description as the writes.
 //!
-//! The kernel may report a writeback error only to files that were open when it happened. By the
-//! time of the fsync, the table of open files may have closed that file, and the name may refer to
-//! another one. PostgreSQL's checkpointer opens the segment by name and so depends on the kernel to
-//! keep the error.
+//! The kernel may report a writeback error only to files that were open when the error happened. By
+//! the time of the fsync, the open-file table may have closed that file, and its name may refer to
+//! a different file. PostgreSQL's checkpointer opens the segment by name, so it relies on the
+//! kernel to keep the error.
 
 use std::fs;
 use trunkline_aio::sync::Arc;
@@ -17,11 +17,11 @@ use trunkline_sim::matrix::{Cluster, Needs, Pools};
 /// The fate of a file between its writes and its fsync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Since {
-    /// The table of open files has closed it to make room for others.
+    /// The open-file table has closed it to make room for another file.
     Closed,
     /// It was closed, and its name now refers to a different file.
     Replaced,
-    /// It was replaced, and the table has opened the new file.
+    /// It was replaced, and the open-file table has opened the new file.
     Reopened,
 }
 
@@ -50,7 +50,7 @@ fn write_unsynced(cluster: &Cluster, backend: &mut Backend, version: u32) {
     assert_eq!(stream.finish(backend).expect("written").blocks, 16);
 }
 
-/// Opens other files until the table has closed relation 0's file.
+/// Opens other files until the open-file table has closed relation 0's file.
 fn push_out(cluster: &Cluster, backend: &mut Backend) {
     let relation = cluster.relation(0);
     for number in (10..30).cycle() {

@@ -1,8 +1,8 @@
-//! Writeback: after a number of written pages, we ask the kernel to start writing its dirty page
-//! cache.
+//! Writeback: after a certain number of page writes, we ask the kernel to start writing back its
+//! dirty pages.
 //!
-//! Writeback is an I/O like any other. It is counted, it may be unsupported or hang without doing
-//! harm, and it must not keep removed files open. Writeback that fails is covered by
+//! Writeback is an I/O like any other. It is counted, it must do no harm if it is unsupported or
+//! hangs, and it must not keep removed files open. Failing writeback is covered by
 //! `lost_writebacks`.
 
 use std::path::Path;
@@ -110,8 +110,8 @@ fn the_background_writer_starts_writeback() {
     });
 }
 
-/// Nearby ranges are merged, because a call for each would cost more than the clean pages in
-/// between. The merged range ends at the last written block.
+/// Nearby ranges are merged, because one call per range would cost more than including the clean
+/// pages in between. The merged range ends at the last written block.
 #[test]
 fn ranges_close_together_are_one_writeback() {
     check(Needs { buffers: 64, blocks: 64, seeds: 2, ..Needs::writable() }, |cluster| {
@@ -126,8 +126,8 @@ fn ranges_close_together_are_one_writeback() {
     });
 }
 
-/// With no other I/O to disturb, a checkpoint merges adjacent ranges into longer ones. For
-/// scattered pages it keeps to `checkpoint_flush_after`.
+/// If there is no other I/O to disturb, a checkpoint merges adjacent ranges into longer ones. For
+/// scattered pages it follows `checkpoint_flush_after`.
 #[test]
 fn a_checkpoint_alone_uses_longer_ranges() {
     check(Needs { buffers: 512, blocks: 512, seeds: 2, ..Needs::writable() }, |cluster| {
@@ -202,8 +202,8 @@ fn unsupported_writeback_is_not_an_error() {
     });
 }
 
-/// Idle sessions and bulk writes may have ranges that aren't written back yet. These must not keep
-/// files open after their cluster was closed.
+/// Idle sessions and bulk writes may have pending writeback ranges. These must not keep files open
+/// once their cluster was closed.
 #[test]
 fn pending_writeback_keeps_no_closed_cluster_open() {
     check_simulated(Needs { buffers: 32, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {
