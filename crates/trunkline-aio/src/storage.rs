@@ -1,6 +1,6 @@
 //! Storage: page memory, files, and the operations on them.
 //!
-//! This is the layer that makes system calls. It does not know handles or sessions.
+//! This is the layer that makes system calls. It doesn't know about handles or sessions.
 
 pub(crate) mod executor;
 pub(crate) mod file;

@@ -1,7 +1,7 @@
 //! The façade: threads, locks, atomics, futexes, channels, randomness, hashing and the environment.
 //!
-//! Together with the time ([`crate::clock`]), these are what makes two runs of a test differ. All
-//! crates use them only through this façade, which has three implementations:
+//! Together with the time ([`crate::clock`]), these are what can make two runs of a test differ.
+//! All crates use them only through this façade, which has three implementations:
 //!
 //! ```text
 //!   ordinary build            std atomics, std locks, the kernel's futex, the monotonic clock
@@ -11,10 +11,11 @@
 //!   cfg(loom)                 loom's types, for the small lock-free pieces
 //! ```
 //!
-//! In a `sched` build, a thread the scheduler did not start pays for one thread-local look-up per
+//! In a `sched` build, threads not started by the scheduler pay for one thread-local look-up per
 //! operation. An ordinary build pays nothing.
 //!
-//! Every `cfg(loom)` of this crate is in this module, and the rest compiles under loom unchanged.
+//! Every `cfg(loom)` in this crate is in this module; everything else compiles under loom
+//! unchanged.
 
 pub mod atomic;
 pub mod channel;
@@ -30,7 +31,7 @@ pub mod thread;
 pub use futex::{Futex, FutexWait};
 pub use mutex::{Mutex, MutexGuard};
 
-/// `Arc` of std, or of loom in models. Outside of models and in public signatures use
+/// std's `Arc`, or loom's in models. Outside of models and in public signatures, use
 /// [`std::sync::Arc`].
 #[cfg(loom)]
 pub use loom::sync::Arc;

@@ -1,7 +1,7 @@
-//! The tables of an instance: handles, sessions, slots, statistics, and admission.
+//! An instance's tables: handles, sessions, slots, statistics, and admission.
 //!
 //! They correspond to what PostgreSQL keeps in `PgAioCtl` in shared memory. All of them are
-//! allocated at start. Nothing in this layer starts a thread or performs I/O.
+//! allocated at start. This layer doesn't start threads or perform I/O.
 
 pub(crate) mod admission;
 pub(crate) mod callback;

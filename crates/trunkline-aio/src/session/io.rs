@@ -291,8 +291,8 @@ impl<'s> Io<'s> {
         Ok(self.issue(&transfer, slots, slot))
     }
 
-    /// Defines and stages the I/O, then submits it or adds it to the batch. It cannot fail: all
-    /// checks have been made.
+    /// Defines and stages the I/O, then submits it or adds it to the batch. This can't fail,
+    /// because everything has been checked already.
     fn issue(mut self, transfer: &Transfer<'_>, slots: &mut SlotSet, slot: usize) -> WaitRef {
         let io = self.io;
         let &Transfer { operation, file, offset, length, by_frames, awaits } = transfer;
@@ -315,8 +315,8 @@ impl<'s> Io<'s> {
             body.iovecs().clear();
         }
         handles.advance(io, State::HandedOut, State::Defined);
-        // From here on the I/O will be completed, and its completion frees the handle. Dropping the
-        // `Io` must not give it back.
+        // From here on the I/O will be completed, and its completion frees the handle. So dropping
+        // the `Io` must not release the handle.
         self.session.handed_out = None;
         // SAFETY: the slot is pending, and its handle belongs to this thread until it is submitted.
         unsafe { slots.table().stage(slot as u32, facts) };
@@ -327,8 +327,9 @@ impl<'s> Io<'s> {
 
     /// Executes the staged I/O inline if that is cheaper, or adds it to the batch.
     ///
-    /// The order of the cases matters: an I/O that is needed now is executed before the page cache
-    /// is tried, because a blocking read also finds cached data and needs only one system call.
+    /// The order of the cases matters: an I/O that is needed now is executed without trying the
+    /// page cache first, because a blocking read also finds cached data and takes just one system
+    /// call.
     fn send(&mut self, file: &File, awaits: bool) {
         let (io, session) = (self.io, &mut *self.session);
         let alone = session.staged.is_empty() && session.in_flight() == 1;
@@ -341,8 +342,8 @@ impl<'s> Io<'s> {
             return;
         }
         if !awaits && session.may_block && session.dispatcher.is_inline_write(io, file) {
-            // The write may turn out to be slow, and other sessions may wait for the I/O that is
-            // staged.
+            // The write may turn out to be slow, and other sessions may be waiting for the I/O we
+            // have staged.
             session.submit();
             session.dispatcher.execute_write(io, file);
             return;

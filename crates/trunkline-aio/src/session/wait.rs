@@ -15,10 +15,10 @@
 //! finds the announcement and signals the session, so no wake-up is lost.
 //! `ConditionVariablePrepareToSleep` follows the same protocol.
 //!
-//! **The mailbox.** A thread that is about to sleep for an I/O says so in its mailbox, so that the
-//! driver that reaps the I/O can hand it over for completion. A task must not do this: it might not
-//! be polled again for a long time, and the I/O would stay incomplete until then. Helpers complete
-//! a task's I/O instead.
+//! **The mailbox.** A thread that is about to sleep for an I/O announces this in its mailbox, so
+//! that the driver that reaps the I/O can hand it over for completion. A task must not do this: it
+//! might not be polled again for a long time, and the I/O would stay incomplete until then. Helpers
+//! complete a task's I/O instead.
 //!
 //! **Wakers.** `poll_x` is the variant of `x` for tasks. A task that receives `Poll::Pending` is
 //! woken by the next signal of any kind, and must then poll again for everything it waits for. The
@@ -39,7 +39,7 @@ use crate::tables::slots::{SlotSet, Slots};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-/// How a wait passes the time while its condition is false.
+/// What a wait does while its condition is false.
 #[derive(Clone, Copy)]
 enum Pause<'w> {
     /// The thread sleeps.
@@ -57,18 +57,19 @@ impl Pause<'_> {
 /// What a session waits for.
 #[derive(Clone, Copy)]
 enum Target<'a> {
-    /// A condition that notifications, or completions of the session's own I/O, make true.
+    /// A condition that becomes true through a notification or a completion of the session's own
+    /// I/O.
     Notification,
     /// An I/O this session issued.
     Own(WaitRef),
     /// An I/O another session issued.
     Join(WaitRef),
-    /// The first of these I/Os, all issued by this session.
+    /// Whichever of these I/Os completes first. All were issued by this session.
     AnyOf(&'a [Option<(WaitRef, u32)>]),
 }
 
 impl Session {
-    /// Waits until `done` returns true. `done` is evaluated again after every notification
+    /// Waits until `done` returns true. We call `done` again after every notification
     /// ([`crate::Notifier`]) and after every completion of the session's own I/O.
     ///
     /// # Errors
@@ -89,7 +90,7 @@ impl Session {
         self.wait_until(Pause::Wake(context.waker()), Target::Notification, done)
     }
 
-    /// Acquires a handle. It waits if the class limit or the session's quota is reached.
+    /// Acquires a handle. Waits if the class limit or the session's quota has been reached.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -99,8 +100,7 @@ impl Session {
         Ok(Io::new(self, io))
     }
 
-    /// [`Session::acquire`] for a task. The session keeps its position in the queue from one poll
-    /// to the next.
+    /// [`Session::acquire`] for a task. The session keeps its position in the queue between polls.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -181,9 +181,9 @@ impl Session {
         self.wait_for_any(Pause::Wake(context.waker()), slots.set_mut())
     }
 
-    /// Waits until `count` of the set's I/Os are done, or all pending ones if there are fewer.
-    /// Their results stay in the slots. The session is woken once for all of them, which suits an
-    /// issuer that refills its window in groups.
+    /// Waits until `count` of the set's I/Os are done, or all pending I/Os if there are fewer. The
+    /// results stay in the slots. The session is woken just once, which suits an issuer that
+    /// refills its window in groups.
     ///
     /// # Errors
     /// The session was cancelled. The I/O continues.
@@ -206,8 +206,8 @@ impl Session {
         slept(result)
     }
 
-    /// Waits until an I/O is complete. Any session may have issued it, and its result belongs to
-    /// the issuer. PostgreSQL: `pgaio_wref_wait`.
+    /// Waits until an I/O is complete. The I/O may belong to any session, and its result goes only
+    /// to its issuer. PostgreSQL: `pgaio_wref_wait`.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -216,7 +216,7 @@ impl Session {
     }
 
     /// [`Session::join`] for a task. A task may join any number of I/Os by polling for each of
-    /// them. If it gives one up, that I/O may still wake it once.
+    /// them. If it abandons a join, that I/O may still wake it once.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -228,7 +228,7 @@ impl Session {
         self.wait_for_complete(Pause::Wake(context.waker()), io)
     }
 
-    /// Whether an I/O is complete. Any session may have issued it.
+    /// Whether an I/O is complete. The I/O may belong to any session.
     pub fn is_complete(&self, io: WaitRef) -> bool {
         self.handles().is_complete(io)
     }
@@ -266,8 +266,8 @@ impl Session {
         self.wait_until(pause, Target::Join(io), || handles.is_complete(io))
     }
 
-    /// Waiting for any of several I/Os uses the session's own completions as wake-ups, so all of
-    /// them must have been issued by this session.
+    /// Waiting for any of several I/Os relies on the session's own completions as wake-ups, so this
+    /// session must have issued all of them.
     fn assert_issued_here(&self, slots: &SlotSet) {
         let mine = slots.issued().iter().flatten().all(|(_, issuer)| *issuer == self.id);
         assert!(mine, "waiting for any slot needs slots of this session");
@@ -280,8 +280,8 @@ impl Session {
         target: Target<'_>,
         done: impl Fn() -> bool,
     ) -> Poll<Result<(), Cancelled>> {
-        // A thread that does not have to wait keeps its batch open. A task submits in any case,
-        // because it may not be polled again for a long time.
+        // A thread that doesn't have to wait keeps its batch open. A task always submits, because
+        // it may not be polled again for a long time.
         if pause.sleeps() && done() {
             return Poll::Ready(Ok(()));
         }
@@ -291,9 +291,9 @@ impl Session {
         }
         let in_flight = Arc::clone(&self.in_flight);
         let (completions, id) = (in_flight.completions(), self.id);
-        // Whether the joiner bit that is set below belongs to this I/O. If the I/O is already
-        // complete, the handle may have its next I/O, and the bit may belong to an earlier polled
-        // join of that one. It must not be removed then.
+        // Whether the joiner bit set below belongs to this I/O. If the I/O is already complete, the
+        // handle may have been reused, and the bit may belong to an earlier polled join of its new
+        // I/O. In that case we must not remove the bit.
         let joins = matches!(target, Target::Join(io) if !completions.handles().is_complete(io));
         let wish = match target {
             Target::Own(io) | Target::Join(io) => Wish::For(io),
@@ -302,8 +302,9 @@ impl Session {
         let kind = self.kind_of(target);
         let result = self.pause_until(pause, wish, kind, |_| {
             if let Target::Join(io) = target {
-                // Set it in every round. The completion of the handle's previous I/O may be slow to
-                // drain the joiners and remove this bit, but then it also signals this session.
+                // Set the bit in every round. The completion of the handle's previous I/O may be
+                // slow to drain the joiners and remove this bit, but then it also signals this
+                // session.
                 completions.handles().handle(io.index()).joiners().insert(id);
             }
             match target {
@@ -311,8 +312,8 @@ impl Session {
                     completions.try_complete(io, Completer::Waiter);
                 }
                 Target::AnyOf(issued) if !done() => {
-                    // Instead of sleeping, complete one I/O that has a raw result and that no
-                    // thread has claimed.
+                    // Instead of sleeping, complete an I/O that has a raw result but hasn't been
+                    // claimed by any thread.
                     let mut ios = issued.iter().flatten();
                     ios.any(|(io, _)| completions.try_complete(*io, Completer::Waiter));
                 }
@@ -330,7 +331,7 @@ impl Session {
         result
     }
 
-    /// Waits for a handle of a class.
+    /// Waits for a handle in the given class.
     fn wait_for_handle(
         &mut self,
         pause: Pause<'_>,
@@ -353,7 +354,7 @@ impl Session {
     }
 
     /// The only place where a session sleeps: until `attempt` returns something, or the session is
-    /// cancelled. The caller has submitted the staged I/O.
+    /// cancelled. The caller must have submitted its staged I/O.
     fn pause_until<T>(
         &mut self,
         pause: Pause<'_>,
@@ -372,8 +373,8 @@ impl Session {
                 Pause::Wake(waker) => slot.event().register(waker),
             }
             let got = attempt(self);
-            // Checked after the attempt. If the attempt succeeded, its result is returned even
-            // after a cancel, so that an acquired handle is not lost.
+            // Check for a cancel only after the attempt. If the attempt succeeded, we return its
+            // result even after a cancel, so that an acquired handle isn't lost.
             let cancelled = slot.is_cancelled();
             let over = got.is_some() || cancelled;
             if !pause.sleeps() {
@@ -410,8 +411,8 @@ impl Session {
         }
     }
 
-    /// Joins the queue for a free handle, or keeps its position there. A session at its quota does
-    /// not queue. Its own completions wake it, and it must not consume a wake-up that belongs to a
+    /// Joins the queue for a free handle, or keeps its position there. A session at its quota
+    /// doesn't queue: its own completions wake it, and it must not consume a wake-up meant for a
     /// session that could use the handle.
     fn enter_queue(&mut self, class: Class) {
         let admission = self.completions().admission();
@@ -429,8 +430,8 @@ impl Session {
         self.submit_if_old();
     }
 
-    /// Takes a free handle without waiting, if quota and limit permit. The handle counts towards
-    /// the quota before it is handed out, so that the count is never too low.
+    /// Takes a free handle without waiting, if the quota and the limit permit. We count the handle
+    /// towards the quota before handing it out, so the count is never too low.
     fn take_handle(&mut self, class: Class) -> Option<WaitRef> {
         let admission = self.completions().admission();
         if admission.is_at_quota(self.slot(), class) {
@@ -443,8 +444,8 @@ impl Session {
         Some(io)
     }
 
-    /// Class and operation of the I/O the session waits for, for the statistics. If there are
-    /// several, the first one represents them.
+    /// Class and operation of the I/O the session is waiting for, for the statistics. If it is
+    /// waiting for more than one I/O, the first one counts.
     fn kind_of(&self, target: Target<'_>) -> Option<(Class, Operation)> {
         let io = match target {
             Target::Own(io) | Target::Join(io) => io,

@@ -1,12 +1,12 @@
 //! Executing one I/O in the calling thread: the interface between this crate and the operating
 //! system.
 //!
-//! Workers, the method `sync` and every inline execution use an [`Executor`]. The simulator
-//! replaces it with a simulated disk; [`Kernel`] is the real one. Ring drivers do not use it,
+//! Workers, the method `sync` and all inline execution use an [`Executor`]. [`Kernel`] is the real
+//! one; the simulator replaces it with a simulated disk. Ring drivers don't use an executor,
 //! because they pass their requests to io_uring.
 //!
-//! An executor reports raw results only. Retries, short transfers and completion are left to the
-//! caller, so that they work the same with every executor.
+//! An executor only reports raw results. The caller deals with retries, short transfers and
+//! completion, so that these are the same with every executor.
 
 use crate::limits::IOVECS_MAX;
 use crate::storage::file::File;
@@ -19,12 +19,12 @@ use std::num::NonZeroU64;
 /// Executes one I/O in the calling thread.
 pub trait Executor: Send + Sync {
     /// Executes the request, blocking if necessary. Returns the number of bytes transferred, or
-    /// minus errno. It does not retry.
+    /// minus errno. Must not retry.
     fn execute(&self, request: &mut Request<'_>) -> i32;
 
-    /// Executes a read only if the data is in memory, so that it does not wait. Returns `Some` if
-    /// the whole length was read, otherwise `None`. After `None` the content of the target memory
-    /// is undefined, because a part of the data may have been copied.
+    /// Executes a read only if its data is in memory, so that it doesn't have to wait. Returns
+    /// `Some` if the whole length was read, otherwise `None`. After `None`, the target memory's
+    /// contents are undefined, because part of the data may have been copied.
     fn execute_cached(&self, _request: &mut Request<'_>) -> Option<i32> {
         None
     }
@@ -45,8 +45,8 @@ impl Executor for Kernel {
         let count = request.iovecs.len().min(IOVECS_MAX) as libc::c_int;
         // SAFETY: the handle owns the file, which keeps the descriptor open. The iovecs and their
         // memory belong to this I/O until it completes (see `Request::targets` and
-        // `Request::sources`). A single piece uses the plain call, which saves the kernel from
-        // importing an iovec array.
+        // `Request::sources`). A single piece uses the plain call, so the kernel doesn't have to
+        // import an iovec array.
         let result = unsafe {
             match (request.operation, &request.iovecs[..]) {
                 (Operation::Readv, [one]) => libc::pread(fd, one.start.cast(), one.length, offset),

@@ -1,12 +1,13 @@
-//! Reference-counted files: an I/O keeps its file open until it is complete.
+//! Reference-counted files: an I/O keeps its file open until it completes.
 //!
-//! A request the kernel has accepted may use the descriptor late. If the descriptor were closed and
-//! its number reused, the I/O would go to a different file. So a handle owns a clone of the
-//! [`File`], and the descriptor is closed when the last clone is dropped. PostgreSQL instead waits
-//! for the I/O on a descriptor before it closes it (`pgaio_closing_fd`).
+//! The kernel may still use the descriptor long after it has accepted a request. If the descriptor
+//! were closed and its number reused, the I/O would go to a different file. So each handle owns a
+//! clone of the [`File`], and the descriptor is closed when the last clone is dropped. PostgreSQL
+//! instead waits for a descriptor's I/O before closing it (`pgaio_closing_fd`).
 //!
-//! Closing may block, on a network or a FUSE daemon. A thread that completes I/O of other sessions
-//! therefore never closes a file: it calls [`File::give_up`] and leaves the file to a worker.
+//! Closing may block, for example on a network or a FUSE daemon. A thread that completes other
+//! sessions' I/O therefore never closes a file: it calls [`File::give_up`] and leaves the file to a
+//! worker.
 
 use crate::limits::LANES_MAX;
 use crate::storage::file_system;
@@ -21,11 +22,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Alignment of direct I/O, in bytes, where the file system does not report one. PostgreSQL assumes
-/// the same value.
+/// Direct I/O alignment in bytes, if the file system doesn't report it. PostgreSQL assumes the same
+/// value.
 pub const DIRECT_ALIGNMENT_DEFAULT: u32 = 4096;
 
-/// The options for opening a file. The default opens an existing file for buffered reads.
+/// Options for opening a file. The default opens an existing file for buffered reads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenOptions {
     /// Open for writing too.
@@ -38,18 +39,18 @@ pub struct OpenOptions {
     pub no_follow: bool,
 }
 
-/// An open file. Clones share the descriptor, which is closed with the last clone.
+/// An open file. Clones share the descriptor, which is closed when the last clone is dropped.
 #[derive(Clone)]
 pub struct File(Arc<Inner>);
 
 struct Inner {
-    /// `None` for a file that exists only in the storage of an executor or method.
+    /// `None` for a file that exists only in a simulated executor or method.
     fd: Option<OwnedFd>,
     id: u64,
     path: PathBuf,
     /// `st_dev`, which identifies the mount.
     device: u64,
-    /// The lane of the mount in worker queues and rings.
+    /// The mount's lane in worker queues and rings.
     lane: u8,
     direct: bool,
     alignment: u32,
@@ -57,17 +58,17 @@ struct Inner {
     registry: Arc<FileRegistry>,
 }
 
-/// The open files of an instance by id, and the data it keeps about their mounts.
+/// An instance's open files by id, and what it knows about their mounts.
 #[derive(Debug, Default)]
 pub(crate) struct FileRegistry {
     names: Mutex<Map<u64, PathBuf>>,
-    /// Device numbers by lane. A lane is never reassigned, so a mount keeps its lane after its last
-    /// file is closed.
+    /// Device numbers by lane. Lanes are never reassigned, so a mount keeps its lane even after its
+    /// last file is closed.
     lanes: Mutex<Vec<u64>>,
-    /// By device number.
+    /// Write latencies, by device number.
     latencies: Mutex<Map<u64, Arc<WriteLatency>>>,
-    /// The id of the file opened last. Ids are never reused, unlike descriptors, so a view never
-    /// shows the name of a different file.
+    /// The id of the most recently opened file. Unlike descriptors, ids are never reused, so a view
+    /// never shows a different file's name.
     next_id: AtomicU64,
 }
 
@@ -77,7 +78,7 @@ impl FileRegistry {
         self.names.lock().get(&id).cloned()
     }
 
-    /// Number of files that are open through this instance.
+    /// Number of files open through this instance.
     pub(crate) fn open_files(&self) -> usize {
         self.names.lock().len()
     }
@@ -94,8 +95,8 @@ impl FileRegistry {
         at as u8
     }
 
-    /// The latency record of the mount of `fd`. Whether the file system is local is determined once
-    /// per device, and outside the lock, because fstatfs(2) may go over a network.
+    /// The latency record of `fd`'s mount. We check whether the file system is local only once per
+    /// device, and outside the lock, because fstatfs(2) may go over a network.
     fn latency(&self, fd: &OwnedFd, device: u64) -> Arc<WriteLatency> {
         let known = self.latencies.lock().get(&device).cloned();
         known.unwrap_or_else(|| self.latency_of(device, file_system::is_local(fd)))
@@ -118,7 +119,7 @@ impl File {
     /// Opens a file.
     ///
     /// # Errors
-    /// Those of open(2). A file system that does not support direct I/O returns `EINVAL`.
+    /// The errors of open(2). A file system without support for direct I/O returns `EINVAL`.
     pub(crate) fn open(
         registry: &Arc<FileRegistry>,
         path: &Path,
@@ -129,7 +130,7 @@ impl File {
         flags.set(OFlags::CREATE, options.create);
         flags.set(OFlags::DIRECT, options.direct);
         flags.set(OFlags::NOFOLLOW, options.no_follow);
-        // O_NONBLOCK, so that opening a FIFO in place of a data file does not block.
+        // Use O_NONBLOCK, so that opening a FIFO in place of a data file doesn't block.
         let fd = rustix::fs::open(path, flags | OFlags::NONBLOCK, Mode::RUSR | Mode::WUSR)?;
         let stat = rustix::fs::fstat(&fd)?;
         match FileType::from_raw_mode(stat.st_mode) {
@@ -140,7 +141,7 @@ impl File {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
             }
         }
-        // Clear O_NONBLOCK: with it, io_uring would return EAGAIN instead of waiting.
+        // Clear O_NONBLOCK again: otherwise io_uring would return EAGAIN instead of waiting.
         rustix::fs::fcntl_setfl(&fd, flags & OFlags::DIRECT)?;
         let alignment = if options.direct { direct_alignment(&fd) } else { 1 };
         Ok(Self(Arc::new(Inner {
@@ -156,7 +157,7 @@ impl File {
         })))
     }
 
-    /// Creates a file without a descriptor, for executors and methods that have their own storage.
+    /// Creates a file without a descriptor, for executors and methods that simulate the storage.
     pub(crate) fn without_descriptor(
         registry: &Arc<FileRegistry>,
         path: &Path,
@@ -181,7 +182,7 @@ impl File {
         self.0.id
     }
 
-    /// The path it was opened with.
+    /// The path the file was opened with.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
@@ -196,7 +197,7 @@ impl File {
         self.0.direct
     }
 
-    /// The alignment of offsets and lengths in bytes; 1 if the file is not direct.
+    /// The required alignment of offsets and lengths in bytes; 1 if the file is not direct.
     pub fn alignment(&self) -> u32 {
         self.0.alignment
     }
@@ -214,7 +215,7 @@ impl File {
     /// Current length in bytes.
     ///
     /// # Errors
-    /// Those of fstat(2); `Unsupported` for a file without a descriptor.
+    /// The errors of fstat(2); `Unsupported` for a file without a descriptor.
     pub fn length(&self) -> io::Result<u64> {
         let fd = self.descriptor().ok_or(io::ErrorKind::Unsupported)?;
         Ok(rustix::fs::fstat(fd)?.st_size.unsigned_abs())
@@ -224,8 +225,8 @@ impl File {
     /// necessary (posix_fallocate(3)). May block.
     ///
     /// # Errors
-    /// Those of fallocate(2), such as `EOPNOTSUPP` and `ENOSPC`; `Unsupported` for a file without a
-    /// descriptor.
+    /// The errors of fallocate(2), such as `EOPNOTSUPP` and `ENOSPC`; `Unsupported` for a file
+    /// without a descriptor.
     pub fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         let fd = self.descriptor().ok_or(io::ErrorKind::Unsupported)?;
         loop {
@@ -239,7 +240,7 @@ impl File {
     /// Truncates the file to `length` bytes, or extends it with a hole. May block.
     ///
     /// # Errors
-    /// Those of ftruncate(2); `Unsupported` for a file without a descriptor.
+    /// The errors of ftruncate(2); `Unsupported` for a file without a descriptor.
     pub fn set_length(&self, length: u64) -> io::Result<()> {
         let fd = self.descriptor().ok_or(io::ErrorKind::Unsupported)?;
         loop {
@@ -275,27 +276,26 @@ impl fmt::Debug for File {
     }
 }
 
-/// The alignment for direct I/O that statx(2) reports: the larger one of those for offsets and
-/// memory.
+/// The direct I/O alignment reported by statx(2): the larger of the offset and memory alignments.
 fn direct_alignment(fd: &OwnedFd) -> u32 {
     let wanted = StatxFlags::DIOALIGN;
     match rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, wanted) {
         Ok(stat) if stat.stx_dio_offset_align != 0 => {
             stat.stx_dio_offset_align.max(stat.stx_dio_mem_align)
         }
-        // The kernel or the file system does not report it.
+        // The kernel or the file system doesn't report an alignment.
         _ => DIRECT_ALIGNMENT_DEFAULT,
     }
 }
 
-/// An open file without users. Dropping it closes it.
+/// An open file that nothing uses any more. Dropping it closes the file.
 #[derive(Debug)]
 pub(crate) struct AbandonedFile {
     inner: Inner,
 }
 
 impl AbandonedFile {
-    /// The lane of its mount. Closing may hang if the mount hangs, so it counts towards the lane's
+    /// The mount's lane. Closing may hang if the mount hangs, so it counts towards the lane's
     /// share.
     pub(crate) fn lane(&self) -> usize {
         usize::from(self.inner.lane)
@@ -304,7 +304,7 @@ impl AbandonedFile {
 
 impl File {
     /// Drops a clone without closing the file. Returns the file if this was the last clone. If
-    /// several clones are given up concurrently, exactly one of the calls returns the file.
+    /// several threads do this concurrently, exactly one of them gets the file.
     pub(crate) fn give_up(self) -> Option<AbandonedFile> {
         Arc::into_inner(self.0).map(|inner| AbandonedFile { inner })
     }

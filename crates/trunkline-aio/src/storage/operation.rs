@@ -1,22 +1,23 @@
-//! The operations of an I/O: read, write, fsync, fdatasync, writeback.
+//! I/O operations: read, write, fsync, fdatasync, writeback.
 //!
-//! PostgreSQL's asynchronous I/O has only `readv` and `writev`. The others are what a checkpoint
-//! needs, so that it can have many fsyncs in flight instead of calling them one after the other.
+//! PostgreSQL's asynchronous I/O only has `readv` and `writev`. The other operations are for
+//! checkpoints, which can thus have many fsyncs in flight instead of calling them one after
+//! another.
 
 /// What an I/O does to its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Operation {
-    /// Reads from consecutive offsets of the file into several pieces of memory (preadv(2)).
+    /// Reads consecutive bytes of the file into several pieces of memory (preadv(2)).
     Readv = 0,
-    /// Writes several pieces of memory to consecutive offsets of the file (pwritev(2)).
+    /// Writes several pieces of memory to consecutive bytes of the file (pwritev(2)).
     Writev = 1,
     /// fsync(2): makes data and metadata durable.
     Fsync = 2,
-    /// fdatasync(2): makes the data durable, and the metadata needed to read it.
+    /// fdatasync(2): makes the data durable, along with the metadata needed to read it.
     Fdatasync = 3,
-    /// sync_file_range(2): asks the kernel to start writing back the dirty page-cache pages of a
-    /// range. It makes nothing durable.
+    /// sync_file_range(2): asks the kernel to start writing back a range's dirty page-cache pages.
+    /// It doesn't make anything durable.
     BeginWriteback = 4,
 }
 
@@ -41,7 +42,8 @@ impl Operation {
         }
     }
 
-    /// Whether it moves bytes between the file and memory, so that its result is a byte count.
+    /// Whether the operation moves bytes between the file and memory, so that its result is a byte
+    /// count.
     pub(crate) fn transfers(self) -> bool {
         matches!(self, Operation::Readv | Operation::Writev)
     }

@@ -1,14 +1,14 @@
-//! Page-cache residency: which parts of a file the kernel has cached (mincore(2)).
+//! Page-cache residency: how much of a file the kernel has cached (mincore(2)).
 //!
-//! Prewarming reports residency before and after, and a benchmark that claims to run with a cold
-//! cache has to prove it. The file is mapped without any access rights and never touched, so the
-//! check does not change what is cached.
+//! Prewarming reports residency before and after, and benchmarks use it to prove that they start
+//! with a cold cache. We map the file without any access rights and never touch the mapping, so the
+//! check doesn't change what is cached.
 
 use crate::storage::file::File;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
 
-/// Bytes examined per mapping, so that a large file needs little address space and memory.
+/// Bytes examined per mapping. Bounds the address space and memory needed for a large file.
 const WINDOW: u64 = 1 << 30;
 
 /// How much of a file is in the page cache.
@@ -35,8 +35,8 @@ impl Residency {
 
 /// Reports how much of a file is cached, without reading the file.
 ///
-/// Since Linux 5.2 the answer is correct only for files the caller owns or may write. For other
-/// files the kernel claims that everything is cached.
+/// Since Linux 5.2 the result is correct only for files the caller owns or may write. For all other
+/// files, the kernel claims that everything is cached.
 ///
 /// # Errors
 /// The file cannot be mapped.
@@ -69,7 +69,7 @@ pub fn resident_blocks(file: &File, block_bytes: usize) -> io::Result<Vec<bool>>
     Ok(blocks)
 }
 
-/// Calls `each` with one byte per page, for one window of the file after the other.
+/// Calls `each` with one byte per page, for one window of the file after another.
 fn for_each_window(file: &File, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     let length = file.length()?;
     let page = rustix::param::page_size() as u64;
@@ -86,8 +86,8 @@ fn for_each_window(file: &File, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     Ok(())
 }
 
-/// Fills `states` with the residency of the pages at `offset`. The lowest bit of each byte means
-/// that the page is cached.
+/// Fills `states` with the residency of the pages at `offset`. The lowest bit of each byte is set
+/// if that page is cached.
 fn examine(file: &File, offset: u64, states: &mut [u8], page: usize) -> io::Result<()> {
     let fd = file.descriptor().ok_or(io::ErrorKind::Unsupported)?;
     let bytes = states.len() * page;

@@ -1,16 +1,16 @@
-//! The page region: the memory for I/O, allocated once at start.
+//! The page region: I/O memory, allocated once at start.
 //!
-//! The region is one anonymous mapping of 8 KiB frames. It uses huge pages if the system has any,
-//! is aligned for direct I/O, and is registered with the rings as a whole. A [`Lease`] is the
-//! exclusive right to a run of frames. An I/O in flight holds its lease through the issuer's slot,
-//! so frames are not reused while the kernel may still write into them.
+//! The region is one anonymous mapping, divided into 8 KiB frames. It uses huge pages if the system
+//! has any, is aligned for direct I/O, and is registered with the rings as a whole. A [`Lease`] is
+//! the exclusive right to a run of frames. An I/O in flight holds its lease through the issuer's
+//! slot, so the frames aren't reused while the kernel may still write to them.
 //!
-//! A buffer pool keeps its leases and shares the frames according to its own locks. Its I/O
-//! specifies frames by number. The pool promises that they stay leased, and that no thread touches
-//! them in a way that conflicts with the I/O (`Io::read_frames`).
+//! A buffer pool keeps its leases and shares the frames under its own locking rules. It passes
+//! frame numbers to its I/O. It must guarantee that the frames stay leased, and that no thread
+//! touches them in a way that conflicts with the I/O (`Io::read_frames`).
 //!
-//! The counterpart in PostgreSQL is the shared memory segment, in which buffers are allocated once
-//! and also in huge pages if possible (`huge_pages = try`).
+//! The counterpart in PostgreSQL is the shared memory segment. It too is allocated just once, and
+//! uses huge pages if possible (`huge_pages = try`).
 
 use crate::limits::FRAME_SIZE;
 use crate::sync::Mutex;
@@ -21,12 +21,12 @@ use std::sync::Arc;
 
 const HUGE_PAGE: usize = 2 << 20;
 
-/// The kind of memory pages that back a region.
+/// The kind of memory pages backing a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageKind {
     /// Reserved huge pages (`vm.nr_hugepages`).
     Huge,
-    /// Ordinary pages with a request for transparent huge pages.
+    /// Ordinary pages, for which we've requested transparent huge pages.
     Transparent,
     /// Ordinary pages.
     Small,
@@ -43,18 +43,19 @@ impl PageKind {
     }
 }
 
-/// A mapping of frames. Clones share it. It is unmapped with the last clone and the last lease.
+/// A mapping, divided into frames. Clones share it. It is unmapped once the last clone and the last
+/// lease are dropped.
 #[derive(Debug, Clone)]
 pub struct Region(Arc<Inner>);
 
 struct Inner {
-    /// Start of the mapping. All frames are contiguous from here.
+    /// Start of the mapping. All frames are contiguous, starting here.
     base: *mut u8,
-    /// Length of the mapping, which may exceed the frames if it was rounded up to huge pages.
+    /// Length of the mapping, which may exceed the frames because it was rounded up to huge pages.
     bytes: usize,
     frames: u32,
     kind: PageKind,
-    /// Locked only to lease and to free frames.
+    /// Locked only while leasing or freeing frames.
     free: Mutex<FreeRuns>,
 }
 
@@ -88,7 +89,8 @@ impl Region {
         })))
     }
 
-    /// Leases `frames` contiguous frames; `None` if no run of free frames is that long.
+    /// Leases `frames` contiguous frames, or returns `None` if no run of free frames is long
+    /// enough.
     ///
     /// # Panics
     /// If `frames` is 0.
@@ -103,7 +105,7 @@ impl Region {
         self.0.frames
     }
 
-    /// Number of frames that are not leased.
+    /// Number of frames not currently leased.
     pub fn free_frames(&self) -> u32 {
         self.0.free.lock().free
     }
@@ -113,8 +115,8 @@ impl Region {
         self.0.kind
     }
 
-    /// Start and length of the mapping, for registration with a ring. Without the part that
-    /// rounding up to huge pages has added.
+    /// Start and length of the mapping, for registering it with a ring. Excludes the part added by
+    /// rounding up to huge pages.
     pub(crate) fn span(&self) -> (*mut u8, usize) {
         (self.0.base, self.0.frames as usize * FRAME_SIZE)
     }
@@ -139,8 +141,8 @@ impl Drop for Inner {
     }
 }
 
-/// Maps and populates memory, in the best kind of pages that is available. Returns address, length
-/// and kind.
+/// Maps and populates memory, using the best kind of pages available. Returns address, length and
+/// kind.
 fn map_pages(bytes: usize) -> std::io::Result<(*mut u8, usize, PageKind)> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     if bytes >= HUGE_PAGE {
@@ -165,14 +167,14 @@ fn map_pages(bytes: usize) -> std::io::Result<(*mut u8, usize, PageKind)> {
     // Populate now, so that no page fault and no allocation happens during an I/O, and so that
     // registering the region pins huge pages. That makes direct reads of 128 KiB more than twice as
     // fast (decision 0001). Before Linux 5.14 the call fails, and pages are allocated on first use.
-    // SAFETY: populating does not change the content, which is zero.
+    // SAFETY: populating does not change the contents, which are zero.
     let _ = unsafe { madvise(base.cast(), mapped, Advice::LinuxPopulateWrite) };
     let kind = if advised.is_ok() && large { PageKind::Transparent } else { PageKind::Small };
     Ok((base, mapped, kind))
 }
 
-/// Maps whole pages at a multiple of `alignment`, a power of two. mmap(2) aligns only to 4 KiB, so
-/// we map more than needed and unmap both ends. Transparent huge pages need the alignment.
+/// Maps whole pages at a multiple of `alignment`, a power of two, which transparent huge pages
+/// need. mmap(2) only aligns to 4 KiB, so we map more than needed and unmap both ends.
 fn map_aligned(bytes: usize, alignment: usize) -> std::io::Result<(*mut u8, usize)> {
     let wanted = bytes.next_multiple_of(alignment);
     let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -207,24 +209,25 @@ impl Lease {
         self.frames
     }
 
-    /// Number of the first frame within the region.
+    /// The first frame's number within the region.
     pub fn first_frame(&self) -> u32 {
         self.first
     }
 
-    /// Address of the first frame, for an owner that hands out references to single pages.
+    /// Address of the first frame, for a lease owner that hands out references to single pages.
     ///
     /// It points to [`Lease::frames`] × [`FRAME_SIZE`] initialised bytes, aligned to 4 KiB, which
-    /// stay mapped while the lease lives. An owner that makes references from it must follow Rust's
-    /// aliasing rules: a mutable reference excludes every other reference to the same bytes. The
-    /// slices of the lease itself count as such references, so this owner must not dereference the
-    /// lease. A read by frame numbers ([`crate::Io::read_frames`]) counts as a mutable reference.
+    /// stay mapped for as long as the lease exists. An owner that creates references from it must
+    /// follow Rust's aliasing rules: a mutable reference excludes every other reference to the same
+    /// bytes. The lease's own slices count as such references, so the owner must not dereference
+    /// the lease. A read by frame numbers ([`crate::Io::read_frames`]) counts as a mutable
+    /// reference.
     pub fn as_ptr(&self) -> *mut u8 {
         // SAFETY: first + frames <= the region's frames, so the address is inside the mapping.
         unsafe { self.region.base.add(self.first as usize * FRAME_SIZE) }
     }
 
-    /// Address and length for the kernel. Valid while the lease lives.
+    /// Address and length for the kernel. Valid for as long as the lease exists.
     pub(crate) fn raw(&mut self) -> (*mut u8, usize) {
         (self.as_ptr(), self.frames as usize * FRAME_SIZE)
     }
@@ -258,8 +261,8 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// Every run is maximal: neighbours are always merged. A lease therefore succeeds whenever enough
-/// contiguous frames are free.
+/// Every run is maximal, because adjacent runs are always merged. A lease therefore succeeds
+/// whenever enough contiguous frames are free.
 #[derive(Debug)]
 struct FreeRuns {
     /// First frame and length of each run, sorted by first frame and never adjacent.
@@ -269,8 +272,8 @@ struct FreeRuns {
 
 impl FreeRuns {
     fn new(frames: u32) -> Self {
-        // Enough for the worst fragmentation, so that freeing a lease, which may happen in a
-        // completion, never allocates.
+        // Reserve enough for the worst fragmentation, so that freeing a lease, which may happen in
+        // a completion, never allocates.
         let mut runs = Vec::with_capacity(frames as usize / 2 + 1);
         runs.push((0, frames));
         Self { runs, free: frames }
@@ -289,7 +292,7 @@ impl FreeRuns {
         Some(first)
     }
 
-    /// Returns a run, and merges it with free neighbours.
+    /// Returns a run, and merges it with adjacent free runs.
     fn give(&mut self, first: u32, frames: u32) {
         let at = self.runs.partition_point(|&(start, _)| start < first);
         let joins_before = at > 0 && self.runs[at - 1].0 + self.runs[at - 1].1 == first;

@@ -1,12 +1,12 @@
-//! Requests: one I/O as the storage sees it, namely a descriptor, an offset and pieces of memory.
+//! Requests: one I/O as the storage sees it, that is, a descriptor, an offset and pieces of memory.
 //!
-//! A [`Request`] is a view of a submitted handle. It borrows the token of the I/O, so it cannot be
-//! used after the I/O has been completed.
+//! A [`Request`] is a view of a submitted handle. It borrows the I/O's token, so it can't be used
+//! after the I/O has been completed.
 
 use crate::storage::operation::Operation;
 use std::os::fd::RawFd;
 
-/// One piece of memory of an I/O, laid out as the kernel's `struct iovec`.
+/// One piece of an I/O's memory, laid out as the kernel's `struct iovec`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct IoVec {
@@ -37,7 +37,7 @@ impl IoVecs {
         self.used = 0;
     }
 
-    /// Adds a piece; false if all iovecs are in use.
+    /// Adds a piece. Returns false if all iovecs are in use.
     pub(crate) fn push(&mut self, start: *mut u8, length: usize) -> bool {
         let Some(piece) = self.pieces.get_mut(self.used) else { return false };
         *piece = IoVec { start, length };
@@ -45,7 +45,7 @@ impl IoVecs {
         true
     }
 
-    /// Extends the last piece. There must be one.
+    /// Extends the last piece, which must exist.
     pub(crate) fn extend_last(&mut self, bytes: usize) {
         self.pieces[self.used - 1].length += bytes;
     }
@@ -55,24 +55,25 @@ impl IoVecs {
     }
 }
 
-/// A submitted I/O as its executor sees it. The holder of the request may use the I/O's memory:
-/// fill it for a read, read it for a write.
+/// A submitted I/O as seen by its executor. The request's holder may access the I/O's memory: fill
+/// it for a read, read it for a write.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// The operation.
     pub operation: Operation,
     /// Byte offset in the file.
     pub offset: u64,
-    /// Length in bytes of all pieces, or of the range to write back; 0 for fsync and fdatasync.
+    /// Total length of all pieces in bytes, or the length of the range to write back; 0 for fsync
+    /// and fdatasync.
     pub length: u32,
-    /// Identity of the file.
+    /// The file's id.
     pub file_id: u64,
     /// Whether the file bypasses the page cache.
     pub direct: bool,
     /// Whether the file system accepts I/O without waiting for the storage
     /// ([`crate::File::is_local`]).
     pub(crate) local: bool,
-    /// For [`Operation::BeginWriteback`]: whether the I/O also waits for the end of the writeback,
+    /// For [`Operation::BeginWriteback`]: whether the I/O also waits for the writeback to finish,
     /// and so reports its errors.
     pub awaits: bool,
     pub(crate) fd: RawFd,
@@ -86,10 +87,10 @@ impl Request<'_> {
         libc::SYNC_FILE_RANGE_WRITE | if self.awaits { waiting } else { 0 }
     }
 
-    /// The memory a read fills, piece by piece.
+    /// The memory to be filled by a read, piece by piece.
     ///
     /// # Panics
-    /// If it is not a read: other sessions may be reading a write's memory.
+    /// If the operation is not a read: other sessions may be reading a write's memory.
     pub fn targets(&mut self) -> impl Iterator<Item = &mut [u8]> {
         assert_eq!(self.operation, Operation::Readv, "only a read has memory to fill");
         self.iovecs.iter_mut().map(|piece| {
@@ -100,16 +101,16 @@ impl Request<'_> {
         })
     }
 
-    /// The memory a write takes from, piece by piece.
+    /// The memory to be written, piece by piece.
     ///
     /// # Panics
-    /// If it is not a write.
+    /// If the operation is not a write.
     pub fn sources(&self) -> impl Iterator<Item = &[u8]> {
         assert_eq!(self.operation, Operation::Writev, "only a write has memory to take from");
         self.iovecs.iter().map(|piece| {
             // SAFETY: the pieces are frames of the page region that nothing changes until this
-            // write completes: leases in the issuer's slot, or frames of which the issuer promised
-            // so (Io::write_frames).
+            // write completes: either leases in the issuer's slot, or frames for which the issuer
+            // promised this (Io::write_frames).
             unsafe { std::slice::from_raw_parts(piece.start, piece.length) }
         })
     }

@@ -1,4 +1,4 @@
-//! Write latency of a mount: decides whether a session should execute its buffered writes itself.
+//! A mount's write latency: decides whether a session should execute its buffered writes itself.
 //!
 //! A buffered write is usually just a copy into the page cache, which is much cheaper than passing
 //! the write to another thread, so sessions execute such writes themselves (decision 0008).
@@ -14,66 +14,66 @@
 //! ```
 //!
 //! All fields are updated without a lock and with relaxed ordering. Concurrent sessions may
-//! overwrite each other's updates, which makes the prediction slightly worse and has no other
-//! effect.
+//! overwrite each other's updates, but that only makes the prediction slightly worse.
 
 use crate::clock::Time;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A write counts as slow if it takes longer than this many microseconds plus the time of the copy.
-/// Passing a write to another thread takes 15 to 60 µs on a virtual machine, so a write that takes
-/// longer would have been better off with the method.
+/// A write counts as slow if it takes longer than the copy plus this many microseconds. Passing a
+/// write to another thread takes 15 to 60 µs on a virtual machine, so a slow write should have gone
+/// to the method.
 const SLOW_US: u64 = 50;
 
-/// The lowest speed of a copy into the page cache, in bytes per nanosecond.
+/// Minimum speed of a copy into the page cache, in bytes per nanosecond.
 const BYTES_PER_NANO: u64 = 1;
 
 /// Number of writes remembered.
 const REMEMBERED: u32 = 16;
 
-/// Number of slow writes among the remembered ones at which the mount counts as slow. A thread that
-/// loses its CPU for a moment also looks slow, but rarely this often in a row.
+/// A mount counts as slow once this many of the remembered writes were slow. A write also looks
+/// slow if its thread loses the CPU for a moment, but that rarely happens this often in a row.
 const SLOW_MAX: u32 = 4;
 
-/// After a slow try, the next one is due after this many times the duration of that try, within the
-/// bounds below. A session thus spends a small part of its time on tries.
+/// After a slow try, we wait this many times the try's duration before the next try, within the
+/// bounds below. So a session only spends a small part of its time on tries.
 const REST_FACTOR: u32 = 64;
 
-/// Bounds of the time between two tries.
+/// Minimum and maximum time between two tries.
 const REST_MIN: Duration = Duration::from_millis(1);
 const REST_MAX: Duration = Duration::from_secs(1);
 
 /// If an inline write has been running for longer than this, other writes go to the method. The
-/// mount may hang, and a session that executes a write itself cannot be cancelled during the write.
+/// mount may hang, and a session executing a write itself can't be cancelled until the write
+/// returns.
 const HANGS_AFTER: Duration = Duration::from_millis(10);
 
 /// The latency of recent buffered writes to one mount.
 #[derive(Debug)]
 pub(crate) struct WriteLatency {
-    /// Whether sessions may execute writes to this mount themselves at all.
+    /// Whether sessions may ever execute writes to this mount themselves.
     local: bool,
-    /// One bit for each of the last writes, the latest in the lowest bit. A set bit means that the
-    /// write was slow.
+    /// One bit for each of the most recent writes, with the latest in the lowest bit. A set bit
+    /// means that the write was slow.
     recent: AtomicU32,
-    /// When a slow mount is tried again, in nanoseconds.
+    /// When we try a slow mount again, in nanoseconds.
     next_try: AtomicU64,
-    /// When the oldest running inline write began, in nanoseconds; 0 if there is none. A write that
-    /// begins while another one is recorded here is not recorded itself: one write is enough to
-    /// detect a mount that hangs.
+    /// When the running inline write recorded here began, in nanoseconds; 0 if none is recorded. If
+    /// one is already recorded, we don't record another, because a single write is enough to detect
+    /// a hanging mount.
     since: AtomicU64,
 }
 
-/// An inline write that is running.
+/// A running inline write.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InlineWrite {
-    /// Whether `since` was set by this write, which must then clear it.
+    /// Whether this write set `since`, in which case it must also clear it.
     noted: bool,
 }
 
 impl WriteLatency {
-    /// Creates the record of a mount. `local` means that its file system accepts writes without
-    /// waiting for another machine or process.
+    /// Creates a mount's record. `local` means that its file system accepts writes without waiting
+    /// for another machine or process.
     pub(crate) fn new(local: bool) -> Self {
         let (recent, next_try, since) = (AtomicU32::new(0), AtomicU64::new(0), AtomicU64::new(0));
         Self { local, recent, next_try, since }
@@ -85,8 +85,8 @@ impl WriteLatency {
     }
 
     /// Whether the session should execute the next buffered write itself. While the mount is slow,
-    /// one of several concurrent callers is chosen to try it. `now` is called only if the time
-    /// matters, because a fast mount is the common case.
+    /// only one of several concurrent callers is chosen to try. We call `now` only if the time
+    /// matters, because fast mounts are the common case.
     pub(crate) fn allows_write(&self, now: impl Fn() -> Time) -> bool {
         if !self.local || self.hangs(&now) {
             return false;
@@ -103,8 +103,8 @@ impl WriteLatency {
                 .is_ok()
     }
 
-    /// The same for an operation that says nothing about the speed of writes, and so must not be
-    /// used to try a slow mount.
+    /// Like [`WriteLatency::allows_write`], but for an operation that says nothing about how fast
+    /// writes are, so that it must not be used to try a slow mount.
     pub(crate) fn is_fast(&self, now: impl FnOnce() -> Time) -> bool {
         self.local
             && self.recent.load(Ordering::Relaxed).count_ones() < SLOW_MAX
@@ -117,13 +117,13 @@ impl WriteLatency {
         since != 0 && now().since(Time::from_nanos(since)) > HANGS_AFTER
     }
 
-    /// A session begins an inline write.
+    /// Records that a session begins an inline write.
     pub(crate) fn begin(&self, now: Time) -> InlineWrite {
         let (relaxed, began) = (Ordering::Relaxed, now.nanos().max(1));
         InlineWrite { noted: self.since.compare_exchange(0, began, relaxed, relaxed).is_ok() }
     }
 
-    /// The inline write has returned.
+    /// Records that the inline write has returned.
     pub(crate) fn end(&self, write: InlineWrite) {
         if write.noted {
             self.since.store(0, Ordering::Relaxed);
@@ -143,8 +143,8 @@ impl WriteLatency {
             let rest = (time * REST_FACTOR).clamp(REST_MIN, REST_MAX);
             self.next_try.store(now.after(rest).nanos(), Ordering::Relaxed);
         } else if after.count_ones() >= SLOW_MAX {
-            // Fast again: allow the next try immediately, so that a mount that has recovered is
-            // recognised after a few writes.
+            // The mount is fast again: allow the next try immediately, so that we recognise its
+            // recovery after just a few writes.
             self.next_try.store(0, Ordering::Relaxed);
         }
     }
@@ -187,7 +187,7 @@ mod tests {
         }
         assert!((20..50).contains(&made), "{made} writes in ten seconds");
         assert!(blocked < 10_000_000 / 40, "blocked for {blocked} µs of ten seconds");
-        // Once it is fast again, a dozen tries without a rest are enough.
+        // Once the mount is fast again, a dozen tries without a pause are enough.
         now += 1_000_000;
         for _ in 0..REMEMBERED {
             assert!(latency.allows_write(|| at(now)));

@@ -1,9 +1,9 @@
 //! Atomics: std's, loom's, or std's with a switch point before each operation.
 //!
-//! The wrappers of the `sched` build do not change the memory ordering. They let the seeded
-//! scheduler run another thread between any two atomic operations, because interleavings differ
-//! only there. Under the scheduler one thread runs at a time, so these runs are sequentially
-//! consistent; weak memory orderings are explored only by loom.
+//! The `sched` build's wrappers don't change the memory ordering. They let the seeded scheduler run
+//! another thread between any two atomic operations, because interleavings can differ only there.
+//! Under the scheduler only one thread runs at a time, so these runs are sequentially consistent;
+//! only loom explores weak memory orderings.
 
 pub use std::sync::atomic::Ordering;
 

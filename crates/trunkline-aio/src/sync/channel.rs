@@ -1,7 +1,7 @@
 //! A bounded channel for messages between threads, with many senders and many receivers.
 //!
-//! Messages arrive in the order in which they were sent. Sending to a full channel waits. The I/O
-//! path must not wait, so it does not use channels but bitmaps and queues that have room for every
+//! Messages arrive in the order they were sent. Sending to a full channel waits. The I/O path must
+//! not wait, so it doesn't use channels; instead it uses bitmaps and queues with room for every
 //! handle.
 
 use super::atomic::Ordering;
@@ -13,13 +13,13 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct Shared<T> {
     state: Mutex<State<T>>,
-    /// Incremented at every change. Both sides sleep on it: a sleeper reads it before it checks the
-    /// queue, so a change in between ends its sleep.
+    /// Incremented on every change. Both sides sleep on it: a sleeper reads it before checking the
+    /// queue, so a change in between ends the sleep.
     changed: Futex,
     capacity: usize,
 }
 
-/// The queue, and how many handles each side has. When one side's count drops to 0, the other
+/// The queue, and how many handles exist for each side. When one side's count drops to 0, the other
 /// side's calls stop waiting.
 #[derive(Debug)]
 struct State<T> {
@@ -40,7 +40,7 @@ pub struct Receiver<T>(Arc<Shared<T>>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disconnected<T>(pub T);
 
-/// A channel that holds up to `capacity` messages (at least 1).
+/// Creates a channel that holds up to `capacity` messages (at least 1).
 pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let capacity = capacity.max(1);
     let shared = Arc::new(Shared {
@@ -71,7 +71,7 @@ impl<T> Sender<T> {
     /// Every receiver is gone.
     pub fn send(&self, message: T) -> Result<(), Disconnected<T>> {
         loop {
-            // Before the check of the queue, so that a change in between makes `wait` return
+            // Read this before checking the queue, so that a change in between makes `wait` return
             // immediately.
             let seen = self.0.changed.word().load(Ordering::SeqCst);
             {
@@ -112,7 +112,7 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// A message if there is one now.
+    /// Returns a message if there is one now.
     pub fn try_receive(&self) -> Option<T> {
         let received = self.0.state.lock().queue.pop_front();
         if received.is_some() {

@@ -1,6 +1,6 @@
 //! Environment variables, read in one place.
 //!
-//! A seeded run must not depend on the environment, so only the program's `main` reads it.
+//! A seeded run must not depend on the environment, so only the program's `main` function reads it.
 
 use std::ffi::OsString;
 

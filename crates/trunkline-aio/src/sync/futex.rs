@@ -1,8 +1,8 @@
 //! A futex: a 32-bit word that threads can sleep on. All other waits are built on it. The kernel
-//! puts a thread to sleep only if the word still has the expected value, so a change before the
-//! sleep is never missed.
+//! puts a thread to sleep only if the word still has the expected value, so a change just before
+//! the sleep is never missed.
 //!
-//! It is a private futex of the kernel in an ordinary build. Under the scheduler it is a model with
+//! In an ordinary build this is a private kernel futex. Under the scheduler it is a model with
 //! timeouts in virtual time; under loom, a model without timeouts.
 
 use super::atomic::AtomicU32;
@@ -46,7 +46,8 @@ impl Futex {
         &self.word
     }
 
-    /// Sleeps if the word is still `expected`. It may return spuriously, so callers wait in a loop.
+    /// Sleeps if the word is still `expected`. May return spuriously, so callers must wait in a
+    /// loop.
     #[cfg(not(loom))]
     pub fn wait(&self, expected: u32, timeout: Option<Duration>) -> FutexWait {
         #[cfg(feature = "sched")]
@@ -108,7 +109,7 @@ mod kernel {
     use rustix::thread::futex;
     use std::time::Duration;
 
-    /// The word in the type that rustix expects.
+    /// The word as the type that rustix expects.
     fn raw(word: &AtomicU32) -> &std::sync::atomic::AtomicU32 {
         // SAFETY: the façade's AtomicU32 is std's, or a repr(transparent) wrapper around it, and
         // the reference keeps it alive.

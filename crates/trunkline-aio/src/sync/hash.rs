@@ -1,4 +1,4 @@
-//! Hash tables with a fixed seed, so that their order depends only on their content.
+//! Hash tables with a fixed seed, so that their iteration order depends only on their contents.
 //!
 //! std's hasher has a random seed in every process, so two runs with the same scheduler seed would
 //! differ. That random seed protects against hash flooding. The keys here are file ids and device

@@ -1,8 +1,8 @@
 //! A mutex without poisoning, which the deterministic scheduler controls.
 //!
-//! Critical sections are short and do not block. A panic inside one is a bug that aborts the
-//! process or fails the test, so the poison flag of std's mutex would only add an error that no
-//! caller can handle.
+//! Critical sections are short and don't block. A panic inside a critical section is a bug that
+//! aborts the process or fails the test, so the poison flag of std's mutex would only add an error
+//! that no caller can handle.
 
 #[cfg(loom)]
 use loom::sync as imp;
@@ -21,7 +21,8 @@ pub struct Mutex<T> {
 /// Holds the lock until dropped.
 #[derive(Debug)]
 pub struct MutexGuard<'a, T> {
-    // An `Option`, so that `drop` can release the lock before it wakes a waiter of the scheduler.
+    // An `Option`, so that `drop` can release the lock before it wakes a thread waiting in the
+    // scheduler.
     guard: Option<imp::MutexGuard<'a, T>>,
     #[cfg(all(feature = "sched", not(loom)))]
     lock: &'a Mutex<T>,
@@ -34,7 +35,7 @@ impl<T> Mutex<T> {
         Self { inner: imp::Mutex::new(value) }
     }
 
-    /// Takes the lock, and waits for it if necessary.
+    /// Takes the lock, waiting if necessary.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         #[cfg(all(feature = "sched", not(loom)))]
         if super::sched::active() {
@@ -56,8 +57,8 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// The lock under the scheduler. Blocking in std's mutex would stop the thread that holds the
-    /// baton, so it tries the lock and blocks in the scheduler.
+    /// The lock under the scheduler. Blocking in std's mutex would stop the thread holding the
+    /// baton, so we only try the lock, and block in the scheduler instead.
     #[cfg(all(feature = "sched", not(loom)))]
     fn lock_scheduled(&self) -> MutexGuard<'_, T> {
         use std::sync::TryLockError;

@@ -1,9 +1,9 @@
 //! Random numbers: from the seed of the scheduler in a scheduled run, from the kernel otherwise.
 //!
-//! The I/O path uses no random numbers. Block lists, samples and simulated faults do, each from a
-//! seed that can be printed and used again.
+//! The I/O path doesn't use random numbers. Block lists, samples and simulated faults do, each from
+//! a seed that can be printed and reused.
 
-/// Returns a seed for a generator. Print it if the run should be repeatable.
+/// Returns a seed for a generator. Print it if the run should be reproducible.
 #[expect(clippy::disallowed_methods, reason = "the façade's own source of randomness")]
 pub fn seed() -> u64 {
     #[cfg(feature = "sched")]
@@ -23,7 +23,7 @@ pub fn seed() -> u64 {
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator; equal seeds give equal sequences.
+    /// Creates a generator; equal seeds give equal sequences.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }

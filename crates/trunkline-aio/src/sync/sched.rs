@@ -1,22 +1,22 @@
 //! A deterministic scheduler for tests: it runs real code, one thread at a time, and derives every
 //! choice from a seed.
 //!
-//! [`run`] starts its closure as the first task. Every operation on an atomic, lock or futex of the
-//! façade is a *switch point*: the running task may pass the baton to a task that the seeded
-//! generator picks. A task that would block gives the baton away until another task wakes its
-//! address. If every task is blocked, the clock jumps to the earliest timeout. If there is no
-//! timeout either, the tasks are deadlocked, and the run fails with the name and state of each
-//! task. The same seed gives the same run.
+//! [`run`] starts its closure as the first task. Every operation on one of the façade's atomics,
+//! locks or futexes is a *switch point*: the running task may pass the baton to a task picked by
+//! the seeded generator. A task that would block passes the baton on and waits until another task
+//! wakes its address. If every task is blocked, the clock jumps to the earliest timeout. If there
+//! is no timeout either, the tasks are deadlocked, and the run fails with the name and state of
+//! each task. The same seed gives the same run.
 //!
 //! ```text
 //!   point()        maybe switch            wake(address, n)   blocked -> ready
 //!   block(address) running -> blocked      none ready         clock := earliest deadline, or fail
 //! ```
 //!
-//! Tasks are OS threads, so thread-locals, panics and stacks are real. After a failure the other
-//! tasks stay parked permanently; the process is a test that is about to end.
+//! Tasks are OS threads, so thread-locals, panics and stacks are real. After a failure, the other
+//! tasks stay parked permanently; the process is a test that is about to exit anyway.
 //!
-//! Only the holder of the baton runs code of the test. All state of the scheduler is in `World`,
+//! Only the task holding the baton runs test code. The scheduler's entire state is in `World`,
 //! under one lock, and each task waits for the baton on its condition variable.
 
 #![expect(
@@ -34,7 +34,7 @@ const STEP_NS: u64 = 50;
 /// The configuration of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Config {
-    /// The seed of every switch and every random number of the run.
+    /// The seed that determines the run's switches and random numbers.
     pub seed: u64,
     /// One in this many switch points switches, on average; at least 1.
     pub switch_one_in: u32,
@@ -49,7 +49,7 @@ impl Config {
     }
 }
 
-/// What happened in a run.
+/// Statistics of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Report {
     /// Switch points passed.
@@ -89,7 +89,7 @@ enum Status {
 struct Task {
     name: String,
     status: Status,
-    /// The deadline made the task ready, not a wake-up.
+    /// The task became ready because of its deadline, not a wake-up.
     timed_out: bool,
     /// Each task has its own condition variable, so that passing the baton wakes one thread.
     baton: Arc<Condvar>,
@@ -203,8 +203,8 @@ pub fn point() {
     await_baton(&me, world);
 }
 
-/// Gives the baton away until `address` is woken or virtual time reaches `deadline`.
-/// Returns whether the deadline came first.
+/// Passes the baton on until `address` is woken or virtual time reaches `deadline`. Returns whether
+/// the deadline came first.
 pub(crate) fn block(address: usize, deadline: Option<u64>) -> bool {
     let Some(me) = me() else { return false };
     let mut world = lock(&me.shared.world);
@@ -215,8 +215,8 @@ pub(crate) fn block(address: usize, deadline: Option<u64>) -> bool {
     await_baton(&me, world)
 }
 
-/// Makes up to `count` tasks ready that block on `address`. The seed decides which ones, because
-/// the kernel's futex does not guarantee an order either.
+/// Makes up to `count` tasks blocked on `address` ready. The seed decides which ones, because the
+/// kernel's futex doesn't guarantee any order either.
 pub(crate) fn wake(address: usize, count: usize) {
     let Some(me) = me() else { return };
     {
@@ -237,7 +237,7 @@ pub(crate) fn wake(address: usize, count: usize) {
     point();
 }
 
-/// Starts a task from inside a run.
+/// Starts a task from within a run.
 pub(super) fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> Option<TaskRef> {
     let me = me()?;
     let task = start(&me.shared, name, body);
@@ -264,7 +264,7 @@ impl TaskRef {
     }
 
     fn end_address(&self) -> usize {
-        // It cannot be the address of a word of the façade, because those are aligned to four
+        // This can't be the address of one of the façade's words, because those are aligned to four
         // bytes.
         self.task * 4 + 1
     }
@@ -297,8 +297,8 @@ fn start(shared: &Arc<Shared>, name: String, body: impl FnOnce() + Send + 'stati
     task
 }
 
-/// Ends a task: wakes its joiners and passes the baton on, or records its panic as the failure of
-/// the run.
+/// Ends a task: wakes its joiners and passes the baton on, or records its panic as the run's
+/// failure.
 fn finish(me: &Me, panic: Option<Box<dyn std::any::Any + Send>>) {
     if panic.is_none() {
         wake(TaskRef { shared: Arc::clone(&me.shared), task: me.task }.end_address(), usize::MAX);
@@ -348,7 +348,7 @@ fn dispatch(shared: &Shared, world: &mut World) {
             fail(shared, world, message);
             return;
         };
-        // Nothing can happen before the earliest deadline, so we skip the time until it.
+        // Nothing can happen before the earliest deadline, so advance the clock to it.
         world.now = world.now.max(deadline);
         world.tasks[task].status = Status::Ready;
         world.tasks[task].timed_out = true;

@@ -1,14 +1,14 @@
-//! Threads: named and joinable. In a scheduled run they are tasks of the scheduler.
+//! Threads: named and joinable. In a scheduled run they are the scheduler's tasks.
 //!
-//! Every thread of every crate is started here, so that the scheduler controls all of them and one
-//! seed determines how they interleave.
+//! All threads in all crates are started here, so that the scheduler controls them and one seed
+//! determines how they interleave.
 
 #![expect(clippy::disallowed_methods, reason = "the façade's own way to start a thread")]
 
 use std::cell::Cell;
 use std::io;
 
-/// A started thread. It need not be joined.
+/// A started thread. Joining it is optional.
 #[derive(Debug)]
 pub struct JoinHandle {
     kind: Kind,
@@ -53,20 +53,20 @@ impl JoinHandle {
 pub struct ThreadPanicked;
 
 thread_local! {
-    /// Set in threads an instance starts and joins. Such a thread must not join itself.
+    /// Set in threads started and joined by an instance. Such a thread must not join itself.
     static INTERNAL: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether the calling thread was started by [`spawn_internal`].
 pub(crate) fn is_internal() -> bool {
-    // A destroyed thread-local means that the thread is ending. It does not call this any more.
+    // If the thread-local has been destroyed, the thread is exiting and doesn't call this any more.
     INTERNAL.try_with(Cell::get).unwrap_or(false)
 }
 
 /// Starts a thread.
 ///
 /// # Errors
-/// The operating system refuses to start a thread.
+/// If the operating system refuses to start a thread.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle> {
     #[cfg(feature = "sched")]
     if super::sched::active() {

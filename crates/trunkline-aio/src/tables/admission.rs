@@ -21,21 +21,21 @@ use crate::tables::class::{CLASSES, Class};
 use crate::tables::session_table::{SessionSlot, SessionTable};
 use std::collections::VecDeque;
 
-/// Limits, quotas and the queues of sessions that wait for a free handle.
+/// Limits, quotas and the queues of sessions waiting for a free handle.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    /// By class: how many handles may be in use after one is taken.
+    /// By class: the maximum number of handles in use, including the one being taken.
     limits: [u32; CLASSES.len()],
-    /// Handles that one session may hold; the log is exempt.
+    /// Maximum number of handles per session; the log is exempt.
     session_quota: u32,
-    /// Number of sessions in all queues, so that freeing a handle takes no lock when no session
-    /// waits.
+    /// Number of sessions in all queues. Lets us skip the locks when freeing a handle that no
+    /// session is waiting for.
     waiting: AtomicU32,
     queues: Mutex<[VecDeque<u32>; CLASSES.len()]>,
 }
 
 impl Admission {
-    /// The queues have room for `sessions` each, so that queueing never allocates.
+    /// Each queue has room for `sessions` sessions, so that queueing never allocates.
     pub(crate) fn new(limits: [u32; CLASSES.len()], session_quota: u32, sessions: usize) -> Self {
         let queues = std::array::from_fn(|_| VecDeque::with_capacity(sessions));
         Self { limits, session_quota, waiting: AtomicU32::new(0), queues: Mutex::new(queues) }
@@ -45,13 +45,13 @@ impl Admission {
         self.limits[class as usize]
     }
 
-    /// Whether the session holds as many handles as it may.
+    /// Whether the session has reached its quota.
     pub(crate) fn is_at_quota(&self, session: &SessionSlot, class: Class) -> bool {
         class != Class::Log && session.in_use() >= self.session_quota
     }
 
-    /// Queues a session. The session must try once more to take a handle before it sleeps. A
-    /// session that is already in the queue keeps its position.
+    /// Queues a session, which must then try once more to take a handle before it sleeps. A session
+    /// that is already in the queue keeps its position.
     pub(crate) fn register(&self, class: Class, session: u32) {
         let mut queues = self.queues.lock();
         let queue = &mut queues[class as usize];
@@ -61,7 +61,7 @@ impl Admission {
         }
     }
 
-    /// Removes a session from its queue, because it no longer waits.
+    /// Removes a session from its queue, because it's no longer waiting.
     pub(crate) fn deregister(&self, class: Class, session: u32, sessions: &SessionTable) {
         let still_queued = {
             let mut queues = self.queues.lock();
@@ -82,8 +82,8 @@ impl Admission {
         }
     }
 
-    /// Wakes one waiter, because a handle was freed. It is the longest waiting session of the most
-    /// important class. That session may still be over its limit; it then goes back to its queue.
+    /// Wakes one waiter, because a handle was freed: the longest-waiting session of the most
+    /// important class. If that session is still over its limit, it goes back to its queue.
     pub(crate) fn handle_freed(&self, sessions: &SessionTable) {
         if self.waiting.load(Ordering::SeqCst) == 0 {
             return;

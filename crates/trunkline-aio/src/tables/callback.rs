@@ -1,18 +1,17 @@
-//! Completion callbacks: code that a layer above runs as part of every I/O of a slot set.
+//! Completion callbacks: code that a layer above runs as part of every I/O in a slot set.
 //!
 //! The buffer manager, for example, must validate a page and unlock its buffer as soon as the read
-//! is complete, even if the session that issued the read never looks at it again. It therefore
+//! completes, even if the session that issued the read never looks at it again. It therefore
 //! attaches a [`Callback`] to its [`Slots`](crate::Slots), and whichever thread completes the I/O
-//! runs it. PostgreSQL does the same with `PgAioHandleCallbacks`.
+//! runs the callback. PostgreSQL does the same with `PgAioHandleCallbacks`.
 //!
 //! Callbacks can be stacked. The callback added last runs first, so a lower layer translates the
 //! raw result before an upper layer interprets it. A callback maps one compact [`Outcome`] to
-//! another. The issuer turns the final outcome into text with [`Callback::report`] later, when it
+//! another. The issuer later turns the final outcome into text with [`Callback::report`], when it
 //! can afford to allocate.
 //!
-//! The data a callback needs about one particular I/O (which buffers, which block, which policy) is
-//! the [`Payload`] of its slot. In PostgreSQL it is the handle's `handle_data`, an array of
-//! integers.
+//! The per-I/O data a callback needs (which buffers, which block, which policy) is its slot's
+//! [`Payload`]. In PostgreSQL this is the handle's `handle_data`, an array of integers.
 
 use crate::lock_free::outcome::Outcome;
 use crate::lock_free::wait_ref::WaitRef;
@@ -26,17 +25,16 @@ pub enum Weight {
     /// Negligible. The thread that reaps the raw result also completes the I/O.
     Light,
     /// Touches the pages (checksums, copies). The waiting session or a helper completes the I/O, so
-    /// that the reaping thread can continue with the next result.
+    /// that the reaping thread can go on to the next result.
     Heavy,
 }
 
-/// The data an issuer stores in a slot for the callbacks of its next I/O.
+/// The data an issuer stores in a slot for its next I/O's callbacks.
 ///
 /// A slot keeps its payload for as long as the set exists. A payload that owns memory (such as a
-/// `Vec`) therefore allocates once and is reused for every I/O.
+/// `Vec`) therefore only allocates once and is reused for every I/O.
 pub trait Payload: Default + Send + 'static {
-    /// The length shown as `pg_aios.handle_data_len`: for I/O on a buffer pool, the number of
-    /// buffers.
+    /// The length shown as `pg_aios.handle_data_len`: the number of buffers, for buffer pool I/O.
     fn data_len(&self) -> usize {
         0
     }
@@ -50,10 +48,10 @@ impl<T: Send + 'static> Payload for Vec<T> {
     }
 }
 
-/// An I/O that is being staged. From now on its handle owns the resources it needs.
+/// An I/O that is being staged. From now on its handle owns all resources it needs.
 #[derive(Debug)]
 pub struct Staging<'a, P = ()> {
-    /// The reference that other sessions can use to wait for this I/O.
+    /// The reference other sessions can use to wait for this I/O.
     pub wait_ref: WaitRef,
     /// The operation.
     pub operation: Operation,
@@ -70,8 +68,8 @@ pub struct Staging<'a, P = ()> {
 /// An I/O that is being completed.
 #[derive(Debug)]
 pub struct Completion<'a, P = ()> {
-    /// The reference that other sessions use to wait for this I/O. They are woken after the last
-    /// callback has run.
+    /// The reference other sessions use to wait for this I/O. We wake them after the last callback
+    /// has run.
     pub wait_ref: WaitRef,
     /// The operation.
     pub operation: Operation,
@@ -79,19 +77,20 @@ pub struct Completion<'a, P = ()> {
     pub file: &'a File,
     /// Byte offset in the file.
     pub offset: u64,
-    /// Length in bytes that was asked for.
+    /// Requested length in bytes.
     pub length: u32,
-    /// The leases of the slot, in transfer order. Empty if the I/O used frames given by number
-    /// ([`crate::Io::read_frames`]); the callback then finds them through its payload.
+    /// The slot's leases, in transfer order. Empty if the I/O used frames given by number
+    /// ([`crate::Io::read_frames`]); in that case the callback finds the frames through its
+    /// payload.
     pub memory: &'a mut [Lease],
-    /// The payload of the slot. A callback may store more here than fits into the outcome; the
-    /// issuer reads it after the result has been published.
+    /// The slot's payload. A callback may store more here than fits into the outcome; the issuer
+    /// reads it after the result has been published.
     pub payload: &'a mut P,
 }
 
-/// Code that runs as part of every I/O of a slot set ([`crate::Slots::with_callbacks`]).
+/// Code that runs as part of every I/O in a slot set ([`crate::Slots::with_callbacks`]).
 pub trait Callback<P = ()>: Send + Sync {
-    /// A name for traces.
+    /// The callback's name, for traces.
     fn name(&self) -> &'static str;
 
     /// How expensive [`Callback::complete`] is.
@@ -99,20 +98,20 @@ pub trait Callback<P = ()>: Send + Sync {
         Weight::Light
     }
 
-    /// Transfers resources the I/O needs (pins, locks) from the issuer to the I/O, before it is
-    /// submitted. [`Callback::complete`] releases them. It runs in the issuing thread; the callback
+    /// Transfers resources the I/O needs (pins, locks) from the issuer to the I/O, before it's
+    /// submitted. [`Callback::complete`] releases them. Runs in the issuing thread; the callback
     /// added last runs first.
     fn stage(&self, _io: &Staging<'_, P>) {}
 
     /// Interprets `prior`, the result so far, and returns the new result.
     ///
-    /// This may run on any thread, including the only driver of a ring, so it must neither block
-    /// nor allocate. A panic aborts the process: otherwise the I/O would never complete and its
+    /// May run on any thread, including a ring's only driver, so it must neither block nor
+    /// allocate. A panic aborts the process, because otherwise the I/O would never complete and its
     /// handle would be lost.
     fn complete(&self, io: &mut Completion<'_, P>, prior: Outcome) -> Outcome;
 
-    /// Describes an outcome this callback decided. `None` falls back to the text of the errno. Runs
-    /// in the issuing thread.
+    /// Describes an outcome this callback decided. If this returns `None`, the errno's text is
+    /// used. Runs in the issuing thread.
     fn report(&self, _outcome: Outcome) -> Option<String> {
         None
     }

@@ -1,18 +1,18 @@
-//! I/O classes: what an I/O is for, which decides how many handles it may take.
+//! I/O classes: the purpose of an I/O, which determines how many handles it may take.
 //!
 //! Handles are a shared, bounded resource. Without classes, a large scan that reads ahead could
 //! take all of them, and a commit would then have to wait for a handle just to flush the log. We
 //! therefore keep two reserves: one for the log alone, and one for the log and foreground reads.
 //! PostgreSQL doesn't need classes, because each backend has its own handles.
 
-/// What an I/O is for. The class decides which part of the handle table it may use, and how it is
-/// counted.
+/// The purpose of an I/O. The class determines how much of the handle table it may use, and which
+/// counters it is added to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
     /// The write-ahead log. May use every handle.
     Log = 0,
-    /// A read that a session is waiting for. May use all handles but the reserve of the log.
+    /// A read a session is waiting for. May use all handles except the log's reserve.
     Foreground = 1,
     /// Read-ahead. Like all classes below, it may use neither reserve.
     LookAhead = 2,
@@ -24,7 +24,7 @@ pub enum Class {
     Maintenance = 5,
 }
 
-/// All classes, the most important first.
+/// All classes, most important first.
 pub const CLASSES: [Class; 6] = [
     Class::Log,
     Class::Foreground,

@@ -1,8 +1,7 @@
-//! The kinds of threads that complete I/O, for the statistics.
+//! The kinds of threads that can complete I/O, for the statistics.
 //!
-//! Many completions by waiters or helpers mean that callbacks are expensive. Many inline
-//! completions mean that the method has no room, or that it is not needed because the data is
-//! cached.
+//! If waiters or helpers complete many I/Os, callbacks are expensive. If many are completed inline,
+//! either the method has no room, or it isn't needed because the data is cached.
 
 /// The kind of thread that completed an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -10,7 +9,7 @@
 pub enum Completer {
     /// The issuing session, after executing the I/O inline.
     Inline = 0,
-    /// A session that waited for the I/O, its issuer or another one.
+    /// A session waiting for the I/O: its issuer or another session.
     Waiter = 1,
     /// The worker that executed it.
     Worker = 2,

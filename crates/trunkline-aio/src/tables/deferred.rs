@@ -3,7 +3,7 @@
 //! A completion must not block. But if the issuer has gone away, the completing thread may hold the
 //! last clone of a file or the last reference to a slot table. Closing the file could wait for a
 //! network or a FUSE daemon, and dropping callbacks runs the embedder's code, which might even shut
-//! down an instance. So the completing thread leaves both here, and an idle worker drops them.
+//! down an instance. So the completing thread puts both here, and an idle worker drops them.
 
 use crate::storage::file::{AbandonedFile, File};
 use crate::sync::Mutex;
@@ -11,12 +11,12 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::tables::slots::SlotTable;
 use std::sync::Arc;
 
-/// Files and slot tables that wait to be dropped.
+/// Files and slot tables waiting to be dropped.
 #[derive(Debug)]
 pub(crate) struct DeferredDrops {
     files: Mutex<Vec<AbandonedFile>>,
     tables: Mutex<Vec<SlotTable>>,
-    /// Number of files and tables, so that checking an empty set takes no lock.
+    /// Number of files and tables. Lets us check for an empty set without taking a lock.
     count: AtomicUsize,
 }
 
@@ -30,23 +30,23 @@ impl DeferredDrops {
         }
     }
 
-    /// Drops a clone of a file. Returns true if it was the last one and the file now waits here to
-    /// be closed.
+    /// Drops a clone of a file. Returns true if it was the last clone, in which case the file now
+    /// waits here to be closed.
     pub(crate) fn defer_file(&self, file: File) -> bool {
         file.give_up().is_some_and(|file| self.keep(&self.files, file))
     }
 
-    /// Drops a reference to a table. Returns true if it was the last one and the table now waits
-    /// here to be dropped.
+    /// Drops a reference to a table. Returns true if it was the last reference, in which case the
+    /// table now waits here to be dropped.
     pub(crate) fn defer_table(&self, table: Arc<SlotTable>) -> bool {
         Arc::into_inner(table).is_some_and(|table| self.keep(&self.tables, table))
     }
 
     fn keep<T>(&self, kept: &Mutex<Vec<T>>, thing: T) -> bool {
         let mut kept = kept.lock();
-        // Full only if more files were abandoned than there are handles before a worker was idle.
-        // The caller then drops this one in the completion. That may block, but allocating could
-        // fail.
+        // The list is full only if more files than there are handles were abandoned before any
+        // worker became idle. In that case drop this file right here in the completion. That may
+        // block, but allocating could fail.
         if kept.len() == kept.capacity() {
             return false;
         }
@@ -59,8 +59,8 @@ impl DeferredDrops {
         self.count.load(Ordering::SeqCst) == 0
     }
 
-    /// Takes a file to close from a lane for which `may` returns true. A file on a mount that hangs
-    /// must not occupy more workers than its lane's share.
+    /// Takes a file to close from a lane for which `may` returns true. Files on a hanging mount
+    /// must not occupy more workers than their lane's share.
     pub(crate) fn take_file(&self, may: impl Fn(usize) -> bool) -> Option<AbandonedFile> {
         if self.is_empty() {
             return None;
@@ -71,12 +71,12 @@ impl DeferredDrops {
         Some(files.swap_remove(at))
     }
 
-    /// Whether a table waits to be dropped.
+    /// Whether a table is waiting to be dropped.
     pub(crate) fn has_tables(&self) -> bool {
         !self.is_empty() && !self.tables.lock().is_empty()
     }
 
-    /// A table to drop.
+    /// Takes a table to drop.
     pub(crate) fn take_table(&self) -> Option<SlotTable> {
         if self.is_empty() {
             return None;

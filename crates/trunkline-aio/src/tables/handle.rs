@@ -1,19 +1,21 @@
 //! A handle: the reusable description of one I/O in flight.
 //!
-//! A handle has three parts.
-//! - The *state word* has state and generation, and decides which thread owns the handle.
+//! A handle consists of three parts.
+//! - The *state word* contains the state and generation, and determines which thread owns the
+//!   handle.
 //! - The *description* is a set of atomic fields that any thread may read at any time, for views.
-//!   It is consistent only as long as state and generation do not change.
-//! - The *body* belongs to exactly one thread at a time: to the session until SUBMITTED, to the
-//!   thread that executes or reaps until COMPLETED_IO, to the thread with the claim until IDLE.
+//!   It is consistent only while the state and generation don't change.
+//! - The *body* belongs to exactly one thread at a time: until SUBMITTED to the session, until
+//!   COMPLETED_IO to the thread that executes or reaps the I/O, and until IDLE to the thread with
+//!   the claim.
 //!
-//! PostgreSQL's `PgAioHandle` is the counterpart, without the separate body: all its fields are in
-//! shared memory and are protected by the state.
+//! The counterpart is PostgreSQL's `PgAioHandle`, which doesn't have a separate body: all its
+//! fields are in shared memory and are protected by the state.
 //!
-//! **Memory ordering.** Fields that become valid with a state are written, with release stores,
-//! before the transition to it, and transitions are sequentially consistent. A thread that has read
-//! a state therefore sees these fields. The exception is the flag SYNCHRONOUS, which a view may see
-//! late.
+//! **Memory ordering.** Fields that become valid with a state are written with release stores
+//! before the transition to that state, and transitions are sequentially consistent. A thread that
+//! has read a state therefore sees the fields that are valid in it. The only exception is the
+//! SYNCHRONOUS flag, which a view may see late.
 
 use crate::clock::Time;
 use crate::limits::SESSIONS_MAX;
@@ -33,7 +35,7 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The value of `raw` before there is a raw result. It is neither an errno nor a length.
+/// The value of `raw` before there is a raw result. It can't be an errno or a length.
 const NO_RESULT: i64 = i64::MIN;
 
 /// Bits of [`Description::flags`].
@@ -47,10 +49,10 @@ mod flag {
 /// One handle of the table.
 #[derive(Debug)]
 pub(crate) struct Handle {
-    /// Decides which thread owns the handle.
+    /// Determines which thread owns the handle.
     word: StateWord,
     description: Description,
-    /// Sessions that wait for this I/O and did not issue it, one bit each. The completion wakes
+    /// Sessions waiting for this I/O other than its issuer, one bit each. The completion wakes
     /// them.
     joiners: Bitmap,
     body: UnsafeCell<Body>,
@@ -60,10 +62,10 @@ pub(crate) struct Handle {
 /// the state word before and after (`snapshot`).
 #[derive(Debug)]
 struct Description {
-    /// The session the handle was handed out to, and the class it was acquired for.
+    /// The session that acquired the handle, and the class it was acquired for.
     session: AtomicU32,
     class: AtomicU8,
-    /// Valid from DEFINED on, like the fields up to `file_id`.
+    /// Valid from DEFINED on, like the following fields up to `file_id`.
     operation: AtomicU8,
     /// The method the I/O was submitted through. Valid from SUBMITTED on.
     method: AtomicU8,
@@ -72,39 +74,39 @@ struct Description {
     length: AtomicU32,
     /// Length of the issuer's payload, for `pg_aios.handle_data_len`.
     data_length: AtomicU32,
-    /// An id and not a path, because a path doesn't fit into an atomic. Views look up the path.
+    /// An id rather than a path, because a path doesn't fit into an atomic. Views look up the path.
     file_id: AtomicU64,
     /// Bytes or minus errno, or [`NO_RESULT`]. Valid from COMPLETED_IO on.
     raw: AtomicI64,
     /// A packed [`Outcome`]. Valid from COMPLETED_SHARED on.
     outcome: AtomicU64,
-    /// When the storage got the I/O and when the raw result arrived, in nanoseconds. Their
+    /// When the storage received the I/O and when the raw result arrived, in nanoseconds. The
     /// difference is the device time.
     started: AtomicU64,
     ended: AtomicU64,
 }
 
-/// The part of a handle that only its present owner may touch.
+/// The part of a handle that only its current owner may touch.
 #[derive(Debug)]
 pub(crate) struct Body {
     /// Keeps the descriptor open while the kernel may use it.
     file: Option<File>,
-    /// The issuer's slot table. The reference keeps the slot's memory and callbacks alive even if
+    /// The issuer's slot table. This reference keeps the slot's memory and callbacks alive even if
     /// the issuer drops its slots.
     table: Option<Arc<SlotTable>>,
     /// The slot within the table that receives the outcome.
     slot: u32,
-    /// The memory is frames given by number, so the slot's memory is not used.
+    /// The memory is frames given by number, so the slot's memory isn't used.
     by_frames: bool,
     /// Allocated when the instance starts, and reused for every I/O of this handle.
     iovecs: IoVecs,
-    /// How often a driver has submitted the I/O again after EINTR or EAGAIN.
+    /// How often a driver has resubmitted the I/O after EINTR or EAGAIN.
     attempts: u32,
-    /// A writeback also waits for its end.
+    /// For a writeback: also wait for it to finish.
     awaits: bool,
 }
 
-/// The resources of an I/O besides its memory. Defining the I/O moves them into the body.
+/// An I/O's resources besides its memory. Defining the I/O moves them into the body.
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub(crate) file: File,
@@ -159,7 +161,7 @@ impl Handle {
     /// The body.
     ///
     /// # Safety
-    /// The caller owns the handle in its present state (see the module documentation) and holds no
+    /// The caller owns the handle in its current state (see the module documentation) and holds no
     /// other reference to the body.
     #[expect(clippy::mut_from_ref, reason = "exclusive by the handle's state, not by a borrow")]
     pub(crate) unsafe fn body(&self) -> &mut Body {
@@ -167,10 +169,10 @@ impl Handle {
         unsafe { &mut *self.body.get() }
     }
 
-    /// The description of the I/O an executor needs.
+    /// The I/O's description for an executor.
     ///
     /// # Safety
-    /// As [`Handle::body`], for as long as the request lives.
+    /// As for [`Handle::body`], for as long as the request exists.
     pub(crate) unsafe fn request(&self) -> Request<'_> {
         // SAFETY: the caller's promise.
         let body = unsafe { self.body() };
@@ -187,13 +189,13 @@ impl Handle {
         }
     }
 
-    /// Records the session the handle was handed out to.
+    /// Records the session that acquired the handle.
     pub(crate) fn hand_out(&self, session: u32, class: Class) {
         self.description.session.store(session, Ordering::Release);
         self.description.class.store(class as u8, Ordering::Release);
     }
 
-    /// Describes the I/O that was defined on the handle.
+    /// Describes the I/O defined on the handle.
     pub(crate) fn describe(&self, io: &IoFacts<'_>, data_length: usize) {
         let fields = &self.description;
         fields.operation.store(io.operation as u8, Ordering::Release);
@@ -217,12 +219,12 @@ impl Handle {
         self.description.flags.fetch_or(flag::SYNCHRONOUS, Ordering::Release);
     }
 
-    /// Records when the I/O was given to the storage.
+    /// Records when the I/O was passed to the storage.
     pub(crate) fn set_started(&self, now: Time) {
         self.description.started.store(now.nanos(), Ordering::Release);
     }
 
-    /// Records the raw result and the time when it arrived. The transition to COMPLETED_IO follows.
+    /// Records the raw result and its arrival time. The transition to COMPLETED_IO follows.
     pub(crate) fn set_raw(&self, raw: i32, now: Time) {
         self.description.ended.store(now.nanos(), Ordering::Release);
         self.description.raw.store(i64::from(raw), Ordering::Release);
@@ -282,7 +284,7 @@ impl Handle {
         Outcome::unpack(self.description.outcome.load(Ordering::Acquire))
     }
 
-    /// How long the storage had the I/O.
+    /// How long the I/O was with the storage.
     pub(crate) fn device_time(&self) -> Duration {
         let started = Time::from_nanos(self.description.started.load(Ordering::Acquire));
         Time::from_nanos(self.description.ended.load(Ordering::Acquire)).since(started)
@@ -352,7 +354,7 @@ impl Body {
         self.table.as_ref().is_some_and(|table| table.is_heavy())
     }
 
-    /// How often the I/O was submitted again.
+    /// How often the I/O was resubmitted.
     pub(crate) fn attempts(&self) -> u32 {
         self.attempts
     }
@@ -361,11 +363,11 @@ impl Body {
         self.attempts += 1;
     }
 
-    /// Takes the I/O's resources out of the body, at its completion. The next I/O of the handle
-    /// finds it empty.
+    /// Takes the I/O's resources out of the body at completion, leaving it empty for the handle's
+    /// next I/O.
     pub(crate) fn take(&mut self) -> Parts {
         let (Some(table), Some(file)) = (self.table.take(), self.file.take()) else {
-            // A claim happens at most once per generation, and `define` filled both before
+            // There's at most one claim per generation, and `define` filled both fields before
             // SUBMITTED.
             unreachable!("a submitted handle has a table and a file");
         };

@@ -1,11 +1,11 @@
-//! The handle table: a fixed number of handles, and every change of their states.
+//! The handle table: a fixed number of handles, and every change to their states.
 //!
-//! All state transitions of all handles go through [`HandleTable::advance`], which checks the edge
-//! and calls the probe. That gives one place to trace, to set a breakpoint and to pause a thread in
-//! a test. The table also owns the list of free handles.
+//! All handles' state transitions go through [`HandleTable::advance`], which checks the edge and
+//! calls the probe. That gives us a single place to trace, to set a breakpoint, and to pause a
+//! thread in a test. The table also owns the list of free handles.
 //!
-//! The number of handles is fixed, so an instance cannot exceed its memory or its queues: every
-//! queue above has room for all handles and can never be full. PostgreSQL allocates
+//! The number of handles is fixed, so an instance can't exceed its memory or its queues: every
+//! queue in the layers above has room for all handles and can never be full. PostgreSQL allocates
 //! `io_max_concurrency` handles per backend. Here all sessions share one table, and admission
 //! divides it.
 
@@ -18,13 +18,14 @@ use crate::tables::probe::Probe;
 use std::fmt;
 use std::sync::Arc;
 
-/// The handles of one instance.
+/// An instance's handles.
 pub(crate) struct HandleTable {
     handles: Box<[Handle]>,
-    /// Indexes of IDLE handles. A handle is IDLE before it enters the list and after it leaves it.
+    /// Indexes of IDLE handles. A handle is already IDLE when it enters the list, and still IDLE
+    /// when it leaves.
     free: FreeList,
     iovecs: usize,
-    /// Called at every transition. Only tests and the simulator have one.
+    /// Called at every transition. Only set in tests and in the simulator.
     probe: Option<Arc<dyn Probe>>,
 }
 
@@ -53,7 +54,7 @@ impl HandleTable {
         self.free.in_use()
     }
 
-    /// Number of iovecs of each handle.
+    /// Number of iovecs per handle.
     pub(crate) fn iovecs(&self) -> usize {
         self.iovecs
     }
@@ -62,20 +63,19 @@ impl HandleTable {
         &self.handles[index as usize]
     }
 
-    /// The reference to the current I/O of a handle. The handle must not be freed concurrently, or
-    /// the reference may be to its next I/O.
+    /// The reference to a handle's current I/O. The handle must not be freed concurrently;
+    /// otherwise the reference may be to its next I/O.
     pub(crate) fn wait_ref(&self, index: u32) -> WaitRef {
         WaitRef::new(index, self.handle(index).word().load().generation)
     }
 
-    /// Whether the I/O is complete, which is the case as soon as its handle is in a later
-    /// generation.
+    /// Whether the I/O is complete, which is the case once its handle is in a later generation.
     pub(crate) fn is_complete(&self, io: WaitRef) -> bool {
         self.handle(io.index()).word().load().generation != io.generation()
     }
 
-    /// Hands out a free handle if fewer than `limit` are in use. `taken` is called before the
-    /// handle changes its state, so that the session's count of its handles is never too low.
+    /// Hands out a free handle if fewer than `limit` are in use. We call `taken` before the handle
+    /// changes state, so the session's handle count is never too low.
     pub(crate) fn take(
         &self,
         limit: u32,
@@ -91,12 +91,12 @@ impl HandleTable {
         Some(io)
     }
 
-    /// Puts a handle that has become IDLE back onto the free list.
+    /// Returns a handle that has become IDLE to the free list.
     pub(crate) fn give(&self, index: u32) {
         self.free.give(index);
     }
 
-    /// Changes the state of a handle, and calls the probe.
+    /// Changes a handle's state, and calls the probe.
     ///
     /// # Panics
     /// If the handle is not in state `from` of this generation.
@@ -105,18 +105,18 @@ impl HandleTable {
         handle.word().advance(io.generation(), from, to);
         if let Some(probe) = &self.probe {
             // Called after the transition, in the thread that made it. After SUBMITTED ->
-            // COMPLETED_IO another thread may already be completing the I/O.
+            // COMPLETED_IO, another thread may already be completing the I/O.
             probe.transition(&handle.observed(io), from, to);
         }
     }
 
-    /// Claims the right to complete an I/O that is in COMPLETED_IO. Exactly one of several callers
-    /// gets it.
+    /// Claims the right to complete an I/O in COMPLETED_IO. Returns true for exactly one of several
+    /// callers.
     pub(crate) fn claim(&self, io: WaitRef) -> bool {
         self.handle(io.index()).word().claim(io.generation())
     }
 
-    /// Whether the I/O is in COMPLETED_IO and not claimed.
+    /// Whether the I/O is in COMPLETED_IO and unclaimed.
     pub(crate) fn is_claimable(&self, io: WaitRef) -> bool {
         let word = self.handle(io.index()).word().load();
         word.generation == io.generation() && word.state == State::CompletedIo && !word.claimed
@@ -128,8 +128,8 @@ impl HandleTable {
         word.generation == io.generation() && word.state == State::Submitted
     }
 
-    /// Removes a session from the joiners of every handle, when the session ends. Otherwise a later
-    /// session with the same number would be woken spuriously.
+    /// Removes an ending session from every handle's joiners. Otherwise a later session with the
+    /// same number would be woken spuriously.
     pub(crate) fn leave_all(&self, session: u32) {
         for handle in &self.handles {
             if handle.joiners().contains(session) {
@@ -146,7 +146,7 @@ impl HandleTable {
         }
     }
 
-    /// Lets the probe make a ring driver's entry into the kernel fail.
+    /// Lets the probe inject a failure when a ring driver enters the kernel.
     pub(crate) fn probe_ring_enter(&self, submitting: usize) -> Option<i32> {
         self.probe.as_ref().and_then(|probe| probe.ring_enter(submitting))
     }

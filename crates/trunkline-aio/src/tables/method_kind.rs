@@ -9,11 +9,11 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum MethodKind {
-    /// The issuing thread executes its I/O itself, one after the other.
+    /// The issuing thread executes its I/O itself, one I/O after another.
     Sync = 0,
-    /// A pool of worker threads that adjusts its size to the load.
+    /// A pool of worker threads that adapts its size to the load.
     Worker = 1,
-    /// Linux io_uring. A driver thread submits and reaps.
+    /// Linux io_uring. A driver thread submits I/O and reaps completions.
     IoUring = 2,
     /// A method supplied by the embedder (`Builder::custom_method`, feature `sim`).
     Custom = 3,

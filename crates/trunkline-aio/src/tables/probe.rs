@@ -1,9 +1,9 @@
-//! Probes: the one hook for tracing, for pausing threads in tests, and for injected results.
+//! Probes: a single hook for tracing, for pausing threads in tests, and for injecting results.
 //!
 //! The handle table calls the instance's probe at every state transition. Without a probe, this
-//! costs one null check. Tests use probes to stop a thread at a transition until another thread has
-//! passed a different one, and to replace raw results. Injection points serve the same purpose in
-//! PostgreSQL.
+//! just costs a null check. Tests use probes to stop a thread at a transition until another thread
+//! has passed a different transition, and to replace raw results. PostgreSQL uses injection points
+//! for the same purpose.
 
 use crate::lock_free::state::State;
 use crate::lock_free::wait_ref::WaitRef;
@@ -14,7 +14,7 @@ use crate::tables::method_kind::MethodKind;
 /// An I/O as a probe sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct Observed {
-    /// Names the I/O.
+    /// Identifies the I/O.
     pub io: WaitRef,
     /// The session that issued it.
     pub session: u32,
@@ -22,7 +22,7 @@ pub struct Observed {
     pub class: Class,
     /// The operation. This and the fields below are valid from DEFINED on.
     pub operation: Operation,
-    /// The method it was submitted through. Valid from SUBMITTED on.
+    /// The method the I/O was submitted through. Valid from SUBMITTED on.
     pub method: MethodKind,
     /// Executed by the issuing thread.
     pub synchronous: bool,
@@ -34,11 +34,11 @@ pub struct Observed {
     pub length: u32,
 }
 
-/// A hook for tracing, pauses and injected results. It is called on the thread that makes the
+/// A hook for tracing, pauses and injected results. It's called on the thread that makes the
 /// transition.
 pub trait Probe: Send + Sync {
-    /// Called after a handle went from one state to another. It must not use the session or the
-    /// handle. Between COMPLETED_IO and IDLE it must not block, unless a test does so on purpose.
+    /// Called after a handle's state transition. It must not use the session or the handle. Between
+    /// COMPLETED_IO and IDLE it must not block, unless a test does so on purpose.
     fn transition(&self, _io: &Observed, _from: State, _to: State) {}
 
     /// Sees a raw result (bytes, or minus errno) and may replace it.
@@ -46,8 +46,8 @@ pub trait Probe: Send + Sync {
         raw
     }
 
-    /// Called before a ring driver enters the kernel to submit `submitting` new entries. The driver
-    /// behaves as if the kernel had returned the errno, if there is one.
+    /// Called before a ring driver enters the kernel to submit `submitting` new entries. If this
+    /// returns an errno, the driver behaves as if the kernel had returned it.
     fn ring_enter(&self, _submitting: usize) -> Option<i32> {
         None
     }

@@ -1,10 +1,10 @@
 //! The session table: the part of every session that other threads may touch.
 //!
-//! A completing thread must wake the session that issued the I/O, sessions that joined it, and a
-//! session that waits for a free handle. It finds all of them here, by session number. The table is
-//! allocated at start and outlives every session. A wake-up that arrives late therefore finds
-//! either the session or a later one with the same number, which checks its condition and goes
-//! back to sleep. A late `SetLatch` on a reused `PGPROC` is harmless for the same reason.
+//! A completing thread must wake the session that issued the I/O, sessions that joined it, and
+//! possibly a session waiting for a free handle. It finds all of them here, by session number. The
+//! table is allocated at start and outlives every session. A late wake-up therefore finds either
+//! the session or a later session with the same number, which checks its condition and goes back to
+//! sleep. A late `SetLatch` on a reused `PGPROC` is harmless for the same reason.
 
 use crate::lock_free::event::Event;
 use crate::lock_free::mailbox::Mailbox;
@@ -25,7 +25,7 @@ impl SessionTable {
         &self.slots[session as usize]
     }
 
-    /// Wakes a session, whatever it waits for. Ignores a number that no session can have.
+    /// Wakes a session, whatever it's waiting for. Ignores out-of-range numbers.
     pub(crate) fn signal(&self, session: u32) {
         if let Some(slot) = self.slots.get(session as usize) {
             slot.event.signal();
@@ -36,18 +36,18 @@ impl SessionTable {
 /// The shared part of one session.
 #[derive(Debug)]
 pub(crate) struct SessionSlot {
-    /// Signalled for everything the session may wait for.
+    /// Signalled for everything the session can wait for.
     event: Event,
     /// Where a ring driver assigns a reaped I/O to this session.
     mailbox: Mailbox,
-    /// Counts the sessions that have used this slot. It identifies the current one, so that a
-    /// canceller of an earlier session does not cancel a later one.
+    /// Counts the sessions that have used this slot, and so identifies the current one. Without it,
+    /// an earlier session's canceller could cancel a later session.
     incarnation: AtomicU64,
-    /// The incarnation that was cancelled last. The current session is cancelled if the two are
+    /// The most recently cancelled incarnation. The current session is cancelled if the two are
     /// equal.
     cancelled: AtomicU64,
-    /// Handles that the session holds, from HANDED_OUT to the end of the I/O. It may include I/O of
-    /// an earlier session with the same number.
+    /// Number of handles the session holds, each from HANDED_OUT until its I/O completes. May
+    /// include an earlier session's I/O, if that session had the same number.
     in_use: AtomicU32,
 }
 
@@ -70,8 +70,8 @@ impl SessionSlot {
         &self.mailbox
     }
 
-    /// Prepares the slot for a new session. Every wait empties the mailbox at its end, so clearing
-    /// it here loses nothing.
+    /// Prepares the slot for a new session. Every wait empties the mailbox when it ends, so nothing
+    /// is lost by clearing it here.
     pub(crate) fn begin_session(&self) {
         self.incarnation.fetch_add(1, Ordering::SeqCst);
         let _ = self.mailbox.take();
@@ -94,22 +94,22 @@ impl SessionSlot {
         self.incarnation.load(Ordering::SeqCst)
     }
 
-    /// Cancels the waits of one incarnation, and wakes it.
+    /// Cancels an incarnation's waits, and wakes its session.
     pub(crate) fn cancel(&self, incarnation: u64) {
-        // The maximum, because a late cancel of an older incarnation must not undo the cancel of a
-        // newer one.
+        // Take the maximum, because a late cancel of an older incarnation must not undo a newer
+        // incarnation's cancel.
         self.cancelled.fetch_max(incarnation, Ordering::SeqCst);
         self.event.signal();
     }
 
-    /// Allows the present session to wait again.
+    /// Allows the current session to wait again.
     pub(crate) fn clear_cancel(&self) {
         let mine = self.incarnation();
-        // Any other value belongs to a session that has ended, and has no effect.
+        // Any other value belongs to a session that has ended, and doesn't have any effect.
         let _ = self.cancelled.compare_exchange(mine, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// Whether the present session was cancelled.
+    /// Whether the current session was cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::SeqCst) == self.incarnation()
     }

@@ -10,12 +10,12 @@
 //! ```
 //!
 //! A pending slot belongs to its I/O. Dropping the set while I/O is pending discards only the
-//! results. Handles share the table of slots, so the memory is freed after the last I/O has
-//! completed.
+//! results. The slot table is shared with the handles, so its memory isn't freed until the last I/O
+//! has completed.
 //!
-//! The type of the payload is known to the issuer and its callbacks, but not to handles, which all
-//! issuers share. [`SlotTable`] is therefore not generic: it reaches payloads and callbacks through
-//! the private trait `Contents`. This costs one virtual call per stage or completion, and no
+//! The payload type is known to the issuer and its callbacks, but not to handles, which all issuers
+//! share. [`SlotTable`] is therefore not generic: it reaches payloads and callbacks through the
+//! private trait `Contents`. This costs one virtual call per stage or completion, but no
 //! allocation.
 //!
 //! PostgreSQL reports results through `PgAioReturn`, a pointer into the issuer's memory. That is
@@ -39,7 +39,7 @@ const FREE: u32 = 0;
 const PENDING: u32 = 1;
 const DONE: u32 = 2;
 
-/// The description of an I/O that stage and completion callbacks get.
+/// The I/O's description, as passed to stage and completion callbacks.
 #[derive(Clone, Copy)]
 pub(crate) struct IoFacts<'a> {
     pub(crate) wait_ref: WaitRef,
@@ -49,34 +49,33 @@ pub(crate) struct IoFacts<'a> {
     pub(crate) length: u32,
 }
 
-/// The part of a slot set that the issuer shares with the handles of its pending I/O.
+/// The part of a slot set that the issuer shares with its pending I/Os' handles.
 pub(crate) struct SlotTable {
     slots: Box<[Slot]>,
-    /// Slots in DONE; a hint, see [`SlotTable::publish`].
+    /// Slots in DONE. Only a hint; see [`SlotTable::publish`].
     done: Bitmap,
-    /// Whether any of the callbacks is expensive.
+    /// Whether any callback is expensive.
     heavy: bool,
-    /// Payloads and callbacks, behind a trait because their type is not known here.
+    /// Payloads and callbacks, behind a trait because their type isn't known here.
     contents: Arc<dyn Contents>,
 }
 
-/// One slot. Its owner is determined by `state`: the issuer, or while it is PENDING the owner of
-/// the handle.
+/// One slot. `state` determines its owner: while it is PENDING the handle's owner, otherwise the
+/// issuer.
 struct Slot {
     /// FREE, PENDING or DONE. The issuer makes a slot PENDING and later FREE; only the completing
     /// thread makes it DONE.
     state: AtomicU32,
     outcome: AtomicU64,
-    /// How long the storage had the I/O.
+    /// How long the I/O was with the storage.
     device_nanos: AtomicU64,
     /// The leases the I/O reads into or writes from. They stay here while the slot is PENDING, so
     /// dropping the set can't free memory the kernel uses.
     memory: UnsafeCell<Vec<Lease>>,
 }
 
-// SAFETY: a slot's memory has one owner at a time. While the slot is not pending that is the
-// issuer, through &mut Slots; while it is pending, the owner of the handle (see the unsafe
-// methods).
+// SAFETY: a slot's memory has one owner at a time: while the slot is pending, the handle's owner
+// (see the unsafe methods); otherwise the issuer, through &mut Slots.
 unsafe impl Sync for SlotTable {}
 
 impl fmt::Debug for SlotTable {
@@ -94,17 +93,17 @@ impl SlotTable {
     /// Runs the stage callbacks.
     ///
     /// # Safety
-    /// The slot is pending, and the caller owns the handle that has its I/O.
+    /// The slot is pending, and the caller owns its I/O's handle.
     pub(crate) unsafe fn stage(&self, slot: u32, io: IoFacts<'_>) {
         // SAFETY: the caller's promise.
         unsafe { self.contents.stage(slot as usize, io) }
     }
 
-    /// Runs the completion callbacks on a raw outcome and returns the final one. With `by_frames`
-    /// the I/O did not use the slot's memory.
+    /// Runs the completion callbacks on a raw outcome and returns the final outcome. With
+    /// `by_frames`, the I/O did not use the slot's memory.
     ///
     /// # Safety
-    /// The slot is pending, and the caller owns the handle that has its I/O.
+    /// The slot is pending, and the caller owns its I/O's handle.
     pub(crate) unsafe fn complete(
         &self,
         slot: u32,
@@ -119,7 +118,7 @@ impl SlotTable {
         unsafe { self.contents.complete(slot as usize, io, memory, outcome) }
     }
 
-    /// Stores the result. The issuer does not see it before [`SlotTable::publish`].
+    /// Stores the result. The issuer doesn't see it until [`SlotTable::publish`].
     pub(crate) fn store(&self, slot: u32, outcome: Outcome, device: Duration) {
         let slot = &self.slots[slot as usize];
         slot.outcome.store(outcome.pack(), Ordering::SeqCst);
@@ -127,7 +126,7 @@ impl SlotTable {
         slot.device_nanos.store(nanos, Ordering::SeqCst);
     }
 
-    /// Gives the slot back to the issuer. The completing thread must not touch it afterwards.
+    /// Returns the slot to the issuer. The completing thread must not touch it afterwards.
     pub(crate) fn publish(&self, slot: u32) {
         // Set the bit first. As soon as the state is DONE, the issuer may take the result and free
         // the slot; a bit set after that would refer to a slot without a result. `first_done`
@@ -183,7 +182,7 @@ impl<P: Payload> Contents for TypedContents<P> {
         // SAFETY: the caller's promise.
         let payload = unsafe { &*self.payloads[slot].get() };
         let staging = Staging { wait_ref, operation, file, offset, length, payload };
-        // Last one first, as in `complete`.
+        // Run the last callback first, as in `complete`.
         for callback in self.callbacks.iter().rev() {
             callback.stage(&staging);
         }
@@ -203,7 +202,8 @@ impl<P: Payload> Contents for TypedContents<P> {
             Completion { wait_ref, operation, file, offset, length, memory, payload };
         for (level, callback) in self.callbacks.iter().enumerate().rev() {
             let mut next = callback.complete(&mut completion, outcome);
-            // The reporter is the last callback that changed the outcome; it can describe it.
+            // The reporter is the last callback that changed the outcome, because only that
+            // callback can describe it.
             next.reporter = if next == outcome { outcome.reporter } else { level as u8 + 1 };
             outcome = next;
         }
@@ -215,7 +215,7 @@ impl<P: Payload> Contents for TypedContents<P> {
     }
 }
 
-/// The non-generic part of [`Slots`], which sessions use to issue and to wait.
+/// The non-generic part of [`Slots`], which sessions use to issue I/O and to wait.
 pub(crate) struct SlotSet {
     table: Arc<SlotTable>,
     /// By slot: the I/O and the session that issued it, until its result is taken.
@@ -233,7 +233,7 @@ impl SlotSet {
         self.issued.len()
     }
 
-    /// Slots issued and not yet taken.
+    /// Number of slots issued with results not yet taken.
     pub(crate) fn pending(&self) -> usize {
         self.pending
     }
@@ -243,8 +243,8 @@ impl SlotSet {
         &self.issued
     }
 
-    /// Whether the slot belongs to an I/O. Only the issuer can make it pending, so if this returns
-    /// false, the answer stays valid for as long as the issuer holds the set.
+    /// Whether the slot belongs to an I/O. Only the issuer can make a slot pending, so if this
+    /// returns false, that remains true for as long as the issuer holds the set.
     fn is_pending(&self, slot: usize) -> bool {
         self.table.slots[slot].state.load(Ordering::SeqCst) == PENDING
     }
@@ -307,22 +307,21 @@ impl SlotSet {
     }
 }
 
-/// A set of result slots. Each slot has the memory, the payload and the result of one I/O at a
-/// time.
+/// A set of result slots. Each slot holds one I/O's memory, payload and result at a time.
 ///
-/// A slot is free until an I/O is issued with it, pending until that I/O is complete, and done
-/// until its result is taken. Dropping the set discards the results only: a pending slot's memory
-/// stays with its I/O.
+/// A slot is free until an I/O is issued with it, pending until that I/O completes, and done until
+/// its result is taken. Dropping the set only discards the results: a pending slot's memory stays
+/// with its I/O.
 ///
-/// `P` is what the callbacks of the set need to know about each I/O; a set without callbacks uses
-/// the default.
+/// `P` is what the set's callbacks need to know about each I/O; a set without callbacks uses the
+/// default.
 ///
 /// # Panics
-/// Every function that takes a slot number, here and in [`crate::Session`], panics if the
-/// set has no such slot.
+/// Every function that takes a slot number, here and in [`crate::Session`], panics if the set
+/// doesn't have that slot.
 pub struct Slots<P: Payload = ()> {
-    // This field is dropped before `set`. The last owner of the table is then also the last owner
-    // of the callbacks, so a completing thread can defer dropping both.
+    // This field must be dropped before `set`. That way, the table's last owner is also the
+    // callbacks' last owner, so a completing thread can defer dropping both.
     contents: Arc<TypedContents<P>>,
     set: SlotSet,
 }
@@ -409,38 +408,38 @@ impl<P: Payload> Slots<P> {
         Some(unsafe { &mut *self.contents.payloads[slot].get() })
     }
 
-    /// Whether the I/O of a slot is complete and its result not yet taken.
+    /// Whether a slot's I/O is complete but its result hasn't been taken yet.
     pub fn is_done(&self, slot: usize) -> bool {
         self.set.is_done(slot)
     }
 
-    /// Number of slots that are done and not yet taken.
+    /// Number of slots that are done but not yet taken.
     pub fn done_count(&self) -> usize {
         self.set.done_count()
     }
 
-    /// Some slot that is done.
+    /// Returns any slot that is done.
     pub fn first_done(&self) -> Option<usize> {
         self.set.first_done()
     }
 
-    /// The reference to the I/O of a slot, until its result is taken.
+    /// The reference to a slot's I/O, until its result is taken.
     pub fn wait_ref(&self, slot: usize) -> Option<WaitRef> {
         self.set.issued[slot].map(|(io, _)| io)
     }
 
-    /// Takes the result of a slot that is done, and frees the slot; `None` if it is not done.
+    /// Takes the result of a done slot, and frees the slot; `None` if the slot is not done.
     pub fn take(&mut self, slot: usize) -> Option<Outcome> {
         self.set.take(slot)
     }
 
-    /// How long the storage took for the last I/O of the slot; zero if there was none.
+    /// How long the slot's last I/O was with the storage; zero if there was none.
     pub fn device_time(&self, slot: usize) -> Duration {
         Duration::from_nanos(self.set.table.slots[slot].device_nanos.load(Ordering::SeqCst))
     }
 
-    /// Describes an outcome that is not a success: the text of the callback that decided it, or the
-    /// text of the errno.
+    /// Describes an outcome other than success, with the text of the callback that decided it or
+    /// the errno's text.
     pub fn describe(&self, outcome: Outcome) -> String {
         if let Some(level) = usize::from(outcome.reporter).checked_sub(1)
             && let Some(text) = self.contents.report(level, outcome)

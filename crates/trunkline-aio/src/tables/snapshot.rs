@@ -1,9 +1,9 @@
 //! Snapshots of the handle table: the rows of `pg_aios`, taken without a lock.
 //!
-//! A row is copied between two reads of the state word. If the generation has changed in between,
-//! the I/O has ended and is left out. If only the state has changed, the copy may mix fields of two
-//! states, and it is made again. The loop ends, because within a generation states only advance.
-//! `pg_get_aios` in PostgreSQL uses the same method.
+//! We copy each row between two reads of the state word. If the generation has changed in between,
+//! the I/O has ended, so we leave out the row. If only the state has changed, the copy may mix
+//! fields from two states, so we copy the row again. The loop terminates, because within a
+//! generation the state only advances. PostgreSQL's `pg_get_aios` uses the same technique.
 
 use crate::limits::FRAME_SIZE;
 use crate::lock_free::outcome::Outcome;
@@ -13,10 +13,11 @@ use crate::tables::handle::Handle;
 use crate::tables::handle_table::HandleTable;
 use std::path::PathBuf;
 
-/// One handle that is not idle. The fields are the 15 columns of `pg_aios`, then two of our own.
+/// A handle that is not idle. The fields are the 15 columns of `pg_aios`, followed by two of our
+/// own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IoRow {
-    /// The session that owns it.
+    /// The handle's session.
     pub pid: u32,
     /// Index of the handle.
     pub io_id: u32,
@@ -30,16 +31,16 @@ pub struct IoRow {
     pub off: Option<u64>,
     /// Bytes.
     pub length: Option<u32>,
-    /// The kind of object that is read or written: always a file, because this crate does not deal
-    /// with relations.
+    /// The kind of object being read or written: always a file, because this crate doesn't know
+    /// about relations.
     pub target: Option<&'static str>,
-    /// Length of the issuer's payload: for I/O on a buffer pool, the number of buffers.
+    /// Length of the issuer's payload: the number of buffers, for buffer pool I/O.
     pub handle_data_len: Option<u32>,
     /// Bytes, or minus errno; `None` before COMPLETED_IO.
     pub raw_result: Option<i32>,
     /// UNKNOWN, OK, PARTIAL, WARNING or ERROR.
     pub result: Option<&'static str>,
-    /// Blocks and file.
+    /// The blocks and the file.
     pub target_desc: Option<String>,
     /// Executed by the issuing thread.
     pub f_sync: bool,
@@ -50,7 +51,7 @@ pub struct IoRow {
     pub f_buffered: bool,
     /// The class (not in PostgreSQL).
     pub class: &'static str,
-    /// The method it was submitted through (not in PostgreSQL).
+    /// The method the I/O was submitted through (not in PostgreSQL).
     pub method: Option<&'static str>,
 }
 
@@ -109,7 +110,7 @@ fn copy(handle: &Handle, index: u32, generation: u64, state: State) -> (IoRow, u
     (row, handle.file_id())
 }
 
-/// The blocks and the file, in the words of PostgreSQL.
+/// Describes the blocks and the file in PostgreSQL's words.
 fn describe(row: &IoRow, path: Option<PathBuf>) -> String {
     let block = FRAME_SIZE as u64;
     let first = row.off.unwrap_or(0) / block;

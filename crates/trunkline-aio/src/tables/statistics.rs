@@ -1,12 +1,12 @@
 //! I/O statistics: counters, and distributions of device and wait times.
 //!
-//! Device time is how long the storage had an I/O; wait time is how long a session slept for it.
-//! PostgreSQL 18 measures only wait times. With read-ahead these are mostly zero, so their sum does
-//! not describe the disk. Therefore we record both.
+//! Device time is how long an I/O was with the storage; wait time is how long a session slept for
+//! it. PostgreSQL 18 measures only wait times. With read-ahead these are mostly zero, so they say
+//! little about the disk. We therefore record both.
 //!
-//! Times go into HDR histograms of nanoseconds with two significant digits. The histograms are
-//! sharded, so a recording thread holds a lock only briefly and rarely contends for it. Counters
-//! are relaxed atomics: they order nothing, and a reader may see one counter updated before
+//! Times go into HDR histograms in nanoseconds with two significant digits. The histograms are
+//! sharded, so a recording thread only briefly holds a lock and rarely contends for it. Counters
+//! are relaxed atomics: they don't order anything, and a reader may see one counter updated before
 //! another.
 
 use crate::lock_free::outcome::Status;
@@ -18,12 +18,12 @@ use crate::tables::completer::{COMPLETERS, Completer};
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
-/// Shards of the histograms. Completions choose one by handle index, waits by session number.
+/// Number of histogram shards. Completions choose a shard by handle index, waits by session number.
 const SHARDS: usize = 8;
-/// The longest time that a histogram distinguishes: 1000 s.
+/// The longest time a histogram distinguishes: 1000 s.
 const NANOS_MAX: u64 = 1_000_000_000_000;
 
-/// The statistics of one instance, updated by every thread.
+/// An instance's statistics, updated by all threads.
 #[derive(Debug)]
 pub(crate) struct Statistics {
     /// Counters by class and operation.
@@ -44,7 +44,7 @@ struct Cell {
     device_nanos: AtomicU64,
 }
 
-/// Counters that have no class; see [`Counters`] for what each of them counts.
+/// Counters without a class; see [`Counters`] for their meaning.
 #[derive(Debug, Default)]
 struct General {
     batches: AtomicU64,
@@ -65,7 +65,7 @@ struct General {
     workers_refused: AtomicU64,
 }
 
-/// Histograms by class and operation, in the order of `by_kind`. One shard takes a fixed amount of
+/// Histograms by class and operation, in the order of `by_kind`. A shard takes a fixed amount of
 /// memory, whether or not its histograms are used.
 #[derive(Debug)]
 struct Shard {
@@ -75,7 +75,7 @@ struct Shard {
     wait_other: Histogram<u32>,
 }
 
-/// What is counted about a completed I/O.
+/// What we record about a completed I/O.
 #[derive(Debug)]
 pub(crate) struct CompletedIo {
     /// Index of the handle, which selects the shard.
@@ -89,7 +89,7 @@ pub(crate) struct CompletedIo {
     pub(crate) completer: Completer,
 }
 
-/// Totals of one operation in one class.
+/// Totals for one operation in one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OperationCounters {
     /// I/Os completed, including failed ones.
@@ -102,11 +102,11 @@ pub struct OperationCounters {
     pub warnings: u64,
     /// Failed.
     pub errors: u64,
-    /// Sum of their device times.
+    /// Total device time of these I/Os.
     pub device_time: Duration,
 }
 
-/// All counters since the start of the instance.
+/// All counters since the instance started.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counters {
     /// By class and operation, in the order of [`CLASSES`] and [`OPERATIONS`].
@@ -117,7 +117,8 @@ pub struct Counters {
     pub batches: u64,
     /// I/Os executed by their issuer because the method had no room.
     pub overflowed: u64,
-    /// I/Os executed by their issuer because it needed them immediately and had no other in flight.
+    /// I/Os executed by their issuer because it needed them immediately and had nothing else in
+    /// flight.
     pub needed_now: u64,
     /// Reads served from the page cache by the issuing thread.
     pub cached: u64,
@@ -134,13 +135,13 @@ pub struct Counters {
     pub leaked: u64,
     /// Times a session slept for I/O or for a handle.
     pub waits: u64,
-    /// Sum of those times.
+    /// Total time slept.
     pub wait_time: Duration,
-    /// Sum over all submissions of the number of handles in use.
+    /// Number of handles in use, summed over all submissions.
     pub in_flight_sum: u64,
-    /// Number of submissions in that sum.
+    /// Number of submissions in `in_flight_sum`.
     pub in_flight_samples: u64,
-    /// The largest number of handles in use at a submission.
+    /// Maximum number of handles in use at a submission.
     pub in_flight_max: u64,
     /// Worker threads started.
     pub workers_launched: u64,
@@ -189,12 +190,12 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// How long the storage had the I/Os of one class and operation; `None` if there were none.
+    /// How long one class and operation's I/Os were with the storage; `None` if there were none.
     pub fn device(&self, class: Class, operation: Operation) -> Option<&Histogram<u32>> {
         self.device[class as usize * OPERATIONS.len() + operation as usize].as_ref()
     }
 
-    /// How long sessions slept for I/Os of one class and operation; `None` if they never did.
+    /// How long sessions slept for one class and operation's I/Os; `None` if they never did.
     pub fn wait(&self, class: Class, operation: Operation) -> Option<&Histogram<u32>> {
         self.wait[class as usize * OPERATIONS.len() + operation as usize].as_ref()
     }
@@ -209,7 +210,7 @@ impl Statistics {
     pub(crate) fn new() -> Self {
         let shard = || {
             let kinds = CLASSES.len() * OPERATIONS.len();
-            // Allocate everything now, because recording is on the I/O path.
+            // Allocate everything now, because recording happens on the I/O path.
             let each = || (0..kinds).map(|_| histogram()).collect();
             Mutex::new(Shard { device: each(), wait: each(), wait_other: histogram() })
         };
@@ -243,7 +244,7 @@ impl Statistics {
     }
 
     /// Samples the number of handles in use when I/O is submitted. `weight` is the number of I/Os,
-    /// so that the mean is per I/O and not per batch.
+    /// so the mean is per I/O rather than per batch.
     fn sample_in_flight(&self, weight: u64, in_flight: u32) {
         let general = &self.general;
         add(&general.in_flight_samples, weight);
@@ -282,7 +283,7 @@ impl Statistics {
         add(&self.general.workers_refused, 1);
     }
 
-    /// Records that a session slept. `kind` is `None` if it did not sleep for an I/O.
+    /// Records that a session slept. `kind` is `None` if it wasn't waiting for an I/O.
     pub(crate) fn waited(&self, session: u32, kind: Option<(Class, Operation)>, time: Duration) {
         add(&self.general.waits, 1);
         add(&self.general.wait_nanos, nanos(time));
@@ -296,8 +297,8 @@ impl Statistics {
         histogram.saturating_record(nanos(time));
     }
 
-    /// Records a completed I/O. It runs in the completing thread, so apart from the shard's lock,
-    /// which is held only to record one value, it doesn't block.
+    /// Records a completed I/O. Runs in the completing thread, so it must not block, apart from the
+    /// shard's lock, which is only held while one value is recorded.
     pub(crate) fn completed(&self, io: &CompletedIo) {
         let (class, operation) = (io.class as usize, io.operation as usize);
         let cell = &self.by_kind[class][operation];

@@ -1,9 +1,9 @@
-//! Wake-ups of one batch of results, delivered together.
+//! A batch's wake-ups, delivered together.
 //!
-//! A ring driver reaps many results at a time. If it woke a session for the first one, the session
-//! would take that result and go back to sleep before its next I/O is complete, and a wake-up costs
-//! more than a completion. So the driver just counts each session's completed I/Os, and wakes each
-//! session once at the end of the batch.
+//! A ring driver reaps many results at a time. If it woke a session for its first result, the
+//! session would take that result and go back to sleep before its next I/O is complete, and a
+//! wake-up costs more than a completion. So the driver just counts each session's completed I/Os,
+//! and wakes each session once at the end of the batch.
 
 use crate::limits::SESSIONS_MAX;
 use crate::tables::session_table::SessionTable;
@@ -12,7 +12,7 @@ use crate::tables::session_table::SessionTable;
 pub(crate) struct WakeBatch<'s> {
     sessions: &'s SessionTable,
     counts: [u32; SESSIONS_MAX],
-    /// One bit per session with a count, so that dropping an almost empty batch is cheap.
+    /// One bit per session with completed I/Os, so that dropping an almost empty batch is cheap.
     words: [u64; SESSIONS_MAX / 64],
 }
 

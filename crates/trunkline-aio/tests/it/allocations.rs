@@ -1,7 +1,8 @@
-//! Nothing on the path of an I/O allocates.
+//! Checks that nothing on the I/O path allocates.
 //!
-//! A global allocator counts the allocations of each thread. The test checks the thread that issues
-//! and waits. Under `sync`, and for reads from the page cache, that thread executes the whole path.
+//! A global allocator counts each thread's allocations. The test only checks the thread that issues
+//! and waits. Under `sync`, and for reads from the page cache, that thread executes the whole I/O
+//! path.
 
 use crate::frames::{Frames, read_frames, write_frames};
 use crate::{BLOCK, METHODS, sample, start};
@@ -13,7 +14,7 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The allocator of the system, counting the allocations of each thread.
+/// The system allocator, with a per-thread count of allocations.
 struct Counting;
 
 #[global_allocator]
@@ -69,7 +70,7 @@ fn io_by_frames_allocates_nothing() {
                 assert_eq!(outcome.status, Status::Ok);
             }
         };
-        // The first rounds start threads and grow buffers that are empty at first.
+        // The first rounds start threads and grow buffers that are initially empty.
         for _ in 0..4 {
             round(false);
         }
@@ -87,7 +88,7 @@ fn io_by_frames_allocates_nothing() {
     }
 }
 
-/// Checks the counter itself.
+/// Checks that the counter itself works.
 #[test]
 fn the_counter_counts() {
     let before = ALLOCATIONS.get();

@@ -1,15 +1,14 @@
-//! Frames that a test leases and gives to I/O by number, like a buffer pool.
+//! Frames that a test leases and passes to I/O by number, like a buffer pool.
 //!
-//! I/O by frame numbers is unsafe, because only the owner of the frames knows which threads touch
-//! them. Here the owner is a test, and it waits for an I/O before it reads or writes the frames.
-//! The contract suite in `trunkline-sim` includes this file, so that it needs no unsafe code
-//! itself.
+//! I/O by frame number is unsafe, because only the frames' owner knows which threads touch them.
+//! Here the owner is a test, which waits for each I/O before it reads or writes the frames. The
+//! contract suite in `trunkline-sim` includes this file, so it doesn't need any unsafe code itself.
 
 use trunkline_aio::limits::FRAME_SIZE;
 use trunkline_aio::{Aio, DefineError, File, Io, Lease, Payload, Slots, WaitRef};
 
-/// Leases of one frame each. They are never dereferenced; the frames are accessed only through
-/// their addresses, as a buffer pool does.
+/// Leases of one frame each. They are never dereferenced; like a buffer pool, the tests access the
+/// frames only through their addresses.
 pub(crate) struct Frames(Vec<Lease>);
 
 impl Frames {
@@ -21,12 +20,12 @@ impl Frames {
         frames
     }
 
-    /// Numbers of some of the frames, in that order.
+    /// The numbers of the given frames, in that order.
     pub(crate) fn numbers(&self, which: &[usize]) -> Vec<u32> {
         which.iter().map(|&at| self.0[at].first_frame()).collect()
     }
 
-    /// Bytes of some of the frames, in that order.
+    /// The bytes of the given frames, in that order.
     pub(crate) fn bytes(&self, which: &[usize]) -> Vec<u8> {
         let page = |&at: &usize| {
             // SAFETY: the lease keeps the frame mapped; the test has waited for every read into it.
@@ -38,13 +37,13 @@ impl Frames {
     /// Copies `bytes` to the start of a frame. No I/O may be using the frame.
     pub(crate) fn put(&self, at: usize, bytes: &[u8]) {
         assert!(bytes.len() <= FRAME_SIZE, "longer than a frame");
-        // SAFETY: the lease keeps the frame mapped, and is long enough; the test has waited for
-        // every I/O of it, and makes no reference that lasts.
+        // SAFETY: the lease keeps the frame mapped and is long enough; the test has waited for all
+        // of its I/O, and doesn't keep any reference.
         unsafe { self.0[at].as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
     }
 }
 
-/// [`Io::read_frames`], by a test that keeps the frames until the I/O is complete.
+/// [`Io::read_frames`], for a test that keeps the frames until the I/O completes.
 pub(crate) fn read_frames<P: Payload>(
     io: Io<'_>,
     file: &File,
@@ -53,12 +52,12 @@ pub(crate) fn read_frames<P: Payload>(
     slots: &mut Slots<P>,
     slot: usize,
 ) -> Result<WaitRef, DefineError> {
-    // SAFETY: the test names each frame once, keeps its leases and looks at nothing in them before
-    // it has waited.
+    // SAFETY: the test passes each frame only once, keeps its leases, and doesn't look at the
+    // frames until it has waited for the I/O.
     unsafe { io.read_frames(file, offset, frames.iter().copied(), slots, slot) }
 }
 
-/// [`Io::write_frames`], by a test that keeps the frames as they are until the I/O is complete.
+/// [`Io::write_frames`], for a test that doesn't change the frames until the I/O completes.
 pub(crate) fn write_frames<P: Payload>(
     io: Io<'_>,
     file: &File,
@@ -67,6 +66,7 @@ pub(crate) fn write_frames<P: Payload>(
     slots: &mut Slots<P>,
     slot: usize,
 ) -> Result<WaitRef, DefineError> {
-    // SAFETY: the test keeps its leases and changes nothing in them before it has waited.
+    // SAFETY: the test keeps its leases, and doesn't change the frames until it has waited for the
+    // I/O.
     unsafe { io.write_frames(file, offset, frames.iter().copied(), slots, slot) }
 }

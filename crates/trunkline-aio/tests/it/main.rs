@@ -1,7 +1,7 @@
 //! Tests of the public interface on real files, with every method.
 //!
-//! The contract of the I/O methods is tested in `trunkline-sim`, both on real files and on the
-//! simulated disk.
+//! The I/O methods' contract is tested in `trunkline-sim`, both on real files and on the simulated
+//! disk.
 
 #![expect(clippy::expect_used, reason = "tests")]
 
@@ -15,8 +15,8 @@ use trunkline_aio::{Aio, Builder, Class, MethodKind, OpenOptions, Operation, Slo
 const METHODS: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
 const BLOCK: usize = 8192;
 
-/// Starts an instance that passes every I/O to `method`: the shortcuts of sessions are turned off.
-/// It fails if the method is unavailable, so that a test never passes with a fallback.
+/// Starts an instance that passes every I/O to `method`, with all session shortcuts turned off.
+/// Fails if the method is unavailable, so that a test can't pass by using a fallback.
 fn start(method: MethodKind) -> Aio {
     let aio = Builder::new()
         .method(method)
@@ -33,8 +33,8 @@ fn numbered(blocks: usize) -> Vec<u8> {
     (0..blocks).flat_map(|block| [block as u8; BLOCK]).collect()
 }
 
-/// A file of `blocks` blocks, each filled with its number. It is synced, so that direct reads find
-/// it.
+/// Creates a file of `blocks` blocks, each filled with its number. The file is synced, so that
+/// direct reads find its data.
 fn sample(blocks: usize) -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().tempfile_in(".").expect("temporary file");
     file.write_all(&numbered(blocks)).expect("writes");
@@ -134,7 +134,7 @@ fn wait_some_returns_when_enough_are_done() {
             let lease = aio.region().lease(1).expect("a frame");
             slots.memory(slot).expect("idle").push(lease);
         }
-        // Every count, including one that is larger than the number of pending I/Os.
+        // Try every count, including one larger than the number of pending I/Os.
         for count in 0..=17_usize {
             let mut batch = session.batch();
             for slot in 0..16 {
