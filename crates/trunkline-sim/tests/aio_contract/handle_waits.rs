@@ -1,6 +1,6 @@
 //! Waiting for a handle. Every freed handle must wake a session that still needs one, even if other
-//! sessions in the queue were cancelled, have ended, or found a handle themselves. Otherwise the
-//! wake-up is lost and a session sleeps forever beside a free handle.
+//! sessions in the queue were cancelled, have ended, or found a handle by themselves. Otherwise the
+//! wake-up is lost, and a session sleeps forever although a handle is free.
 //!
 //! A waiting session must sleep and not spin.
 
@@ -55,7 +55,7 @@ fn a_waiter_that_found_a_handle_itself_passes_its_wake_up_on() {
         let (one, two) = (a.acquire(Class::LookAhead), b.acquire(Class::LookAhead));
         let done = PausePoint::new();
         let mut threads = Vec::new();
-        // Each keeps its handle until both have one.
+        // Both sessions keep their handle until the other has one, too.
         for class in [Class::LookAhead, Class::Foreground] {
             let (instance, done) = (Arc::clone(&instance), done.clone());
             threads.push(spawn(class.name(), move || {

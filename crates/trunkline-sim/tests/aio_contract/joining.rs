@@ -19,7 +19,7 @@ use trunkline_sim::matrix::io::{
 use trunkline_sim::matrix::{Environment, Instance, REAL};
 use trunkline_sim::{PausePoint, block_on};
 
-/// A waker that counts how often a task was woken.
+/// A waker that counts a task's wake-ups.
 #[derive(Default)]
 struct Count(AtomicU32);
 
@@ -150,7 +150,7 @@ fn a_refused_definition_wakes_the_joiners() {
     });
 }
 
-/// A callback that stops in the first I/O's completion until it is released.
+/// A callback that stops during the first I/O's completion until released.
 struct StopsFirst {
     first: AtomicBool,
     gate: PausePoint,

@@ -1,7 +1,7 @@
-//! Results: short, failed, interrupted and retried I/O, injected as storage would report it (PG 21
-//! to 27).
+//! I/O results: short, failed, interrupted and retried I/O, injected as the storage would report it
+//! (PG 21 to 27).
 //!
-//! Memory beyond the result is overwritten, so that no test passes by accident.
+//! We overwrite memory past the result, so that no test passes by accident.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{
@@ -13,7 +13,7 @@ use trunkline_sim::matrix::io::{
 use trunkline_sim::matrix::{Environment, Instance};
 use trunkline_sim::{BLOCK, Fault, Rule};
 
-/// Lengths at which a read of one block is cut: every 512 bytes, plus some odd ones.
+/// Lengths at which we cut a one-block read: every 512 bytes, plus some odd lengths.
 fn cuts() -> impl Iterator<Item = u32> {
     (0..=BLOCK as u32).step_by(512).chain([1, 17, 511, 513, 4095, 4097, 8191])
 }
@@ -46,7 +46,7 @@ fn a_read_cut_at_every_length_is_partial_with_its_length() {
     });
 }
 
-/// The same when the disk itself transfers less.
+/// As before, but the disk itself transfers less.
 #[test]
 fn a_short_read_of_every_length_is_reported() {
     check_simulated(|environment| {
@@ -86,7 +86,7 @@ fn a_read_past_the_end_of_the_file_is_short() {
     });
 }
 
-/// Slots with memory in pieces of one block each.
+/// Slots with memory made up of one-block pieces.
 fn pieces(instance: &Instance, count: u32) -> Slots {
     let mut slots = instance.slots(1, 1);
     let memory = slots.memory(0).expect("idle");
@@ -344,7 +344,7 @@ fn permanent_eagain_becomes_an_error() {
     }
 }
 
-/// Many results of different lengths arrive together. Each must reach its own I/O.
+/// Many results of different lengths arrive together. Each result must reach its own I/O.
 #[test]
 fn results_that_arrive_together_reach_their_own_io() {
     check(|environment| {

@@ -1,5 +1,5 @@
-//! The deterministic scheduler under the suites. It must repeat a run exactly, and it must find the
-//! kinds of bug the suites rely on it to find.
+//! Tests of the deterministic scheduler itself. It must repeat a run exactly, and it must be able
+//! to find the kinds of bugs for which the suites rely on it.
 //!
 //! A test tool that can't fail proves nothing, so each case here runs code with a known bug.
 
@@ -47,7 +47,7 @@ fn the_same_seed_gives_the_same_run() {
     }
 }
 
-/// Runs `body` under the scheduler. Returns the failure, if there is one.
+/// Runs `body` under the scheduler. Returns the failure, if any.
 fn failure(seed: u64, body: impl FnOnce() + Send + 'static) -> Option<sched::Failure> {
     let config = sched::Config { steps_max: 100_000, ..sched::Config::new(seed) };
     sched::run(config, body).err()
@@ -106,7 +106,7 @@ fn a_livelock_is_found() {
 #[test]
 fn a_panic_in_any_task_fails_the_run() {
     let found = failure(3, || {
-        // Not a panic that the default hook would print.
+        // Unlike `panic!`, this doesn't run the hook that prints a backtrace.
         let body = || std::panic::resume_unwind(Box::new("on purpose"));
         drop(spawn("unlucky", body));
         pause(Duration::from_secs(1));
@@ -157,8 +157,8 @@ fn a_lost_wake_up_is_found_and_the_correct_version_passes() {
     }
 }
 
-/// Three threads sleep for different times. They must wake in order, and a run of 30 virtual
-/// seconds must not be longer than that.
+/// Three threads sleep for different times, at most 30 virtual seconds. They must wake in order, and
+/// the run must not take noticeably longer than its longest sleep.
 #[test]
 fn virtual_time_passes_only_when_no_thread_can_run() {
     let report = sched::run(sched::Config::new(5), || {

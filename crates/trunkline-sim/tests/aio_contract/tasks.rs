@@ -93,8 +93,8 @@ fn a_notification_wakes_a_session() {
     });
 }
 
-/// A wait for n results returns once at least n are available. I/O on another set of slots must not
-/// disturb it.
+/// A wait for n results must return once n are available. I/O on another set of slots must not
+/// disturb the wait.
 #[test]
 fn a_wait_for_some_results_returns_when_they_are_there() {
     check(|environment| {
@@ -246,9 +246,9 @@ fn an_instance_may_be_ended_by_its_own_worker() {
     });
 }
 
-/// A batch wakes a single worker: the idle one with the lowest number. If there is more work, that
-/// worker wakes the next. Under the scheduler a thread runs until it sleeps here, so the first
-/// worker to execute is the one that was woken.
+/// A batch wakes just one worker: the idle worker with the lowest number. If there is more work,
+/// that worker wakes the next. Under the scheduler a thread runs until it sleeps here, so the first
+/// worker to execute an I/O is the one the batch woke.
 #[test]
 fn a_batch_wakes_one_worker() {
     static OTHER_WORKERS: AtomicU32 = AtomicU32::new(0);

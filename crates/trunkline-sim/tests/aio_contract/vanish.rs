@@ -67,7 +67,7 @@ fn pg12_a_read_whose_issuer_disconnects_is_complete_for_others() {
     });
 }
 
-/// Session and thread end, but the slots don't. Another session must receive the results.
+/// The session and its thread end, but the slots survive. Another session must receive the results.
 #[test]
 fn a_thread_that_ends_right_after_submit_loses_nothing() {
     check(|environment| {
@@ -164,8 +164,8 @@ fn frames_of_dropped_slots_are_freed_after_completion_and_not_before() {
     });
 }
 
-/// A write continues without its issuer, from the memory it was given. New slots must not get that
-/// memory.
+/// A write must continue without its issuer, from the memory it was given. New slots must not get
+/// the same memory.
 #[test]
 fn a_write_continues_without_its_session_and_slots() {
     check_stoppable(|environment| {

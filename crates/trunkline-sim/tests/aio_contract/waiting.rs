@@ -13,7 +13,7 @@ use trunkline_sim::matrix::io::{
 use trunkline_sim::matrix::{Environment, SIMULATED};
 use trunkline_sim::{PausePoint, pause, poll_until_done};
 
-/// One I/O is on a mount that hangs. `wait_any` must return the others as they complete.
+/// One I/O is on a hanging mount. `wait_any` must return the other I/Os as they complete.
 #[test]
 fn wait_any_returns_a_fast_io_although_an_older_one_hangs() {
     check_asynchronous(|environment| {
@@ -41,7 +41,7 @@ fn wait_any_returns_a_fast_io_although_an_older_one_hangs() {
     });
 }
 
-/// The same on real files, with the older I/O stopped in its worker.
+/// As before, but on real files, with the older I/O stopped in its worker.
 #[test]
 fn wait_any_returns_a_fast_io_on_real_files() {
     let environment = Environment::real(MethodKind::Worker);
@@ -106,7 +106,7 @@ fn polling_for_another_sessions_io_is_woken() {
     });
 }
 
-/// A cancel ends every kind of wait but not the I/O, and stays active until it is cleared.
+/// A cancel ends every kind of wait, but not the I/O. It stays active until it is cleared.
 #[test]
 fn a_cancelled_wait_ends_and_the_io_continues() {
     check_asynchronous(|environment| {

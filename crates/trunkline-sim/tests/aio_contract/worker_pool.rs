@@ -50,8 +50,8 @@ fn drain(session: &mut trunkline_aio::Session, slots: &mut trunkline_aio::Slots)
     }
 }
 
-/// Reads one block after another. A mount may have one more I/O in flight than it has completed, so
-/// this raises its limit.
+/// Reads one block after another. A mount may have only one more I/O in flight than it has
+/// completed, so this raises its limit.
 fn warm_up(instance: &Instance, session: &mut trunkline_aio::Session, device: u64, reads: u32) {
     for _ in 0..reads {
         let mut slots = fill(instance, session, "warm-up", device, 1);
@@ -163,15 +163,15 @@ fn a_full_queue_overflows_to_the_issuer_and_is_counted() {
     });
 }
 
-/// A mount that hangs must not occupy more workers than its share, so that the other mount's I/O
-/// can complete.
+/// A hanging mount must not occupy more workers than its share, so that the other mount's I/O can
+/// complete.
 #[test]
 fn a_mount_that_hangs_leaves_workers_for_the_others() {
     check(|environment| {
         let instance = environment.start_with(|builder| builder.workers(settings(2, 4)));
         drop((instance.file_on("hung", 1, 1), instance.file_on("good", 1, 2)));
         let mut session = instance.session();
-        // With odd seeds, the mount hangs only after it has worked for a while.
+        // With odd seeds, the mount hangs only after it has completed I/O for a while.
         if environment.seed.unwrap_or_default() % 2 == 1 {
             warm_up(&instance, &mut session, 1, 5);
         }
@@ -213,8 +213,8 @@ fn a_mount_that_never_answered_holds_one_worker() {
     });
 }
 
-/// A batch over two mounts wakes only one worker, which may hang immediately. It must wake the next
-/// worker before it executes its own I/O.
+/// A batch over two mounts wakes only one worker, which may hang right away. It must therefore wake
+/// the next worker before it executes its own I/O.
 #[test]
 fn a_batch_over_a_hung_and_a_good_mount_gets_the_good_half_done() {
     check_seeds(&[MethodKind::Worker], 60, |environment| {
@@ -250,7 +250,7 @@ fn a_batch_over_a_hung_and_a_good_mount_gets_the_good_half_done() {
     });
 }
 
-/// With a maximum of one worker, a worker that hangs must be replaced after a second.
+/// With a maximum of one worker, a hanging worker must be replaced after a second.
 #[test]
 fn a_stuck_worker_is_replaced() {
     check(|environment| {
@@ -287,6 +287,6 @@ fn the_pool_ends_with_its_instance() {
         let probe = Arc::clone(&instance.probe);
         drop((slots, session, instance));
         assert_eq!(probe.transitions(State::CompletedLocal, State::Idle), 16);
-        // The run ends only if every task ends, or it would be a deadlock.
+        // The run ends only if every task ends; otherwise the scheduler reports a deadlock.
     });
 }

@@ -1,4 +1,4 @@
-//! Random workloads over every I/O method: all bytes must be right, every outcome must arrive
+//! Random workloads over every I/O method. All bytes must be right, every outcome must arrive
 //! exactly once, and nothing may be leaked.
 //!
 //! They run on the simulated disk with faults, under many seeds, and on real files with real
@@ -13,7 +13,7 @@ use trunkline_sim::{
 
 const BLOCKS: u32 = 24;
 const NAMES: [&str; 2] = ["first", "second"];
-/// Seeds for each method.
+/// Seeds per method.
 const SEEDS: u64 = 200;
 
 /// Faults the issuer is notified of.
@@ -25,7 +25,7 @@ fn original(file: u32) -> Vec<u8> {
     (0..BLOCKS).flat_map(|block| content(file, block, 0)).collect()
 }
 
-/// Runs one workload on the simulated disk. Returns its failure, if there is one.
+/// Runs one workload on the simulated disk. Returns its failure, if any.
 fn simulated(
     environment: Environment,
     rates: Rates,
@@ -34,7 +34,7 @@ fn simulated(
     let seed = random::seed();
     let plan = FaultPlan::random(seed, rates);
     let disk = Arc::new(trunkline_sim::Disk::new());
-    // Keep everything small, so that every resource runs out.
+    // Keep everything small, so that we exhaust every resource.
     let aio = Builder::new()
         .handles(10, 1, 2)
         .session_quota(6)

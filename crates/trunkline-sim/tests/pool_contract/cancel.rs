@@ -35,8 +35,8 @@ fn start(
 }
 
 impl Victim {
-    /// Cancels the session. Afterwards it must have no pins, and be able to read block `works` once
-    /// `free` has released what it waited for.
+    /// Cancels the session. Afterwards it must have no pins, and must be able to read block `works`
+    /// once `free` has released the resource it waited for.
     fn end(self, cluster: &Arc<Cluster>, free: impl FnOnce(), works: BlockNo) {
         cluster.let_others_run();
         assert!(!self.task.is_done(), "the session does not wait");
@@ -142,7 +142,7 @@ fn a_session_is_cancelled_while_it_waits_for_another_sessions_read() {
     });
 }
 
-/// Four other sessions have taken all pin permits.
+/// Four other sessions hold all pin permits.
 #[test]
 fn a_session_is_cancelled_while_it_waits_for_admission() {
     check(Needs { buffers: 16, ..Needs::default() }, |cluster| {
@@ -214,9 +214,8 @@ fn a_session_is_cancelled_while_it_waits_for_a_content_lock() {
             let mut other = cluster.backend();
             let pin = other.read(&cluster.relation(0), 3).expect("reads");
             let mut locked = pin.page().try_write();
-            // A cleanup lock waits only for the other pin, so we hold no lock.
+            // A cleanup lock only waits for the other pin, so we must not hold a lock.
             if mode == 3 {
-                // A cleanup lock waits for the pin, without a lock.
                 locked = None;
             }
             let victim = start(cluster, move |cluster, backend| {

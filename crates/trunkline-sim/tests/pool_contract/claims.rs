@@ -13,8 +13,8 @@ use trunkline_sim::matrix::cluster::check;
 /// `EIO`, as a raw result reports it.
 const EIO: i32 = 5;
 
-/// The first session claims the page, so the second must wait. If the read fails, its issuer gets
-/// the error, and a waiting session claims the page and reads it again.
+/// The first session claims the page, so the second session must wait. If the read fails, its
+/// issuer gets the error, and a waiting session claims the page and reads it again.
 #[test]
 fn pg_9_a_failed_read_passes_the_claim_on() {
     check(Needs::default(), |cluster| {
@@ -81,8 +81,8 @@ fn pg_9_a_read_that_succeeds_serves_every_waiter() {
     });
 }
 
-/// A session's second stream joins the read of its first one. It must not wait for itself, and must
-/// read again if that read fails.
+/// A session's second stream joins the read of its first stream. It must not wait for itself, and
+/// must read the page again if that read fails.
 #[test]
 fn pg_10_one_session_claims_twice() {
     check(Needs::one_session(), |cluster| {
@@ -151,7 +151,7 @@ fn pg_12_the_issuer_of_a_read_may_end() {
         let reader = cluster.spawn("reader", |cluster| cluster.read_ok(&mut cluster.backend(), 6));
         if cluster.is_asynchronous() {
             starter.join();
-            // One pin of the reader, one of the abandoned I/O.
+            // The reader has one pin, and the abandoned I/O has the other.
             cluster.wait_pins(6, 2);
             held.release();
         } else {

@@ -38,8 +38,8 @@ fn hold(cluster: &Arc<Cluster>, mode: Mode, gate: &PausePoint) -> TestThread<()>
     cluster.spawn("holder", move |cluster| with_lock(cluster, mode, || gate.wait()))
 }
 
-/// Runs `body` with block 3 locked. Under the exclusive lock the page is changed and restored, so
-/// any reader that got in would see a wrong page.
+/// Runs `body` with block 3 locked. Under the exclusive lock we change the page and restore it, so
+/// a reader that gets in would see a wrong page.
 fn with_lock(cluster: &Arc<Cluster>, mode: Mode, body: impl FnOnce()) {
     let mut backend = cluster.backend();
     let pin = backend.read(&cluster.relation(0), 3).expect("reads");
@@ -96,7 +96,8 @@ fn conflicting_lock_modes_exclude_each_other() {
     });
 }
 
-/// Many threads in all modes. While one holds the exclusive lock, no other thread may hold any.
+/// Many threads, all modes. While one thread holds the exclusive lock, no other thread may hold any
+/// lock.
 #[test]
 fn no_reader_sees_a_partial_change() {
     check(Needs { seeds: 12, ..Needs::default() }, |cluster| {
@@ -159,9 +160,9 @@ fn a_cleanup_lock_waits_for_pins_of_every_kind() {
     });
 }
 
-/// The last pin may belong to an I/O, and be released by a thread that never had a pin itself. Here
-/// a session starts to read a page again after its first read failed, and then ends, while another
-/// session waits for the pin count. See `docs/postgres-lessons.md#lesson-25`.
+/// The last pin may belong to an I/O, in which case a thread that never had a pin itself releases
+/// it. Here a session starts to read a page again after its first read failed, and then ends, while
+/// another session waits for the pin count. See `docs/postgres-lessons.md#lesson-25`.
 #[test]
 fn lesson_25_an_io_that_drops_the_last_pin_wakes_the_waiter() {
     check(Needs { seeds: 20, ..Needs::default() }, |cluster| {
@@ -196,8 +197,8 @@ fn lesson_25_an_io_that_drops_the_last_pin_wakes_the_waiter() {
     });
 }
 
-/// The same for a cleanup lock: the other pin is released while an I/O on the next block is stopped
-/// in each of its states.
+/// As before, but for a cleanup lock: the other pin is released while an I/O on the next block is
+/// stopped in each of its states.
 #[test]
 fn lesson_25_a_pin_dropped_in_any_state_of_an_io_wakes_the_waiter() {
     check(Needs { seeds: 3, ..Needs::default() }, |cluster| {

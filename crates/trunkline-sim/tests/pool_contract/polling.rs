@@ -33,8 +33,8 @@ fn poll(
     }
 }
 
-/// Checks that a stream over `blocks` is pending. After `free` it must be woken, and return the
-/// blocks.
+/// Checks that a stream over `blocks` is pending. After `free` the task must be woken, and the
+/// stream must return the blocks.
 fn check_blocked(cluster: &Arc<Cluster>, blocks: &[BlockNo], unordered: bool, free: impl FnOnce()) {
     let (wakes, waker) = CountingWaker::new();
     let mut context = Context::from_waker(&waker);
@@ -194,7 +194,7 @@ fn a_stream_that_outlives_its_backend_keeps_no_place_in_the_admission_queue() {
     });
 }
 
-/// The same for a session waiting for a buffer.
+/// As before, but for a session waiting for a buffer.
 #[test]
 fn a_stream_that_outlives_its_backend_keeps_no_place_in_the_buffer_queue() {
     check_simulated(Needs { buffers: 16, blocks: 32, ..Needs::default() }, |cluster| {

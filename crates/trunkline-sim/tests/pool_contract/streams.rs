@@ -9,7 +9,7 @@ use trunkline_sim::matrix::cluster::check;
 
 const UP_AND_DOWN: [BlockNo; 13] = [0, 1, 2, 3, 4, 5, 6, 5, 4, 3, 2, 1, 0];
 
-/// Repeated blocks as misses, as hits, and half of each, with every combination of options.
+/// Repeated blocks: all misses, all hits, and half of each, with every combination of options.
 #[test]
 fn pg_34_a_repeated_block_is_read_once() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {

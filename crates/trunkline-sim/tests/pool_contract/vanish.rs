@@ -1,5 +1,5 @@
 //! Consumers that unpin their read-ahead, reset their stream, or end while reads are in flight, and
-//! an I/O method that changes in between.
+//! changes of the I/O method in between.
 
 use trunkline_aio::MethodKind;
 use trunkline_engine::pool::{Evicted, Strategy};
@@ -60,8 +60,8 @@ fn unpinned_read_ahead_is_not_read_twice() {
         stream.release_ahead();
         let mut seen = cluster.drain(&mut backend, &mut stream);
         if !cluster.is_asynchronous() {
-            // Under `sync` the first page was ready immediately, and was dropped as the current
-            // page.
+            // Under `sync` the first page was ready immediately, so it was the current page and got
+            // dropped.
             seen.insert(0, Ok(0));
         }
         let wanted: Vec<Result<BlockNo, String>> = ALL.map(Ok).to_vec();

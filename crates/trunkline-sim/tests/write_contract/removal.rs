@@ -40,8 +40,8 @@ fn a_relation_is_dropped_while_a_checkpoint_writes_it() {
     });
 }
 
-/// The checkpoint has already marked the pages when the relation is dropped. It must skip them
-/// rather than recreate the file.
+/// The relation is dropped after the checkpoint has marked its pages. The checkpoint must skip
+/// these pages rather than recreate the file.
 #[test]
 fn a_relation_is_dropped_before_the_checkpoint_writes_it() {
     check(Needs::writable(), |cluster| {
@@ -179,7 +179,7 @@ fn a_dropped_relation_is_not_synced() {
         // A new relation under the same relfilenode must be synced again.
         cluster.create(1, 4);
         cluster.change_in(&mut backend, 1, 3, 7);
-        // Only the next checkpoint drops a cluster that has no pages left.
+        // A cluster that has no pages left is dropped only by the next checkpoint.
         let report = cluster.checkpoint(&mut backend).expect("a checkpoint");
         assert_eq!((report.buffers, report.files), (1, 1));
         assert!(is_version(&cluster.on_disk(1)[3 * BLOCK_SIZE..], 1, 3, 7));
@@ -221,8 +221,8 @@ fn relations_are_dropped_while_others_are_used() {
     });
 }
 
-/// An idle session may have pending writeback for a relation it has evicted pages of. Dropping the
-/// relation must close the file nevertheless, because the kernel frees the space only then.
+/// An idle session may have pending writeback for pages it evicted from a relation. Dropping the
+/// relation must nevertheless close the file, because only then does the kernel free the space.
 #[test]
 fn an_idle_session_keeps_no_dropped_file_open() {
     check_simulated(Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {

@@ -1,8 +1,8 @@
-//! A second engine opens the files that a crash has left behind.
+//! A second engine opens the files left behind by a crash.
 //!
-//! It must read every page as one of the allowed versions, or report it as corrupt because it is
-//! torn. It then rewrites all pages, runs a checkpoint and crashes as well, so we also know that
-//! the engine can continue from such files.
+//! The engine must read every page as one of the allowed versions, or report the page as corrupt
+//! because it is torn. It then rewrites all pages, runs a checkpoint and crashes as well, so that
+//! we also test whether it can continue from such files.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -19,7 +19,7 @@ use trunkline_sim::{Disk, FaultPlan, SimExecutor, SimFiles, SimMethod};
 /// The version the second engine writes, larger than any version of the first.
 const REWRITTEN: u32 = 1_000_000;
 
-/// Opens relation 0 on the crashed disk. `known` lists the versions each block may have.
+/// Opens relation 0 on the crashed disk. `known` contains the versions each block may have.
 pub(crate) fn check(
     cluster: &Cluster,
     left: &Arc<Disk>,
@@ -53,8 +53,8 @@ pub(crate) fn check(
             }
             Err(ReadError::Corrupt { .. }) => {
                 let found = &bytes[at..at + BLOCK_SIZE];
-                // If a new page is torn, its header may still be zeros although other sectors
-                // arrived.
+                // If a new page is torn, its header may still be zeros even though other sectors
+                // were written.
                 let headless = found[..24] == [0; 24] && found.iter().any(|&byte| byte != 0);
                 assert!(headless || !is_sound(found, block), "block {block}");
                 torn += 1;

@@ -9,8 +9,8 @@ use trunkline_format::{BLOCK_SIZE, Fork, Oid, SEGMENT_BLOCKS};
 use trunkline_sim::matrix::cluster::{check_real, check_simulated};
 use trunkline_sim::matrix::{Cluster, FileCall, Needs, page};
 
-/// Two extensions fail: one at the end of a segment, the other at the beginning of the next. In
-/// between, a third session has added pages behind both. These pages must still be part of the
+/// Two extensions fail: one at the end of a segment, the other at the start of the next. In
+/// between, a third session has added pages behind both. These pages must remain part of the
 /// relation.
 #[test]
 fn pages_behind_two_failures_are_found() {
@@ -55,7 +55,7 @@ fn put_behind(cluster: &Arc<Cluster>) {
     cluster.files.fail(FileCall::Open, libc::ENOSPC);
 }
 
-/// Creates a relation in another tablespace, on another mount.
+/// Creates a relation in a different tablespace, on a different mount.
 fn elsewhere(cluster: &Cluster, blocks: u32) -> Relation {
     let relfilenode = cluster.relation(0).locator().relfilenode;
     let locator = RelationLocator { tablespace: Oid(40_000), database: Oid(5), relfilenode };
@@ -65,13 +65,13 @@ fn elsewhere(cluster: &Cluster, blocks: u32) -> Relation {
     relation
 }
 
-/// Each tablespace may be on a disk of its own, so a checkpoint balances its writes between them,
-/// as PostgreSQL's does: at any time, about the same fraction of each tablespace has been written.
+/// Each tablespace may be on its own disk, so a checkpoint balances its writes across tablespaces,
+/// as PostgreSQL's does. At any time, about the same fraction of each tablespace has been written.
 #[test]
 fn tablespaces_are_written_in_turn() {
     const LARGE: u32 = 1024;
     const SMALL: u32 = 512;
-    /// Pages of one tablespace before the other one continues.
+    /// Number of pages of one tablespace after which the other tablespace continues.
     const TURN: u32 = 256;
     let needs = Needs { buffers: LARGE + SMALL + 16, blocks: LARGE, seeds: 1, ..Needs::writable() };
     check_simulated(needs, |cluster| {

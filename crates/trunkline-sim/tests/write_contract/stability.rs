@@ -1,5 +1,5 @@
 //! A page must not change while it is being written, but readers must be able to continue. A writer
-//! must never wait for one page while it keeps others locked.
+//! must never wait for a page while it keeps other pages locked.
 //!
 //! PostgreSQL up to 18 holds only a share lock during a write. Hint bits can change under that
 //! lock, so with checksums every flush has to copy the page first. Here a write holds the
@@ -18,8 +18,8 @@ fn start_checkpoint(cluster: &Arc<Cluster>) -> TestThread<()> {
     })
 }
 
-/// While a write is held back, share locks are granted, and exclusive and share-exclusive locks are
-/// not.
+/// While a write is held back, share locks must be granted, but exclusive and share-exclusive locks
+/// must not.
 #[test]
 fn readers_continue_and_writers_wait_during_a_write() {
     check(Needs::writable(), |cluster| {
@@ -112,8 +112,8 @@ fn change_hint(bytes: &mut PageBytes) {
     bytes[row + 21] ^= 1;
 }
 
-/// Setting a hint bit needs the share-exclusive lock, which is only granted to a sole reader. It
-/// must be refused while another session reads the page or a write is in flight.
+/// Setting a hint bit needs the share-exclusive lock, which is granted only if there are no other
+/// readers. It must be refused while another session reads the page or a write is in flight.
 #[test]
 fn hint_bits_are_set_only_without_other_readers_and_writes() {
     check(Needs::writable(), |cluster| {
@@ -152,9 +152,9 @@ fn hint_bits_are_set_only_without_other_readers_and_writes() {
     });
 }
 
-/// Readers set hint bits, writers change pages, and checkpoints write them. The write checker
-/// verifies the checksums on disk; with direct I/O, a bit that changes during the write would break
-/// them.
+/// Readers set hint bits, writers change pages, and checkpoints write those pages. The write
+/// checker verifies the checksums on disk. With direct I/O, a bit that changed during the write
+/// would cause a checksum failure.
 #[test]
 fn pages_with_changing_hint_bits_are_written_whole() {
     for direct in [false, true] {
@@ -190,9 +190,9 @@ fn pages_with_changing_hint_bits_are_written_whole() {
     }
 }
 
-/// A deadlock that must not happen: the writer has claimed page A and needs D, while D's holder
-/// needs A. The write of A can complete by itself, so the writer must submit A before it waits for
-/// D.
+/// This deadlock must not happen: the writer has claimed page A and needs D, while the session that
+/// holds D needs A. The write of A can complete independently, so the writer must submit A before
+/// it waits for D.
 #[test]
 fn a_writer_submits_its_pages_before_it_waits_for_a_lock() {
     check(Needs { seeds: 20, ..Needs::writable() }, |cluster| {
@@ -223,8 +223,8 @@ fn a_writer_submits_its_pages_before_it_waits_for_a_lock() {
     });
 }
 
-/// A reader may keep its share lock for a long time. The checkpoint must not wait for it, so it
-/// writes a copy of the page.
+/// A reader may hold its share lock for a long time. The checkpoint must not wait for that reader,
+/// so it writes a copy of the page.
 #[test]
 fn a_page_that_stays_locked_by_a_reader_is_written() {
     check(Needs::writable(), |cluster| {
