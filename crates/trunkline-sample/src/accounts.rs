@@ -7,13 +7,13 @@
 //!   DIR/trunkline-accounts  marks the sample as complete, with version and scale
 //! ```
 //!
-//! As in pgbench there are 100,000 accounts per unit of scale and 61 in a page, so scale 100 is
-//! 1.34 GB. Every page has a checksum, all rows are frozen and all pages are marked all-visible.
-//! There is no control file and no catalog, so a reader locates the relation with the constants of
+//! As in pgbench there are 100,000 accounts per unit of scale and 61 per page, so scale 100 is 1.34
+//! GB. Every page has a checksum, all rows are frozen and all pages are marked all-visible. There
+//! is no control file and no catalog, so a reader locates the relation with the constants of
 //! [`Accounts`].
 //!
-//! The known sum is the purpose of this table. A scan that skips a page, reads one twice or returns
-//! the page of another block gets a different sum.
+//! The known sum is the purpose of this table. If a scan skips a page, reads a page twice or
+//! returns the wrong block's page, the sum will differ.
 
 use std::fs;
 use std::io;
@@ -29,8 +29,8 @@ use crate::page_writer::{BRANCH_ROWS, NewFile, PAGE_ROWS, balance, write_files};
 /// The file that marks a complete sample.
 const MARKER: &str = "trunkline-accounts";
 
-/// The version of the layout of pages and files. It is part of the marker, so that samples of an
-/// older version are written again.
+/// Version of the page and file layout. It is part of the marker, so that an older version's
+/// samples are written again.
 const VERSION: u32 = 1;
 
 /// The relation's file number.
@@ -42,25 +42,25 @@ pub const SCALE_MAX: u32 = i32::MAX as u32 / BRANCH_ROWS;
 /// The accounts on disk.
 #[derive(Debug)]
 pub struct Accounts {
-    /// The directory that `base` is in.
+    /// The directory that contains `base`.
     pub path: PathBuf,
     /// Units of 100,000 accounts, 1 to [`SCALE_MAX`].
     pub scale: u32,
     /// The relation's segments, in order.
     pub files: Vec<FileEntry>,
-    /// Whether a complete table was found and nothing was written.
+    /// Whether we found a complete table, so that nothing was written.
     pub reused: bool,
 }
 
 impl Accounts {
-    /// The tablespace that the relation is in: `pg_default`, whose files are under `base`.
+    /// The relation's tablespace: `pg_default`, whose files are under `base`.
     pub const TABLESPACE: Oid = TABLESPACE;
-    /// The database that the relation is in.
+    /// The relation's database.
     pub const DATABASE: Oid = DATABASE;
     /// The relation's file number.
     pub const RELATION: u32 = RELATION;
 
-    /// How many accounts there are.
+    /// The number of accounts.
     pub fn rows(&self) -> u64 {
         rows(self.scale)
     }
@@ -75,7 +75,7 @@ impl Accounts {
         bytes(self.scale)
     }
 
-    /// Drops the files from the page cache, after writing out their dirty pages.
+    /// Drops the files from the page cache after writing out their dirty pages.
     ///
     /// # Errors
     /// A file cannot be opened or fsynced.
@@ -96,8 +96,8 @@ pub fn scale_within(bytes: u64) -> u32 {
     scale.clamp(1, u64::from(SCALE_MAX)) as u32
 }
 
-/// The result of `sum(abalance)` at this scale. It is computed from the account numbers without
-/// reading a page. Scale 100 takes some tens of milliseconds.
+/// The result of `sum(abalance)` at this scale, computed from the account numbers without reading
+/// any page. Scale 100 takes some tens of milliseconds.
 ///
 /// ```
 /// # use trunkline_sample::accounts::accounts_sum;
@@ -108,8 +108,8 @@ pub fn accounts_sum(scale: u32) -> i64 {
     (1..=last).map(|aid| i64::from(balance(aid))).sum()
 }
 
-/// Writes the accounts to `directory`, or finds the complete table that is there. `progress` gets
-/// the bytes written so far and returns false to stop.
+/// Writes the accounts to `directory`, unless it already contains a complete table. `progress`
+/// receives the bytes written so far and returns false to stop.
 ///
 /// # Errors
 /// As the file system; [`io::ErrorKind::InvalidInput`] for a scale outside 1 to
@@ -160,7 +160,7 @@ fn blocks(scale: u32) -> u32 {
     rows(scale).div_ceil(u64::from(PAGE_ROWS)) as u32
 }
 
-/// The segments of the relation at this scale. All but the last have 131,072 blocks.
+/// The relation's segments at this scale. All but the last have 131,072 blocks.
 fn plan(base: &Path, scale: u32) -> Vec<NewFile> {
     let blocks = blocks(scale);
     let segment = |segment: u32| {
@@ -175,7 +175,7 @@ fn plan(base: &Path, scale: u32) -> Vec<NewFile> {
     (0..blocks.div_ceil(SEGMENT_BLOCKS)).map(segment).collect()
 }
 
-/// The segments of the relation that exist.
+/// The relation's existing segments.
 fn segments(base: &Path) -> Vec<PathBuf> {
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());

@@ -1,8 +1,8 @@
 //! The sum of an integer column, computed by a parallel sequential scan.
 //!
-//! It replaces `SELECT sum(column) FROM table` where there is no catalog: the caller specifies the
-//! position of the column within a row. Rows that need the commit log to decide their visibility
-//! are counted but not summed.
+//! It replaces `SELECT sum(column) FROM table` where there is no catalog, so the caller must
+//! specify the column's position within a row. If a row's visibility can only be decided with the
+//! commit log, we count the row but don't add it to the sum.
 
 use std::sync::Arc;
 
@@ -21,10 +21,9 @@ use crate::page_sum::{FixedColumn, PageSum, sum_int4};
 pub struct SumReport {
     /// Rows and their sum.
     pub total: PageSum,
-    /// The first invalid row, by block and line pointer, if there is one.
+    /// The first invalid row, by block and line pointer, if any.
     pub corrupt: Option<(BlockNo, u16)>,
-    /// The report of the scan. If the scan did not reach its end, the sum covers only the pages
-    /// scanned.
+    /// The scan's report. If the scan did not reach its end, the sum covers only the pages scanned.
     pub scan: SeqScanReport,
 }
 
@@ -54,8 +53,8 @@ pub fn sum(
     Ok(SumReport { total, corrupt, scan })
 }
 
-/// The sum of one participant of the scan: the leader or a worker. Each has its own, so the
-/// participants share nothing until the end.
+/// The sum of one participant of the scan, the leader or a worker. Each participant has its own
+/// sum, so they share nothing until the end.
 struct ColumnSum {
     column: FixedColumn,
     total: PageSum,

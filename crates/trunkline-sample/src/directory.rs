@@ -1,5 +1,4 @@
-//! The directory of a sample: detects whether it may be overwritten, and whether its sample is
-//! complete.
+//! A sample's directory: detects whether we may overwrite it, and whether its sample is complete.
 //!
 //! ```text
 //!   empty ─ claim ─▶ MARKER.new, files ─ complete ─▶ MARKER, files ─ remove ─▶ gone
@@ -7,8 +6,8 @@
 //!                        └──────── claim anew ───────────┘
 //! ```
 //!
-//! Each kind of sample has its own marker file. A directory that is not empty and lacks that marker
-//! is refused, because it may contain a cluster, other files, or a sample of another kind.
+//! Each kind of sample has its own marker file. We refuse a directory that is not empty and lacks
+//! that marker, because it may contain a cluster, other files, or a sample of another kind.
 //!
 //! The marker is renamed into place after all files and their directory entries are durable, as in
 //! `durable_rename`. So a crash never leaves a marker beside an incomplete sample.
@@ -33,7 +32,7 @@ pub(super) struct Directory<'a> {
     path: &'a Path,
     /// Exists if the sample is complete.
     marker: PathBuf,
-    /// Exists while the sample is being written: the name of the marker before it is renamed.
+    /// Exists while the sample is being written: the marker's name before the rename.
     claim: PathBuf,
 }
 
@@ -42,12 +41,12 @@ impl<'a> Directory<'a> {
         Self { path, marker: path.join(marker), claim: path.join(format!("{marker}.new")) }
     }
 
-    /// The folder of the relation files.
+    /// The directory that contains the relation files.
     pub(super) fn base(&self) -> PathBuf {
         self.path.join("base").join(DATABASE.to_string())
     }
 
-    /// Whether a complete sample with the description `text` is here.
+    /// Whether the directory contains a complete sample with the description `text`.
     pub(super) fn is_complete(&self, text: &str) -> bool {
         fs::read_to_string(&self.marker).is_ok_and(|found| found == text)
     }
@@ -60,8 +59,8 @@ impl<'a> Directory<'a> {
         let file = fs::File::create(&self.claim)?;
         io::Write::write_all(&mut &file, text.as_bytes())?;
         file.sync_all()?;
-        // The claim is durable, so the directory is recognised as ours. From here on an older
-        // sample counts as incomplete.
+        // Now that the claim is durable, the directory is recognised as ours, and an older sample
+        // counts as incomplete.
         unlink(&self.marker)?;
         fs::create_dir_all(self.base())
     }
@@ -83,7 +82,8 @@ impl<'a> Directory<'a> {
         files(&self.base()).iter().try_for_each(|path| unlink(path))?;
         unlink(&self.marker)?;
         unlink(&self.claim)?;
-        // From the innermost directory outwards. Stop at the first one that has other files in it.
+        // From the innermost directory outwards. Stop at the first directory that contains other
+        // files.
         for directory in [self.base(), self.path.join("base"), self.path.to_owned()] {
             match fs::remove_dir(directory) {
                 Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => break,
@@ -142,8 +142,8 @@ fn entry(new: &NewFile) -> io::Result<FileEntry> {
     })
 }
 
-/// Drops the files from the page cache. `POSIX_FADV_DONTNEED` skips dirty pages, so the files are
-/// fsynced first.
+/// Drops the files from the page cache. `POSIX_FADV_DONTNEED` skips dirty pages, so we fsync the
+/// files first.
 pub(super) fn evict(files: &[FileEntry]) -> io::Result<()> {
     for file in files {
         let file = fs::File::open(&file.path)?;
@@ -153,7 +153,7 @@ pub(super) fn evict(files: &[FileEntry]) -> io::Result<()> {
     Ok(())
 }
 
-/// The number of bytes a sample in `directory` may use: half of the free space of its file system.
+/// The number of bytes a sample in `directory` may use: half of its file system's free space.
 ///
 /// # Errors
 /// As statvfs(3), for the nearest parent that exists.

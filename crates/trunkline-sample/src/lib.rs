@@ -17,8 +17,8 @@
 //!   DIR/trunkline-sample        the same file, renamed last; the sample is complete
 //! ```
 //!
-//! Among the programs and libraries that users install, only the demonstration of the command-line
-//! program uses this crate.
+//! Of the programs and libraries that users install, only the command-line program's demonstration
+//! uses this crate.
 
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,9 @@
 //! A few relations of unequal size, each within one segment, with valid pages and checksums.
 //!
-//! It is the input of benchmarks and tests that need files of a certain total size. The pages are
-//! written with many writes in flight and fsynced at the end. Only one page is built row by row.
-//! All others are copies of it with their own account numbers, TIDs and checksum, so that the speed
-//! is limited by the device and not by the CPU.
+//! Benchmarks and tests use it if they need files of a certain total size. The pages are written
+//! with many writes in flight and fsynced at the end. We build only one page row by row. All other
+//! pages are copies with their own account numbers, TIDs and checksum, so that the device limits
+//! the speed, not the CPU.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ use crate::page_writer::{NewFile, PAGE_ROWS, write_files};
 /// The file that marks a complete sample.
 const MARKER: &str = "trunkline-sample";
 
-/// The version of the layout of pages and files. It is part of the marker, so that samples of an
-/// older version are written again.
+/// Version of the page and file layout. It is part of the marker, so that an older version's
+/// samples are written again.
 const VERSION: u32 = 2;
 
 /// The relations' shares of the total size, in sixty-fourths.
@@ -52,7 +52,7 @@ impl MixedRelations {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Drops the files from the page cache, after writing out their dirty pages.
+    /// Drops the files from the page cache after writing out their dirty pages.
     /// [`cached_part`](trunkline_engine::prewarm::cached_part) reports how much the kernel kept.
     ///
     /// # Errors
@@ -71,8 +71,8 @@ pub fn remove(directory: &Path) -> io::Result<()> {
     Directory::new(directory, MARKER).remove(files)
 }
 
-/// Writes a sample of about `bytes` to `directory`, or finds the complete one that is there.
-/// `progress` gets the bytes written so far and returns false to stop.
+/// Writes a sample of about `bytes` to `directory`, unless it already contains a complete one.
+/// `progress` receives the bytes written so far and returns false to stop.
 ///
 /// # Errors
 /// As the file system; [`io::ErrorKind::Interrupted`] after `progress` returned false. An

@@ -1,15 +1,16 @@
 //! The sum of an `int4` column over one heap page, at memory speed.
 //!
 //! A column has a fixed offset in a tuple if every column before it has a fixed width and is not
-//! null. Its address then takes two additions, and no attribute has to be walked (PostgreSQL:
-//! `attcacheoff`). Rows that do not meet the condition are counted separately, for a slower reader.
+//! null. Computing its address then takes just two additions, and we don't have to walk the
+//! attributes (PostgreSQL: `attcacheoff`). Rows that don't meet the condition are counted
+//! separately, for a slower reader.
 //!
 //! ```text
 //!   line pointer ─▶ item ─▶ t_infomask: visible? nulls? ─▶ t_hoff + offset ─▶ value
 //!                   └──────────── one cache line ─────────────────────────────┘
 //! ```
 //!
-//! No byte of the page is trusted. The checks of an ordinary row are combined into one comparison
+//! We don't trust any byte of the page. An ordinary row's checks are combined into one comparison
 //! that is nearly always true, so that the CPU predicts the branch and fetches the next rows ahead.
 //! All other rows take a slow path that handles nulls, hint bits and corruption one by one.
 
@@ -21,7 +22,7 @@ use trunkline_format::{
     BLOCK_SIZE, HeapTuple, LinePointer, LinePointerFlags, PageBytes, PageHeader, Visible,
 };
 
-/// The position of a column in rows whose earlier columns are not null.
+/// A column's position in rows without nulls before the column.
 ///
 /// ```
 /// # use trunkline_sample::FixedColumn;
@@ -50,7 +51,7 @@ enum FixedInt4 {
     /// The column is null.
     Null,
     /// The column is not at its fixed offset because an earlier column is null. Or the tuple is
-    /// older than the column, and the value is in the catalog (`attmissingval`).
+    /// older than the column, in which case the value is in the catalog (`attmissingval`).
     Elsewhere,
     /// The tuple ends before the value does.
     Corrupt,
@@ -71,7 +72,7 @@ fn fixed_int4(tuple: &HeapTuple<'_>, column: FixedColumn) -> FixedInt4 {
     value.map_or(FixedInt4::Corrupt, |bytes| FixedInt4::Value(i32::from_le_bytes(*bytes)))
 }
 
-/// Why column `number` is not at its fixed offset; `None` if it is. A set bit in the null bitmap
+/// Why column `number` is not at its fixed offset; `None` if it is. In the null bitmap, a set bit
 /// means that the attribute is present.
 #[cold]
 fn without_value(nulls: &[u8], number: u16) -> Option<FixedInt4> {
@@ -85,7 +86,7 @@ fn without_value(nulls: &[u8], number: u16) -> Option<FixedInt4> {
     (!(0..last).all(present)).then_some(FixedInt4::Elsewhere)
 }
 
-/// The sum of a column over the visible rows of a page, or of many.
+/// The sum of a column over the visible rows of one or more pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PageSum {
     /// Visible rows: the result of `count(*)` if the sum is exact.
@@ -112,7 +113,7 @@ impl PageSum {
         self.corrupt = Some(self.corrupt.map_or(item, |least| least.min(item)));
     }
 
-    /// Adds the sum of another page. Keeps the first corrupt line pointer. It cannot overflow for
+    /// Adds another page's sum. Keeps the first corrupt line pointer. The sum can't overflow for
     /// any possible relation.
     pub fn add(&mut self, other: &Self) {
         self.rows += other.rows;
@@ -139,8 +140,9 @@ impl PageSum {
 pub fn sum_int4(page: &PageBytes, column: FixedColumn) -> PageSum {
     let fast = Fast::new(page, column);
     let mut total = PageSum::default();
-    // Last line pointer first: tuples are added from the end of the page downwards, so this order
-    // reads memory upwards. It is a fifth faster when the page is not in the CPU cache.
+    // Go from the last line pointer to the first: tuples are added from the end of the page
+    // downwards, so this order reads memory upwards. It's a fifth faster if the page isn't in the
+    // CPU cache.
     for (before, pointer) in pointers(page).iter().enumerate().rev() {
         let bits = u32::from_le_bytes(*pointer);
         if let Some(value) = fast.value(page, bits) {
@@ -163,8 +165,8 @@ fn pointers(page: &PageBytes) -> &[[u8; 4]] {
     all.get(..count).unwrap_or(all)
 }
 
-/// The infomask bits of an ordinary row, precomputed so that one comparison recognises it. On an
-/// all-visible page the hint bits do not matter.
+/// An ordinary row's infomask bits, precomputed so that one comparison recognises such a row. On an
+/// all-visible page the hint bits don't matter.
 struct Fast {
     /// The bits of `t_infomask` to compare.
     mask: u16,
@@ -181,7 +183,7 @@ impl Fast {
 
     /// The value, if line pointer `bits` leads to a visible, valid tuple without nulls that
     /// contains the column. `None` means that the slow path must decide. The conditions are
-    /// combined with `&` and not `&&`, so that there is only one branch.
+    /// combined with `&` rather than `&&`, so that there is only one branch.
     #[inline(always)]
     fn value(&self, page: &PageBytes, bits: u32) -> Option<i32> {
         let LinePointer { offset, length, .. } = LinePointer::from_bits(bits);
@@ -272,12 +274,12 @@ mod tests {
         assert!(expected.is_exact());
         let bids = sum_int4(&page, FixedColumn { number: 2, offset: 4 });
         assert_eq!((bids.rows, bids.sum), (61, 61));
-        // A column added later, and one that would lie behind the end.
+        // A column added later, and a column beyond the end of the tuple.
         let later = sum_int4(&page, FixedColumn { number: 5, offset: 8 });
         assert_eq!((later.rows, later.elsewhere, later.is_exact()), (61, 61, false));
         let behind = sum_int4(&page, FixedColumn { number: 4, offset: 94 });
         assert_eq!(behind, PageSum { corrupt: Some(1), ..PageSum::default() });
-        // The last two rows deleted and in doubt; then the page says that all is visible.
+        // Make the last two rows deleted and in doubt, then mark the page all-visible.
         let tuple = |item: usize| 8192 - 128 * item;
         put(&mut page, tuple(61) + 20, &0x0502_u16.to_le_bytes());
         put(&mut page, tuple(60), &[9, 0, 0, 0]);
@@ -286,7 +288,7 @@ mod tests {
         assert_eq!((found.rows, found.in_doubt), (59, 1));
         page[10] = 4;
         assert_eq!(sum_int4(&page, COLUMN), expected);
-        // An item that leads out of the page.
+        // An item that points outside the page.
         put(&mut page, 24 + 4, &(8100_u32 | 1 << 15 | 121 << 17).to_le_bytes());
         let found = sum_int4(&page, COLUMN);
         assert_eq!((found.rows, found.corrupt), (60, Some(2)));

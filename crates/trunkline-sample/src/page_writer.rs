@@ -1,7 +1,7 @@
 //! Writes the pages of sample tables with several writes in flight, then fsyncs the files.
 //!
-//! Pages are copies of a template with their own account numbers, TIDs and checksum. The CPU fills
-//! the next run of pages while the device writes the previous ones.
+//! Pages are copies of a template with their own account numbers, TIDs and checksum. While the
+//! device writes one run of pages, the CPU fills the next.
 
 use std::io;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, PageBytes, page_che
 
 use crate::account_row::push_account;
 
-/// Blocks of one write.
+/// Blocks per write.
 const WRITE_BLOCKS: u32 = 64;
 
 /// Writes in flight.
@@ -29,7 +29,7 @@ pub(super) const BRANCH_ROWS: u32 = 100_000;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NewFile {
     pub(super) path: PathBuf,
-    /// The number of its first block in the relation.
+    /// The block number, in the relation, of the file's first block.
     pub(super) first: BlockNo,
     pub(super) blocks: u32,
     /// Rows of the whole relation. All pages but the last are full.
@@ -39,18 +39,18 @@ pub(super) struct NewFile {
 /// The balance of account `aid`: a fixed pseudo-random number between -5000 and 5000.
 pub(super) fn balance(aid: u32) -> i32 {
     // The finalizer of MurmurHash3: each bit of the number affects every bit of the hash. A page
-    // that is skipped, read twice or confused with another one therefore changes the sum.
+    // that is skipped, read twice or mistaken for another page therefore changes the sum.
     let mut hash = aid;
     hash = (hash ^ hash >> 16).wrapping_mul(0x85EB_CA6B);
     hash = (hash ^ hash >> 13).wrapping_mul(0xC2B2_AE35);
     hash ^= hash >> 16;
-    // Maps the hash to the range by multiplication. The bias is about 2^-18, which does not matter
+    // Map the hash to the range by multiplication. The bias is about 2^-18, which doesn't matter
     // here.
     ((u64::from(hash) * 10_001) >> 32) as i32 - 5000
 }
 
-/// Writes the files and fsyncs them. `progress` gets the bytes written so far and returns false to
-/// stop.
+/// Writes the files and fsyncs them. `progress` receives the bytes written so far and returns false
+/// to stop.
 pub(super) fn write_files(
     aio: &Aio,
     plan: &[NewFile],
@@ -113,7 +113,7 @@ impl Writer {
     }
 
     /// Fills a slot with the pages of `blocks`, whose numbers count from the start of the file, and
-    /// starts the write. If no slot is idle, it waits for a write to complete.
+    /// starts the write. If no slot is idle, first waits for a write to complete.
     fn write(
         &mut self,
         file: &File,
@@ -131,8 +131,8 @@ impl Writer {
             let number = new.first + number;
             let before = u64::from(number) * u64::from(PAGE_ROWS);
             match new.rows.saturating_sub(before) {
-                // Only the relation's last page can have fewer rows; it gets a template of its
-                // size.
+                // Only the relation's last page can have fewer rows, so that page gets a smaller
+                // template.
                 rows if rows >= u64::from(PAGE_ROWS) => template.stamp(number, page),
                 rows => Template::new(rows as u32).stamp(number, page),
             }
@@ -159,7 +159,7 @@ impl Writer {
                 self.written += u64::from(length);
                 return Ok(slot);
             }
-            // A short write may end in the middle of a page, so the whole run is written again.
+            // A short write may end mid-page, so write the whole run again.
             self.issue(slot, file, offset, length)?;
         }
     }
@@ -226,7 +226,7 @@ impl Template {
     }
 
     /// Fills `page` for block `block`. Each tuple contains its own TID, and accounts are numbered
-    /// from 1 through the whole relation.
+    /// from 1 across the whole relation.
     fn stamp(&self, block: BlockNo, page: &mut PageBytes) {
         page.copy_from_slice(&*self.page);
         let (high, low) = ((block >> 16) as u16, block as u16);

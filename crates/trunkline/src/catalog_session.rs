@@ -1,9 +1,8 @@
 //! A session that reads the catalog of a data directory, for commands that take names.
 //!
 //! The database is given by `-d DATABASE` or by a name of the form DATABASE.SCHEMA.TABLE. `copy`
-//! and `verify --rows` read the catalog through the pool that they use for tables. For all other
-//! purposes this module starts a small engine, which is independent of the command's main I/O
-//! instance.
+//! and `verify --rows` read the catalog through the same pool as the tables. For all other purposes
+//! this module starts a small engine, which is independent of the command's main I/O instance.
 
 use trunkline_aio::sync::Arc;
 use trunkline_engine::catalog::{Catalog, CatalogError, Database, OnDamage};
@@ -29,8 +28,8 @@ pub(crate) struct CatalogSession {
 }
 
 impl CatalogSession {
-    /// Reads the shared catalogs with the I/O that the settings ask for. Damaged rows are skipped
-    /// with a warning.
+    /// Reads the shared catalogs with the configured I/O settings. Damaged rows are skipped with a
+    /// warning.
     pub(crate) fn open(dir: &DataDir, settings: &Settings) -> Result<CatalogSession, Failure> {
         let io = IoInstance::for_pool(settings, BUFFERS, 0)?;
         let engine = io.engine(settings, BUFFERS)?;
@@ -41,7 +40,7 @@ impl CatalogSession {
         Ok(CatalogSession { catalog, backend, dir: dir.clone() })
     }
 
-    /// Reads the shared catalogs with buffered `sync` I/O, regardless of the I/O settings. Those
+    /// Reads the shared catalogs with buffered `sync` I/O, regardless of the I/O settings, which
     /// are meant for the command's main job. Looking up a few names should not start worker
     /// threads, set up an io_uring, or fail on a file system without direct I/O.
     pub(crate) fn open_with_sync_io(
@@ -63,8 +62,8 @@ impl CatalogSession {
     }
 }
 
-/// The failure to read a database. If its tablespace has been moved, the hint shows the option for
-/// that.
+/// The failure to read a database. If its tablespace has been moved, the hint shows the option to
+/// use in that case.
 pub(crate) fn database_failure(error: CatalogError, dir: &DataDir) -> Failure {
     let target = match &error {
         CatalogError::MapMissing { path } => dir.dangling_link(path),

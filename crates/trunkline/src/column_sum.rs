@@ -2,8 +2,8 @@
 //!
 //! The command exists to compare scan speed with a server's `SELECT sum(abalance) FROM
 //! pgbench_accounts`, so it's not listed in the help. The column is given by its offset in a row:
-//! `abalance` of `pgbench_accounts` is the third attribute, at byte 8. It does not read the commit
-//! log: rows without hint bits are counted as "in doubt" and left out of the sum.
+//! `abalance` of `pgbench_accounts` is the third attribute, at byte 8. We don't read the commit
+//! log, so rows without hint bits are counted as "in doubt" and left out of the sum.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

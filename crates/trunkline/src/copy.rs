@@ -6,8 +6,8 @@
 //!   copy -D DIR -d DB s1.t --rows all         every row version and its state
 //!   copy -D DIR -d DB --all -o OUT            every table into a file; can be resumed
 //! ```
-//! The output is that of `COPY table`, so it can be loaded again. With `--ctid` or `--rows all` it
-//! is that of `COPY (SELECT ctid, * ...)`, which includes stored generated columns.
+//! The output is that of `COPY table`, so it can be loaded again. With `--ctid` or `--rows all`
+//! it's that of `COPY (SELECT ctid, * ...)`, which includes stored generated columns.
 //!
 //! A partitioned table stands for its partitions, and a parent includes its children's rows, unless
 //! `--only` is given. By default, the first row that can't be read ends the copy with an error that
@@ -58,8 +58,7 @@ const BUFFERS: u32 = 4096;
 
 /// Runs the command.
 ///
-/// `text_settings` are those assigned with `-c`. `buffers` is the size of the pool, if an option
-/// sets it.
+/// `text_settings` are those assigned with `-c`. `buffers` is the pool size, if set by an option.
 pub(crate) fn run(
     global: &Global,
     settings: &Settings,

@@ -6,8 +6,8 @@
 //!     sum       cached, 0 1 2 4 workers      pages in the pool, if it is large enough
 //!     sum       cold,   0 1 2 4 workers      pages from the device
 //! ```
-//! The table is `pgbench_accounts`. The sum of its balances is known in advance, so every scan is
-//! checked. Then a part of the table is copied, changed, and written by checkpoints (see
+//! The table is `pgbench_accounts`. We know the sum of its balances in advance, so every scan is
+//! checked. Then part of the table is copied, changed, and written by checkpoints (see
 //! [`checkpoint_runs`]).
 //!
 //! Before a cold run we drop the table from the pool and from the page cache. The kernel treats
@@ -72,8 +72,8 @@ pub(crate) struct DemoArgs {
     full: bool,
 }
 
-/// Runs the command. `buffers` is the size of the pool, if an option sets it. `cache` is the user's
-/// cache directory, if there is one.
+/// Runs the command. `buffers` is the pool size, if set by an option. `cache` is the user's cache
+/// directory, if there is one.
 pub(crate) fn run(
     global: &Global,
     settings: &Settings,

@@ -8,7 +8,7 @@
 //! ```
 //! Messages go to standard error: `trunkline: error: ...`, followed by `trunkline: hint: ...`.
 //!
-//! The distinction between 1 and 3 matters to scripts: 1 means that the data was read and is
+//! The distinction between 1 and 3 matters to scripts: 1 means that we read the data and it's
 //! damaged, 3 that we couldn't read it. The `From` implementations below make that decision in one
 //! place for every error type of the engine.
 
@@ -196,7 +196,7 @@ impl From<ContentError> for Failure {
 impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Failure {
         match &error {
-            // The files are readable, but a part of the relation is missing or damaged.
+            // The files are readable, but part of the relation is missing or damaged.
             ReadError::Storage(
                 StorageError::SegmentMissing { .. } | StorageError::TooLong { .. },
             )

@@ -22,7 +22,7 @@ use trunkline_aio::sync::thread;
 
 use crate::exit::{Exit, Failure};
 
-/// A shell adds this to the number of the signal that ended a program.
+/// A shell adds this to the number of the signal that terminated a program.
 const SIGNALLED: i32 = 128;
 
 /// Signals that arrive within this time of the first signal are part of the same request. A user

@@ -26,8 +26,8 @@ impl JobMonitor {
         JobMonitor { interrupt, shows_progress: global.shows_progress(), bar: Mutex::default() }
     }
 
-    /// The exit code of a command whose job ended like this: `otherwise`, unless the job was
-    /// interrupted, which is reported here.
+    /// The exit code of a command whose job ended this way: `otherwise`, unless the job was
+    /// interrupted, which we report here.
     pub(crate) fn exit(&self, end: End, otherwise: Exit) -> Exit {
         match end {
             End::Complete => return otherwise,

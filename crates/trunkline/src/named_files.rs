@@ -26,7 +26,7 @@ use crate::data_dir::moved_tablespace_hint;
 use crate::exit::{Failure, message};
 use crate::options::DatabaseArgs;
 
-/// The files that the names on a command line stand for.
+/// The files referenced by the names on a command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FileSelection {
     /// No name was given.
@@ -97,7 +97,7 @@ impl FileSelection {
     }
 }
 
-/// The relations with files that `names` stand for, each once.
+/// The relations with files referenced by `names`, each listed once.
 ///
 /// A partitioned table or index is replaced by its partitions. Foreign partitions, and partitioned
 /// tables without any partitions, are skipped with a note.
@@ -150,8 +150,8 @@ pub(crate) struct RelationNames {
 }
 
 impl RelationNames {
-    /// Opens the shared catalogs. Returns `None` if they cannot be read, with a warning, or without
-    /// one if the directory has no catalog at all.
+    /// Opens the shared catalogs. Returns `None` with a warning if they can't be read, or without a
+    /// warning if the directory has no catalog at all.
     pub(crate) fn open(dir: &DataDir, settings: &Settings) -> Option<RelationNames> {
         if !dir.path().join("global").join(RELATION_MAP_NAME).exists() {
             return None;

@@ -156,7 +156,8 @@ pub(crate) struct DatabaseArgs {
 }
 
 impl DatabaseArgs {
-    /// The database given by the option, or else by the first of `names` that contains one.
+    /// The database given by the option, or otherwise by the first of `names` that contains a
+    /// database.
     ///
     /// # Errors
     /// [`Exit::Usage`](crate::exit::Exit::Usage) if there is neither.

@@ -21,7 +21,7 @@ use crate::escape::escape_control_characters;
 use crate::exit::Failure;
 use crate::options::Global;
 
-/// Prints a report: as JSON if the options ask for that, or else as text.
+/// Prints a report, as JSON if the options request it, or otherwise as text.
 pub(crate) fn print_report<T: Serialize>(
     global: &Global,
     report: &T,
@@ -176,7 +176,7 @@ pub(crate) fn throughput(bytes: u64, seconds: f64) -> String {
     format!("{} in {seconds:.2} s, {}", human_bytes(bytes), rate(bytes_per_second))
 }
 
-/// Names the two ways to do I/O: through the operating system's cache, or past it.
+/// Names the two I/O paths: through the operating system's cache, or bypassing it.
 pub(crate) fn cache_mode(direct: bool) -> &'static str {
     if direct { "direct" } else { "buffered" }
 }

@@ -26,7 +26,7 @@ impl Progress {
         Progress { bar }
     }
 
-    /// Adds `bytes` to what is done.
+    /// Adds `bytes` to the bytes done.
     pub(crate) fn advance(&self, bytes: u64) {
         self.bar.inc(bytes);
     }

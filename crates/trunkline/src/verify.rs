@@ -11,7 +11,7 @@
 //!
 //! Pages are always checked first, with large reads of whole files that bypass the pool. Rows and
 //! indexes are then checked through a buffer pool, because they are read in a different order and
-//! pages are needed repeatedly. If the page check was interrupted, the second part is not started.
+//! pages are needed repeatedly. If the page check was interrupted, we don't start the second part.
 
 mod contents;
 mod findings;
@@ -142,7 +142,7 @@ pub(crate) fn run(
     Ok(monitor.exit(end, exit))
 }
 
-/// Prints to standard error what is worth knowing but is not a finding.
+/// Prints notes to standard error: things worth knowing that aren't findings.
 fn report_notes(pages: &VerifyReport, contents: Option<&ContentReport>, root: &Path) {
     for note in &pages.notes {
         message("note", format_args!("{}: {}", relative(&note.path, root), note.kind));

@@ -62,7 +62,7 @@ fn accounts_are_valid_and_reused() {
         file.set_len(8192).expect("cut");
         let given_up = create(&aio, &directory, 2, &mut |_| false).expect_err("given up");
         assert_eq!(given_up.kind(), ErrorKind::Interrupted);
-        // A segment that a larger scale would have left.
+        // A segment left behind by a larger scale.
         fs::write(directory.join("base/5/16385.7"), "").expect("written");
         check(&create(&aio, &directory, 1, &mut |_| true).expect("made anew"), 1, false);
         assert!(!directory.join("base/5/16385.7").exists());

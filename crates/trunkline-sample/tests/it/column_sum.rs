@@ -130,8 +130,8 @@ fn a_cancelled_scan_stops_early() {
         create(&aio, &root, 1, &mut |_| true).expect("made");
         let pool = Pool::new(&aio, 64).expect("a pool");
         let relation = relation(&aio, &root, false);
-        // The scan runs in its own threads, which may finish before the leader first checks for
-        // cancellation. That does not happen every time.
+        // The scan's threads may finish before the leader first checks for cancellation, but not
+        // every time.
         let stopped = (0..30).any(|attempt| {
             let options = options(attempt % 3);
             let report = sum(&pool, &relation, COLUMN, options, Arc::new(Stop)).expect("stopped");

@@ -31,7 +31,7 @@ pub(super) fn parse_column_name(text: &[u8]) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// The columns to print: `wanted`, or the default ones if that is empty.
+/// The columns to print: `wanted`, or the default columns if `wanted` is empty.
 pub(super) fn columns(
     args: &CopyArgs,
     database: &Database,
@@ -56,8 +56,8 @@ pub(super) fn printable_columns(database: &Database, table: &RelationInfo) -> Ve
     shown.map(|column| column.name.to_vec()).collect()
 }
 
-/// Adds a hint to the failure to find `name`, if it may have been entered in another encoding than
-/// that of the database.
+/// Adds a hint to the failure to find `name`, if the name may have been entered in an encoding
+/// other than the database's.
 pub(super) fn with_encoding_hint(failure: Failure, name: &[u8], database: &Database) -> Failure {
     let encoding = encoding_name(database.info().encoding);
     if name.is_ascii() || ["UTF8", "SQL_ASCII"].contains(&encoding) {
@@ -66,7 +66,7 @@ pub(super) fn with_encoding_hint(failure: Failure, name: &[u8], database: &Datab
     failure.with_hint(format_args!("names must be in the encoding of the database, {encoding}"))
 }
 
-/// Warns about virtual generated columns, which a server computes and its files do not contain.
+/// Warns about virtual generated columns, which a server computes and doesn't store in its files.
 fn warn_of_virtual_columns(database: &Database, table: &RelationInfo, left_out: &[Vec<u8>]) {
     for name in left_out {
         let (name, table) = (String::from_utf8_lossy(name), database.qualified_name(table));

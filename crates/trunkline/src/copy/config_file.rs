@@ -5,10 +5,10 @@
 //!   timezone = 'Europe/Berlin'   # a comment
 //!   include_dir 'conf.d'
 //! ```
-//! Only settings that affect how values are printed are taken from it. The parser accepts more than
-//! the server's `guc-file.l`: a line that it can't parse is skipped, because a mistake in an
-//! unrelated setting should not prevent a copy. A missing file is not an error either, because some
-//! distributions keep the configuration outside the data directory.
+//! We only use settings that affect how values are printed. The parser accepts more than the
+//! server's `guc-file.l`: it skips lines it can't parse, because a mistake in an unrelated setting
+//! should not prevent a copy. A missing file is not an error either, because some distributions
+//! keep the configuration outside the data directory.
 
 use std::collections::BTreeMap;
 use std::fs;

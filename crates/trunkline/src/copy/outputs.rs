@@ -21,7 +21,7 @@ use trunkline_engine::copy::{Output, Outputs};
 use trunkline_engine::datadir::DataDir;
 use trunkline_format::Oid;
 
-/// The file in a directory of copies that describes what they are copies of.
+/// Name of the file that describes what the copies in a directory were made from.
 const MANIFEST: &str = "copy.manifest";
 
 /// Maximum length of a file name in bytes.
@@ -74,12 +74,12 @@ impl Outputs for Files {
     }
 }
 
-/// Adds the name of the file to an error.
+/// Adds the file's name to an error.
 fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("\"{}\": {error}", path.display()))
 }
 
-/// A file that gets its name when it is complete.
+/// A file that gets its final name when it is complete.
 struct PartialFile {
     file: File,
     partial: PathBuf,
@@ -143,7 +143,8 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 /// The name of a table's file, such as `public.accounts.copy`.
 ///
 /// Slashes, dots, percent signs and control characters in names are written as `%` and two hex
-/// digits. A name that is too long for a file is cut and followed by `%~` and the table's OID.
+/// digits. If the result is too long for a file name, we truncate it and append `%~` and the
+/// table's OID.
 pub(super) fn file_name(schema: &[u8], table: &[u8], oid: Oid, extension: &str) -> OsString {
     let mut name = Vec::new();
     for part in [schema, table] {
@@ -173,8 +174,8 @@ pub(super) fn file_name(schema: &[u8], table: &[u8], oid: Oid, extension: &str) 
 /// The lock is a file lock on the manifest, like PostgreSQL's lock on a data directory but without
 /// a process id: the kernel releases it when the process ends, even if it is killed, so there are
 /// no stale locks. The manifest describes the cluster, the database and all options that affect the
-/// contents. A directory with a different manifest is refused, because mixing files from two states
-/// of a cluster would be a silent inconsistency.
+/// contents. We refuse a directory with a different manifest, because it would silently mix files
+/// from two states of a cluster.
 pub(super) struct CopyDirectory {
     _manifest: File,
 }
@@ -191,7 +192,7 @@ pub(super) enum CopyDirectoryError {
 }
 
 impl CopyDirectory {
-    /// Opens or creates a directory for copies of what `contents` describes, and locks it.
+    /// Opens or creates a directory for copies described by `contents`, and locks it.
     ///
     /// # Errors
     /// [`CopyDirectoryError`]; in this case the directory is unchanged.

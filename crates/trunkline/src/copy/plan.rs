@@ -1,8 +1,7 @@
 //! Decides which tables and columns to copy, and where to write them.
 //!
 //! A single table is one task with one output, even if it has many partitions. `--all` makes one
-//! task per table, which are then copied in parallel; partitions are tables of their own in that
-//! case.
+//! task per table and copies them in parallel; in that case each partition is a separate table.
 
 use std::io;
 use std::path::Path;
@@ -40,7 +39,7 @@ pub(super) struct CopyPlan {
 }
 
 impl CopyPlan {
-    /// Plans what the options ask for.
+    /// Makes the plan that the options request.
     pub(super) fn new(
         args: &CopyArgs,
         dir: &DataDir,
@@ -110,7 +109,8 @@ fn plan_one(
     Ok(CopyPlan { tasks: vec![CopyTask { plans }], outputs, present: 0, exit, lock: None })
 }
 
-/// Plans the copy of every table with rows into a file of its own, except tables whose files exist.
+/// Plans the copy of every table with rows, each into its own file, except tables whose files
+/// exist.
 fn plan_all(
     args: &CopyArgs,
     directory: &Path,
@@ -181,7 +181,7 @@ fn plan_all(
     Ok(CopyPlan { tasks, outputs: Arc::new(Files(paths)), present, exit, lock: Some(lock) })
 }
 
-/// The hint how to copy the other columns of a table in which one has an unsupported type.
+/// The hint how to copy a table's other columns if one column has an unsupported type.
 fn other_columns_hint(
     error: &PlanError,
     database: &Database,

@@ -43,8 +43,7 @@ pub(super) struct CopyOutput<'r> {
 impl CopyOutput<'_> {
     pub(super) fn text(&self) -> String {
         let report = self.report;
-        // The rate is that of reading: rows in text format may be larger or smaller than their
-        // pages.
+        // The rate is the read rate: rows in text format may be larger or smaller than their pages.
         let lines = [
             ("Files written", report.tasks.to_string()),
             ("Files kept", self.present.to_string()),

@@ -1,7 +1,8 @@
 //! Time zones by name, from the system's time zone database or else from a built-in copy of it.
 //!
 //! The server includes its own copy of the database, or uses the system's, depending on how it was
-//! built, so offsets may differ from the server's if the two are of different releases.
+//! built. Offsets may therefore differ from the server's if the two databases are from different
+//! releases.
 //!
 //! After the last year in the database, its last rules continue to apply, as in the server. Our
 //! library only supports years up to 9999, but timestamptz goes up to 294276 AD. The calendar,

@@ -1,4 +1,4 @@
-//! The table of checkpoints, as text and JSON: a row for each, with a bar for the rate.
+//! The table of checkpoints, as text and JSON: a row per checkpoint, with a bar for the rate.
 //!
 //! Bars compare only checkpoints that write the same set of pages, because writing adjacent pages
 //! is many times faster than writing scattered ones.
@@ -47,7 +47,7 @@ impl ChangedPages {
     }
 }
 
-/// The first number from `from` on that is coprime to `number`.
+/// The first number, starting at `from`, that is coprime to `number`.
 fn coprime(number: u32, from: u32) -> u32 {
     let greatest_common_divisor = |mut a: u32, mut b: u32| {
         while b != 0 {

@@ -1,4 +1,4 @@
-//! Times checkpoints: a part of the table is copied, changed, and written by a checkpoint with
+//! Times checkpoints: copies part of the table, changes it, and writes it with a checkpoint, with
 //! every method, buffered and direct.
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //!     verify      read every page of the copy back: its checksum, and the number it must have
 //! ```
 //! The table itself is never changed, because it may be kept for the next run and killing the demo
-//! must not damage it. Reading the pages back after each checkpoint proves that the timed writes
+//! must not damage it. We read the pages back after each checkpoint to prove that the timed writes
 //! really reached the right blocks.
 
 use trunkline_engine::Engine;
@@ -44,7 +44,7 @@ struct Runs<'r> {
     engine: &'r Engine,
     table: &'r Accounts,
     backend: Backend,
-    /// For each block of the copy, the number that it must have.
+    /// For each block of the copy, the expected number.
     numbers: Vec<u32>,
     reports: CheckpointReports,
 }
@@ -78,7 +78,7 @@ impl Runs<'_> {
         self.copy(&copy)?;
         // Each configuration opens the copy as a separate cluster, so the copy's pages get
         // different buffer tags. After each configuration we evict them, to make room for the next
-        // one.
+        // configuration.
         for (requested, direct) in IoConfig::all() {
             if interrupt.requested() {
                 break;

@@ -1,8 +1,7 @@
-//! The table of prewarm and sum runs, as text and JSON: a row for each run, with a bar for the
-//! rate.
+//! The table of prewarm and sum runs, as text and JSON: a row per run, with a bar for the rate.
 //!
-//! Bars are scaled separately for each kind of run. Next to the cached runs, the bars of all cold
-//! runs would be too short to compare.
+//! Bars are scaled separately for each kind of run. Otherwise the cached runs would make all cold
+//! runs' bars too short to compare.
 
 use std::fmt::Write as _;
 

@@ -3,9 +3,9 @@
 //! and from the operating system's cache.
 //!
 //! On a slow disk, cold runs of a large table take minutes, so there is a time budget. Each
-//! configuration gets an equal share of the time that is left. If the next cold run is likely to
-//! exceed its share, judging by the previous run, we skip the remaining cold runs of that
-//! configuration. Time that a fast configuration doesn't use is available to the later ones.
+//! configuration gets an equal share of the remaining time. If the next cold run is likely to
+//! exceed its share, judging by the previous run, we skip that configuration's remaining cold runs.
+//! Time that a fast configuration doesn't use is available to later configurations.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -39,7 +39,7 @@ use crate::options::Global;
 /// Numbers of workers, in addition to the leader, in the order of the table.
 const WORKERS: [u32; 4] = [0, 1, 2, 4];
 
-/// The order of cold runs. The ends of the range come first, because later runs may be skipped.
+/// The order of cold runs. The extremes come first, because later runs may be skipped.
 const COLD_ORDER: [u32; 4] = [0, 4, 2, 1];
 
 /// Time for all cold runs, unless `--full` is given.
@@ -163,7 +163,7 @@ impl<'r> Runs<'r> {
     ///
     /// A virtual machine may return memory to the host (free page reporting) once it has been free
     /// for a few seconds. Getting it back takes three times as long as the read itself, and without
-    /// this run the first buffered run would have to pay for that.
+    /// this warm-up the first buffered run would have to pay for that.
     fn warm_up_memory(&self, config: IoConfig, relation: &Relation, share: Duration) -> Duration {
         if config.direct || self.slowest.get() > share / WARM_UP_FRACTION {
             return Duration::ZERO;

@@ -94,8 +94,8 @@ impl OpenDatabase {
 
 /// The beginning of a text, on one line, escaped as `COPY` does.
 pub(super) fn shortened(text: &[u8]) -> String {
-    // It would be wasteful to convert all of a long value. This prefix contains at least one more
-    // character than we show.
+    // It would be wasteful to convert all of a long value. This prefix contains at least one
+    // character more than we show.
     let start = text.get(..VALUE_CHARS_MAX * 4 + 4).unwrap_or(text);
     let start = String::from_utf8_lossy(start);
     let mut shown: String = start.chars().take(VALUE_CHARS_MAX).collect();

@@ -6,8 +6,8 @@
 //!              ─▶ text or JSON
 //! ```
 //! Whether a checksum mismatch is a finding depends on whether the cluster has checksums enabled,
-//! which the control file records. We search for it in the directories above the file, then in the
-//! data directory given by `-D`. Without a control file, a non-zero checksum field decides.
+//! which is recorded in the control file. We search for it in the directories above the file, then
+//! in the data directory given by `-D`. Without a control file, a non-zero checksum field decides.
 
 use std::fs::File;
 use std::io;
@@ -138,7 +138,7 @@ struct Report {
     /// What is wrong with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     finding: Option<String>,
-    /// The access method that it belongs to.
+    /// The access method the page belongs to.
     kind: &'static str,
     header: Header,
     checksum: Checksum,

@@ -1,8 +1,8 @@
 //! `trunkline inspect toast`: lists the chunks of a TOAST value and their state.
 //!
 //! `inspect tuple` shows the `chunk_id` of each TOAST value that a row references. The list
-//! includes chunks that are no longer live, so values with missing, repeated or deleted chunks can
-//! be diagnosed.
+//! includes chunks that are no longer live, which helps to diagnose values with missing, repeated
+//! or deleted chunks.
 
 use std::ffi::OsString;
 

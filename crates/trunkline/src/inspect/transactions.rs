@@ -112,8 +112,8 @@ pub(super) fn clog(global: &Global, settings: &Settings, args: &ClogArgs) -> Res
     }
     let (mut statuses, mut exit) = (Vec::new(), Exit::Good);
     let next = dir.control().checkpoint.next_xid as u32;
-    // After a crash, `next` may be too low, because transactions have started since the checkpoint
-    // that recorded it.
+    // After a crash, `next` may be too low, because transactions may have started after the
+    // checkpoint that recorded it.
     let next_is_exact = dir.control().is_clean();
     let prepared = prepared_transactions(&dir);
     for &xid in &args.xids {

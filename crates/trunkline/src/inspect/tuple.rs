@@ -1,8 +1,8 @@
 //! `trunkline inspect tuple`: decodes a row version, its header and each column as stored.
 //!
-//! `inspect page` can show only the header, because column types are not stored in the page. This
-//! command reads them from the catalog. TOAST values are described but not fetched; the subcommand
-//! `toast` shows them.
+//! `inspect page` can only show the header, because column types are not stored in the page. This
+//! command reads them from the catalog. TOAST values are described but not fetched; use the
+//! subcommand `toast` for that.
 
 use std::ffi::OsString;
 

@@ -1,6 +1,6 @@
-//! The report on rows and indexes. They are checked after the pages, through a buffer pool. Unlike
-//! page findings, these findings always know their relation, because the catalog was needed to find
-//! the table in the first place.
+//! The report on rows and indexes, which are checked after the pages, through a buffer pool. Unlike
+//! page findings, these findings always include their relation, because we needed the catalog to
+//! find the table in the first place.
 
 use std::path::Path;
 

@@ -8,8 +8,8 @@ use trunkline_engine::verify::Finding;
 
 use crate::data_dir::relative;
 
-/// One line for each finding, then one that counts those not listed, then an empty line. Empty if
-/// there are no findings.
+/// One line per finding, then a line that counts the findings not listed, then an empty line. Empty
+/// if there are no findings.
 pub(super) fn list(findings: &[Finding], omitted: u64, root: &Path) -> String {
     let mut text = String::new();
     for finding in findings {

@@ -1,5 +1,6 @@
-//! btrfs with direct I/O. The file system computes a checksum of a page and then writes the page. If the
-//! page changes in between, it can never be read again. PostgreSQL found this on a build farm machine.
+//! btrfs with direct I/O. The file system first computes a checksum of a page and then writes the
+//! page. If the page changes in between, it can never be read again. PostgreSQL hit this problem on
+//! a build farm machine.
 //!
 //! ```text
 //!   sessions change pages ──▶ pool ── checkpoints, one after the other, O_DIRECT ──▶ btrfs on a loop
@@ -65,7 +66,7 @@ fn look(pool: &Pool, relation: &Relation, writing: &AtomicU32, hints: &AtomicU32
     }
 }
 
-/// Toggles the hint bit of the page's only row that says its inserter committed.
+/// Toggles the `HEAP_XMIN_COMMITTED` hint bit of the page's only row.
 fn change_hint(bytes: &mut PageBytes) {
     let row = usize::from(u16::from_le_bytes([bytes[14], bytes[15]]));
     bytes[row + 21] ^= 1;

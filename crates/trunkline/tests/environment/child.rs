@@ -1,7 +1,7 @@
-//! A child process: waits for its messages and for its end, with a deadline.
+//! A child process: waits for its messages and its exit, with a deadline.
 //!
-//! One `poll` covers both pipes and, through its pidfd, the process itself. Nothing here sleeps. The
-//! deadline only ends a test that has failed anyway.
+//! A single `poll` covers both pipes and, through its pidfd, the process itself, so nothing here
+//! sleeps. The deadline only ends tests that have already failed.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use trunkline_aio::clock::{self, Time};
 
-/// The deadline of a wait. Far longer than anything here takes, because the machine may be busy.
+/// How long to wait. This is far longer than anything here takes, because the machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Exit status and complete output of a child.
@@ -51,14 +51,14 @@ impl Running {
         pidfd_send_signal(&self.pidfd, signal).expect("signalled");
     }
 
-    /// Waits until its standard error contains `text`.
+    /// Waits until the child's standard error contains `text`.
     pub(crate) fn wait_for_message(&mut self, text: &str) {
         self.wait(&format!("{text:?} on standard error"), |running| {
             String::from_utf8_lossy(&running.stderr.text).contains(text)
         });
     }
 
-    /// Waits until every thread of it has ended and both pipes have been read completely.
+    /// Waits until all of its threads have exited and both pipes have been read completely.
     pub(crate) fn wait_for_end(mut self) -> Ended {
         self.wait("the end of the process", |running| {
             running.gone && running.stdout.pipe.is_none() && running.stderr.pipe.is_none()
@@ -119,10 +119,11 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// Kills the child of a failed test, without waiting: it may hang in the file system of that test.
+    /// Kills a failed test's child without waiting for it, since it may hang in the test's file
+    /// system.
     fn drop(&mut self) {
         if !self.gone {
-            // Fails if it has already ended.
+            // Fails if the child has already exited.
             let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
         }
     }
@@ -133,7 +134,7 @@ impl Stream {
         Stream { pipe: Some(pipe.into()), text: Vec::new() }
     }
 
-    /// Reads what is available. Called only when that does not block.
+    /// Reads what is available. Only called if that doesn't block.
     fn take(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
         let mut buffer = [0; 4096];

@@ -1,4 +1,4 @@
-//! Builds PostgreSQL 18 data directories of valid pages, with checksums, in the state shut down.
+//! Builds PostgreSQL 18 data directories with valid pages and checksums, in the shut down state.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use trunkline_format::{BLOCK_SIZE, HeapPageBuilder};
 use trunkline_sample::push_account;
 
-/// The name of PostgreSQL 18's directory in a tablespace.
+/// Name of PostgreSQL 18's directory within a tablespace.
 const TABLESPACE: &str = "PG_18_202506291";
 
 pub(crate) struct Cluster {
@@ -41,7 +41,7 @@ impl Cluster {
         cluster
     }
 
-    /// A directory beside the data directory, removed with it.
+    /// A directory next to the data directory, removed together with it.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }

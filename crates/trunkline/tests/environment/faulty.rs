@@ -1,5 +1,5 @@
-//! `verify` on file systems that return errors, report wrong sizes or refuse direct I/O. Each failure
-//! names file and block, and everything else is verified.
+//! `verify` on file systems that return errors, report wrong sizes or refuse direct I/O. Each
+//! failure must be reported with file and block, and everything else must still be verified.
 
 use serde_json::{Value, json};
 use trunkline_format::BLOCK_SIZE;
@@ -11,7 +11,7 @@ use crate::verify::{DIRECT, METHODS, binary, run, verify};
 
 const BLOCKS: u32 = 100;
 
-/// Mounts a tablespace with a valid file, a faulty one and another valid one.
+/// Mounts a tablespace with a valid file, a faulty file and another valid file.
 fn mounted(cluster: &Cluster, fault: Fault, blocks: u32) -> Mount {
     let tree = Tree::new()
         .file(&file(16_500), relation(BLOCKS), Fault::None)
@@ -22,13 +22,13 @@ fn mounted(cluster: &Cluster, fault: Fault, blocks: u32) -> Mount {
     mount
 }
 
-/// Name of the faulty file in a report.
+/// The faulty file's name in a report.
 fn faulty_file() -> String {
     format!("pg_tblspc/16400/{}", file(16_501))
 }
 
-/// Verifies with every method, buffered and direct. Expects `scanned` blocks of the faulty file, and
-/// findings with these blocks, kinds and parts of texts.
+/// Verifies with every method, buffered and direct. Expects that `scanned` blocks of the faulty
+/// file are read, and that there are findings with these blocks, kinds and parts of texts.
 fn check(fault: Fault, blocks: u32, scanned: u32, expected: &[(Value, &str, &str)]) {
     let cluster = Cluster::with_files(3, 1);
     let _mount = mounted(&cluster, fault.clone(), blocks);
@@ -61,7 +61,7 @@ fn blocks_that_cannot_be_read() {
     let block = BLOCK_SIZE as u64;
     let error = |number: u32| (json!(number), "unreadable", "Input/output error");
     check(Fault::Eio(17 * block..18 * block), BLOCKS, BLOCKS - 1, &[error(17)]);
-    // Two bytes across a boundary of blocks and of reads.
+    // Two bytes, across a block boundary that is also a read boundary.
     let edge = 16 * block;
     check(Fault::Eio(edge - 1..edge + 1), BLOCKS, BLOCKS - 2, &[error(15), error(16)]);
 }
@@ -75,7 +75,7 @@ fn lengths_that_lie() {
     let claims = |blocks: u64| Fault::Claims(blocks * BLOCK_SIZE as u64);
     check(claims(u64::from(BLOCKS)), 10, 10, &[shrank(10)]);
     check(claims(u64::from(BLOCKS)), 0, 0, &[shrank(0)]);
-    // More than the size of a segment, and the largest size that the kernel accepts.
+    // A size beyond that of a segment, and the largest size the kernel accepts.
     let long = (Value::Null, "file", "");
     check(claims(200_000), 10, 10, &[long.clone(), shrank(10)]);
     check(claims(i64::MAX as u64 / BLOCK_SIZE as u64), 10, 10, &[long, shrank(10)]);

@@ -1,7 +1,7 @@
 //! A FUSE file system in this process that serves files from memory, with faults.
 //!
-//! To hang, it holds back the reply. Only the kernel and the reader wait then, not this process.
-//! Releasing the replies ends every wait.
+//! To simulate a hang, the file system holds back its reply. Only the kernel and the reader wait
+//! then, not this process. Releasing the replies ends every wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -24,11 +24,11 @@ use trunkline_aio::sync::{Arc, Mutex};
 
 use crate::child::PATIENCE;
 
-/// How long the kernel may cache attributes: not at all. It corrects a wrong size in its cache, and the
-/// fault would happen only once.
+/// How long the kernel may cache attributes: not at all. The kernel would correct a wrong size in
+/// its cache, so the fault would occur only once.
 const BELIEF: Duration = Duration::ZERO;
 
-/// The fault of a file or directory.
+/// A fault to inject into a file or directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// No fault.
@@ -57,7 +57,7 @@ struct Node {
     fault: Fault,
 }
 
-/// The files and directories. Their indexes are the kernel's inode numbers minus one.
+/// The files and directories. A node's index is the kernel's inode number minus one.
 pub(crate) struct Tree {
     nodes: Vec<Node>,
 }
@@ -129,15 +129,15 @@ impl Node {
     }
 }
 
-/// Replies that are held back; `None` after they were released.
+/// Replies being held back; `None` once they have been released.
 type Held = Arc<Mutex<Option<Vec<Box<dyn FnOnce() + Send>>>>>;
 
 struct Server {
     tree: Tree,
     held: Held,
-    /// Nodes that were read to the end and not closed since.
+    /// Nodes that were read to the end but not yet closed.
     finished: Mutex<BTreeSet<usize>>,
-    /// Receives a byte for every event.
+    /// Receives one byte per event.
     events: PipeWriter,
 }
 
@@ -168,7 +168,7 @@ impl Server {
     }
 
     fn notify(&self, event: Event) {
-        // Fails once the test is over and has closed the pipe.
+        // Fails if the test is over and has closed the pipe.
         let _ = (&self.events).write(&[event as u8]);
     }
 
@@ -178,7 +178,7 @@ impl Server {
         match node.fault {
             Fault::HangOpen => self.hold(move || reply.error(Errno::EIO)),
             Fault::NoDirect if direct => reply.error(Errno::EINVAL),
-            // The kernel's cache would trust the size and return zeros.
+            // Bypass the kernel's cache, which would trust the size and return zeros.
             Fault::Claims(_) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
             _ => reply.opened(FileHandle(0), FopenFlags::empty()),
         }
@@ -187,8 +187,9 @@ impl Server {
 
 impl Filesystem for Server {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Without this, some kernels (such as 6.18) handle direct reads through io_uring wrongly: if a
-        // file is shorter than its size, they fill the rest of the buffer from the start of the file.
+        // Without this, some kernels (such as 6.18) handle direct reads through io_uring wrongly:
+        // if a file is shorter than its reported size, they fill the rest of the buffer from the
+        // start of the file.
         let lies = |node: &Node| matches!(node.fault, Fault::Claims(_));
         if self.tree.nodes.iter().any(lies) {
             config.add_capabilities(InitFlags::FUSE_ASYNC_DIO).expect("an old capability");
@@ -301,7 +302,7 @@ impl Filesystem for Server {
 }
 
 /// A mounted tree. Dropping it unmounts it, even if readers hang. If this process is killed,
-/// `fusermount3` unmounts it.
+/// `fusermount3` unmounts it instead.
 pub(crate) struct Mount {
     path: PathBuf,
     held: Held,
@@ -345,7 +346,7 @@ impl Mount {
         }
     }
 
-    /// Releases all replies that are held back, and holds none back from now on.
+    /// Releases all held replies. From now on, replies are no longer held back.
     pub(crate) fn release(&self) {
         let held = self.held.lock().take();
         held.into_iter().flatten().for_each(|reply| reply());
@@ -355,11 +356,11 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         self.release();
-        // Forced, so that open requests fail and the session's thread ends. Detached, because a reader
-        // may still hold a file open.
+        // Force the unmount, so that open requests fail and the session's thread exits. Detach the
+        // mount, because a reader may still hold a file open.
         let unmounted = unmount(&self.path, UnmountFlags::FORCE | UnmountFlags::DETACH);
         if let Some(session) = self.session.take().filter(|_| unmounted.is_ok()) {
-            // It reports that it was aborted.
+            // The session reports that it was aborted.
             let _ = session.join();
         }
     }

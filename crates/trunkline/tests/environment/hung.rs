@@ -1,9 +1,10 @@
-//! `verify` on a file system that hangs: files elsewhere are still verified, and Ctrl-C ends it.
+//! `verify` on a file system that hangs: other file systems' files are still verified, and Ctrl-C
+//! ends the command.
 //!
-//! It depends on the kernel whether the process can end. A thread that waits for the page cache can be
-//! killed. A thread that waits for the file system itself (open, list, direct read) stays until there
-//! is a reply, and so does the process, as a zombie. In this case the test checks that all output was
-//! written, and then lets the file system reply.
+//! Whether the process can exit depends on the kernel. A thread waiting for the page cache can be
+//! killed. But a thread waiting for the file system itself (open, list, direct read) stays until
+//! there is a reply, and the process remains as a zombie. In that case the test checks that all
+//! output was written, and then lets the file system reply.
 
 use rustix::process::Signal;
 
@@ -13,7 +14,7 @@ use crate::fuse::{Event, Fault, Mount, Tree};
 use crate::need;
 use crate::verify::{DIRECT, Report, binary, verify};
 
-/// Number of files on the mount that works.
+/// Number of files on the working mount.
 const FILES: u32 = 20;
 const BLOCKS: u32 = 40;
 
@@ -21,11 +22,11 @@ struct Case {
     method: &'static str,
     direct: bool,
     fault: Fault,
-    /// Whether the process can end while the file system hangs.
+    /// Whether the process can exit while the file system hangs.
     killable: bool,
 }
 
-/// Interrupts `verify` on a cluster with two tablespaces, of which the second hangs.
+/// Interrupts `verify` on a cluster with two tablespaces, the second of which hangs.
 fn check(case: &Case) {
     let name = format!("{}, direct {}, {:?}", case.method, case.direct, case.fault);
     println!("{name}");
@@ -83,7 +84,7 @@ fn ctrl_c_while_an_open_hangs() {
     check(&Case { method: "worker", direct: false, fault: Fault::HangOpen, killable: false });
 }
 
-/// The listing hangs before the size of the job is known.
+/// The listing hangs before we know the size of the job.
 #[test]
 fn ctrl_c_while_a_listing_hangs() {
     if !need::fuse() {

@@ -22,8 +22,9 @@ pub(crate) struct Looped {
 }
 
 impl Looped {
-    /// Creates and mounts a file system of `bytes`. `make` is the command that formats the image, whose
-    /// path is added at its end. Returns `None`, and skips the test, if the machine cannot do this.
+    /// Creates and mounts a file system of `bytes`. `make` is the command that formats the image;
+    /// the image's path is appended. Returns `None`, and skips the test, if the machine doesn't
+    /// support this.
     pub(crate) fn new(
         make: &[&str],
         bytes: u64,
@@ -33,7 +34,7 @@ impl Looped {
         Self::start(make, bytes, (kind, options), None)
     }
 
-    /// The same with the image on a tmpfs of `room` bytes.
+    /// Like `new`, but with the image on its own tmpfs of `room` bytes.
     pub(crate) fn in_memory(
         make: &[&str],
         bytes: u64,
@@ -82,17 +83,17 @@ impl Looped {
         self.home.path().join("mounted")
     }
 
-    /// The image of the device.
+    /// The device's image.
     pub(crate) fn image(&self) -> PathBuf {
         self.image_folder().join("image")
     }
 
-    /// The directory of the image.
+    /// The image's directory.
     pub(crate) fn image_folder(&self) -> PathBuf {
         self.home.path().join("device")
     }
 
-    /// Mounts it.
+    /// Mounts the file system.
     pub(crate) fn attach(&self) -> Result<(), String> {
         let (image, path) = (self.image(), self.path());
         let options = format!("loop,{}", self.options);
@@ -100,7 +101,7 @@ impl Looped {
         run("mount", &arguments).map(drop)
     }
 
-    /// Unmounts it, which drops it from the page cache.
+    /// Unmounts the file system, which drops it from the page cache.
     pub(crate) fn detach(&self) -> Result<(), String> {
         run("umount", &[text(&self.path())]).map(drop)
     }
@@ -108,7 +109,7 @@ impl Looped {
 
 impl Drop for Looped {
     fn drop(&mut self) {
-        // Fails if it was never mounted.
+        // Fails if the file system was never mounted.
         let _ = self.detach();
         if self.in_memory {
             let _ = run("umount", &[text(&self.image_folder())]);

@@ -1,10 +1,10 @@
-//! Skips tests if the machine lacks what they need.
+//! Skips tests if the machine lacks something they need.
 
 use std::path::Path;
 
 use trunkline_aio::sync::env;
 
-/// Whether this is root; if not, the test is skipped.
+/// Whether we are running as root; if not, the test is skipped.
 pub(crate) fn root() -> bool {
     rustix::process::geteuid().is_root() || skip("not root")
 }
@@ -14,7 +14,7 @@ pub(crate) fn fuse() -> bool {
     root() && (Path::new("/dev/fuse").exists() || skip("no /dev/fuse"))
 }
 
-/// Prints that the test is skipped, and returns false. On a CI machine as root this is a failure.
+/// Prints that the test is skipped, and returns false. As root in CI, this is a failure instead.
 pub(crate) fn skip(reason: &str) -> bool {
     let ci = env::var("CI").is_some_and(|value| value == *"true");
     assert!(!(ci && rustix::process::geteuid().is_root()), "nothing is skipped in CI: {reason}");

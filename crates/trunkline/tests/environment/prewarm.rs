@@ -1,5 +1,5 @@
-//! `prewarm` into a pool on file systems that fail, report wrong sizes or hang. Failures name file and
-//! block, the other blocks are loaded, and Ctrl-C ends the command.
+//! `prewarm` into a pool on file systems that fail, report wrong sizes or hang. Failures must be
+//! reported with file and block, the other blocks loaded, and Ctrl-C must end the command.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,7 +23,8 @@ fn prewarm(directory: &Path, method: &str) -> Command {
     command
 }
 
-/// Prewarms a tablespace with a valid relation, a faulty one of `blocks` and another valid one.
+/// Prewarms a tablespace with a valid relation, a faulty relation of `blocks` blocks and another
+/// valid one.
 fn check(fault: Fault, blocks: u32, prewarmed: u32, expected: &[&str]) {
     let cluster = Cluster::with_files(3, 1);
     let tree = Tree::new()
@@ -70,7 +71,7 @@ fn a_length_that_lies() {
     check(claims, 10, 10, &[text]);
 }
 
-/// Interrupts `prewarm` on a cluster with two tablespaces, of which the second hangs.
+/// Interrupts `prewarm` on a cluster with two tablespaces, the second of which hangs.
 fn interrupted(method: &str, direct: &[&str], fault: Fault, killable: bool) {
     let case = format!("{method}, {direct:?}, {fault:?}");
     println!("{case}");

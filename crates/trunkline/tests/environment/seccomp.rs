@@ -1,8 +1,8 @@
-//! A seccomp filter, as in containers, forbids io_uring in whole or in part. The command falls back to
-//! another method and prints the reason.
+//! A seccomp filter, as in containers, forbids some or all io_uring system calls. The command falls
+//! back to another method and prints the reason.
 //!
-//! A filter belongs to a thread and is inherited by its children. So a thread of this process installs
-//! it, starts the child, and ends.
+//! A filter applies to a thread and is inherited by its children. So a thread of this process
+//! installs the filter, starts the child, and exits.
 
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 use trunkline_aio::sync::channel::bounded;
@@ -17,7 +17,7 @@ const IO_URING_SETUP: i64 = 425;
 const IO_URING_ENTER: i64 = 426;
 const IO_URING_REGISTER: i64 = 427;
 
-/// Verifies while the system call `call` fails with `errno`.
+/// Verifies with the system call `call` failing with `errno`.
 fn verify_without(call: i64, errno: u32, cluster: &Cluster) -> Report {
     let mut command = verify(&[], binary(), &cluster.path, "io_uring");
     let (sender, receiver) = bounded::<Ended>(1);
@@ -42,10 +42,10 @@ fn forbidden_by_seccomp() {
     for (call, errno) in [
         (IO_URING_SETUP, eperm),
         (IO_URING_SETUP, enosys),
-        // The ring can be created, and fails at the first read.
+        // The ring can be created, but fails at the first read.
         (IO_URING_ENTER, eperm),
         (IO_URING_ENTER, enosys),
-        // Without it the features of a ring cannot be probed.
+        // Without this system call, we can't probe a ring's features.
         (IO_URING_REGISTER, eperm),
         (IO_URING_REGISTER, enosys),
     ] {

@@ -1,6 +1,6 @@
-//! A device runs full during writeback: pages are lost long after write(2) succeeded. The kernel reports
-//! this once for each open file, in fsync(2) or in a sync_file_range(2) that waits. In either case the
-//! checkpoint must fail.
+//! A device runs out of space during writeback, so pages are lost long after write(2) succeeded.
+//! The kernel reports this once per open file, either in fsync(2) or in a sync_file_range(2) that
+//! waits. In both cases the checkpoint must fail.
 //!
 //! ```text
 //!   checkpoint ──▶ page cache ──▶ ext4 on a loop ──▶ image with holes ──▶ tmpfs that is full
@@ -34,7 +34,7 @@ fn page(block: u32, version: u32) -> PageBytes {
     page.finish(true)
 }
 
-/// A file system without a journal. The journal would fail first.
+/// A file system without a journal, because the journal would fail first.
 fn mount() -> Option<Looped> {
     let make = ["mkfs.ext4", "-q", "-b", "4096", "-O", "^has_journal"];
     let lazily = ["-E", "lazy_itable_init=0,nodiscard"];
@@ -42,7 +42,7 @@ fn mount() -> Option<Looped> {
     Looped::in_memory(&[&make[..], &lazily].concat(), IMAGE_BYTES, kind, ROOM_BYTES)
 }
 
-/// Punches holes into the image where the first blocks of a file are, and fills up the tmpfs.
+/// Punches holes into the image where a file's first blocks are, and fills up the tmpfs.
 fn take_room(mount: &Looped, file: &Path) {
     let (name, image) = (file.to_str().expect("a name"), mount.image());
     run("sync", &["-f", name]).expect("synced");
@@ -68,8 +68,8 @@ fn take_room(mount: &Looped, file: &Path) {
     assert_eq!(full.map_err(|error| error.kind()), Err(std::io::ErrorKind::StorageFull));
 }
 
-/// Changes every page of the relation below `root` and runs a checkpoint, with `others` beside another
-/// session that holds a handle.
+/// Changes every page of the relation below `root` and runs a checkpoint. With `others`, another
+/// session holds a handle in the meantime.
 fn change_all(method: MethodKind, root: &Path, others: bool) -> Result<String, CheckpointError> {
     let aio = Builder::new().method(method).region_bytes(32 << 20).start().expect("starts");
     let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };

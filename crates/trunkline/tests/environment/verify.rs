@@ -13,7 +13,7 @@ pub(crate) const METHODS: [&str; 3] = ["sync", "worker", "io_uring"];
 /// Buffered and direct.
 pub(crate) const DIRECT: [&[&str]; 2] = [&[], &["--io-direct", "data"]];
 
-/// The command. If `before` is not empty, it is a program with arguments that runs the command.
+/// The command to run. If `before` isn't empty, it is a wrapper program with its arguments.
 pub(crate) fn verify(before: &[&str], binary: &Path, directory: &Path, method: &str) -> Command {
     let mut command = match before.split_first() {
         Some((program, arguments)) => {

@@ -207,7 +207,7 @@ fn a_killed_copy_is_resumed_by_only_one_process() {
         let out = home.path().join("out");
         let path = out.to_string_lossy().into_owned();
         let partial = out.join("s1.toast.copy.partial");
-        // The table's file is a pipe, so the copy blocks in the middle of it until it is read.
+        // The table's file is a pipe, so the copy blocks mid-table until we read from it.
         fs::create_dir(&out).expect("made");
         assert!(Command::new("mkfifo").arg(&partial).status().expect("runs").success());
         let data = fixture.join("data");
@@ -244,10 +244,10 @@ fn a_killed_copy_is_resumed_by_only_one_process() {
     }
 }
 
-/// Whether a process has run the handlers of all signals sent to it, and now sleeps in every thread.
+/// Whether a process has handled all signals sent to it and all its threads are sleeping.
 ///
 /// A signal stays in `ShdPnd` until a thread takes it, and that thread runs the handler before it
-/// can sleep again. So the threads must be looked at after `ShdPnd` was seen to be empty.
+/// can sleep again. So we must look at the threads only after `ShdPnd` has been empty.
 fn signals_are_handled(pid: u32) -> bool {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let pending = status_field(&process.join("status"), "ShdPnd");
@@ -257,7 +257,7 @@ fn signals_are_handled(pid: u32) -> bool {
     nothing_pending && tasks.flatten().all(|task| sleeps(&task.path()))
 }
 
-/// `timeout` signals a process and then its group. These signals are one request, not two.
+/// `timeout` signals a process and then its process group. These signals are one request, not two.
 #[test]
 fn two_signals_in_quick_succession_are_one_request() {
     for fixture in fixtures() {
@@ -265,8 +265,8 @@ fn two_signals_in_quick_succession_are_one_request() {
         child.args(["copy", "bench.public.pgbench_accounts", "-D"]).arg(fixture.join("data"));
         let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = child.expect("runs");
-        // The table is far larger than a pipe. The child cannot end while the test does not read,
-        // and the test reads on only once the child has seen both signals.
+        // The table is far larger than a pipe, so the child can't end while we don't read, and we
+        // don't continue reading until the child has seen both signals.
         let mut rows = child.stdout.take().expect("a pipe");
         rows.read_exact(&mut [0; 100]).expect("rows");
         for signal in [Signal::INT, Signal::TERM] {

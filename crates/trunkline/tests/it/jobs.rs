@@ -15,7 +15,7 @@ fn args(command: &[&str], cluster: &Cluster) -> Vec<OsString> {
     args
 }
 
-/// A cluster with one relation of `blocks` valid pages instead of the two segments.
+/// A cluster with one relation of `blocks` valid pages, instead of the two segments.
 fn cluster(blocks: u32) -> Cluster {
     let cluster = Cluster::new(1);
     fs::remove_file(cluster.at("base/5/16384.1")).expect("removed");
@@ -308,22 +308,22 @@ fn census(directory: &Path) -> Vec<String> {
     lines
 }
 
-/// Waits for a child process to reach a state, by looking at it again and again.
+/// Polls a child process until it reaches a state.
 pub(crate) fn until(child: &mut Child, state: impl Fn(u32) -> bool) {
     while !state(child.id()) {
         assert!(child.try_wait().expect("waited").is_none(), "the child ended too early");
     }
 }
 
-/// Processor time of a process in hundredths of a second: fields 14 and 15 of its `stat` file. They
-/// are counted from field 2, which ends with a parenthesis.
+/// Processor time of a process in hundredths of a second: fields 14 and 15 of its `stat` file. We
+/// count from field 2, which ends with a parenthesis.
 fn cpu_ticks(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
     fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// Whether a process has a handler for SIGINT.
+/// Whether a process has installed a handler for SIGINT.
 fn catches_interrupts(pid: u32) -> bool {
     const SIGINT: u64 = 1 << (2 - 1);
     let caught = status_field(Path::new(&format!("/proc/{pid}/status")), "SigCgt");
@@ -351,7 +351,8 @@ fn ctrl_c_ends_with_partial_counts() {
                 .stderr(Stdio::piped())
                 .spawn()
                 .expect("started");
-            // The handler is installed early, but a slow machine may not have got there yet.
+            // The handler is installed early, but on a slow machine the process may not have got
+            // there yet.
             until(&mut child, |pid| catches_interrupts(pid) && cpu_ticks(pid) > 20);
             signal(&child, "-INT");
             let output = child.wait_with_output().expect("ended");
@@ -361,7 +362,7 @@ fn ctrl_c_ends_with_partial_counts() {
             assert!(err.contains("trunkline: warning: interrupted"), "{case}");
             let report = json(&String::from_utf8_lossy(&output.stdout));
             assert_eq!(report["complete"], false, "{case}");
-            // Prewarm may still have been checking what is cached.
+            // Prewarm may still have been querying the page cache.
             let blocks = report[counted].as_u64().expect("number");
             let least = u64::from(command == "verify");
             assert!((least..100 * 131_072).contains(&blocks), "{case}");
@@ -416,7 +417,7 @@ fn demo_runs_every_method_and_checks_the_results() {
     );
     assert!(home.path().join("table/trunkline-accounts").exists());
 
-    // With direct I/O and a pool smaller than the table there are no cached runs.
+    // With direct I/O and a pool smaller than the table, there are no cached runs.
     let (code, out, err) = run_demo(&["--json", "--shared-buffers", "16"]);
     assert_eq!(code, 0, "{out}{err}");
     assert_eq!(json(&out)["runs"].as_array().map(Vec::len), Some(3 * 9 + 3 * 5));
@@ -447,7 +448,7 @@ fn demo_refuses_other_directories_and_wrong_sizes() {
     }
 }
 
-/// Uses a real server on a cluster created for the test.
+/// Uses a real server on a cluster created for this test.
 #[test]
 fn a_cluster_with_a_running_server_is_refused() {
     let programs = PathBuf::from("/usr/lib/postgresql/15/bin");

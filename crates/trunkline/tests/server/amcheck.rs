@@ -1,11 +1,11 @@
-//! `verify --deep` compared with `amcheck`: both accept a valid cluster. Both report duplicate keys,
-//! missing index entries, and TOAST values that no row refers to.
+//! Compares `verify --deep` with `amcheck`. Both must accept a valid cluster, and both must report
+//! duplicate keys, missing index entries, and TOAST values that no row refers to.
 //!
 //! ```text
 //!   unique in name only:    create index, duplicates, update pg_index set indisunique
 //!   leftover TOAST values:  delete, and vacuum full while a prepared transaction may see the rows
 //! ```
-//! amcheck checks uniqueness from version 17 on.
+//! amcheck only checks uniqueness in version 17 and later.
 
 use std::path::Path;
 use std::process::Command;
@@ -40,7 +40,7 @@ insert into long select i, repeat(chr(65 + i), 9000) from generate_series(1, 20)
 create table other (a int);
 ";
 
-/// Tables with duplicate keys. The order of entries is known only for the first three.
+/// Tables with duplicate keys. We only know the order of entries for the first three.
 const DUPLICATES: &[(&str, &str)] = &[
     ("plain", "i"),
     ("exact", "i::numeric"),
@@ -64,7 +64,7 @@ fn findings(report: &Value) -> Vec<String> {
     all.iter().map(|it| format!("{} {}", it["relation"], it["text"])).collect()
 }
 
-/// The findings of amcheck for every B-tree, from version 17 on with uniqueness.
+/// amcheck's findings for every B-tree, including uniqueness from version 17 on.
 fn amcheck(server: &Server) -> String {
     let unique = if server.major() >= 17 { ", one.indisunique" } else { "" };
     let check = format!(
@@ -133,7 +133,7 @@ fn both_find_duplicates() {
     }
 }
 
-/// Rows inserted while the index was not ready have no index entries.
+/// Rows inserted before the index was ready have no index entries.
 #[test]
 fn both_find_missing_entries() {
     for bin in servers() {
@@ -158,8 +158,8 @@ fn both_find_missing_entries() {
     }
 }
 
-/// A prepared transaction may still see deleted rows, so a rewrite copies them with their TOAST values.
-/// When the rows are vacuumed, the values stay behind.
+/// A prepared transaction may still see deleted rows, so a rewrite copies them together with their
+/// TOAST values. When the rows are vacuumed later, the values are left behind.
 #[test]
 fn toast_values_left_by_a_rewrite_are_a_note() {
     for bin in servers() {
@@ -178,7 +178,7 @@ fn toast_values_left_by_a_rewrite_are_a_note() {
         let toast = server
             .sql("postgres", "select reltoastrelid::regclass from pg_class where relname = 'long'");
         let toast = String::from_utf8(toast).expect("text");
-        // Servers can show the chunk_id of a value from version 17 on.
+        // Servers can only show a value's chunk_id from version 17 on.
         let said = (server.major() >= 17)
             .then(|| server.sql("postgres", &count.replace("%s", toast.trim())));
         let major = server.major();

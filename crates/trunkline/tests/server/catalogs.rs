@@ -1,5 +1,5 @@
-//! Copies every table of `pg_catalog` of a database with objects of every kind. The output must be what
-//! the server printed before it was stopped, byte for byte.
+//! Copies every `pg_catalog` table of a database with objects of every kind. The output must equal
+//! what the server printed before it was stopped, byte for byte.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -20,7 +20,7 @@ fn printed(server: &Server, database: &'static str) -> Printed {
     let directory = server.home().join(database);
     server.make_directory(&directory);
     let file = |name: &str| directory.join(name);
-    // One session for all of them: the first query of a session takes longest.
+    // Use one session for all catalogs, since a session's first query takes longest.
     let copy = |name: &str| {
         let file = file(name);
         format!("\\copy (select ctid, * from pg_catalog.{name}) to '{}'\n", file.display())

@@ -5,7 +5,8 @@ use trunkline_aio::sync::random::Rng;
 
 use crate::values::{self, chance, number, pick, quoted, short_text};
 
-/// The types of this file's values. The composite `s.shift` gains and loses attributes later.
+/// The types of the values in this file. Later on, the composite `s.shift` gains and loses
+/// attributes.
 pub(crate) const TYPES_SQL: &str = "\
 create type s.mood as enum ('sad', 'ok', 'happy', 'o''k \"x\"');
 alter type s.mood add value 'late' before 'ok';
@@ -23,7 +24,7 @@ create function s.plus(int4, s.mood) returns int4 language sql as 'select 1';
 create collation s.\"a b\" from \"C\";
 ";
 
-/// A change of the types `s.shift` and `s.mood` after values were stored.
+/// Changes the types `s.shift` and `s.mood` after values have been stored.
 pub(crate) fn change_of_type(rng: &mut Rng) -> &'static str {
     match rng.below(5) {
         0 => "alter type s.shift add attribute if_d numeric;\n",
@@ -50,7 +51,7 @@ pub(crate) fn value(rng: &mut Rng, ty: &str) -> Option<String> {
             format!("row({}, {})::s.mix", parts.join(", "), pair(rng))
         }
         "s.shift" => {
-            // Fills the attributes that exist at that moment.
+            // Fill whatever attributes exist at that moment.
             let text = format!("\"x{}\"", rng.below(1 << 30));
             let (a, c, d) = (number(rng, 15), number(rng, 63), number(rng, 40));
             let json = format!(
@@ -114,7 +115,7 @@ pub(crate) fn array(rng: &mut Rng, element: &str) -> String {
     let ty = format!("{element}[]");
     match rng.below(16) {
         0 => return format!("'{{}}'::{ty}"),
-        // Long enough for TOAST.
+        // Long enough to be TOASTed.
         1 => {
             let value = values::value(rng, element);
             let count = 1 + rng.below(400);

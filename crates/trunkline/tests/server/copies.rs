@@ -1,4 +1,4 @@
-//! `copy` with settings of the database, generated columns, encodings, materialized views that were never
+//! `copy` with database settings, generated columns, encodings, materialized views that were never
 //! refreshed, and rows whose TOAST values were vacuumed.
 
 use std::fs;
@@ -103,8 +103,8 @@ fn what_a_session_of_the_database_prints() {
     }
 }
 
-/// Settings of a database, in `pg_db_role_setting`: TOASTed values are read, and a damaged row is reported,
-/// or skipped with `--keep-going`.
+/// Database settings, in `pg_db_role_setting`: TOASTed settings are read, and a damaged row is
+/// reported, or skipped with `--keep-going`.
 #[test]
 fn settings_that_are_long_or_damaged() {
     for bin in servers() {
@@ -112,7 +112,7 @@ fn settings_that_are_long_or_damaged() {
         server.script("postgres", OBJECTS, false);
         server.sql("postgres", "alter database postgres set timezone = 'Asia/Tokyo'");
         server.sql("postgres", "alter role all set bytea_output = 'escape'");
-        // Random letters, which cannot be compressed.
+        // Random letters, which don't compress.
         let letters = "select string_agg(md5(i::text), '') from generate_series(1, 200) i";
         let letters = String::from_utf8(server.sql("postgres", letters)).expect("text");
         let long = format!("alter database postgres set my.letters = '{}'", letters.trim());

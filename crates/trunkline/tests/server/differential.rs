@@ -1,6 +1,8 @@
-//! Random databases, copied by a server and then by `trunkline copy` from its files, byte for byte.
+//! Random databases: a server copies each table, and then `trunkline copy` must produce the same
+//! output from the server's files, byte for byte.
 //!
-//! The seed is printed. `TRUNKLINE_SEED` repeats a run, `TRUNKLINE_ROUNDS` sets the number of runs.
+//! We print the seed. Set `TRUNKLINE_SEED` to repeat a run, and `TRUNKLINE_ROUNDS` for the number
+//! of runs.
 
 use std::fs;
 use std::path::Path;
@@ -69,7 +71,7 @@ fn round(bin: &Path, seed: u64) {
     );
 }
 
-/// Copies a table with a random I/O configuration, and compares.
+/// Copies a table with a random I/O configuration, and compares the output.
 fn compare(rng: &mut Rng, stopped: &Stopped, table: &str, expected: &[u8], seed: u64) {
     let method = pick(rng, &["sync", "worker", "io_uring"]);
     let direct = pick(rng, &["--io-direct=data", "--io-direct="]);

@@ -6,8 +6,8 @@
 //!                                                      one for each table: some changes, then COPY,
 //!                                                      then commit
 //! ```
-//! The server copies each table inside the last transaction that changes it. It therefore sets no hint
-//! bits for these rows, and only the commit log knows that they are visible.
+//! The server copies each table inside the last transaction that changes it. It therefore sets no
+//! hint bits on these rows, and only the commit log records that they are visible.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::values::{TYPES, chance, pick, value};
 /// Number of tables in a run.
 const TABLES: usize = 14;
 
-/// Number of rows of one insert.
+/// The most rows in one insert.
 const ROWS_MAX: u64 = 60;
 
 /// A table that holds rows.
@@ -29,7 +29,7 @@ pub(crate) struct Table {
     /// Its name without the schema.
     pub(crate) name: String,
     columns: Vec<(String, String)>,
-    /// The table to insert into: itself, or the table that it is a partition of.
+    /// The table to insert into: the table itself, or the parent it is a partition of.
     parent: Option<String>,
     next_column: usize,
     /// Whether it has a virtual generated column.
@@ -157,7 +157,7 @@ fn make_table(
     }
 }
 
-/// A partition, or a table that is attached as one, with its columns in another order.
+/// Creates a partition, or attaches a table with a different column order as a partition.
 fn make_partition(
     rng: &mut Rng,
     parent: &str,
@@ -168,7 +168,8 @@ fn make_partition(
 ) {
     let (name, of) = (format!("{parent}_{part}"), format!("with (modulus 2, remainder {part})"));
     if chance(rng, 2) {
-        // This fails if the parent has a generated column; then the statement below is used.
+        // This fails if the parent has a generated column, in which case the statement below is
+        // used.
         let list: Vec<String> =
             columns.iter().rev().map(|(name, ty)| format!("{name} {ty}")).collect();
         let _ = writeln!(
@@ -192,7 +193,7 @@ fn is_text(ty: &str) -> bool {
     long.contains(&ty) || ty.ends_with("[]") || ty.ends_with("multirange")
 }
 
-/// Creates indexes. Some fail, because not every type has an ordering.
+/// Creates indexes. Some of these statements fail, because not every type has an ordering.
 fn make_index(
     rng: &mut Rng,
     table: &str,
@@ -243,7 +244,7 @@ fn insert(rng: &mut Rng, table: &Table, script: &mut String) {
         );
         return;
     }
-    // One statement for each row, so that an invalid value loses only one row.
+    // Use one statement per row, so that an invalid value loses just that row.
     for _ in 0..1 + rng.below(ROWS_MAX) {
         let _ = writeln!(script, "insert into s.{into} ({names}) values {};", row(rng, table));
     }
@@ -270,7 +271,7 @@ fn step(rng: &mut Rng, table: &mut Table, transactions: &mut u64, script: &mut S
         0..=4 => insert(rng, table, script),
         5 | 6 => change(rng, table, script),
         7 => {
-            // Several versions of rows on one page.
+            // Create several versions of rows on one page.
             for _ in 0..1 + rng.below(6) {
                 change(rng, table, script);
             }
@@ -293,8 +294,8 @@ fn step(rng: &mut Rng, table: &mut Table, transactions: &mut u64, script: &mut S
             script.push_str(pick(rng, &["commit;\n", "commit;\n", "rollback;\n"]));
         }
         11 => {
-            // A prepared transaction keeps its locks while another one locks the same rows. This way
-            // a single session creates multixacts.
+            // A prepared transaction keeps its locks while another transaction locks the same rows.
+            // This way a single session can create multixacts.
             *transactions += 1;
             let strength = pick(rng, &["share", "key share"]);
             let then = pick(rng, &["commit", "rollback"]);
@@ -339,7 +340,8 @@ fn step(rng: &mut Rng, table: &mut Table, transactions: &mut u64, script: &mut S
     }
 }
 
-/// Locks and updates by subtransactions: multixacts with subtransactions as members.
+/// Locks and updates rows in subtransactions, which creates multixacts with subtransactions as
+/// members.
 fn lock_oneself(rng: &mut Rng, table: &Table, script: &mut String) {
     let name = &table.name;
     let mut lock = |script: &mut String| {
@@ -390,7 +392,7 @@ fn rewrite(rng: &mut Rng, table: &Table, script: &mut String) {
     };
 }
 
-/// Adds and drops columns. For a partition this is done on its parent.
+/// Adds and drops columns. For a partition, we do this on its parent.
 fn alter(rng: &mut Rng, table: &mut Table, script: &mut String) {
     if table.parent.is_some() {
         return;
@@ -415,7 +417,7 @@ fn alter(rng: &mut Rng, table: &mut Table, script: &mut String) {
     table.columns.push((column, ty));
 }
 
-/// The last transaction. Its COPY shows the table as it is after the commit.
+/// A table's last transaction. Its COPY shows the table as it will be after the commit.
 fn last_words(rng: &mut Rng, table: &Table, file: &Path, script: &mut String) {
     script.push_str("begin;\n");
     for _ in 0..rng.below(3) {
@@ -424,7 +426,7 @@ fn last_words(rng: &mut Rng, table: &Table, file: &Path, script: &mut String) {
             insert(rng, table, script);
         }
     }
-    // Virtual columns are not stored, so they cannot be compared.
+    // Virtual columns aren't stored, so we can't compare them.
     let columns = match table.computes {
         true => table.columns.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
         false => "*".into(),

@@ -1,5 +1,5 @@
 //! Relation names on the command line, with real clusters: listings, and errors with their reasons.
-//! Every kind of relation that cannot be read is refused by name.
+//! If a relation of some kind can't be read, we refuse it and give its name.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn run(stopped: &Stopped, args: &[&str]) -> (i32, String, String) {
     (output.status.code().expect("exited"), text(output.stdout), text(output.stderr))
 }
 
-/// The cells of the line that begins with these.
+/// The cells of the line that begins with `beginning`.
 fn line<'t>(table: &'t str, beginning: &[&str]) -> Option<Vec<&'t str>> {
     let mut lines = table.lines().map(|line| {
         line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>()
@@ -113,7 +113,7 @@ fn a_moved_tablespace_is_read_from_its_new_place() {
     }
 }
 
-/// `copy` refuses to write into a tablespace of the cluster, whatever path is given.
+/// `copy` refuses to write into any tablespace of the cluster, no matter which path is given.
 fn never_written(stopped: &Stopped, space: &Path, options: &[&str]) {
     let home = tempfile::tempdir().expect("a directory");
     let link = home.path().join("link");
@@ -251,7 +251,7 @@ fn accepted(stopped: &Stopped) {
     assert!(code == 0 && out.contains(&format!("Blocks prewarmed: {database}\n")), "{out}");
 }
 
-/// Findings have names if the catalog can be read.
+/// Findings include relation names if the catalog can be read.
 fn damaged(stopped: &Stopped, file: &str) {
     let flip = |path: &Path| {
         let mut bytes = fs::read(path).expect("read");
@@ -277,7 +277,8 @@ fn damaged(stopped: &Stopped, file: &str) {
     let item = line(&out, &["app", "item"]).expect("listed");
     assert_eq!((item[4], item[5]), ("missing", file), "{out}");
 
-    // Damage in the catalog itself: relations in its damaged rows have no name, the others do.
+    // With damage in the catalog itself, relations in its damaged rows have no name, but all others
+    // do.
     let class = run(stopped, &["tables", "-d", "names", "--all"]).1;
     let class = line(&class, &["pg_catalog", "pg_class"]).expect("listed")[5].to_owned();
     flip(&stopped.data().join(&class));

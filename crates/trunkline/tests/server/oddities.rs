@@ -51,8 +51,8 @@ line\" (a int);
 create table \"\x1b[31mred\" (a int);
 ";
 
-/// The first REINDEX fails, because it waits for the prepared transaction, and leaves empty indexes. The
-/// others skip these.
+/// The first REINDEX fails, because it waits for the prepared transaction, and leaves empty indexes
+/// behind. The later ones skip these indexes.
 const REINDEXED: &str = "
 create table reindexed (a int primary key, t text);
 alter table reindexed alter t set storage external;
@@ -237,7 +237,7 @@ fn partitions_elsewhere(stopped: &Stopped) {
     let alone = ["copy", "odd.public.own", "--columns", "\"I d\",n"];
     assert_eq!(good(stopped, &alone), "1\t2\n");
 
-    // The amount read includes TOAST.
+    // The number of bytes read includes TOAST.
     let one = home.path().join("one").display().to_string();
     let long = ["copy", "odd.public.long", "-o", &one];
     let text = good(stopped, &long);
@@ -331,7 +331,7 @@ fn settings(stopped: &Stopped) {
     fs::write(&configuration, before).expect("written");
 }
 
-/// A file with an incomplete last page, and a closed standard output.
+/// A file that ends with an incomplete page, and a closed standard output.
 fn cut_and_closed(stopped: &Stopped) {
     let path = file(stopped, "cut");
     let whole = good(stopped, &["copy", "-d", "odd", "cut"]);
@@ -353,14 +353,14 @@ fn cut_and_closed(stopped: &Stopped) {
     }
 }
 
-/// A valid file that this user may not read.
+/// A valid file that the current user may not read.
 fn may_not_be_read(stopped: &Stopped) {
     fs::set_permissions(file(stopped, "long"), Permissions::from_mode(0o000)).expect("taken away");
-    // Root may read everything, so run as the server's user.
+    // Root may read any file, so run as the server's user.
     let owner = fs::metadata(stopped.data()).expect("there").uid();
     let program = stopped.data().with_file_name("trunkline");
-    // A child process copies the program. If this process had it open for writing, a test that
-    // forks in that moment would keep it open, and executing it would fail with ETXTBSY.
+    // Copy the program in a child process. If this process had the copy open for writing, another
+    // test might fork at that moment and keep it open, and executing it would fail with ETXTBSY.
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_trunkline")).arg(&program).status();
     assert!(copied.expect("cp runs").success(), "the program is copied");
     let mut command = Command::new(&program);
@@ -375,7 +375,7 @@ fn may_not_be_read(stopped: &Stopped) {
     assert!(err.contains("Permission denied") && err.ends_with(hint), "{err}");
 }
 
-/// Transactions since the last checkpoint, which the control file of a crashed cluster does not include.
+/// Transactions since the last checkpoint, which a crashed cluster's control file doesn't include.
 #[test]
 fn transactions_before_a_crash_are_found() {
     for bin in servers() {
@@ -388,7 +388,7 @@ fn transactions_before_a_crash_are_found() {
     }
 }
 
-/// A tablespace directory that was moved, so that its link dangles.
+/// A tablespace directory that was moved, leaving a dangling link.
 #[test]
 fn a_dangling_tablespace_link_is_reported_with_a_hint() {
     for bin in servers() {

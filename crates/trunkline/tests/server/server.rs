@@ -1,8 +1,8 @@
 //! A PostgreSQL server for one test: creates, starts, queries and stops it.
 //!
-//! It uses a socket in a temporary directory. Because it refuses to run as root, root gives the directory
-//! to another user, and a copy of the server's programs if that user has no access to them. Nothing here
-//! sleeps: `pg_ctl -w` waits for the server.
+//! The server uses a socket in a temporary directory. PostgreSQL refuses to run as root, so root
+//! gives the directory to another user, along with a copy of the server's programs if that user has
+//! no access to them. Nothing here sleeps: `pg_ctl -w` waits for the server.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use trunkline_aio::sync::env;
 /// The directory of Debian's server and psql.
 const DEBIAN: &str = "/usr/lib/postgresql/15/bin";
 
-/// Major versions on every CI machine: Debian's, and those that `cargo xtask fixtures` fetches.
+/// Major versions available in CI: Debian's, and those fetched by `cargo xtask fixtures`.
 const MAJORS: [u32; 4] = [15, 16, 17, 18];
 
 /// The name of the superuser.
@@ -39,10 +39,10 @@ const SETTINGS: &[(&str, &str)] = &[
     ("allow_in_place_tablespaces", "on"),
 ];
 
-/// Settings of every client, so that output does not depend on the machine.
+/// Settings of every client, so that the output doesn't depend on the machine.
 const CLIENT: &str = "-c extra_float_digits=1 -c datestyle=ISO,MDY -c intervalstyle=postgres";
 
-/// The directories of the servers to test with. A missing one is reported, and on a CI machine it fails
+/// The directories of the servers to test with. A missing server is reported, and in CI it fails
 /// the test.
 pub(crate) fn servers() -> Vec<PathBuf> {
     if user().is_none() {
@@ -81,20 +81,20 @@ fn installed() -> Vec<PathBuf> {
     found.into_values().collect()
 }
 
-/// The numbers of a version such as `16.14.0-beta.17`, up to the hyphen.
+/// The numbers in a version such as `16.14.0-beta.17`, up to the hyphen.
 fn numbers(version: &str) -> Vec<u32> {
     let numbers = version.split('-').next().unwrap_or_default().split('.');
     numbers.filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Reports what is not tested, and fails on a CI machine.
+/// Reports what we can't test, and fails in CI.
 fn missing(why: &str) {
     assert!(env::var("CI").is_none_or(|value| value != "true"), "CI=true, and {why}");
     println!("skipped: {why}");
 }
 
-/// The user to run the server as: `Some(None)` for the current one, if that is not root. `None` if this is
-/// root and there is no suitable user.
+/// The user to run the server as: `Some(None)` for the current user, if that isn't root. `None` if
+/// we are root and there is no suitable user.
 fn user() -> Option<Option<(u32, u32)>> {
     if !rustix::process::geteuid().is_root() {
         return Some(None);
@@ -126,7 +126,7 @@ fn lend(bin: &Path, home: &Path, user: Option<(u32, u32)>) -> PathBuf {
     }
     let (Some(whole), Some(name)) = (bin.parent(), bin.file_name()) else { return bin.to_owned() };
     let copy = home.join("server");
-    // Hard links are faster, but work only on the same file system.
+    // Hard links are faster, but only work within a file system.
     let linked = Command::new("cp").arg("-al").arg(whole).arg(&copy).output().expect("runs");
     if !linked.status.success() {
         let _ = fs::remove_dir_all(&copy);
@@ -180,15 +180,15 @@ impl Server {
         server
     }
 
-    /// Runs commands in one transaction, unless they control transactions themselves. Returns their output:
-    /// rows with tabs between columns, and COPY data unchanged.
+    /// Runs commands in one transaction, unless they control transactions themselves. Returns their
+    /// output: rows with tabs between columns, and unchanged COPY data.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> Vec<u8> {
         let mut psql = self.psql(database);
         psql.args(["-c", sql]);
         succeed(&mut psql).stdout
     }
 
-    /// Runs a script, with a transaction for each command. Commands may fail if `may_fail`.
+    /// Runs a script, with one transaction per command. If `may_fail`, commands may fail.
     pub(crate) fn script(&self, database: &str, sql: &str, may_fail: bool) -> Vec<u8> {
         let file = self.home().join("script.sql");
         fs::write(&file, sql).expect("written");
@@ -209,7 +209,7 @@ impl Server {
         psql
     }
 
-    /// Its major version.
+    /// The server's major version.
     pub(crate) fn major(&self) -> u32 {
         let text = fs::read_to_string(self.data().join("PG_VERSION")).expect("read");
         text.trim().parse().expect("a number")
@@ -220,7 +220,7 @@ impl Server {
         self.home().join("data")
     }
 
-    /// The parent of the data directory, where the server may write, too.
+    /// The parent of the data directory. The server may write there, too.
     pub(crate) fn home(&self) -> &Path {
         self.home.as_ref().expect("not stopped").path()
     }
@@ -233,24 +233,24 @@ impl Server {
         }
     }
 
-    /// Restarts it with cold caches.
+    /// Restarts the server with cold caches.
     pub(crate) fn restart(&mut self) {
         self.halt("fast");
         self.run();
     }
 
-    /// Stops it in mode immediate, as in a crash, and starts it again.
+    /// Stops the server in immediate mode, as in a crash, and starts it again.
     pub(crate) fn crash(&mut self) {
         self.halt("immediate");
         self.run();
     }
 
-    /// Shuts it down cleanly.
+    /// Shuts the server down cleanly.
     pub(crate) fn stop(self) -> Stopped {
         self.end("fast")
     }
 
-    /// Stops it in mode immediate, as in a crash.
+    /// Stops the server in immediate mode, as in a crash.
     pub(crate) fn stop_at_once(self) -> Stopped {
         self.end("immediate")
     }
@@ -294,7 +294,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if self.running {
-            // The test failed.
+            // The server was not stopped, so the test has failed.
             let _ = self.control().args(["-m", "immediate", "stop"]).status();
         }
     }

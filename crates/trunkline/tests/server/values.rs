@@ -1,6 +1,7 @@
 //! Random values of every type, as SQL expressions: ordinary, extreme, nested and long ones.
 //!
-//! Almost all values are valid. If a server rejects one, only its statement fails and the run continues.
+//! Almost all values are valid. If a server rejects a value, only its statement fails and the run
+//! continues.
 
 use trunkline_aio::sync::random::Rng;
 
@@ -11,7 +12,7 @@ pub(crate) fn pick<'a, T: ?Sized>(rng: &mut Rng, all: &[&'a T]) -> &'a T {
     all[rng.below(all.len() as u64) as usize]
 }
 
-/// True with a probability of one in `of`.
+/// True with a probability of 1 / `of`.
 pub(crate) fn chance(rng: &mut Rng, of: u64) -> bool {
     rng.below(of) == 0
 }
