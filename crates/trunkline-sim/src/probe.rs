@@ -21,11 +21,13 @@ type Filter = Box<dyn Fn(&Observed) -> bool + Send>;
 pub struct TestProbe {
     /// Number of transitions, by old and new state.
     transitions: [[AtomicU64; STATES.len()]; STATES.len()],
+    /// Pauses at state transitions, each for one I/O.
     pauses: Mutex<Vec<Pause>>,
     /// Pauses just before a raw result is stored, each for one I/O.
     results: Mutex<Vec<(Filter, Place)>>,
     /// I/Os submitted since [`TestProbe::record`]; `None` if recording is off.
     submitted: Mutex<Option<Vec<Observed>>>,
+    /// Replaces every raw result; see [`TestProbe::change_results`].
     change: Mutex<Option<Change>>,
     /// Event count, incremented by each transition, but only while a thread observes.
     changed: Futex,
@@ -33,6 +35,7 @@ pub struct TestProbe {
     observed: AtomicBool,
     /// The errno that every `io_uring_enter` returns; 0 means no failure.
     ring_errno: AtomicU32,
+    /// Number of `io_uring_enter` calls by ring drivers, including those we made fail.
     ring_entries: AtomicU64,
 }
 

@@ -26,13 +26,13 @@ impl Disk {
         self.notify();
     }
 
-    /// Ends the hang of a mount.
+    /// Makes a hanging mount respond again.
     pub fn release(&self, device: u64) {
         self.state.lock().held.remove(&device);
         self.notify();
     }
 
-    /// Ends the hang of all mounts.
+    /// Makes all hanging mounts respond again.
     pub fn release_all(&self) {
         self.state.lock().held.clear();
         self.notify();

@@ -398,7 +398,7 @@ pub fn locator(number: u32) -> RelationLocator {
     RelationLocator { tablespace: DEFAULT_TABLESPACE, database: Oid(5), relfilenode }
 }
 
-/// Opens a relation by its number.
+/// Returns the relation with this number.
 pub fn relation(storage: &Storage, number: u32) -> Relation {
     storage.relation(locator(number), Fork::Main)
 }

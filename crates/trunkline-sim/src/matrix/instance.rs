@@ -24,8 +24,8 @@ use trunkline_engine::storage::{KernelFiles, WritableFiles};
 /// sessions also execute I/O themselves.
 const PLACES: usize = 6;
 
-/// Time limit for reaching a state. Even a slow machine gets there much sooner, unless the state is
-/// never reached.
+/// Time limit for reaching a state. Even a slow machine needs much less, so a timeout means that the
+/// state will never be reached.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// An I/O instance with its storage.

@@ -9,7 +9,7 @@
 //! Deadlocks between clients would be bugs of the workload, not of the engine. A client must
 //! therefore hold nothing another client could need while it waits for that client to release
 //! something. It holds content locks only across reads, and waits for a cleanup lock only while it
-//! has no pins.
+//! has no other pins.
 
 use super::meter::Kind;
 use super::model::{MOVING, SHAPES};
@@ -265,9 +265,9 @@ impl Client {
         }
     }
 
-    /// Performs a step that waits for other clients to release their pins, but only if this client
-    /// itself has no pins or streams. Several clients may invalidate concurrently, but only one at
-    /// a time may truncate or wait for a cleanup lock.
+    /// Performs a step that waits for other clients to release their pins. The session must not have
+    /// pins or streams itself; otherwise the step is skipped. Several clients may invalidate
+    /// concurrently, but only one at a time may resize a relation or wait for a cleanup lock.
     fn exclusive(&mut self, at: usize) {
         let Self { run, rng, sessions, counts, number, .. } = self;
         let session = &mut sessions[at];
