@@ -1,4 +1,4 @@
-//! B-tree indexes made by real servers: walks every level of every index and searches a primary
+//! B-tree indexes built by real servers: walks every level of every index and searches a primary
 //! key, with small and large pools.
 
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ fn storage(aio: &Aio, data: &Path, direct: bool) -> Storage {
     Storage::of_datadir(&dir, &files, direct)
 }
 
-/// A database's main forks that begin with a B-tree metapage, with their lengths in blocks.
+/// A database's main forks that begin with a B-tree metapage, and their lengths in blocks.
 fn indexes(data: &Path, database: u32) -> Vec<(RelationLocator, u64)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(data.join(format!("base/{database}"))).expect("read") {
@@ -106,7 +106,7 @@ fn every_level_of_every_index_matches_its_parents() {
     }
 }
 
-/// The primary key of pgbench_accounts: by far the largest index, on integers from 1 to 200 000.
+/// The primary key of pgbench_accounts, by far the largest index, on integers from 1 to 200,000.
 fn accounts_key(data: &Path) -> RelationLocator {
     let all = databases(data).into_iter().flat_map(|database| indexes(data, database));
     all.max_by_key(|(_, bytes)| *bytes).expect("an index").0

@@ -58,7 +58,7 @@ fn text(name: &[u8]) -> String {
     String::from_utf8(name.to_vec()).expect("UTF-8")
 }
 
-/// Every column as the server listed it: schema, relation, kind and column name.
+/// Every column in the form in which the server listed it: schema, relation, kind and column name.
 fn listed(database: &Database) -> Vec<[String; 4]> {
     let mut found = Vec::new();
     for relation in database.relations() {
@@ -85,7 +85,7 @@ fn listed(database: &Database) -> Vec<[String; 4]> {
     found
 }
 
-/// Names, kinds and columns equal the server's, with every I/O method, in a small and a large pool.
+/// Names, kinds and columns match the server's, with every I/O method, in a small and a large pool.
 #[test]
 fn columns_equal_those_of_the_server() {
     for (major, data) in fixtures() {
@@ -115,7 +115,7 @@ fn columns_equal_those_of_the_server() {
     }
 }
 
-/// Our built-in description of every catalog has the same columns and types as the server's.
+/// Our built-in layout of every catalog has the same columns and types as the server's catalog.
 #[test]
 fn described_catalogs_are_the_servers() {
     for (major, data) in fixtures() {
@@ -156,7 +156,7 @@ fn databases_and_tablespaces() {
     }
 }
 
-/// A database refers to its cluster, and the catalog refers to its databases. This cycle must not
+/// A database references its cluster, and the catalog references its databases. This cycle must not
 /// keep them alive, because they would in turn keep the pool's memory allocated.
 #[test]
 fn a_dropped_catalog_is_freed() {
@@ -171,7 +171,7 @@ fn a_dropped_catalog_is_freed() {
     }
 }
 
-/// Every relation has its files where the catalog says, and every file belongs to a relation.
+/// Every relation's files are where the catalog says, and every file belongs to a relation.
 #[test]
 fn every_relation_has_its_files() {
     for (major, data) in fixtures() {
@@ -404,8 +404,8 @@ fn flipped_bits_end_in_a_catalog_or_an_error() {
 
 fn open(data: &Path) -> Result<Opened, CatalogError> {
     let aio = Builder::new().method(MethodKind::Sync).region_bytes(1 << 20).start();
-    // Ignore checksums. Otherwise every flipped bit would already fail there, and the parser would
-    // never see it.
+    // Ignore checksums. Otherwise we'd already fail there on every flipped bit, and the parser
+    // would never see it.
     let policy = Policy { ignore_checksum_failure: true, ..Policy::default() };
     Opened::with(aio.expect("started"), data, 64, false, policy)
 }
@@ -425,7 +425,8 @@ fn open_and_ask(data: &Path) -> Result<(), CatalogError> {
     database.load_names(&mut opened.backend, [Oid(2249)])
 }
 
-/// A database is read only once, no matter how often it is opened, and a small pool is sufficient.
+/// A database is read only once, no matter how often it is opened, and even a small pool is large
+/// enough.
 #[test]
 fn snapshots_are_shared() {
     for (_, data) in fixtures() {

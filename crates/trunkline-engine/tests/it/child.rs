@@ -1,7 +1,7 @@
 //! Reruns a single test of this binary in a child process, with other privileges or limits.
 //!
-//! An extra command-line argument marks the child. The test harness takes it for another name
-//! filter, which is harmless because it matches no test.
+//! An extra command-line argument marks the child. The test harness mistakes it for another name
+//! filter, but that's harmless because it matches no test.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;

@@ -1,4 +1,4 @@
-//! Copies tables of real clusters and compares the result with the servers' own `COPY` output.
+//! Copies tables of real clusters and compares the output with the servers' own `COPY` output.
 
 use std::io;
 use std::path::Path;
@@ -92,7 +92,7 @@ impl Cluster {
     }
 }
 
-/// Copies every table that the server printed and compares.
+/// Copies every table for which we have the server's output, and compares.
 fn check(aio: &Aio, data: &Path, direct: bool, buffers: u32) {
     let cluster = Cluster::open(aio, data, direct, buffers);
     for name in [&b"fixture"[..], b"bench"] {

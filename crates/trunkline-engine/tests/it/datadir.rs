@@ -1,4 +1,4 @@
-//! Opening data directories: which ones are refused, and with which messages.
+//! Opening data directories: which directories are refused, and with which messages.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -22,8 +22,8 @@ impl Living {
         let mut cat = Command::new("cat");
         let mut child =
             cat.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat started");
-        // Once it has answered, exec is complete and the process has its own name. It then waits
-        // for input that never arrives.
+        // Once the child has replied, exec is complete and the process has its own name. It then
+        // waits for input that never arrives.
         child.stdin.as_mut().expect("piped").write_all(b"?").expect("written");
         child.stdout.as_mut().expect("piped").read_exact(&mut [0]).expect("answered");
         Living(child)
@@ -74,7 +74,7 @@ fn server_running() {
         )
     );
     let error = fake.open().expect_err("refused");
-    // The process has another working directory, so the hint says that it may not be a server.
+    // The process has a different working directory, so the hint says that it may not be a server.
     assert!(error.hint().is_some_and(|hint| hint.contains("stale")), "{:?}", error.hint());
 
     let forced = fake.open_forced();
@@ -259,7 +259,7 @@ fn a_server_that_starts_later_is_noticed() {
     let text = opened.recheck().expect_err("noticed").to_string();
     assert!(text.starts_with("a server has started on"), "{text}");
 
-    // In the meantime a server was started and stopped again, which the control file shows.
+    // Meanwhile a server was started and stopped again, which the control file shows.
     fs::remove_file(fake.at("postmaster.pid")).expect("removed");
     opened.recheck().expect("as before");
     fake.control(fake::STATE, 6);

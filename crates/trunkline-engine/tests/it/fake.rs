@@ -8,7 +8,7 @@ use std::process::Command;
 use tempfile::TempDir;
 use trunkline_engine::datadir::{DataDir, DataDirError, OpenOptions};
 
-/// Offsets in a control file of PostgreSQL 18, see the layout in `trunkline_format::control`.
+/// Offsets in PostgreSQL 18's control file; see the layout in `trunkline_format::control`.
 pub(crate) const CATALOG_VERSION: usize = 12;
 pub(crate) const STATE: usize = 16;
 pub(crate) const BLOCK_SIZE: usize = 216;
@@ -74,7 +74,7 @@ impl Fake {
         DataDir::open(&self.path, OpenOptions { force_unclean: true }).expect("opened by force")
     }
 
-    /// The text of the error from opening the directory, with `DIR` in place of its path.
+    /// The text of the error when opening the directory, with `DIR` in place of its path.
     pub(crate) fn refusal(&self) -> String {
         let error = self.open().expect_err("refused");
         error.to_string().replace(&*self.path.to_string_lossy(), "DIR")

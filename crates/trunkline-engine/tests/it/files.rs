@@ -1,4 +1,4 @@
-//! The listing of relation files, and the problems that it reports.
+//! The listing of relation files, and the problems it reports.
 
 use std::fs;
 

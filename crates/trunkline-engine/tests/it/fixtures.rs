@@ -36,7 +36,7 @@ fn clean_and_whole() {
     }
 }
 
-/// The listing assigns every block the number for which its checksum is correct.
+/// The block number that the listing assigns to each block matches its checksum.
 #[test]
 fn every_block_is_where_it_belongs() {
     for (_, data) in fixtures() {

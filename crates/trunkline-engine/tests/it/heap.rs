@@ -53,7 +53,7 @@ fn check(cluster: &mut Cluster, data: &Path, name: &str) {
     }
 }
 
-/// A scan finds the rows that a server printed, in the same order.
+/// A scan finds the rows that the server printed, in the same order.
 #[test]
 fn a_scan_finds_the_rows_that_the_server_sees() {
     in_every_way(|_, data, cluster| {
@@ -76,8 +76,8 @@ fn states_of_all_versions() {
             [Live, Dead, Aborted, InDoubt]
                 .map(|state| all.iter().filter(|(_, found)| *found == state).count())
         };
-        // A prepared transaction inserted two tuples, which are in doubt. The rows that it deleted
-        // are still live.
+        // A prepared transaction inserted two tuples, which are in doubt. The rows it deleted are
+        // still live.
         assert_eq!(states("s1.mvcc"), [18, 8, 6, 2], "pg{major}");
         assert_eq!(states("s1.nohint"), [4, 1, 1, 0], "pg{major}");
     }

@@ -1,4 +1,4 @@
-//! Scans tables with random damage. Every scan must end, every error must name its location, and
+//! Scans tables with random damage. Every scan must end, every error must include its location, and
 //! rows on undamaged pages must be returned unchanged.
 
 use std::fs;

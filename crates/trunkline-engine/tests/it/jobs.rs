@@ -88,7 +88,7 @@ pub(crate) enum Fault {
     Eio(&'static [u64]),
     /// Every read returns at most this number of bytes (a short read).
     Short(usize),
-    /// The read with this number and all later reads hang forever.
+    /// This read and all later reads hang forever.
     Hang(u64),
 }
 

@@ -1,5 +1,5 @@
-//! The engine's integration tests. They use data directories that they create themselves and, if
-//! `TRUNKLINE_FIXTURE_DIR` is set, data directories made by PostgreSQL.
+//! The engine's integration tests. They create their own data directories and, if
+//! `TRUNKLINE_FIXTURE_DIR` is set, also use data directories made by PostgreSQL.
 //!
 //! `fake` builds a minimal data directory, `jobs` starts instances that inject faults, and `child`
 //! reruns a test in a process with other privileges or limits.

@@ -1,4 +1,4 @@
-//! The buffer pool and its read streams over real files. Pages must equal the files' contents, with
+//! The buffer pool and its read streams over real files. Pages must match the files' contents, with
 //! every I/O method, buffered and direct, in small and large pools.
 
 use std::path::Path;

@@ -129,7 +129,7 @@ fn residency_before_and_after() {
         assert_eq!(report.after.total, 501 * 8192);
         assert!(report.after.fraction() > 0.99, "{method}: {:?}", report.after);
         assert_eq!(report.failures.total, 0);
-        // Prewarm only a part of the file, in `read` and `prefetch` mode.
+        // Prewarm only part of the file, in `read` and `prefetch` mode.
         let choice = Choice {
             names: vec!["5/16384".into()],
             first: Some(100),
@@ -183,7 +183,7 @@ fn failures_are_reported_and_the_rest_is_loaded() {
     let mut bytes = pages(0..40);
     bytes[13 * 8192 + 5000] ^= 1;
     fake.write("base/5/16384", &bytes);
-    // One segment is missing, and another one is shorter than it was when listed.
+    // One segment is missing, and another segment is shorter than when it was listed.
     fake.sparse("base/5/16385", 1 << 30);
     fake.write("base/5/16385.2", &pages(262_144..262_150));
     fake.write("base/5/16386", &pages(0..40));

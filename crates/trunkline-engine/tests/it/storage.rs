@@ -133,7 +133,7 @@ fn blocks_across_segments() {
         (131_072, "16384.1", 0, 131_072),
         (262_143, "16384.1", SEGMENT_BYTES - 8192, 1),
         (262_144, "16384.2", 0, 131_072),
-        // The length of the file does not matter.
+        // The file's length doesn't matter.
         (262_150, "16384.2", 6 * 8192, 131_066),
     ] {
         let located = relation.locate(block).expect("located");
@@ -190,7 +190,7 @@ fn missing_segments() {
     );
 }
 
-/// The error of a read that returned no bytes.
+/// The error for a read that returned no bytes.
 #[test]
 fn why_a_block_is_missing() {
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
@@ -282,8 +282,8 @@ fn relation_of(storage: &Storage, file: &trunkline_engine::datadir::FileEntry) -
     storage.relation(locator, file.fork)
 }
 
-/// Every file that PostgreSQL made is found by its relation locator, including files in
-/// tablespaces, even with few open files.
+/// Every file made by PostgreSQL is found by its relation locator, including files in tablespaces,
+/// and even if only a few files may be open.
 #[test]
 fn fixtures_by_number() {
     for (major, data) in fixtures() {

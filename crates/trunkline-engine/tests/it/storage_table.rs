@@ -1,4 +1,4 @@
-//! The open-file table: its limit, its replacement order, and files that are in use.
+//! The open-file table: its limit, its replacement order, and files in use.
 
 use std::fs;
 use std::io;
@@ -31,7 +31,7 @@ fn descriptors(fake: &Fake) -> usize {
     entries.filter(inside).count()
 }
 
-/// A counter that threads can wait for.
+/// A counter that threads can wait on.
 #[derive(Default)]
 struct Gate(Futex);
 
@@ -52,8 +52,8 @@ impl Gate {
     }
 }
 
-/// Waits until only `count` files are open. Threads that complete I/O leave the closing to another
-/// thread, so we have to wait for it.
+/// Waits until only `count` files are open. Threads that complete I/O leave closing files to
+/// another thread, so we have to wait for that thread.
 fn wait_until_open(aio: &Aio, count: usize) {
     while aio.open_files() != count {
         thread::yield_now();
@@ -121,7 +121,7 @@ fn descriptors_run_short() {
     assert!(storage.files().evictions() > 200, "{}", storage.files().evictions());
     assert_eq!(storage.files().opens(), 300);
 
-    // Other code holds all descriptors, and the table has no file that it could close.
+    // Other code holds all descriptors, and the table has no file left to close.
     storage.forget(locator(16384 + 299));
     let mut others = Vec::new();
     let refused = loop {
@@ -190,8 +190,8 @@ fn threads_that_open_the_same_segment_get_the_same_file() {
     assert_eq!((files.opens(), files.open(), aio.open_files()), (u64::from(THREADS), 1, 1));
 }
 
-/// Many threads use many files through a small table. Every thread must get the right file, and the
-/// limit must hold.
+/// Many threads use many files through a small table. Every thread must get the right file, without
+/// exceeding the limit.
 #[test]
 fn many_threads_share_a_small_table() {
     const THREADS: usize = 8;
@@ -242,7 +242,7 @@ impl Executor for Held {
     }
 }
 
-/// A file that is evicted during an I/O stays open until the I/O is complete.
+/// A file evicted during an I/O stays open until the I/O is complete.
 #[test]
 fn a_file_evicted_during_io_stays_open_until_completion() {
     for forget in [false, true] {
@@ -288,7 +288,7 @@ fn a_file_evicted_during_io_stays_open_until_completion() {
     }
 }
 
-/// I/O reads the block that was located, with every I/O method.
+/// I/O reads the located block, with every I/O method.
 #[test]
 fn reads_through_located_files() {
     for method in METHODS {
@@ -385,7 +385,7 @@ fn clusters_share_a_table_and_close_their_files() {
     assert_eq!((files.open(), aio.open_files()), (0, 0));
 }
 
-/// If a file is forgotten while a thread is opening it, that thread must not add it to the table.
+/// If a file is forgotten while a thread is opening it, the thread must not add it to the table.
 struct Forgetful {
     files: KernelFiles,
     begun: Gate,

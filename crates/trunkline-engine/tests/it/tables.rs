@@ -1,4 +1,4 @@
-//! The fixtures' tables, and the servers' output for them.
+//! The fixtures' tables, and the servers' output for those tables.
 
 use std::fs;
 use std::path::Path;
@@ -11,21 +11,21 @@ use trunkline_engine::catalog::{Catalog, Database, RelationInfo};
 use trunkline_engine::pool::Backend;
 use trunkline_engine::transactions::Transactions;
 
-/// An open cluster with everything that is needed to read rows.
+/// An open cluster with everything needed to read rows.
 pub(crate) struct Cluster {
     pub(crate) catalog: Catalog,
     pub(crate) backend: Backend,
 }
 
 pub(crate) fn instance(method: MethodKind) -> Aio {
-    // Enough for the tests' largest pool and a few commit log pages.
+    // Enough for the largest pool in the tests and a few commit log pages.
     Builder::new().method(method).region_bytes(16_448 << 13).start().expect("starts")
 }
 
-/// Every fixture with its version. PostgreSQL 18's fixture is opened with every I/O method,
-/// buffered and direct, in a small pool and in one large enough for all pages. Other versions are
-/// opened buffered with a single method, because only their on-disk format differs, not the way we
-/// read it.
+/// Runs `check` on every fixture, passing its version. PostgreSQL 18's fixture is opened with every
+/// I/O method, buffered and direct, both in a small pool and in a pool large enough for all pages.
+/// The other versions are only opened buffered with a single method, because they differ in their
+/// on-disk format but not in our I/O path.
 pub(crate) fn in_every_way(mut check: impl FnMut(u32, &Path, &mut Cluster)) {
     for (major, data) in fixtures() {
         for method in METHODS {
@@ -57,8 +57,8 @@ impl Cluster {
     }
 }
 
-/// Every table whose rows the server printed, with the server's lines: tab-separated values,
-/// beginning with the ctid.
+/// Every table for which we have the server's output, with the server's lines: tab-separated
+/// values, beginning with the ctid.
 pub(crate) fn printed<'d>(
     data: &Path,
     database: &'d Database,

@@ -15,7 +15,7 @@ use trunkline_format::varlena::Varlena;
 const BYTEA: Oid = Oid(17);
 const TEXT: Oid = Oid(25);
 
-/// A value as `COPY` prints it, for two types that are easy to print.
+/// A value as printed by `COPY`, for two types that are easy to print.
 fn text_of(column: &ColumnInfo, value: &[u8]) -> Option<Vec<u8>> {
     match column.type_oid {
         TEXT => Some(value.to_vec()),
@@ -27,7 +27,7 @@ fn text_of(column: &ColumnInfo, value: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Compares the TOAST values of a table with the server's lines. Returns their number.
+/// Compares a table's TOAST values with the server's lines. Returns the number of values.
 fn check(
     cluster: &mut Cluster,
     database: &Database,
@@ -74,7 +74,7 @@ fn check(
     compared
 }
 
-/// TOAST values equal those that the server printed.
+/// TOAST values match the server's output.
 #[test]
 fn toast_values_equal_those_of_the_server() {
     in_every_way(|major, data, cluster| {

@@ -1,6 +1,6 @@
-//! Damages TOAST tables of real clusters: once in every way that has its own error, and then
-//! randomly. Checksums are recomputed, because these tests simulate damage that a server itself
-//! wrote.
+//! Damages TOAST tables of real clusters, first in each way that has its own error, and then
+//! randomly. We recompute the checksums, because these tests simulate damage written by a server
+//! itself.
 
 use std::fs;
 use std::path::Path;
@@ -153,8 +153,8 @@ impl Sample {
         unreachable!("no chunk {chunk} of {pointer:?}");
     }
 
-    /// Damages a copy of the TOAST table with `damage` and expects fetching a value to fail with an
-    /// error that ends this way.
+    /// Damages a copy of the TOAST table with `damage`. Expects that fetching a value fails with an
+    /// error whose text ends this way.
     #[track_caller]
     fn check(&self, victim: usize, damage: impl FnOnce(&mut [PageBytes]), text: &str) {
         let mut heap = self.heap.clone();
@@ -177,7 +177,7 @@ impl Sample {
     }
 }
 
-/// The first value with enough chunks that is, or is not, compressed.
+/// The first value with enough chunks that is compressed, or uncompressed, as requested.
 fn choose(sample: &Sample, compressed: bool) -> (usize, ToastPointer) {
     let fits = |pointer: &ToastPointer| {
         pointer.method.is_some() == compressed && (compressed || pointer.stored_size > 3 * 1996)

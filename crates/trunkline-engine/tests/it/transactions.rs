@@ -31,8 +31,8 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Transactions 700 to 799 committed, 800 to 899 aborted, 900 and later are in progress.
-    /// Multixacts 10 to 19 exist.
+    /// Transactions 700 to 799 have committed, 800 to 899 have aborted, and 900 and later are in
+    /// progress. Multixacts 10 to 19 exist.
     fn new(method: MethodKind) -> Self {
         Self::with(method, |_| {})
     }
@@ -106,7 +106,7 @@ impl Cluster {
     }
 }
 
-/// Multixacts from 10 on, each with its members, in files with the layout of versions up to 18.
+/// Multixacts from 10 on, with their members, in files with the layout of versions up to 18.
 fn multixacts(fake: &Fake, multis: &[&[(u32, u8)]], first: u32) {
     let (mut offsets, mut members) = (vec![0; 8192], vec![0; 8192 * 4]);
     let mut next = first;
@@ -200,7 +200,7 @@ fn multixacts_and_their_updaters() {
                 &[(750, SHARE), (901, SHARE)],
                 &[(750, SHARE), (751, UPDATE), (752, SHARE)],
                 &[(801, NO_KEY_UPDATE)],
-                // Across the end of a page.
+                // Members that cross a page boundary.
                 &many,
                 &[(0, UPDATE), (760, NO_KEY_UPDATE)],
                 &[(750, 6)],
@@ -287,8 +287,8 @@ fn row_states_follow_from_transactions() {
     }
 }
 
-/// No lookup happens on a page that is marked all-visible. If a row is invalid or its transaction
-/// can't be looked up, the scan returns an error for that row and continues.
+/// There are no lookups for a page marked all-visible. If a row is invalid or its transaction can't
+/// be looked up, the scan returns an error for that row and continues.
 #[test]
 fn rows_without_known_state_are_errors() {
     let mut cluster = Cluster::new(MethodKind::Worker);

@@ -54,12 +54,12 @@ fn bad_pages_are_named() {
     let mut bytes = pages(0..300);
     bytes[17 * 8192 + 5000] ^= 4;
     bytes[299 * 8192 + 8000] ^= 1;
-    // The header says that the page is new, but it isn't all zeros. pg_checksums ignores such a
-    // page.
+    // The header says that the page is new, but the page isn't all zeros. pg_checksums ignores such
+    // pages.
     bytes[20 * 8192..21 * 8192].fill(0);
     bytes[21 * 8192 - 1] = 1;
     fake.write("base/5/16384", &bytes);
-    // A valid page at the wrong block number.
+    // A valid page, but at the wrong block number.
     fake.write("base/5/16385", &pages(1..2));
     let dir = fake.open().expect("opened");
     for (method, read) in ways() {
@@ -269,7 +269,7 @@ fn a_file_with_too_many_errors_is_skipped() {
     let report = verified(&aio, &dir, OPTIONS);
     let given_up = report.findings.iter().filter(|f| matches!(f.kind, FindingKind::GaveUp)).count();
     assert_eq!((given_up, report.blocks), (1, 0));
-    // Reads that are already in flight still complete.
+    // Reads already in flight still complete.
     assert!(report.other_findings <= 1024 + 16 * 17, "{}", report.other_findings);
 }
 
@@ -288,7 +288,7 @@ fn short_reads_at_every_length() {
             assert_eq!(report.other_findings, 0, "{method} {most}");
         }
     }
-    // The file has its full length, but no block can be read whole. Every block must be reported,
+    // The file has its full length, but no block can be read whole. We must report every block,
     // without an endless loop.
     let (aio, _) = Faulty::instance(MethodKind::Worker, Fault::Short(8191));
     let report = verified(&aio, &dir, OPTIONS);
@@ -316,7 +316,7 @@ fn cancel_while_reads_hang() {
         let report = verify(&aio, &dir, OPTIONS, Arc::new(StopWhenHung(hung))).expect("ended");
         assert_eq!(report.end, end, "{method}");
         assert!((1..2000).contains(&report.blocks), "{method}: {}", report.blocks);
-        // Dropping the instance would wait for the read that hangs.
+        // Dropping the instance would wait for the hanging read.
         std::mem::forget(aio);
     }
 }
@@ -341,7 +341,7 @@ fn server_starts_meanwhile() {
     fake.write("base/5/16384", &pages(0..1000));
     let dir = fake.open().expect("opened");
     let pid_file = fake.at("postmaster.pid");
-    // Process 1 is always alive and isn't ours.
+    // Process 1 is always alive, and it isn't ours.
     let observer = At::new(5, move || fs::write(&pid_file, "1\n").expect("written"));
     let error =
         verify(&instance(MethodKind::Worker), &dir, OPTIONS, observer).expect_err("stopped");
@@ -349,7 +349,7 @@ fn server_starts_meanwhile() {
     assert!(error.to_string().starts_with("a server has started on"), "{error}");
 }
 
-/// If cancellation didn't work, the job would run for minutes.
+/// If cancellation didn't work, this job would run for minutes.
 #[test]
 fn server_that_starts_stops_a_long_job() {
     let fake = Fake::new();

@@ -1,5 +1,5 @@
-//! Damages a copy of a real cluster and expects the right check to find it. Checksums are
-//! recomputed, so that checking pages individually can't detect the damage.
+//! Damages a copy of a real cluster and expects the right check to find the damage. We recompute
+//! checksums, so that checking pages individually can't detect it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -139,7 +139,7 @@ fn normal(page: &PageBytes) -> Vec<u16> {
     line_pointers(page).filter(normal).map(|(item, _)| item).collect()
 }
 
-/// A page in the middle of a level of an index, with at least ten line pointers.
+/// A page mid-level in an index, with at least ten line pointers.
 fn inside(pages: &[PageBytes], level: u32) -> usize {
     let fits = |page: &PageBytes| {
         BtreePage::parse(page).is_ok_and(|page| {
@@ -211,7 +211,7 @@ const ROWS: &[Case] = &[
 
 const BT: (&str, &str, Fork) = ("fixture", "s1.bt", Fork::Main);
 
-/// Headers with impossible ids, and with hint bits that prevent a lookup in the commit log.
+/// Headers with impossible ids, whose hint bits prevent a commit log lookup.
 const HEADERS: &[Case] = &[
     (BT, &["block 1: line pointer 2: xmin 3000000000 is out of range: the oldest "], |pages| {
         double(item(&mut pages[1], 2), 0, |_| 3_000_000_000);
@@ -225,7 +225,7 @@ const HEADERS: &[Case] = &[
     (BT, &["block 1: line pointer 5: xmax 999999 is out of range"], |pages| {
         let tuple = item(&mut pages[1], 5);
         double(tuple, 4, |_| 999_999);
-        // Make xmax a mere lock, so that the row is live.
+        // Turn xmax into a mere lock, so that the row is live.
         word(tuple, 20, |mask| mask & !0x0800 | 0x0080 | 0x0010);
     }),
     (BT, &["block 1: line pointer 6: xmax 7 is out of range"], |pages| {
@@ -389,7 +389,7 @@ const HEAP_AND_INDEX: &[Case] = &[
         ACCOUNTS_KEY,
         &["row has the same key in unique index pgbench_accounts_pkey as row ("],
         |pages| {
-            // Across two leaves.
+            // Across a leaf boundary.
             let page = inside(pages, 0);
             let leaf = BtreePage::parse(&pages[page]).expect("sound");
             let (last, right) = (leaf.count(), leaf.right().expect("a neighbour"));
@@ -490,7 +490,7 @@ const HEAP_AND_INDEX: &[Case] = &[
 ];
 
 fn run(cases: &[Case]) {
-    // The newest server's cluster is enough here. Other tests cover the differences between
+    // The newest server's cluster is enough here, because other tests cover the differences between
     // versions.
     let Some((_, data)) = fixtures().into_iter().rfind(|(major, _)| *major <= 18) else { return };
     let copy = Copy::of(&data);
@@ -540,7 +540,7 @@ fn a_damaged_catalog_row_is_reported() {
         for number in normal(page) {
             let tuple = item(page, number);
             let start = usize::from(tuple[22]);
-            // Find the row by its name, and damage its kind, which is much further back.
+            // Find the row by its name, then damage its kind, which is stored much further back.
             if tuple[start + 4..].starts_with(b"hot\0") {
                 let kind = (start + 68..tuple.len() - 1).find(|&at| &tuple[at..at + 2] == b"pr");
                 tuple[kind.expect("persistence and kind") + 1] = b'?';
@@ -576,7 +576,7 @@ fn contradictions_of_rows_and_entries_are_found() {
     run(HEAP_AND_INDEX);
 }
 
-/// With random damage anywhere, including the catalogs, verification still ends and reports it.
+/// With random damage anywhere, including the catalogs, verification must still end and report it.
 #[test]
 fn random_damage_ends_in_findings() {
     let Some((_, data)) = fixtures().into_iter().rfind(|(major, _)| *major <= 18) else { return };
@@ -601,7 +601,7 @@ fn random_damage_ends_in_findings() {
             let block = random.below(pages.len() as u64) as usize;
             let Some(page) = pages.get_mut(block) else { continue };
             for _ in 0..=random.below(6) {
-                // Prefer the line pointers at the beginning of the page over tuple data.
+                // Prefer the line pointers at the beginning of the page to tuple data.
                 let within = if random.below(2) == 0 { 200 } else { BLOCK_SIZE as u64 };
                 page[24 + random.below(within - 24) as usize] = random.next_u64() as u8;
             }
@@ -630,7 +630,7 @@ fn random_damage_ends_in_findings() {
     assert!(found > 20, "{found}");
 }
 
-/// Checking a table in many parts yields the same findings.
+/// Checking a table in many parts must yield the same findings.
 #[test]
 fn a_check_in_parts_has_the_same_findings() {
     let Some((_, data)) = fixtures().pop() else { return };

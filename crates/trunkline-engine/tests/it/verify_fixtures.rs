@@ -1,5 +1,5 @@
-//! Page verification of data directories made by PostgreSQL, intact and damaged. The results are
-//! compared with `pg_checksums`, if it is installed.
+//! Page verification of data directories made by PostgreSQL, intact and damaged. If `pg_checksums`
+//! is installed, we compare the results with its output.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,7 +24,7 @@ fn open(path: &Path) -> DataDir {
 }
 
 /// Counts files and whole blocks below `directory`, independently of the code under test: all files
-/// with names that begin with a digit, in numbered or well-known directories.
+/// with names beginning with a digit, in numbered or well-known directories.
 fn walked(directory: &Path) -> (u64, u64) {
     let mut sum = (0, 0);
     for entry in fs::read_dir(directory).expect("read") {
@@ -41,7 +41,7 @@ fn walked(directory: &Path) -> (u64, u64) {
     sum
 }
 
-/// The output of that server's `pg_checksums --check`, if it is installed.
+/// The output of this version's `pg_checksums --check`, if it is installed.
 fn pg_checksums(major: u32, data: &Path) -> Option<(u64, u64)> {
     let program = PathBuf::from(format!("/usr/lib/postgresql/{major}/bin/pg_checksums"));
     if !program.exists() {
@@ -80,7 +80,7 @@ fn counts_equal_those_of_pg_checksums() {
     }
 }
 
-/// Use our own random generator, so that a run can be repeated from its printed seed.
+/// We use our own random generator, so that a run can be repeated from its printed seed.
 struct XorShift(u64);
 
 impl XorShift {
@@ -167,7 +167,7 @@ fn copy_tree(from: &Path, to: &Path) {
             let target = fs::read_link(&path).expect("link");
             std::os::unix::fs::symlink(target, copy).expect("linked");
         } else {
-            // Don't use fs::copy, which shares blocks with the original on file systems with
+            // Don't use fs::copy, which shares blocks with the original if the file system supports
             // reflinks.
             fs::write(copy, fs::read(&path).expect("read")).expect("written");
         }

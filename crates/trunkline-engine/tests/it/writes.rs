@@ -150,8 +150,8 @@ fn checkpoints_while_sessions_change_pages() {
     }
 }
 
-/// The open-file table has room for only one file. Even so, a file that was written stays open
-/// until it is fsynced, but no longer.
+/// The open-file table has room for just one file. Even so, a written file must stay open until it
+/// is fsynced, but no longer.
 #[test]
 fn written_files_stay_open_until_they_are_synced() {
     let aio = aio(MethodKind::Sync);
@@ -175,7 +175,7 @@ fn written_files_stay_open_until_they_are_synced() {
     assert_eq!(open(&aio), 1, "the table's");
 }
 
-/// The pool forgets a closed cluster only after all of the cluster's pages have been written.
+/// The pool forgets a closed cluster only after writing all of its pages.
 #[test]
 fn a_closed_cluster_is_forgotten() {
     let aio = aio(MethodKind::Worker);
@@ -206,7 +206,7 @@ fn a_closed_cluster_is_forgotten() {
     assert_eq!(aio.open_files(), 0);
     assert_on_disk(home.path(), 16, |block| if block == 3 { 2 } else { 1 });
     pool.evict_all();
-    // If the directory is opened again, it counts as another cluster.
+    // If the directory is opened again, it counts as a different cluster.
     let storage = storage(&aio, home.path(), false);
     change(&mut backend, &storage.relation(LOCATOR, Fork::Main), 5, 3);
 }
