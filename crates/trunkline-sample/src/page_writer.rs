@@ -1,4 +1,4 @@
-//! Writes the pages of sample tables with several writes in flight, then fsyncs the files.
+//! Writes sample tables' pages with several writes in flight, then fsyncs the files.
 //!
 //! Pages are copies of a template with their own account numbers, TIDs and checksum. While the
 //! device writes one run of pages, the CPU fills the next.

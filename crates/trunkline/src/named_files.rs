@@ -135,7 +135,7 @@ fn is_foreign(error: &CatalogError) -> bool {
     matches!(error, CatalogError::NotReadable { reason, .. } if *reason == kind)
 }
 
-/// Looks up relation names by file path, as far as the catalogs can be read.
+/// Looks up relation names by file path, to the extent that the catalogs can be read.
 ///
 /// A database's catalogs are read when its first file is looked up. Results are cached, including
 /// failures, so that a warning is printed only once per database.

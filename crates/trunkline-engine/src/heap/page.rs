@@ -195,7 +195,7 @@ impl<'s> HeapPage<'s> {
     }
 
     /// Returns the rows that pass the filter, in the order of their line pointers. An invalid row
-    /// is returned as an error, whatever the filter.
+    /// is returned as an error, regardless of the filter.
     #[inline]
     pub fn rows(&self) -> Rows<'_> {
         Rows::new(&self.page, self.block, self.relation, self.page_rows)

@@ -24,7 +24,7 @@ pub struct ScanOptions {
 }
 
 impl ScanOptions {
-    /// Visible rows, read in order, with the read-ahead that the settings configure.
+    /// Visible rows, read in order, with the configured read-ahead.
     pub fn of(settings: &Settings) -> Self {
         let stream = StreamOptions { sequential: true, ..StreamOptions::of(settings) };
         Self { stream, rows: RowFilter::Visible }
@@ -98,7 +98,7 @@ impl<S: BlockSource> HeapScan<S> {
     /// # Errors
     /// See [`HeapError`]: the next page could not be read. The scan can continue after it.
     /// # Panics
-    /// If the backend is not the one that the scan was created with.
+    /// If this is not the backend that the scan was created with.
     pub fn next_page(&mut self, backend: &mut Backend) -> Result<Option<HeapPage<'_>>, HeapError> {
         let Some(found) = self.stream.next(backend)? else { return Ok(None) };
         let block = found.block;

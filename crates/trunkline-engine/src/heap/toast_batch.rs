@@ -22,7 +22,7 @@ use trunkline_format::varlena::{Compressed, ToastPointer};
 use super::toast_error::{ToastError, ToastProblem};
 use super::toast_table::CHUNK_BYTES;
 
-/// The rank of a chunk of which no version was found yet.
+/// The rank of a chunk for which we've found no version yet.
 const NONE: u8 = 0;
 
 /// A batch of values to fetch together. It keeps its memory when it is cleared.
@@ -106,7 +106,7 @@ impl ToastBatch {
     }
 
     /// The bytes of a fetched value, decompressed and without header. `None` if the batch has no
-    /// value of this number or the value was not fetched yet.
+    /// value of this number or the value has not been fetched yet.
     ///
     /// # Errors
     /// The value is not available.
@@ -125,7 +125,7 @@ impl ToastBatch {
         self.values.get(number).map(|value| value.pointer)
     }
 
-    /// Whether the value was not fetched yet and has not failed.
+    /// Whether the value has not been fetched yet and has not failed.
     pub(super) fn is_open(&self, number: usize) -> bool {
         self.values.get(number).is_some_and(|value| matches!(value.state, FetchState::Open))
     }
@@ -147,8 +147,9 @@ impl ToastBatch {
         self.values.get(number).map_or(0, |value| value.chunks)
     }
 
-    /// Copies a chunk to its place. The chunk's number must be valid. If several versions of a
-    /// chunk exist, the one with the highest rank wins; two of the same rank are damage.
+    /// Copies a chunk to its place. The chunk's number must be valid. If there are several versions
+    /// of a chunk, the version with the highest rank wins; two versions of the same rank are
+    /// damage.
     pub(super) fn put(
         &mut self,
         number: usize,
@@ -172,7 +173,7 @@ impl ToastBatch {
         if *best == rank {
             return Err(ToastProblem::Twice { chunk, tid });
         }
-        // A better version replaces a worse one, whatever the order in which they arrive.
+        // A better version replaces a worse one, no matter in which order they arrive.
         if *best < rank {
             *best = rank;
             place.copy_from_slice(bytes);
@@ -232,9 +233,9 @@ impl ToastBatch {
     }
 }
 
-/// The precedence of a version of a chunk. Value ids can be reused, so a value can have chunks of
-/// several generations: live versions take precedence over dead ones, and dead ones over those in
-/// doubt. Returns `None` for a version that does not count.
+/// The precedence of a chunk's versions. Value ids can be reused, so a value can have chunks of
+/// several generations: live versions take precedence over dead versions, and dead versions over
+/// those in doubt. Returns `None` for a version that doesn't count.
 fn rank(state: RowState) -> Option<u8> {
     match state {
         RowState::Live => Some(3),

@@ -111,7 +111,7 @@ impl ToastReader {
     /// [`ReadError::Cancelled`] if the session was cancelled, in which case some values were not
     /// fetched.
     /// # Panics
-    /// If the backend is not the one that the reader was created with.
+    /// If this is not the backend that the reader was created with.
     pub fn fetch(
         &mut self,
         backend: &mut Backend,

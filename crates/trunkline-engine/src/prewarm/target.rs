@@ -1,4 +1,4 @@
-//! A target: a range of blocks of one fork of a relation, the unit of prewarming.
+//! A target: a range of blocks in one fork, the unit of prewarming.
 //!
 //! A target knows its files, so that workers can be assigned by mount.
 

@@ -66,7 +66,7 @@ pub enum MultixactProblem {
         /// The oldest multixact.
         oldest: u32,
     },
-    /// It was not created yet.
+    /// It has not been created yet.
     #[error("does not exist yet, the next is {next}")]
     TooNew {
         /// The next multixact to be created.

@@ -178,7 +178,7 @@ pub enum HeaderId {
     /// The deleting or locking transaction.
     #[error("xmax")]
     Xmax,
-    /// The multixact of several deleting or locking transactions.
+    /// The multixact, if several transactions deleted or locked the row.
     #[error("multixact")]
     Multixact,
 }

@@ -86,7 +86,7 @@ impl EntryTable {
         Self { list: Vec::new(), low, end: None, most, incomplete: false, at: 0 }
     }
 
-    /// Adds the TIDs of an entry. A posting list entry has several.
+    /// Adds an entry's TIDs. A posting list entry has several TIDs.
     pub(super) fn add(&mut self, entry: &Entry<'_>, hash: u64) {
         for row in entry.rows() {
             if row.block < self.low || self.end.is_some_and(|end| row.block >= end) {

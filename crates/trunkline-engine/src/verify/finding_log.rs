@@ -47,7 +47,7 @@ impl FindingLog {
         }
     }
 
-    /// Adds the problems of a listing of files.
+    /// Adds the problems that a file listing has found.
     pub(super) fn listing_problems(&self, problems: Vec<Problem>) {
         for problem in problems {
             if problem.kind.is_finding() {

@@ -23,7 +23,7 @@ use crate::crafted::{flip, seal};
 use crate::fixtures::fixtures;
 use crate::tables::{Cluster, instance};
 
-/// The TOAST table of one table of a fixture, with its pages in memory.
+/// The TOAST table of one fixture table, with its pages in memory.
 struct Sample {
     oid: Oid,
     control: ControlFile,
@@ -177,7 +177,7 @@ impl Sample {
     }
 }
 
-/// The first value with enough chunks that is compressed, or uncompressed, as requested.
+/// The first compressed value, or else the first uncompressed value with enough chunks.
 fn choose(sample: &Sample, compressed: bool) -> (usize, ToastPointer) {
     let fits = |pointer: &ToastPointer| {
         pointer.method.is_some() == compressed && (compressed || pointer.stored_size > 3 * 1996)

@@ -1,4 +1,4 @@
-//! The sample of several relations: written, verified, found again, written anew, removed.
+//! The sample with several relations: written, verified, found again, rewritten, removed.
 
 use std::fs;
 use std::sync::Arc;

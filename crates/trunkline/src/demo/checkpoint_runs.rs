@@ -218,7 +218,7 @@ impl Runs<'_> {
     }
 }
 
-/// Offset of the balance of a page's first account.
+/// Offset of the first account's balance within a page.
 fn first_balance(page: &PageBytes) -> Option<usize> {
     line_pointers(page).next().map(|(_, item)| usize::from(item.offset) + BALANCE_OFFSET)
 }

@@ -34,7 +34,7 @@ impl IoConfig {
         }
     }
 
-    /// The method that was requested, and the one in use if it differs.
+    /// The requested method, and the method in use if it differs.
     fn method_name(self) -> String {
         match self.requested.name() == self.used.name() {
             true => self.requested.name().to_owned(),

@@ -75,7 +75,7 @@ fn lengths_that_lie() {
     let claims = |blocks: u64| Fault::Claims(blocks * BLOCK_SIZE as u64);
     check(claims(u64::from(BLOCKS)), 10, 10, &[shrank(10)]);
     check(claims(u64::from(BLOCKS)), 0, 0, &[shrank(0)]);
-    // A size beyond that of a segment, and the largest size the kernel accepts.
+    // A size larger than a segment, and the largest size the kernel accepts.
     let long = (Value::Null, "file", "");
     check(claims(200_000), 10, 10, &[long.clone(), shrank(10)]);
     check(claims(i64::MAX as u64 / BLOCK_SIZE as u64), 10, 10, &[long, shrank(10)]);
