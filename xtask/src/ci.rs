@@ -1,8 +1,10 @@
-//! The steps that every change must pass, in the order in which they are likely to fail fast.
+//! **CI**: the steps every change must pass. The order puts steps that are quick and likely to
+//! fail first.
 //!
-//! Each step prints its name, its time and, if it fails, the one line that repeats it alone. Fixtures come first, because
-//! tests that find none are skipped: on a CI machine (`CI=true`) a missing fixture is a failure. At the end the summary
-//! lists the skipped tests with their reasons.
+//! Each step prints its name and elapsed time and, if it fails, the command that repeats just this
+//! step. Fixtures are built before the tests, because tests without their fixture are skipped. In
+//! CI (`CI=true`) a missing fixture is a failure. The summary at the end lists the skipped tests
+//! and the reasons.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,27 +16,27 @@ use crate::tally::Tally;
 use crate::tree::Checkout;
 use crate::{mutants, tidy};
 
-/// How much to run.
+/// Which steps to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// The steps worth waiting for between two edits.
+    /// Only the quick steps, for use between two edits.
     Fast,
     /// All steps.
     Full,
 }
 
-/// One run of all steps, with the results so far.
+/// The current run and its results so far.
 struct Run<'a> {
     checkout: &'a Checkout,
     started: Instant,
     steps: u32,
     tests: u64,
-    /// Reasons that tests printed when they skipped themselves, each with the number of tests.
+    /// Reasons for skipped tests, each with the number of tests.
     skipped: BTreeMap<String, u64>,
     notes: Vec<String>,
 }
 
-/// Runs every step; stops at the first that fails.
+/// Runs the steps in order, and stops at the first failure.
 pub(crate) fn run(checkout: &Checkout, depth: Depth) -> Result<(), Failure> {
     let mut run = Run::new(checkout);
     let done = run.all(depth);
@@ -63,8 +65,9 @@ impl<'a> Run<'a> {
                 checkout.cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings");
             self.command("doc", &doc)?;
         }
-        // Tests run twice, because cargo unifies features over all packages of one call and trunkline-sim enables the
-        // scheduler in trunkline-aio. The first run tests everything as it ships.
+        // We must run the tests twice. Cargo unifies features across all packages built by one
+        // command, and trunkline-sim enables the scheduler in trunkline-aio. The first run tests
+        // everything as shipped.
         let shipped = "test --workspace --exclude trunkline-sim -- --show-output";
         self.tests("test", &made.expose(checkout.cargo(shipped)))?;
         let scheduled = "test -p trunkline-sim -p trunkline-aio -- --show-output";
@@ -79,11 +82,12 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Runs every example of the crates that are meant to be embedded. The examples are found by their files.
+    /// Runs all examples of the crates meant for embedding. We find the examples by their files,
+    /// so a new example can't be forgotten.
     fn examples(&mut self) -> Result<(), Failure> {
         for path in self.checkout.files()? {
             if let Some((package, name)) = example(&path) {
-                // The profile of the tests, so that everything below the example is built already.
+                // Use the test profile, so that everything below the example is already built.
                 let args = format!("run -q --profile test -p {package} --example {name}");
                 let command = self.checkout.cargo(&args);
                 self.command(&format!("example {name}"), &command)?;
@@ -92,7 +96,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Builds the fixtures, and fails on a CI machine if one is missing.
+    /// Builds the fixtures. In CI, fails if a fixture is missing.
     fn fixtures(&mut self) -> Result<Fixtures, Failure> {
         let made = fixtures::make(self.checkout)?;
         println!("{made}");
@@ -107,7 +111,8 @@ impl<'a> Run<'a> {
         Ok(made)
     }
 
-    /// Model checks of the small lock-free pieces. They replace the atomics, so they need their own build.
+    /// Runs the loom model checks of the small lock-free modules. Loom replaces the atomics, so
+    /// this needs a separate build.
     fn loom(&mut self) -> Result<(), Failure> {
         if !has_loom_tests(self.checkout)? {
             println!("== loom: skipped, no loom test yet");
@@ -122,12 +127,13 @@ impl<'a> Run<'a> {
         self.tests("loom", &loom)
     }
 
-    /// A step that is one command.
+    /// Runs a step that consists of one command.
     fn command(&mut self, name: &str, command: &Invocation) -> Result<(), Failure> {
         self.step(name, &command.to_string(), |_| command.run())
     }
 
-    /// A step that is one `cargo test`. It must run at least one test.
+    /// Runs a step that consists of one `cargo test`. Fails if no test ran, because a filter that
+    /// matches nothing would otherwise look like success.
     fn tests(&mut self, name: &str, command: &Invocation) -> Result<(), Failure> {
         self.step(name, &command.to_string(), |run| {
             let outcome = command.tee()?;
@@ -146,7 +152,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Runs one step, prints its time, and adds the line that repeats it to a failure.
+    /// Runs one step and prints its elapsed time. On failure, adds the command that repeats the
+    /// step.
     fn step<T>(
         &mut self,
         name: &str,
@@ -188,7 +195,7 @@ fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// The package and name of an example to run: one file in the examples folder of an embeddable crate.
+/// Package and name of an example in an embeddable crate.
 fn example(path: &str) -> Option<(&str, &str)> {
     let (package, file) = path.strip_prefix("crates/")?.split_once("/examples/")?;
     let name = file.strip_suffix(".rs")?;
@@ -196,7 +203,8 @@ fn example(path: &str) -> Option<(&str, &str)> {
     (embeddable && !name.contains('/')).then_some((package, name))
 }
 
-/// Whether there is a model check to run. The façade contains `cfg(loom)` too, so that alone does not count.
+/// Does this crate have a model check? The façade contains `cfg(loom)` too, so that alone isn't
+/// sufficient.
 fn has_loom_tests(checkout: &Checkout) -> Result<bool, Failure> {
     for path in checkout.files()? {
         if path.starts_with("crates/trunkline-aio/src/") && path.ends_with(".rs") {

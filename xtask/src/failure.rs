@@ -1,9 +1,9 @@
-//! Why a command stopped: one sentence for a person, and an exit code for a script.
-//! A finding (1) differs from a wrong command line (2), as in trunkline itself.
+//! **Command failure**: one sentence for the developer, and an exit code for scripts. Findings (1)
+//! and usage errors (2) have different codes, as in trunkline itself.
 
 use std::fmt;
 
-/// What ended the run.
+/// The cause of the failure.
 #[derive(Debug)]
 pub(crate) struct Failure {
     text: String,
@@ -11,22 +11,22 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Something checked was not good, or could not be done.
+    /// A check found a problem, or couldn't be performed.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), code: 1 }
     }
 
-    /// The command line makes no sense.
+    /// Invalid command line.
     pub(crate) fn usage(text: impl Into<String>) -> Self {
         Self { text: text.into(), code: 2 }
     }
 
-    /// An operation on a file or program failed; names both.
+    /// An operation on a file or program failed; the message names both.
     pub(crate) fn io(what: impl fmt::Display, error: std::io::Error) -> Self {
         Self::new(format!("{what}: {error}"))
     }
 
-    /// What the process returns.
+    /// The process's exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         self.code
     }

@@ -1,5 +1,6 @@
-//! A program to run, that can also be printed as the line to type to repeat it.
-//! Every child of xtask goes through here, so a failure always comes with its command.
+//! **Child process**: a program to run, which can also be printed as the shell command that
+//! repeats it. All of xtask's child processes are started here, so every failure shows its
+//! command.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use crate::failure::Failure;
 
-/// A program with arguments, extra environment and a directory to run in.
+/// A program with its arguments, additional environment variables and working directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Invocation {
     program: String,
@@ -18,12 +19,12 @@ pub(crate) struct Invocation {
     dir: PathBuf,
 }
 
-/// What a captured run left behind.
+/// The result of a run with captured output.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// Exit code; none when a signal ended it.
+    /// Exit code; `None` if the program was killed by a signal.
     pub(crate) code: Option<i32>,
-    /// Standard output, followed by standard error where that was captured too.
+    /// Standard output, followed by standard error if that was captured too.
     pub(crate) text: String,
 }
 
@@ -45,33 +46,33 @@ impl Invocation {
         }
     }
 
-    /// One more argument, which may hold blanks.
+    /// Adds an argument, which may contain spaces.
     pub(crate) fn arg(mut self, arg: impl AsRef<Path>) -> Self {
         self.args.push(arg.as_ref().display().to_string());
         self
     }
 
-    /// Sets a variable for the program, and in the line to repeat it.
+    /// Sets an environment variable, which is also part of the printed command.
     pub(crate) fn env(mut self, key: &str, value: impl Into<OsString>) -> Self {
         self.env.push((key.to_owned(), value.into()));
         self
     }
 
-    /// The same program under `timeout`, which ends its whole process group after `seconds` (exit code 124; 137 when
-    /// it had to kill).
+    /// Runs the program under `timeout`, which terminates the whole process group after `seconds`.
+    /// The exit code is then 124, or 137 if it had to send SIGKILL.
     pub(crate) fn within(mut self, seconds: u64) -> Self {
         let mut args = vec!["--kill-after=10".to_owned(), seconds.to_string(), self.program];
         args.append(&mut self.args);
         Self { program: "timeout".to_owned(), args, ..self }
     }
 
-    /// Runs with our own output streams; fails unless the exit code is 0.
+    /// Runs with inherited output streams; fails unless the exit code is 0.
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let status = self.command().status().map_err(|error| Failure::io(self, error))?;
         if status.success() { Ok(()) } else { Err(Failure::new(format!("{self}: {status}"))) }
     }
 
-    /// Runs, shows standard output line by line as it comes, and keeps it.
+    /// Runs, echoing standard output line by line, and returns it.
     pub(crate) fn tee(&self) -> Result<Outcome, Failure> {
         let fail = |error| Failure::io(self, error);
         let mut child = self.command().stdout(Stdio::piped()).spawn().map_err(fail)?;
@@ -79,7 +80,7 @@ impl Invocation {
         if let Some(stdout) = child.stdout.take() {
             let mut reader = BufReader::new(stdout);
             let mut line = Vec::new();
-            // By bytes: a test may print what is not UTF-8.
+            // Read bytes, because tests may print invalid UTF-8.
             while reader.read_until(b'\n', &mut line).map_err(fail)? > 0 {
                 let shown = String::from_utf8_lossy(&line);
                 print!("{shown}");
@@ -92,7 +93,7 @@ impl Invocation {
         Ok(Outcome { code: status.code(), text })
     }
 
-    /// Runs in silence and keeps both output streams.
+    /// Runs without echoing, and returns both output streams.
     pub(crate) fn capture(&self) -> Result<Outcome, Failure> {
         let output = self
             .command()
@@ -124,7 +125,7 @@ impl fmt::Display for Invocation {
     }
 }
 
-/// A word as a shell would need it.
+/// Quotes a word for the shell, if necessary.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,@+*".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

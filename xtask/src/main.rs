@@ -1,7 +1,7 @@
-//! The developer's only entry: `cargo xtask ci | tidy | fixtures | mutants`.
+//! **xtask**: the single entry point for developers, `cargo xtask ci | tidy | fixtures | mutants`.
 //!
-//! Everything that a CI machine runs is a subcommand here, so a developer can repeat it with the same words. It depends
-//! on `syn` only, because it must build in seconds on a machine that has nothing yet.
+//! Everything that runs in CI is a subcommand, so developers can repeat it with the same command.
+//! The only dependency is `syn`, because xtask must build in seconds on a fresh machine.
 #![forbid(unsafe_code)]
 
 mod ci;

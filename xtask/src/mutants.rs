@@ -1,9 +1,10 @@
-//! Brings back known bugs, one at a time, and checks that a test fails.
+//! **Mutants**: reintroduces known bugs, one at a time, and checks that a test fails.
 //!
-//! Each `xtask/mutants/*.patch` undoes a lesson in a scratch copy of the tree. Its test must pass before and fail
-//! after, by an assertion: a patch that no longer applies, a mutant that does not compile, a test that selects
-//! nothing and an unannounced hang all count as failures of the check. The format is described in
-//! `xtask/mutants/README.md`.
+//! Each `xtask/mutants/*.patch` reintroduces a bug in a scratch copy of the tree. Its test must
+//! pass without the patch, and fail by an assertion with the patch. It's an error if the patch
+//! doesn't apply, if the mutant doesn't compile, if the filter selects no test, or if the test
+//! hangs unexpectedly. In all these cases the test proves nothing. `xtask/mutants/README.md`
+//! describes the format.
 
 mod scratch_tree;
 
@@ -15,10 +16,10 @@ use crate::tree::Checkout;
 use scratch_tree::ScratchTree;
 
 const FOLDER: &str = "xtask/mutants/";
-/// A test that takes longer than this with a bug in it hangs.
+/// Timeout in seconds; a mutant's test that exceeds it counts as hanging.
 const TIMEOUT_SECONDS: u64 = 120;
 
-/// One known bug.
+/// One mutant.
 #[derive(Debug, PartialEq, Eq)]
 struct Mutant {
     name: String,
@@ -28,21 +29,21 @@ struct Mutant {
     timeout_seconds: u64,
 }
 
-/// The test that must fail: arguments of `cargo test`, and its environment.
+/// The test that must fail: arguments for `cargo test`, and environment variables.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct TestCommand {
     args: String,
     env: Vec<(String, String)>,
 }
 
-/// The result for one mutant.
+/// Outcome of one mutant.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Caught(&'static str),
     Survived(String),
 }
 
-/// Runs the named mutants, or all; returns a line for the summary.
+/// Runs the named mutants, or all of them, and returns one line for the summary.
 pub(crate) fn run(checkout: &Checkout, names: &[&str]) -> Result<String, Failure> {
     let files = checkout.files()?;
     let mutants = load(checkout, &files, names)?;
@@ -92,7 +93,7 @@ fn load(checkout: &Checkout, files: &[String], names: &[&str]) -> Result<Vec<Mut
     }
 }
 
-/// Reads the `# key: value` lines above the diff.
+/// Parses the `# key: value` lines above the diff.
 fn parse(name: &str, text: &str) -> Result<Mutant, Failure> {
     let fail = |what: &str| Failure::new(format!("{FOLDER}{name}.patch: {what}"));
     let mut mutant = Mutant {

@@ -1,22 +1,23 @@
-//! Reads the output of `cargo test`: how many tests passed and failed, and which ones skipped themselves.
-//! A command that fails may never have reached a test; the counts distinguish a failed test from a failed build.
+//! **Test counts**: parses `cargo test` output for the numbers of passed and failed tests, and for
+//! tests that skipped themselves. The exit code alone isn't enough, because it doesn't distinguish
+//! a failed test from a failed build.
 
 use std::collections::BTreeMap;
 
-/// Sums over all `test result:` lines of a run.
+/// Totals over all `test result:` lines of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Tests that ran and passed.
     pub(crate) passed: u64,
     /// Tests that ran and failed.
     pub(crate) failed: u64,
-    /// Reasons of tests that skipped themselves, each with the number of tests. Cargo shows the output of a passing test
-    /// only with `--show-output`.
+    /// Reasons for skipped tests, each with the number of tests. Cargo shows a passing test's
+    /// output only with `--show-output`.
     pub(crate) skipped: BTreeMap<String, u64>,
 }
 
 impl Tally {
-    /// Reads the output of one `cargo test`.
+    /// Parses the output of one `cargo test`.
     pub(crate) fn read(output: &str) -> Self {
         let mut sum = Self::default();
         for line in output.lines() {

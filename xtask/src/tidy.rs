@@ -1,9 +1,10 @@
-//! The rules of STYLE.md that a machine can check, over every file that belongs to the tree.
+//! **tidy**: checks the rules of STYLE.md that a machine can check, in every file of the tree.
 //!
-//! A rule is a function from the files, in memory, to findings, with the reason for the rule beside it. Most rules read
-//! text, with comments and literals blanked where only code counts. That is imprecise but sufficient, because rustc and
-//! clippy enforce the rules that need types. The rules about modules parse Rust with `syn`. Each rule has bad samples in
-//! `tidy/tests.rs` that it must find, because a check that cannot fail is not a check.
+//! A rule is a function that maps the in-memory files to findings; the reason for the rule is
+//! declared next to it. Most rules work on text, with comments and literals blanked out where only
+//! code matters. This is imprecise but sufficient, because rustc and clippy enforce the rules that
+//! need types. The module rules parse Rust with `syn`. `tidy/tests.rs` contains bad samples that
+//! each rule must detect, because a check that can't fail isn't a check.
 
 mod code;
 mod dependencies;
@@ -28,14 +29,14 @@ use crate::tree::Checkout;
 use finding::{Finding, Findings};
 use sources::Sources;
 
-/// A named check and the reason for it.
+/// A check, its name and the reason for it.
 struct Rule {
     name: &'static str,
     because: &'static str,
     check: fn(&Sources, &mut Findings),
 }
 
-/// All rules, in the order in which they are reported.
+/// All rules, in report order.
 const RULES: &[Rule] = &[
     Rule {
         name: "file-length",
@@ -149,7 +150,7 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// The subcommand: prints the findings and fails if there are any.
+/// The `tidy` subcommand: prints all findings, and fails if there are any.
 pub(crate) fn run(checkout: &Checkout, verbose: bool) -> Result<(), Failure> {
     let sources = Sources::load(checkout)?;
     let found = check(&sources);
@@ -170,7 +171,8 @@ pub(crate) fn run(checkout: &Checkout, verbose: bool) -> Result<(), Failure> {
     Err(Failure::new(format!("tidy: {} findings of {} rules", found.len(), broken.len())))
 }
 
-/// The subcommand: lists banned words below a folder; fails when there are any.
+/// The `tidy words` subcommand: lists banned phrases below a directory, and fails if there are
+/// any.
 pub(crate) fn list_words(checkout: &Checkout, folder: &str) -> Result<(), Failure> {
     let sources = Sources::load(checkout)?;
     words::list(&sources, folder);
@@ -183,7 +185,7 @@ pub(crate) fn list_words(checkout: &Checkout, folder: &str) -> Result<(), Failur
     Err(Failure::new(format!("tidy words: {} findings", findings.found.len())))
 }
 
-/// The subcommand: lists circles and upward arrows.
+/// The `tidy circles` subcommand: lists dependency cycles and references to higher layers.
 pub(crate) fn list_circles(checkout: &Checkout, package: &str) -> Result<(), Failure> {
     modules::list(&Sources::load(checkout)?, package);
     Ok(())

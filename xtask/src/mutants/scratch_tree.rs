@@ -1,5 +1,6 @@
-//! The scratch copy of the tree in which mutants are tried. It has its own build, which is kept between mutants and
-//! between runs. Only files with different bytes are written, so cargo rebuilds only the files that the patch touched.
+//! **Scratch tree**: the copy of the checkout to which mutants are applied. It has its own build
+//! directory, which is kept between mutants and between runs. We only rewrite files that differ,
+//! so cargo rebuilds just what the patch touched.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +13,7 @@ use crate::invocation::{Invocation, Outcome};
 use crate::tally::Tally;
 use crate::tree::Checkout;
 
-/// The copy, its build, and the fixtures for its tests.
+/// The scratch copy, its build directory, and the fixtures for its tests.
 pub(super) struct ScratchTree {
     source: PathBuf,
     files: Vec<String>,
@@ -22,7 +23,7 @@ pub(super) struct ScratchTree {
 }
 
 impl ScratchTree {
-    /// Prepares a clean copy of the checkout.
+    /// Creates the copy, or updates it to match the checkout.
     pub(super) fn new(checkout: &Checkout) -> Result<Self, Failure> {
         let home = checkout.target.join("mutants");
         let scratch = Self {
@@ -36,7 +37,8 @@ impl ScratchTree {
         Ok(scratch)
     }
 
-    /// Every test must pass on the unchanged tree, or its failure with a mutant proves nothing.
+    /// Runs the mutants' tests on the unpatched tree. They must all pass, or else a later failure
+    /// would prove nothing.
     pub(super) fn baseline(&self, mutants: &[Mutant]) -> Result<(), Failure> {
         let tests: BTreeSet<&TestCommand> = mutants.iter().map(|mutant| &mutant.test).collect();
         for test in tests {
@@ -54,7 +56,7 @@ impl ScratchTree {
         Ok(())
     }
 
-    /// Applies one patch, builds, runs its test, and takes the patch back.
+    /// Applies one patch, builds, runs its test, and reverts the patch.
     pub(super) fn judge(&self, mutant: &Mutant) -> Result<Verdict, Failure> {
         let verdict = self.try_out(mutant);
         self.restore()?;
@@ -63,7 +65,8 @@ impl ScratchTree {
 
     fn try_out(&self, mutant: &Mutant) -> Result<Verdict, Failure> {
         let patch = self.source.join(format!("{}{}.patch", super::FOLDER, mutant.name));
-        // The ceiling hides the repository around the copy: git would skip files that this one ignores.
+        // The ceiling hides the enclosing repository, because git would silently skip files that
+        // repository ignores.
         let apply = Invocation::new(&self.tree, "git", "apply --whitespace=nowarn")
             .arg(&patch)
             .env("GIT_CEILING_DIRECTORIES", self.tree.parent().unwrap_or(&self.tree));
@@ -81,7 +84,7 @@ impl ScratchTree {
         Ok(verdict(&outcome, mutant.hang_is_ok))
     }
 
-    /// Makes the copy equal to the checkout again.
+    /// Resets the copy to the state of the checkout.
     fn restore(&self) -> Result<(), Failure> {
         let wanted: BTreeSet<PathBuf> = self.files.iter().map(PathBuf::from).collect();
         for path in &wanted {
@@ -91,7 +94,8 @@ impl ScratchTree {
     }
 
     fn cargo(&self, test: &TestCommand, args: String) -> Invocation {
-        // Compiler flags change every crate: such tests get a build beside the common one.
+        // Different compiler flags would rebuild every crate, so tests with flags get a separate
+        // build directory.
         let flags = test.env.iter().any(|(key, _)| key == "RUSTFLAGS");
         let target = if flags { self.target.with_extension("flags") } else { self.target.clone() };
         let command = Invocation::new(&self.tree, "cargo", &format!("test {args}"))
@@ -102,18 +106,18 @@ impl ScratchTree {
     }
 }
 
-/// Arguments for cargo, and those for the test program after ` -- `.
+/// Splits the arguments into those for cargo and those for the test program, at ` -- `.
 fn split_harness_args(args: &str) -> (&str, &str) {
     args.split_once(" -- ").unwrap_or((args, ""))
 }
 
-/// The verdict from the end of a test run. Only a test that failed by itself has caught the mutant: an error of cargo, or
-/// a signal from elsewhere, proves nothing.
+/// Derives the verdict from the end of a test run. Only a test that failed by itself has caught
+/// the mutant. A cargo error or an external signal proves nothing.
 fn verdict(outcome: &Outcome, hang_is_ok: bool) -> Verdict {
     let noticed = outcome.text.contains("panicked at") || Tally::read(&outcome.text).failed > 0;
     match outcome.code {
         Some(0) => Verdict::Survived("the test passes with the bug in it".to_owned()),
-        // ended by `timeout`, or killed together with it
+        // terminated by `timeout`, or killed together with it
         Some(124 | 137) | None if hang_is_ok => Verdict::Caught("hangs, as announced"),
         Some(124 | 137) | None => {
             Verdict::Survived("hangs, and is not marked `# hang: ok`".to_owned())
@@ -123,7 +127,7 @@ fn verdict(outcome: &Outcome, hang_is_ok: bool) -> Verdict {
     }
 }
 
-/// Copies a file unless it is the same already.
+/// Copies a file, unless the destination is already identical.
 fn mirror(from: &Path, to: &Path) -> Result<(), Failure> {
     let bytes = fs::read(from).map_err(|error| Failure::io(from.display(), error))?;
     if fs::read(to).is_ok_and(|old| old == bytes) {
@@ -134,12 +138,12 @@ fn mirror(from: &Path, to: &Path) -> Result<(), Failure> {
         fs::create_dir_all(folder).map_err(fail)?;
     }
     fs::write(to, bytes).map_err(fail)?;
-    // A script must stay one that can be run.
+    // Preserve the executable bit of scripts.
     let mode = fs::metadata(from).map_err(fail)?.permissions();
     fs::set_permissions(to, mode).map_err(fail)
 }
 
-/// Deletes what a patch, or an older checkout, left in the copy.
+/// Deletes files a patch or an older checkout left in the copy.
 fn remove_others(tree: &Path, at: &Path, wanted: &BTreeSet<PathBuf>) -> Result<(), Failure> {
     let folder = tree.join(at);
     let fail = |error| Failure::io(folder.display(), error);
@@ -155,7 +159,7 @@ fn remove_others(tree: &Path, at: &Path, wanted: &BTreeSet<PathBuf>) -> Result<(
     Ok(())
 }
 
-/// The end of a long output, indented.
+/// The last lines of a long output, indented.
 fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.trim_end().lines().collect();
     let from = lines.len().saturating_sub(15);
@@ -195,7 +199,7 @@ mod tests {
         assert_eq!(split_harness_args("-p x"), ("-p x", ""));
     }
 
-    /// A tiny package with one test, and a scratch around it.
+    /// Creates a small package with one test, and a scratch tree for it.
     fn package(name: &str) -> ScratchTree {
         let home = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
         let source = home.join("source");

@@ -1,19 +1,21 @@
-//! Rust text without a parser: blank what is not code, find words, find where an item ends.
+//! **Lexical helpers** for Rust without a parser: blank out everything that isn't code, find
+//! words, and find the end of an item.
 //!
 //! ```text
 //! let a = "fn {"; // fn {      becomes      let a = "    ";
 //! ```
-//! Blanks keep every byte offset and line, so a finding in the blanked text is a place in the file.
+//! Blanking preserves byte offsets and line numbers, so a position in the blanked text is also a
+//! position in the file.
 
-/// A function and how long it is.
+/// A function and its length in lines.
 pub(super) struct Function<'a> {
     pub(super) name: &'a str,
-    /// Offset of `fn` in bytes.
+    /// Byte offset of `fn`.
     pub(super) at: usize,
     pub(super) lines: usize,
 }
 
-/// Replaces comments and the inside of string and character literals by blanks, byte for byte.
+/// Blanks out comments and the contents of string and character literals, byte for byte.
 pub(super) fn blank(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();
@@ -36,7 +38,8 @@ pub(super) fn blank(text: &str) -> String {
         }
         at = end;
     }
-    // Only whole characters were replaced; a stray byte would be our bug, and then no rule may go blind.
+    // We only replaced whole characters, so this is valid UTF-8. If it weren't, that would be our
+    // bug, and we must not let the rules silently check nothing.
     String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
 }
 
@@ -87,7 +90,7 @@ fn raw_string_end(bytes: &[u8], at: usize) -> Option<usize> {
     Some(step.map_or(bytes.len(), |step| open + 1 + step + close.len()))
 }
 
-/// A character literal; nothing for a lifetime.
+/// End of a character literal; `None` for a lifetime.
 fn char_end(bytes: &[u8], at: usize) -> Option<usize> {
     match bytes.get(at + 1)? {
         b'\\' => {
@@ -112,7 +115,7 @@ fn is_word_byte(bytes: &[u8], at: usize) -> bool {
     bytes.get(at).is_some_and(|&byte| byte == b'_' || byte.is_ascii_alphanumeric())
 }
 
-/// Offsets of `pattern` as a whole word.
+/// Byte offsets of `pattern` as a whole word.
 pub(super) fn words<'a>(text: &'a str, pattern: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = text.as_bytes();
     let begins = is_word_byte(pattern.as_bytes(), 0);
@@ -124,13 +127,13 @@ pub(super) fn words<'a>(text: &'a str, pattern: &'a str) -> impl Iterator<Item =
     })
 }
 
-/// The name at the begin of `text`, empty if there is none.
+/// The identifier at the start of `text`, or an empty string.
 pub(super) fn name_at(text: &str) -> &str {
     let end = text.bytes().position(|byte| byte != b'_' && !byte.is_ascii_alphanumeric());
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Where the item that begins at `at` ends: after its `;`, or after its block.
+/// End of the item that begins at `at`: after its `;` or its block.
 pub(super) fn item_end(code: &str, at: usize) -> usize {
     let (mut depth, mut in_block) = (0_i32, false);
     for (step, byte) in code.as_bytes()[at..].iter().enumerate() {
@@ -154,7 +157,7 @@ pub(super) fn item_end(code: &str, at: usize) -> usize {
     code.len()
 }
 
-/// Every function that has a name, with the length from `fn` to its last brace.
+/// All named functions, with their length from `fn` to the closing brace.
 pub(super) fn functions(code: &str) -> impl Iterator<Item = Function<'_>> {
     words(code, "fn").filter_map(|at| {
         let name = name_at(code[at + 2..].trim_start());
@@ -164,7 +167,7 @@ pub(super) fn functions(code: &str) -> impl Iterator<Item = Function<'_>> {
     })
 }
 
-/// Per line: does it belong to tests?
+/// For each line: is it part of test code?
 pub(super) fn test_lines(code: &str, whole: bool) -> Vec<bool> {
     let mut lines = vec![whole; code.lines().count()];
     for attribute in ["#[cfg(", "#[test]"] {

@@ -1,5 +1,6 @@
-//! Rules that keep the documents true: the map names only what exists, the first page has the two commands, decisions
-//! stay short, every cited heading exists, and nothing cites a document that a reader of the repository cannot open.
+//! **Document rules**: ARCHITECTURE.md references only files that exist, README.md shows the two
+//! main commands, decisions stay short, every cited heading exists, and nothing cites a document
+//! outside the repository.
 
 use super::finding::Findings;
 use super::sources::{Source, Sources};
@@ -8,10 +9,10 @@ const MAP: &str = "ARCHITECTURE.md";
 const FIRST_PAGE: &str = "README.md";
 const COMMANDS: [&str; 2] = ["cargo run --release -- demo", "cargo xtask ci"];
 const DECISION_LINES_MAX: usize = 120;
-/// Words that end like this are taken for files.
+/// File name endings; a word with one of these endings is treated as a file reference.
 const ENDINGS: [&str; 5] = [".rs", ".md", ".toml", ".sh", ".patch"];
 
-/// The map mentions every crate, and no file that is not there.
+/// ARCHITECTURE.md mentions every crate, and only files that exist.
 pub(super) fn architecture(sources: &Sources, findings: &mut Findings) {
     let Some(map) = sources.get(MAP) else {
         findings.add(MAP, 1, "is missing");
@@ -32,7 +33,7 @@ pub(super) fn architecture(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// The first page has the commands that set up everything.
+/// README.md shows the commands to try and to check trunkline.
 pub(super) fn readme(sources: &Sources, findings: &mut Findings) {
     let Some(page) = sources.get(FIRST_PAGE) else {
         findings.add(FIRST_PAGE, 1, "is missing");
@@ -45,7 +46,7 @@ pub(super) fn readme(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// A decision record fits on two pages.
+/// A decision record is at most two pages long.
 pub(super) fn decision_length(sources: &Sources, findings: &mut Findings) {
     for source in sources.files.iter().filter(|source| source.path.starts_with("docs/decisions/")) {
         let lines = source.text.lines().count();
@@ -56,7 +57,7 @@ pub(super) fn decision_length(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// A document with `#` and a heading's anchor, in code and documents, leads to a heading that exists.
+/// Every `document#anchor` in code and documents points to an existing heading.
 pub(super) fn citations(sources: &Sources, findings: &mut Findings) {
     for source in sources.files.iter().filter(|source| source.is_rust() || is_document(source)) {
         for (number, line) in source.lines() {
@@ -76,7 +77,7 @@ pub(super) fn citations(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// The anchor that a heading gets; empty for any other line.
+/// The anchor of a heading; empty for any other line.
 fn slug(line: &str) -> String {
     let Some(title) = line.strip_prefix('#') else { return String::new() };
     let title = title.trim_start_matches('#').trim().to_lowercase();
@@ -84,9 +85,9 @@ fn slug(line: &str) -> String {
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// No citation of notes and designs that are kept elsewhere.
+/// No file cites notes or designs kept outside the repository.
 pub(super) fn outside(sources: &Sources, findings: &mut Findings) {
-    // Spelled apart: this file is checked as well.
+    // Split, because this file is checked as well.
     let elsewhere = [
         concat!("desi", "gn.md"),
         concat!("desi", "gn §"),
@@ -110,20 +111,20 @@ fn is_document(source: &Source) -> bool {
     source.path.ends_with(".md") || source.path.ends_with(".patch")
 }
 
-/// Words as they could stand in a path.
+/// Splits the text into words that could be paths.
 fn tokens(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && !"._-/".contains(c))
         .map(|word| word.trim_end_matches('.').trim_start_matches("./"))
 }
 
-/// A file by its ending, or anything under one of our folders.
+/// Does the word look like a file, by its ending or because it starts with one of our directories?
 fn is_path(word: &str) -> bool {
     let file = ENDINGS.iter().any(|end| word.len() > end.len() && word.ends_with(end));
     let below = ["crates/", "docs/", "xtask/", ".ci/"].iter().any(|top| word.starts_with(top));
     file || below
 }
 
-/// Whole paths, ends of paths (`method/uring.rs`), and folders count.
+/// Accepts full paths, path suffixes (`method/uring.rs`), and directories.
 fn exists(sources: &Sources, word: &str) -> bool {
     let end = format!("/{word}");
     let folder = format!("{word}/");

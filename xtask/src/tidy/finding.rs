@@ -1,13 +1,13 @@
-//! Findings: the places that break a rule.
-//! They print as compiler messages do, so that editors can jump to them.
+//! **Findings**: places that violate a rule, printed in the format of compiler messages, so that
+//! editors can jump to them.
 
 use std::fmt;
 
-/// A place that breaks a rule.
+/// One violation of a rule.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Finding {
     pub(super) path: String,
-    /// Counted from 1.
+    /// 1-based.
     pub(super) line: usize,
     pub(super) rule: &'static str,
     pub(super) text: String,
@@ -19,14 +19,14 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Collects what one rule finds.
+/// Collects one rule's findings.
 pub(super) struct Findings {
     pub(super) rule: &'static str,
     pub(super) found: Vec<Finding>,
 }
 
 impl Findings {
-    /// Adds a finding in `path` at `line`, which counts from 1.
+    /// Adds a finding at `line` (1-based) of `path`.
     pub(super) fn add(&mut self, path: &str, line: usize, text: impl Into<String>) {
         let (path, text) = (path.to_owned(), text.into());
         self.found.push(Finding { path, line, rule: self.rule, text });

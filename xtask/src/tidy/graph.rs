@@ -1,52 +1,55 @@
-//! Which file of a crate refers to which other one, with every path resolved to the file that defines its last name.
+//! **Dependency graph** of a crate's files. Each path in the source is resolved to the file that
+//! defines its last name.
 //!
-//! A name that a parent re-exports leads to the file that defines it, so `use super::Word` is an arrow to `state.rs`
-//! if the parent says `pub use state::Word`. The re-export itself is an arrow of the parent. A module that is only
-//! imported by its name is no arrow yet: the paths that go through that name are.
+//! A name re-exported by a parent module resolves to the file that defines it. If the parent has
+//! `pub use state::Word`, then `use super::Word` adds an edge to `state.rs`. The re-export itself
+//! is an edge of the parent. Importing a module by name adds no edge yet, only the paths that go
+//! through that name do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::paths::{self, Module};
 use super::sources::Sources;
 
-/// The files of one crate and the arrows between them.
+/// The files of one crate and the edges between them.
 pub(super) struct Graph {
-    /// Paths below the tree's root.
+    /// Paths relative to the root of the tree.
     pub(super) files: Vec<String>,
     pub(super) arrows: Vec<Arrow>,
 }
 
-/// The first reference from one file to another.
+/// An edge, represented by the first reference from one file to another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Arrow {
-    /// Indices of files.
+    /// Indices into the list of files.
     pub(super) from: usize,
     pub(super) to: usize,
-    /// Counted from 1.
+    /// 1-based.
     pub(super) line: usize,
-    /// The path as it is written.
+    /// The path as written in the source.
     pub(super) path: String,
 }
 
-/// The modules of a crate by path, each with its file.
+/// The crate's modules by path, and each module's file.
 struct Crate {
     modules: Vec<(Module, usize)>,
     by_path: BTreeMap<Vec<String>, usize>,
 }
 
-/// What a name or path leads to.
+/// What a name or path resolves to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
     Module(usize),
-    /// An item of that module.
+    /// An item defined in that module.
     Item(usize),
 }
 
-/// Imports that import imports are followed this far; a circle of re-exports ends here.
+/// Maximum depth for following imports of imports; stops at cyclic re-exports.
 const IMPORTS_MAX: u32 = 16;
 
 impl Graph {
-    /// Reads all files below `src`, which ends in a slash, except those that are compiled for tests only.
+    /// Parses all files below `src`, which must end in a slash, except files compiled only for
+    /// tests.
     pub(super) fn read(sources: &Sources, src: &str) -> Self {
         let mut parsed = Vec::new();
         for source in sources.rust() {
@@ -77,7 +80,7 @@ impl Graph {
         Self { files, arrows }
     }
 
-    /// The groups of files that can all be reached from each other, of two files and more.
+    /// Cycles: the strongly connected components with at least two files.
     pub(super) fn circles(&self) -> Vec<Vec<usize>> {
         let reached: Vec<BTreeSet<usize>> =
             (0..self.files.len()).map(|file| self.reached(file)).collect();
@@ -96,7 +99,7 @@ impl Graph {
         circles
     }
 
-    /// The files that can be reached from `start` along one arrow or more.
+    /// All files reachable from `start` by one or more edges.
     fn reached(&self, start: usize) -> BTreeSet<usize> {
         let mut reached = BTreeSet::new();
         let mut next = vec![start];
@@ -111,7 +114,7 @@ impl Graph {
     }
 }
 
-/// `pool/state.rs` is `[pool, state]`, `lib.rs` is the root.
+/// Module path of a file: `pool/state.rs` is `[pool, state]`, and `lib.rs` is the root.
 fn module_path(below_src: &str) -> Vec<String> {
     let path = below_src.trim_end_matches(".rs");
     if path == "lib" || path == "main" {
@@ -121,7 +124,7 @@ fn module_path(below_src: &str) -> Vec<String> {
 }
 
 impl Crate {
-    /// One arrow for each pair of files, with the first line that makes it.
+    /// One edge per pair of files, with the first line that causes it.
     fn arrows(&self) -> Vec<Arrow> {
         let mut first: BTreeMap<(usize, usize), Arrow> = BTreeMap::new();
         for (index, (module, from)) in self.modules.iter().enumerate() {
@@ -140,7 +143,8 @@ impl Crate {
         first.into_values().collect()
     }
 
-    /// Where a path leads that is written in `module`; nowhere when it is another crate's or a local name.
+    /// Resolves a path written in `module`. Returns `None` if it points to another crate or to a
+    /// local name.
     fn resolve(&self, module: usize, path: &[String], depth: u32) -> Vec<Target> {
         let Some((first, mut rest)) = path.split_first() else { return Vec::new() };
         let own = &self.modules[module].0.path;
@@ -158,7 +162,8 @@ impl Crate {
             name => self.look_up(module, name, depth),
         };
         for name in rest {
-            // A function may share a module's name; a longer path goes through the module.
+            // A function and a module may have the same name. If the path continues, it means the
+            // module.
             if targets.iter().any(|target| matches!(target, Target::Module(_))) {
                 targets.retain(|target| matches!(target, Target::Module(_)));
             }
@@ -167,7 +172,7 @@ impl Crate {
                 .flat_map(|target| match target {
                     Target::Module(inner) => {
                         let found = self.look_up(inner, name, depth);
-                        // A macro may have made it.
+                        // A macro may have generated it.
                         if found.is_empty() { vec![Target::Item(inner)] } else { found }
                     }
                     item @ Target::Item(_) => vec![item],
@@ -177,7 +182,8 @@ impl Crate {
         targets
     }
 
-    /// What a name means in a module: a child, an item, an import, or a name from a glob import.
+    /// Resolves a name in a module: a child module, an item, an import, or a name from a glob
+    /// import.
     fn look_up(&self, module: usize, name: &str, depth: u32) -> Vec<Target> {
         if depth > IMPORTS_MAX {
             return Vec::new();
@@ -190,7 +196,7 @@ impl Crate {
         if targets.is_empty() {
             let imports = known.imports.iter().filter(|(imported, _)| imported == name);
             for (_, path) in imports {
-                // `use x;` of an outer crate must not find itself.
+                // `use x;` for an external crate must not resolve to itself.
                 if path.len() > 1 || path[0] != name {
                     targets.extend(self.resolve(module, path, depth + 1));
                 }

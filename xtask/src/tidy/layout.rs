@@ -1,15 +1,15 @@
-//! Rules about where files are and how they begin.
-//! A newcomer finds a thing by the name of its file, and learns its purpose from the first lines.
+//! **Layout rules**: where files are located and how they begin. Newcomers find things by file
+//! name, and learn a file's purpose from its first lines.
 
 use super::finding::Findings;
 use super::sources::Sources;
 
-/// Folders and file below `src/`.
+/// Maximum path depth below `src/`, including the file itself.
 const LEVELS_MAX: usize = 3;
-/// Letters of a header that says what the file is for.
+/// Minimum length of a file's header, in characters.
 const HEADER_LETTERS_MIN: usize = 25;
 
-/// Each file under `src/` begins with a header of at least one full sentence.
+/// Each file below `src/` starts with a header of at least one full sentence.
 pub(super) fn header(sources: &Sources, findings: &mut Findings) {
     for source in sources.rust().filter(|source| source.is_in_src()) {
         let header = source.text.lines().map_while(|line| line.strip_prefix("//!"));
@@ -25,7 +25,8 @@ pub(super) fn header(sources: &Sources, findings: &mut Findings) {
 /// `foo.rs` beside `foo/`, never `foo/mod.rs`.
 pub(super) fn no_mod_rs(sources: &Sources, findings: &mut Findings) {
     for source in sources.rust().filter(|source| source.path.ends_with("/mod.rs")) {
-        // Cargo takes any file directly in `examples/` for an example, so a part of one is in a folder.
+        // Cargo treats every file directly in `examples/` as an example, so an example's modules
+        // must be in a subdirectory.
         if source.path.contains("/examples/") {
             continue;
         }
@@ -34,7 +35,8 @@ pub(super) fn no_mod_rs(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// `src/pool.rs`, `src/pool/write.rs` and `src/pool/write/queue.rs`; nothing is deeper but the tests of such a file.
+/// Allows `src/pool.rs`, `src/pool/write.rs` and `src/pool/write/queue.rs`, but nothing deeper,
+/// except such a file's tests.
 pub(super) fn depth(sources: &Sources, findings: &mut Findings) {
     for source in sources.rust().filter(|source| !source.path.ends_with("/tests.rs")) {
         let Some(rest) = source.below_src() else { continue };
