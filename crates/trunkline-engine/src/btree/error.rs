@@ -1,7 +1,7 @@
 //! Errors from index searches and walks.
 //!
-//! If an index is damaged, the error names the page. [`BtreeError::Read`] passes on errors from the
-//! pool.
+//! If an index is damaged, the error includes the page. [`BtreeError::Read`] passes on errors from
+//! the pool.
 
 use thiserror::Error;
 use trunkline_format::BlockNo;

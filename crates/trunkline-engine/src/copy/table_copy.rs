@@ -71,8 +71,7 @@ pub(super) struct TableCopy<'c> {
 }
 
 impl TableCopy<'_> {
-    /// Copies the rows of the table. Adds the statistics of its streams to the results, also after
-    /// an error.
+    /// Copies the table's rows. Adds its streams' statistics to the results, even after an error.
     pub(super) fn run(&mut self, job: &Job, backend: &mut Backend) -> Result<(), Stop> {
         let options = ScanOptions { stream: self.options.stream, rows: self.options.rows };
         let table = &self.plan.files.rows;
@@ -123,7 +122,7 @@ impl TableCopy<'_> {
                 break Err(Stop::Cancelled);
             }
         };
-        // Publish the statistics also for an incomplete copy.
+        // Publish the statistics even for an incomplete copy.
         let mut results = self.results.lock();
         results.streams.add(&scan.stats());
         if let Some(deferred) = deferred {

@@ -1,8 +1,8 @@
 //! The worker that reads one mount's files.
 //!
-//! If the page cache serves a read, that read is already complete when it has been issued. In that
-//! case the worker visits its pages right away, and the next read can reuse the memory while it is
-//! still in the CPU cache. All other reads are handled in completion order, since the visitor
+//! If the page cache serves a read, the read is already complete by the time issuing it returns. In
+//! that case the worker visits its pages right away, and the next read can reuse the memory while
+//! it is still in the CPU cache. All other reads are handled in completion order, since the visitor
 //! doesn't depend on block order.
 
 use trunkline_aio::{Cancelled, Class, MethodKind, Session};

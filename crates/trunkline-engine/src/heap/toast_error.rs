@@ -1,6 +1,6 @@
 //! Errors of TOAST values.
 //!
-//! Messages name the TOAST table, the value and, if possible, the chunk.
+//! Messages include the TOAST table, the value and, if possible, the chunk.
 
 use thiserror::Error;
 use trunkline_aio::sync::Arc;

@@ -121,8 +121,7 @@ impl ToastReader {
         // Sorted by block and line pointer, so that each page is read once.
         self.wanted.sort_unstable();
         let read = self.read(backend, batch);
-        // Release all pins, also after an error: the reader may live for a long time between two
-        // fetches.
+        // Release all pins, even after an error: a long time may pass between two fetches.
         self.stream.reset(BlockList::new(Vec::new()));
         read?;
         (0..batch.len()).for_each(|number| batch.finish(number));

@@ -1,7 +1,7 @@
 //! Errors of transaction status lookups.
 //!
-//! Messages name the file, and the transaction or offset, so that the damage can be located without
-//! another tool.
+//! Messages include the file, and the transaction or offset, so that the damage can be located
+//! without another tool.
 
 use std::io;
 use std::path::PathBuf;

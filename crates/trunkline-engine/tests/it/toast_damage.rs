@@ -177,7 +177,8 @@ impl Sample {
     }
 }
 
-/// The first compressed value, or else the first uncompressed value with enough chunks.
+/// The first compressed value or, if `compressed` is false, the first uncompressed value with
+/// enough chunks.
 fn choose(sample: &Sample, compressed: bool) -> (usize, ToastPointer) {
     let fits = |pointer: &ToastPointer| {
         pointer.method.is_some() == compressed && (compressed || pointer.stored_size > 3 * 1996)
