@@ -11,9 +11,9 @@
 //!    backup, the newest changes are only in the WAL, and we can't apply them because we don't
 //!    implement redo.
 //!
-//! Each failure is an error that says what to do. [`OpenOptions::force_unclean`] overrides the last
-//! two and turns them into [`Warning`]s. `pg_checksums` relies on the state in the control file
-//! alone.
+//! Each failure is an error that says what to do about it. [`OpenOptions::force_unclean`] overrides
+//! the last two checks and turns them into [`Warning`]s. In contrast, `pg_checksums` relies only on
+//! the state in the control file.
 //!
 //! Nothing prevents a server from starting later. We can't lock the directory, because that would
 //! mean creating `postmaster.pid` in it, and we never write to a data directory. Long jobs must
@@ -58,10 +58,10 @@ pub struct DataDir {
     /// The control file's contents. A server updates the control file when it starts and when it
     /// stops, so [`DataDir::recheck`] detects even a server that has already stopped again.
     control_bytes: Vec<u8>,
-    /// What `postmaster.pid` said when the directory was opened.
+    /// What `postmaster.pid` contained when the directory was opened.
     server: Server,
     warnings: Vec<Warning>,
-    /// Tablespaces that are not where their symbolic links point.
+    /// Tablespaces that have been moved away from their symbolic links' targets.
     moved: Vec<(Oid, PathBuf)>,
 }
 
@@ -96,16 +96,16 @@ impl DataDir {
         })
     }
 
-    /// Maps tablespaces to other directories, as `pg_basebackup --tablespace-mapping` does. Each
-    /// pair is the target of a symbolic link and the directory to use instead. This is needed to
-    /// read a copy of a cluster, because its links still point to the original's tablespaces.
+    /// Maps tablespaces to other directories, like `pg_basebackup --tablespace-mapping`. Each pair
+    /// is a symbolic link's target and the directory to use instead. This is needed to read a copy
+    /// of a cluster, because the copy's links still point to the original's tablespaces.
     ///
     /// # Errors
-    /// [`DataDirError::NoTablespace`] if no link has such a target; [`DataDirError::Io`].
+    /// [`DataDirError::NoTablespace`] if no link points to such a target; [`DataDirError::Io`].
     pub fn with_tablespaces(self, moves: &[(PathBuf, PathBuf)]) -> Result<DataDir, DataDirError> {
         let links = files::links(&self.path)?;
         let mut moved = self.moved;
-        // Targets are compared as text. They need not exist on this machine.
+        // Targets are compared as text, because they need not exist on this machine.
         for (old, new) in moves {
             let found = links.iter().filter(|(_, target)| target == old).map(|(oid, _)| *oid);
             let before = moved.len();
@@ -117,13 +117,14 @@ impl DataDir {
         Ok(DataDir { moved, ..self })
     }
 
-    /// The tablespaces that are not where their symbolic links point, with their directories.
+    /// The tablespaces that have been moved away from their symbolic links' targets, and their new
+    /// directories.
     pub fn moved_tablespaces(&self) -> &[(Oid, PathBuf)] {
         &self.moved
     }
 
-    /// The target of the tablespace link that `path` goes through, if the target does not exist:
-    /// the tablespace was moved without a mapping, or is not mounted. Follows the link, which may
+    /// The target of the tablespace link in `path`, if that target doesn't exist: either the
+    /// tablespace was moved without a mapping, or it isn't mounted. Follows the link, which may
     /// block on its file system.
     pub fn dangling_link(&self, path: &Path) -> Option<PathBuf> {
         let links = self.path.join("pg_tblspc");
@@ -146,12 +147,13 @@ impl DataDir {
         &self.control
     }
 
-    /// Reasons to distrust results; the most serious first.
+    /// Reasons to distrust results, most serious first.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// Checks that no server has started since the directory was opened. Reads two small files.
+    /// Checks that no server has started since the directory was opened. Only reads two small
+    /// files.
     ///
     /// # Errors
     /// [`DataDirError::Changed`] if a server has started, even if it has stopped again;
@@ -176,7 +178,7 @@ impl DataDir {
     }
 }
 
-/// The reasons why the directory is not safe to read, the most serious first.
+/// The reasons why the directory isn't safe to read, most serious first.
 fn unsafe_reasons(
     path: &Path,
     control: &ControlFile,
@@ -195,7 +197,7 @@ fn unsafe_reasons(
     Ok(reasons)
 }
 
-/// Facts that do not make the directory unsafe to read but may explain a surprising result.
+/// Facts that don't make the directory unsafe to read but may explain a surprising result.
 fn notes(path: &Path, server: &Server) -> Result<Vec<Warning>, DataDirError> {
     let mut warnings = Vec::new();
     if let Server::Stale(process) = server {

@@ -1,8 +1,8 @@
 //! The public entry point: an engine with its I/O instance, buffer pool and open files, and the
 //! clusters opened in it.
 //!
-//! To read a single page, a program needs an I/O instance, a buffer pool, a table of open files, a
-//! data directory and a session. [`Engine::open`] creates everything that sessions share from the
+//! To read a single page, a program needs an I/O instance, a buffer pool, an open-file table, a
+//! data directory and a session. [`Engine::open`] creates everything sessions share from the
 //! [`Settings`]; opening a data directory or a session then takes just one more call.
 //!
 //! ```text
@@ -37,7 +37,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! PostgreSQL data directories are always opened read-only. Relations of our own can be written
+//! PostgreSQL data directories are always opened read-only. Our own relations can be written
 //! through [`Engine::writable_storage`], but only by number, because we don't have a catalog for
 //! them yet. [`Engine::builder`] covers everything that isn't a setting, such as a simulated disk
 //! or a log.
@@ -75,8 +75,8 @@ pub use self::error::EngineError;
 pub struct Engine(Arc<Inner>);
 
 struct Inner {
-    // Fields are dropped in this order. The pool comes before the I/O instance, because dropping
-    // the instance waits for the I/O that the pool has in flight.
+    // Fields are dropped in this order. The pool must come before the I/O instance, because
+    // dropping the instance waits for the pool's I/O in flight.
     pool: Pool,
     files: OpenFiles,
     settings: Settings,
@@ -85,11 +85,11 @@ struct Inner {
 
 impl Engine {
     /// Starts an engine with the given settings: `io_method` and its limits, `shared_buffers`,
-    /// `max_files_per_process`, `io_direct`. The pool's memory is allocated here; its size is
-    /// fixed.
+    /// `max_files_per_process`, `io_direct`. Allocates the pool's memory, whose size is fixed from
+    /// then on.
     ///
-    /// If the I/O method isn't available, we fall back to the next best method;
-    /// [`Aio::method_status`] then has the reason and a hint how to fix it.
+    /// If the I/O method isn't available, we fall back to the next best method. In that case
+    /// [`Aio::method_status`] returns the reason and a hint how to fix it.
     ///
     /// # Errors
     /// [`EngineError::Start`] or [`EngineError::Pool`]: there is not enough memory.
@@ -97,7 +97,7 @@ impl Engine {
         Self::builder(settings).open()
     }
 
-    /// Builds an engine with options that are not settings.
+    /// Builds an engine with options that aren't settings.
     pub fn builder(settings: &Settings) -> EngineBuilder {
         EngineBuilder::new(settings)
     }
@@ -111,7 +111,7 @@ impl Engine {
         Ok(self.cluster_of(DataDir::open(directory.as_ref(), OpenOptions::default())?))
     }
 
-    /// The cluster of a data directory that was opened with options of its own, such as
+    /// The cluster in a data directory opened with custom options, such as
     /// [`OpenOptions::force_unclean`] or [`DataDir::with_tablespaces`].
     pub fn cluster_of(&self, dir: DataDir) -> Cluster {
         Cluster::new(self, dir)
@@ -124,15 +124,16 @@ impl Engine {
         Storage::new(directory.as_ref(), layout, self.files(), self.is_direct())
     }
 
-    /// The relations of a cluster of our own, which may be created, changed and removed.
-    /// `directory` must never be a PostgreSQL data directory: changes are not WAL-logged, and a
-    /// server would not know of them.
+    /// The relations of our own cluster, which may be created, changed and removed. `directory`
+    /// must never be a PostgreSQL data directory: changes aren't WAL-logged, and a server wouldn't
+    /// know about them.
     pub fn writable_storage(&self, directory: impl AsRef<Path>, layout: Layout) -> Storage {
         Storage::for_writing(directory.as_ref(), layout, self.files(), self.is_direct())
     }
 
-    /// A session (PostgreSQL's backend): issues I/O, holds pins, and waits. For one thread at a
-    /// time. Per-session settings, such as `zero_damaged_pages`, are copied into the session here.
+    /// A session, the counterpart of PostgreSQL's backend: issues I/O, holds pins, and waits. Only
+    /// one thread at a time may use it. Per-session settings, such as `zero_damaged_pages`, are
+    /// copied into the session here.
     ///
     /// # Errors
     /// [`EngineError::TooManySessions`].
@@ -147,8 +148,8 @@ impl Engine {
         Ok(session)
     }
 
-    /// A sequential scan of a table of our own. Such a table has no commit log, so all of its rows
-    /// must be frozen. For tables of a [`Cluster`] see [`OpenRelation::scan`].
+    /// A sequential scan of one of our own tables. Such a table has no commit log, so all of its
+    /// rows must be frozen. For a [`Cluster`]'s tables, see [`OpenRelation::scan`].
     ///
     /// # Errors
     /// [`StorageError`]: the table's length is unknown.
@@ -161,9 +162,9 @@ impl Engine {
         HeapScan::of_table(session, table, &transactions, ScanOptions::of(self.settings()))
     }
 
-    /// Writes every page that is dirty now and syncs the files, as fast as possible (PostgreSQL's
-    /// `CHECKPOINT` command). It covers all writable clusters in the pool. Pages that become dirty
-    /// during the checkpoint are left to the next checkpoint.
+    /// Writes all currently dirty pages and syncs the files, as fast as possible (PostgreSQL's
+    /// `CHECKPOINT` command). Covers all writable clusters in the pool. Pages dirtied during the
+    /// checkpoint are left to the next checkpoint.
     ///
     /// # Errors
     /// See [`CheckpointError`].
@@ -181,12 +182,12 @@ impl Engine {
         &self.0.aio
     }
 
-    /// The table of open files.
+    /// The open-file table.
     pub fn files(&self) -> &OpenFiles {
         &self.0.files
     }
 
-    /// The settings that the engine was started with.
+    /// The settings the engine was started with.
     pub fn settings(&self) -> &Settings {
         &self.0.settings
     }

@@ -2,8 +2,8 @@
 //!
 //! PostgreSQL reads and writes its pages through a shared buffer pool, asynchronous I/O and
 //! read-ahead. This crate provides the same machinery as a library, without a server and without
-//! SQL. It reads data directories of PostgreSQL 15 to 19 and never writes to them. It can also
-//! create and change relations of its own, in the same page format.
+//! SQL. It reads data directories from PostgreSQL 15 to 19, but never writes to them. It can also
+//! create and change its own relations, in the same page format.
 //!
 //! # Example
 //!
@@ -34,13 +34,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The folder `examples` has four programs: read a page, stream a table, read rows, checkpoint.
+//! The `examples` folder contains four programs: read a page, stream a table, read rows,
+//! checkpoint.
 //!
 //! # Concepts
 //!
-//! - An [`Engine`] owns everything that sessions share: the I/O instance, the buffer pool and the
-//!   table of open files. There's no global state, so several engines in one process are
-//!   independent of each other.
+//! - An [`Engine`] owns everything sessions share: the I/O instance, the buffer pool and the
+//!   open-file table. There's no global state, so several engines in one process are independent of
+//!   each other.
 //! - A **session** ([`pool::Backend`]) issues I/O, holds pins and waits, like a PostgreSQL backend.
 //!   Only one thread at a time can use it.
 //! - A **pin** ([`pool::Pin`]) keeps a page in its buffer. The **content lock** gives access to its
@@ -48,7 +49,7 @@
 //!   pinned before it is locked, and a pin may be held much longer than a lock.
 //! - A [`Cluster`] is a data directory. Its catalog maps names to relations
 //!   ([`OpenDatabase::relation`]); [`storage::Relation`] is one fork of a relation by number.
-//! - Errors that concern a file include a [`Location`]: path, block and line pointer.
+//! - Errors about a file include a [`Location`]: path, block and line pointer.
 //!
 //! # Where it differs from PostgreSQL
 //!
@@ -91,15 +92,15 @@
 //! | **Front door** | |
 //! | [`engine`] | [`Engine`], [`Cluster`], [`OpenRelation`] |
 //!
-//! The layer below is `trunkline-aio`, which knows files and memory but not pages. The bytes of
-//! pages and tuples are decoded by `trunkline-format`, which does no I/O.
+//! The layer below is `trunkline-aio`, which knows about files and memory but not about pages.
+//! `trunkline-format` decodes the bytes of pages and tuples, but doesn't do any I/O.
 
-// `unsafe` is allowed in one file, `pool/frame.rs`; tidy checks that it stays the only one.
+// `unsafe` is allowed in only one file, `pool/frame.rs`, which tidy enforces.
 #![deny(unsafe_code)]
 #![cfg_attr(loom, expect(dead_code, reason = "only the lock-free pieces are modelled"))]
 
-// Loom models the lock-free pieces of the pool. The rest needs files and threads, which
-// `trunkline-aio` does not have under loom.
+// Loom models the pool's lock-free pieces. Everything else needs files and threads, which
+// `trunkline-aio` doesn't provide under loom.
 cfg_if::cfg_if! {
     if #[cfg(loom)] {
         #[path = "pool/loom.rs"]

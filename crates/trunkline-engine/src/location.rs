@@ -1,10 +1,10 @@
-//! Error location: the file, block and line pointer that an error is about.
+//! Error location: the file, block and line pointer an error is about.
 //!
-//! A message about a damaged page is only useful if it says which page. Every engine error that
-//! concerns a file therefore includes a [`Location`]. All messages then use the same format, and a
-//! caller can use the parts, for example to skip the block, without parsing the text.
-//! `trunkline-format` decodes bytes without knowing which file they came from, so its errors don't
-//! have a location; the engine adds it.
+//! A message about a damaged page is useful only if it says which page. Every engine error about a
+//! file therefore includes a [`Location`]. All messages then use the same format, and a caller can
+//! use the parts without parsing the text, for example to skip the block. `trunkline-format`
+//! decodes bytes without knowing which file they came from, so its errors don't include a location;
+//! the engine adds it.
 //!
 //! ```
 //! use trunkline_engine::Location;
@@ -33,20 +33,20 @@ impl Location {
         Self { path: path.into(), block: None, item: None }
     }
 
-    /// A block of the file. `block` counts from the start of the relation, not of the segment file,
-    /// as in PostgreSQL's messages and in a `ctid`.
+    /// A block in the file. As in PostgreSQL's messages and in a `ctid`, `block` counts from the
+    /// start of the relation, not of the segment file.
     #[must_use]
     pub fn at_block(self, block: BlockNo) -> Self {
         Self { block: Some(block), ..self }
     }
 
-    /// A line pointer of the block, or an entry of an index page, counted from 1.
+    /// A line pointer in the block, or an index page entry, counting from 1.
     #[must_use]
     pub fn at_item(self, item: u16) -> Self {
         Self { item: Some(item), ..self }
     }
 
-    /// The tuple that `tid` names in the file.
+    /// The tuple that `tid` points to in the file.
     #[must_use]
     pub fn at_tid(self, tid: Tid) -> Self {
         self.at_block(tid.block).at_item(tid.item)
@@ -62,13 +62,13 @@ impl Location {
         self.block
     }
 
-    /// The line pointer, counted from 1.
+    /// The line pointer, counting from 1.
     pub fn item(&self) -> Option<u16> {
         self.item
     }
 }
 
-/// `block 7, line pointer 3 of file "base/5/16384"`, without the parts that are not known.
+/// `block 7, line pointer 3 of file "base/5/16384"`, omitting unknown parts.
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.block, self.item) {

@@ -1,11 +1,9 @@
-//! The interface to the write-ahead log that we need for flushing pages: how far the log is
-//! durable.
+//! The part of the write-ahead log that flushing pages depends on: how far the WAL is durable.
 //!
-//! WAL before data: a page must not reach the disk before the WAL records of its changes. In
-//! PostgreSQL, `FlushBuffer` calls `XLogFlush` with the LSN of each page that it writes. Here a
-//! session that flushes several pages takes the largest LSN among them and calls [`Log::flush`]
-//! once for all of them. The call may block, so the session must not hold any content lock or have
-//! any staged I/O at that point.
+//! WAL before data: a page must not reach the disk before its changes' WAL records. In PostgreSQL,
+//! `FlushBuffer` calls `XLogFlush` with the LSN of each page it writes. Here a session that flushes
+//! several pages takes their largest LSN and calls [`Log::flush`] just once. The call may block, so
+//! the session must not hold any content lock or have any staged I/O at that point.
 //!
 //! The engine doesn't write its own WAL yet. This module provides just the interface, an
 //! implementation for unlogged changes, and an implementation that only counts LSNs.
@@ -15,18 +13,18 @@ use std::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 use trunkline_format::Lsn;
 
-/// The log could not be made durable. No page that depends on it may be written, now or later.
+/// The log could not be made durable, so no page that depends on it may be written, now or later.
 #[derive(Debug, thiserror::Error)]
 #[error("could not make the log durable up to {wanted}: {source}")]
 pub struct LogError {
-    /// The LSN up to which it should have become durable.
+    /// The LSN up to which the log should have become durable.
     pub wanted: Lsn,
-    /// The error of the system call.
+    /// The system call's error.
     pub source: io::Error,
 }
 
 impl LogError {
-    /// No record has this LSN: the page is damaged, or belongs to another log.
+    /// No record has this LSN, so either the page is damaged, or it belongs to another log.
     pub(crate) fn beyond_end(wanted: Lsn) -> Self {
         Self { wanted, source: io::Error::other("the log ends before that") }
     }
@@ -34,13 +32,13 @@ impl LogError {
 
 /// A write-ahead log.
 pub trait Log: Send + Sync {
-    /// The LSN up to which the log is durable (`GetFlushRecPtr`). Never decreases. Must be cheap
-    /// and must not block, because every eviction of a dirty page calls it.
+    /// The LSN up to which the log is durable (`GetFlushRecPtr`). Must never decrease. Must be
+    /// cheap and must not block, because we call it whenever we evict a dirty page.
     fn durable(&self) -> Lsn;
 
     /// Makes the log durable up to `lsn` (`XLogFlush`), and preferably up to its end, because the
-    /// next page probably has a later LSN. May block on storage. The caller holds no content lock
-    /// and has no staged I/O, so other sessions don't have to wait.
+    /// next page probably has a later LSN. May block on storage. The caller must not hold any
+    /// content lock or staged I/O, so that other sessions don't have to wait.
     ///
     /// # Errors
     /// The log could not be written, or it ends before `lsn`.
@@ -58,8 +56,8 @@ impl<L: Log + ?Sized> Log for Arc<L> {
     }
 }
 
-/// The log of changes that are not logged: temporary and unlogged relations, and bulk loads that
-/// are made durable as a whole. Always durable.
+/// The log for changes that aren't logged: temporary and unlogged relations, and bulk loads that
+/// are made durable as a whole. It is always durable.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unlogged;
 
@@ -73,9 +71,9 @@ impl Log for Unlogged {
     }
 }
 
-/// A log without records: it only assigns LSNs and remembers how far it has been flushed. It's
-/// meant for embedders that keep their WAL elsewhere, and for tests that verify that no page is
-/// written too early. Clones refer to the same log.
+/// A log without records: it just assigns LSNs and tracks how far it has been flushed. Meant for
+/// embedders that keep their WAL elsewhere, and for tests that verify that no page is written too
+/// early. Clones refer to the same log.
 #[derive(Debug, Clone, Default)]
 pub struct PositionLog(Arc<Positions>);
 
@@ -88,12 +86,12 @@ struct Positions {
 }
 
 impl PositionLog {
-    /// Appends a record of `bytes` bytes and returns the LSN of its end.
+    /// Appends a record of `bytes` bytes and returns its end LSN.
     pub fn append(&self, bytes: u64) -> Lsn {
         Lsn(self.0.end.fetch_add(bytes, Ordering::SeqCst) + bytes)
     }
 
-    /// Calls of [`Log::flush`] that had something to do.
+    /// Number of [`Log::flush`] calls that weren't no-ops.
     pub fn flushes(&self) -> u64 {
         self.0.flushes.load(Ordering::SeqCst)
     }

@@ -1,15 +1,15 @@
 //! Settings (GUCs) with PostgreSQL's names, units, ranges and messages.
 //!
-//! [`specs`] defines every setting once: that table drives parsing, `SHOW` and the help of the
-//! command line. A [`Settings`] has one value for each. [`Settings::set`] checks a string from a
-//! command line; after that the typed getters return numbers that are in range.
+//! [`specs`] defines every setting just once: that table drives parsing, `SHOW` and the
+//! command-line help. A [`Settings`] contains one value per setting. [`Settings::set`] checks a
+//! command-line string, so the typed getters always return numbers within range.
 //!
-//! A PostgreSQL administrator should be able to use values from a `postgresql.conf` unchanged and
-//! get the same error for a wrong one. The parser therefore follows `guc.c`, including its
+//! A PostgreSQL administrator should be able to use values from a `postgresql.conf` unchanged, and
+//! get the same error for a wrong value. The parser therefore follows `guc.c`, including its
 //! rounding. We deliberately don't have contexts, sources, assign hooks or reloading. There is no
-//! global state. An engine receives its `Settings` at start, so two engines in one process can
-//! differ. We don't define settings that would have no effect, so trying to set one is an error
-//! rather than being silently ignored.
+//! global state: an engine receives its `Settings` at start, so two engines in one process can have
+//! different settings. We don't define settings that would have no effect, so trying to set one is
+//! an error rather than being silently ignored.
 
 mod definitions;
 mod error;
@@ -35,8 +35,8 @@ use self::definitions::{ALIASES, Alias, Id, Value};
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Indexed by [`Id`]. A choice is stored as the index of its word, a list as a bit set, a
-    /// Boolean as 0 or 1.
+    /// Indexed by [`Id`]. A choice is stored as its word's index, a list as a bit set, a Boolean as
+    /// 0 or 1.
     values: [Value; definitions::COUNT],
 }
 
@@ -51,12 +51,12 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Sets `name` to `value` after checking it. The case of the name does not matter. Nothing
-    /// changes on error.
+    /// Checks `value` and assigns it to `name`. The name is case-insensitive. On error, nothing
+    /// changes.
     ///
     /// # Errors
-    /// [`SettingError`] with PostgreSQL's text for an unknown name, a malformed value or one out of
-    /// range.
+    /// [`SettingError`], with PostgreSQL's text for an unknown name, or for a malformed or
+    /// out-of-range value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
         match definitions::find(name) {
             Some(definitions::Name::Setting(id)) => {
@@ -74,11 +74,11 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets `name=value`, as PostgreSQL's option `-c` does. Dashes in the name mean underscores
-    /// (`ParseLongOption`).
+    /// Sets `name=value`, like PostgreSQL's `-c` option. Dashes in the name are treated as
+    /// underscores (`ParseLongOption`).
     ///
     /// # Errors
-    /// As [`Settings::set`], and where there is no `=`.
+    /// As for [`Settings::set`], and if there is no `=`.
     pub fn set_assignment(&mut self, assignment: &str) -> Result<(), SettingError> {
         match assignment.split_once('=') {
             Some((name, value)) => self.set(&name.replace('-', "_"), value),
@@ -87,7 +87,7 @@ impl Settings {
     }
 
     /// The value as `SHOW` prints it, in the largest unit that represents it exactly (`128kB`,
-    /// `1min`). An alias shows the last setting it refers to: `io_workers` shows the upper bound.
+    /// `1min`). An alias shows the last setting it refers to, so `io_workers` shows the maximum.
     ///
     /// # Errors
     /// [`SettingError::Unknown`].
@@ -100,7 +100,7 @@ impl Settings {
         Ok(show(id.spec(), self.values[id as usize]))
     }
 
-    /// Every setting with its value as [`Settings::show`] prints it, in the order of [`specs`].
+    /// All settings in the order of [`specs`], with their values as printed by [`Settings::show`].
     pub fn iter(&self) -> impl Iterator<Item = (&'static Spec, String)> + '_ {
         specs().iter().zip(self.values).map(|(spec, value)| (spec, show(spec, value)))
     }
@@ -122,28 +122,28 @@ impl Settings {
         self.get(Id::IoDirect) & 1 != 0
     }
 
-    /// Reads that one stream keeps in flight, 0 to 1000; 0 disables read-ahead.
+    /// Maximum number of reads one stream keeps in flight, 0 to 1000; 0 disables read-ahead.
     pub fn effective_io_concurrency(&self) -> u32 {
         self.count(Id::EffectiveIoConcurrency)
     }
 
-    /// Reads that one stream of maintenance work, such as verification, keeps in flight, 0 to 1000.
+    /// The same for streams doing maintenance work, such as verification, 0 to 1000.
     pub fn maintenance_io_concurrency(&self) -> u32 {
         self.count(Id::MaintenanceIoConcurrency)
     }
 
-    /// The largest combined I/O in blocks, 1 to 128: the smaller of `io_combine_limit` and
+    /// Maximum combined I/O size in blocks, 1 to 128: the smaller of `io_combine_limit` and
     /// `io_max_combine_limit`.
     pub fn io_combine_limit(&self) -> u32 {
         self.count(Id::IoCombineLimit).min(self.io_max_combine_limit())
     }
 
-    /// Upper bound of every combined I/O in blocks, 1 to 128.
+    /// Upper limit for all combined I/O sizes, in blocks, 1 to 128.
     pub fn io_max_combine_limit(&self) -> u32 {
         self.count(Id::IoMaxCombineLimit)
     }
 
-    /// I/O handles that one session may hold, 1 to 1024; `None` lets the engine choose.
+    /// Maximum number of I/O handles per session, 1 to 1024; `None` lets the engine choose.
     pub fn io_max_concurrency(&self) -> Option<u32> {
         u32::try_from(self.get(Id::IoMaxConcurrency)).ok()
     }
@@ -163,7 +163,7 @@ impl Settings {
         Duration::from_millis(u64::from(self.count(Id::IoWorkerIdleTimeout)))
     }
 
-    /// Minimum time between the launches of two workers.
+    /// Minimum time between two worker launches.
     pub fn io_worker_launch_interval(&self) -> Duration {
         Duration::from_millis(u64::from(self.count(Id::IoWorkerLaunchInterval)))
     }
@@ -173,27 +173,27 @@ impl Settings {
         self.count(Id::SharedBuffers)
     }
 
-    /// Maximum number of local buffers of a session, 100 to 1,073,741,823.
+    /// Maximum number of local buffers per session, 100 to 1,073,741,823.
     pub fn temp_buffers(&self) -> u32 {
         self.count(Id::TempBuffers)
     }
 
-    /// Whether a damaged page is replaced by zeros in memory, with a warning, instead of an error.
+    /// Whether a damaged page is replaced with zeros in memory, with a warning instead of an error.
     pub fn zero_damaged_pages(&self) -> bool {
         self.get(Id::ZeroDamagedPages) != 0
     }
 
-    /// Whether a page with a wrong checksum and a valid header is used, with a warning.
+    /// Whether a page with a wrong checksum but a valid header is used, with a warning.
     pub fn ignore_checksum_failure(&self) -> bool {
         self.get(Id::IgnoreChecksumFailure) != 0
     }
 
-    /// Maximum number of relation files kept open, 64 and more.
+    /// Maximum number of relation files kept open, at least 64.
     pub fn max_files_per_process(&self) -> u32 {
         self.count(Id::MaxFilesPerProcess)
     }
 
-    /// Time from the start of one timed checkpoint to the start of the next, 30 s to a day.
+    /// Time from the start of one timed checkpoint to the start of the next, 30 s to one day.
     pub fn checkpoint_timeout(&self) -> Duration {
         Duration::from_secs(u64::from(self.count(Id::CheckpointTimeout)))
     }
@@ -204,7 +204,7 @@ impl Settings {
         self.real(Id::CheckpointCompletionTarget)
     }
 
-    /// Pages after which writeback of a checkpoint's writes is requested, 0 to 256; 0 disables it.
+    /// Number of pages a checkpoint writes before it requests writeback, 0 to 256; 0 disables it.
     pub fn checkpoint_flush_after(&self) -> u32 {
         self.count(Id::CheckpointFlushAfter)
     }
@@ -214,24 +214,24 @@ impl Settings {
         Duration::from_millis(u64::from(self.count(Id::BgwriterDelay)))
     }
 
-    /// Maximum number of pages that the background writer flushes per round; 0 disables it.
+    /// Maximum number of pages the background writer flushes per round; 0 disables it.
     pub fn bgwriter_lru_maxpages(&self) -> u32 {
         self.count(Id::BgwriterLruMaxpages)
     }
 
-    /// Clean buffers that the background writer keeps ready, as a multiple of the recent use per
+    /// How many clean buffers the background writer keeps ready, as a multiple of recent use per
     /// round, 0 to 10.
     pub fn bgwriter_lru_multiplier(&self) -> f64 {
         self.real(Id::BgwriterLruMultiplier)
     }
 
-    /// Pages after which writeback of the background writer's writes is requested, 0 to 256; 0
+    /// Number of pages the background writer writes before it requests writeback, 0 to 256; 0
     /// disables it.
     pub fn bgwriter_flush_after(&self) -> u32 {
         self.count(Id::BgwriterFlushAfter)
     }
 
-    /// Pages after which writeback of a session's writes is requested, 0 to 256; 0 disables it.
+    /// Number of pages a session writes before it requests writeback, 0 to 256; 0 disables it.
     pub fn backend_flush_after(&self) -> u32 {
         self.count(Id::BackendFlushAfter)
     }
@@ -241,7 +241,7 @@ impl Settings {
         ExtendMethod::from_index(self.get(Id::FileExtendMethod))
     }
 
-    /// The value of a setting that is not a [`Kind::Real`].
+    /// The value of a setting other than a [`Kind::Real`].
     fn get(&self, id: Id) -> i32 {
         match self.values[id as usize] {
             Value::Whole(value) => value,
@@ -257,7 +257,7 @@ impl Settings {
         }
     }
 
-    /// The value of a setting that cannot be negative.
+    /// The value of a setting that can't be negative.
     fn count(&self, id: Id) -> u32 {
         self.get(id).unsigned_abs()
     }
@@ -267,7 +267,7 @@ impl Settings {
     }
 }
 
-/// Parses and checks a value. `name` is the name that the user wrote, which may be an alias.
+/// Parses and checks a value. `name` is the name the user wrote, which may be an alias.
 fn parse(spec: &Spec, name: &'static str, value: &str) -> Result<Value, SettingError> {
     let invalid = |hint| SettingError::Invalid { name, value: value.to_owned(), hint };
     let whole = match spec.kind {
@@ -303,7 +303,8 @@ fn parse(spec: &Spec, name: &'static str, value: &str) -> Result<Value, SettingE
     Ok(Value::Whole(whole))
 }
 
-/// A Boolean value as PostgreSQL parses it: a word or a unique prefix, in any case, without blanks.
+/// Parses a Boolean as PostgreSQL does: a word or a unique prefix, case-insensitive, without
+/// blanks.
 fn boolean(value: &str) -> Option<bool> {
     // A unique prefix is enough, as in `parse_bool_with_len`: `t`, `tr`, `tru`, `true`.
     let begins = |word: &str, least: usize| {
@@ -320,7 +321,7 @@ fn boolean(value: &str) -> Option<bool> {
     }
 }
 
-/// A list as PostgreSQL parses it: words separated by commas, with optional blanks and double
+/// Parses a list as PostgreSQL does: words separated by commas, with optional blanks and double
 /// quotes.
 fn parse_list(
     name: &'static str,

@@ -5,8 +5,8 @@
 //! open file and an offset, extends and truncates forks, and records which segments still need an
 //! fsync.
 //!
-//! One process may have several clusters open, so every cluster has a number, which is part of the
-//! buffer tag. In PostgreSQL a relation locator alone identifies a relation.
+//! A process may have several clusters open, so every cluster has a number, which is part of the
+//! buffer tag. In PostgreSQL, a relation locator alone identifies a relation.
 //!
 //! ```text
 //!   Storage ── relation(locator, fork) ──▶ Relation ── locate(block) ──▶ file, offset, blocks left
@@ -95,17 +95,17 @@ impl fmt::Display for RelationLocator {
     }
 }
 
-/// The properties of a cluster that its files' layout depends on.
+/// The cluster properties that determine its files' layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// Whether pages carry checksums.
+    /// Whether pages have checksums.
     pub checksums: bool,
     /// The directory inside each tablespace, such as `PG_18_202506291`.
     pub tablespace_directory: String,
 }
 
 impl Layout {
-    /// The layout that a control file describes.
+    /// The layout described by a control file.
     pub fn of(control: &ControlFile) -> Self {
         Self {
             checksums: control.checksums(),
@@ -115,8 +115,8 @@ impl Layout {
 }
 
 /// One cluster's relation files. Clones refer to the same cluster. Once the last clone and the last
-/// [`Relation`] have been dropped, the cluster's files are closed and removed from the table of
-/// open files.
+/// [`Relation`] have been dropped, the cluster's files are closed and removed from the open-file
+/// table.
 #[derive(Clone)]
 pub struct Storage(Arc<Inner>);
 
@@ -127,10 +127,10 @@ struct Inner {
     /// directories.
     moved: Vec<(Oid, PathBuf)>,
     files: OpenFiles,
-    /// Relations may be changed only if this is set, even if `files` could change them. It protects
-    /// PostgreSQL's data directories, which share `files` with clusters of our own.
+    /// Relations may be changed only if this is set, even if `files` allows writing. Protects
+    /// PostgreSQL data directories, which share `files` with our own clusters.
     writable: bool,
-    /// Whether files are opened with `O_DIRECT`. The same for all files of the cluster.
+    /// Whether files are opened with `O_DIRECT`. This is the same for all of the cluster's files.
     direct: bool,
     number: u16,
     pending_fsyncs: PendingFsyncs,
@@ -147,26 +147,25 @@ impl Storage {
     /// A read-only cluster at `root`. Doesn't open any files yet.
     ///
     /// # Panics
-    /// At the 65,536th cluster of the process. Numbers are never reused, because pages of a closed
-    /// cluster may still be in a buffer pool.
+    /// When the process opens its 65,536th cluster. Numbers are never reused, because a closed
+    /// cluster's pages may still be in a buffer pool.
     pub fn new(root: &Path, layout: Layout, files: &OpenFiles, direct: bool) -> Self {
         Self::make((root, &[]), layout, files, false, direct)
     }
 
-    /// A cluster of our own, in which relations can be created, changed and removed. It must never
-    /// be a PostgreSQL data directory.
+    /// One of our own clusters, in which relations can be created, changed and removed. It must
+    /// never be a PostgreSQL data directory.
     ///
     /// # Panics
-    /// As [`Storage::new`].
+    /// As for [`Storage::new`].
     pub fn for_writing(root: &Path, layout: Layout, files: &OpenFiles, direct: bool) -> Self {
         Self::make((root, &[]), layout, files, true, direct)
     }
 
-    /// The files of an open data directory, with the layout that its control file describes.
-    /// Read-only.
+    /// An open data directory's files, with the layout described by its control file. Read-only.
     ///
     /// # Panics
-    /// As [`Storage::new`].
+    /// As for [`Storage::new`].
     pub fn of_datadir(dir: &DataDir, files: &OpenFiles, direct: bool) -> Self {
         let places = (dir.path(), dir.moved_tablespaces());
         Self::make(places, Layout::of(dir.control()), files, false, direct)
@@ -194,7 +193,7 @@ impl Storage {
         }))
     }
 
-    /// The identity of the cluster within the process, 1 to 65,535; never reused.
+    /// The cluster's number, which is unique within the process; 1 to 65,535, never reused.
     pub fn number(&self) -> u16 {
         self.0.number
     }
@@ -204,12 +203,12 @@ impl Storage {
         &self.0.root
     }
 
-    /// Whether pages carry checksums.
+    /// Whether pages have checksums.
     pub fn checksums(&self) -> bool {
         self.0.layout.checksums
     }
 
-    /// Whether files are opened for direct I/O, past the page cache.
+    /// Whether files are opened for direct I/O, bypassing the page cache.
     pub fn is_direct(&self) -> bool {
         self.0.direct
     }
@@ -224,13 +223,13 @@ impl Storage {
         &self.0.pending_fsyncs
     }
 
-    /// Whether this is the last reference to the cluster, so that no other clone or [`Relation`]
-    /// can access its files.
+    /// Whether this is the last reference to the cluster, in which case no other clone or
+    /// [`Relation`] can access its files.
     pub(crate) fn is_last(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// The table of open files that the cluster uses.
+    /// The cluster's open-file table.
     pub fn files(&self) -> &OpenFiles {
         &self.0.files
     }
@@ -273,7 +272,7 @@ impl Storage {
         self.0.files.system()
     }
 
-    /// The file system, for writing; refused for a cluster that was opened for reading only.
+    /// The file system, for writing. Fails if the cluster was opened read-only.
     fn writer(&self) -> Result<&dyn WritableFiles, StorageError> {
         let writer = self.0.files.writer().filter(|_| self.0.writable);
         writer.ok_or_else(|| StorageError::ReadOnly { path: self.0.root.clone() })
@@ -282,8 +281,8 @@ impl Storage {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The table outlives the cluster, so without this it would keep these files open until it
-        // needs their slots.
+        // The table outlives the cluster, so without this call it would keep the cluster's files
+        // open until it needs their slots.
         self.files.table().forget(self.number, None);
     }
 }

@@ -1,4 +1,4 @@
-//! `PG_VERSION` and `global/pg_control`: the version of the server that made the directory.
+//! `PG_VERSION` and `global/pg_control`: the version of the server that created the directory.
 //!
 //! Both files must have the same, known version. We refuse anything else, because guessing the
 //! layout would silently return garbage. A server overwrites its control file in place, so we may
@@ -19,7 +19,7 @@ const CONTROL_NAME: &str = "global/pg_control";
 /// Size of the control file. Only the first few hundred bytes are used.
 const CONTROL_BYTES: u64 = 8192;
 
-/// The most attempts to read a control file that is invalid and changes between the attempts.
+/// How often we try to read a control file that is invalid and keeps changing.
 const READS_MAX: usize = 10;
 
 /// The major version in `PG_VERSION`, 15 to 19.
@@ -34,7 +34,7 @@ pub(super) fn read_major(directory: &Path) -> Result<u32, DataDirError> {
     }
 }
 
-/// Reads and checks a control file by its own path, for one that is not in a data directory.
+/// Reads and checks a control file at any path, even outside a data directory.
 ///
 /// # Errors
 /// [`DataDirError::Io`], [`DataDirError::NotAFile`] or [`DataDirError::Control`].
@@ -50,15 +50,15 @@ pub(super) fn read_control(directory: &Path) -> Result<(ControlFile, Vec<u8>), D
     read_parsed(&directory.join(CONTROL_NAME))?.ok_or_else(|| missing(directory, CONTROL_NAME))
 }
 
-/// The bytes of the control file of a data directory.
+/// A data directory's control file, as bytes.
 pub(super) fn read_bytes(directory: &Path) -> Result<Vec<u8>, DataDirError> {
     let bytes = small_file::read(&directory.join(CONTROL_NAME), CONTROL_BYTES)?;
     bytes.ok_or_else(|| missing(directory, CONTROL_NAME))
 }
 
-/// Reads until the file is valid, or is invalid twice with the same bytes; `None` if there is none.
-/// If we get the same bytes twice, no server is just writing the file, so it must be damaged rather
-/// than torn.
+/// Reads until the file is valid, or until it's invalid twice with the same bytes; `None` if there
+/// is no such file. If we get the same bytes twice, no server is currently writing the file, so it
+/// must be damaged rather than torn.
 fn read_parsed(path: &Path) -> Result<Option<(ControlFile, Vec<u8>)>, DataDirError> {
     let mut before: Option<Vec<u8>> = None;
     for read in 1.. {
@@ -78,7 +78,7 @@ fn missing(directory: &Path, missing: &'static str) -> DataDirError {
     DataDirError::NotADataDir { path: directory.to_owned(), missing }
 }
 
-/// Checks that both files are of the same major version.
+/// Checks that both files have the same major version.
 pub(super) fn check_versions(
     directory: &Path,
     version_file: u32,

@@ -1,7 +1,7 @@
-//! Errors of opening a data directory, and the warnings that remain if it is read anyway.
+//! Errors from opening a data directory, and the warnings left if it is read anyway.
 //!
-//! Texts name the file, what was found and what was expected. Only [`DataDirError::Unsafe`] can be
-//! overridden.
+//! Every message includes the file, what we found and what we expected. Only
+//! [`DataDirError::Unsafe`] can be overridden.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use trunkline_format::{ClusterState, ControlError};
 
 use super::pidfile::{Process, Server};
 
-/// Why a directory was not opened, or can no longer be trusted.
+/// Why a directory couldn't be opened, or can no longer be trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// A system call failed. Another user, mount or disk may help.
+    /// A system call failed. It may succeed as another user, or on another mount or disk.
     #[error("could not {operation} \"{}\": {source}", path.display())]
     Io {
         /// What failed, as in "could not ... ".
         operation: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// The error of the system call.
+        /// The system call's error.
         source: io::Error,
     },
     /// Not a data directory: it lacks a file that every data directory has.
@@ -28,7 +28,7 @@ pub enum DataDirError {
     NotADataDir {
         /// The directory.
         path: PathBuf,
-        /// The file that is missing, relative to it.
+        /// The missing file, relative to the directory.
         missing: &'static str,
     },
     /// Not a regular file but a link, directory or pipe.
@@ -49,7 +49,7 @@ pub enum DataDirError {
         /// Its first line, shortened.
         found: String,
     },
-    /// `global/pg_control` is damaged, or of an unsupported version.
+    /// `global/pg_control` is damaged, or its version is unsupported.
     #[error("\"{}\": {source}", path.display())]
     Control {
         /// The file.
@@ -57,7 +57,8 @@ pub enum DataDirError {
         /// What is wrong with it.
         source: ControlError,
     },
-    /// `PG_VERSION` and `global/pg_control` are of different versions: parts of two clusters were mixed.
+    /// `PG_VERSION` and `global/pg_control` have different versions: parts of two clusters were
+    /// mixed.
     #[error(
         "\"{}\" mixes two servers: PG_VERSION says {version_file}, global/pg_control is of version \
          {control_file}",
@@ -68,10 +69,10 @@ pub enum DataDirError {
         path: PathBuf,
         /// Major version in `PG_VERSION`.
         version_file: u32,
-        /// Major version of the control file's layout and catalog.
+        /// Major version according to the control file's layout and catalog version.
         control_file: u32,
     },
-    /// A tablespace mapping names a directory that is not the target of any link.
+    /// A tablespace mapping refers to a directory that isn't the target of any link.
     #[error(
         "\"{}\" has no tablespace whose link leads to \"{}\"",
         path.display(),
@@ -80,7 +81,7 @@ pub enum DataDirError {
     NoTablespace {
         /// The directory.
         path: PathBuf,
-        /// The directory that was named.
+        /// The directory in the mapping.
         target: PathBuf,
     },
     /// Readable, but the results may be wrong. `force_unclean` overrides this.
@@ -88,10 +89,10 @@ pub enum DataDirError {
     Unsafe {
         /// The directory.
         path: PathBuf,
-        /// The reasons, the most serious first; never empty.
+        /// The reasons, most serious first; never empty.
         reasons: Vec<Unsafe>,
     },
-    /// The directory was safe when it was opened, and no longer is.
+    /// The directory was safe when it was opened, but no longer is.
     #[error("{}", match server {
         Some(server) => format!("a server has started on \"{}\": {server}", path.display()),
         None => format!(
@@ -102,18 +103,18 @@ pub enum DataDirError {
     Changed {
         /// The directory.
         path: PathBuf,
-        /// The server that is running; `None` if it has already stopped.
+        /// The running server; `None` if it has already stopped.
         server: Option<Server>,
     },
 }
 
-/// Why reading a directory may give wrong results.
+/// Why reading a directory may return wrong results.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unsafe {
-    /// A server is running, so pages change while they are read.
+    /// A server is running, so pages may change while we read them.
     #[error("a server is running ({0})")]
     Server(Server),
-    /// The cluster was not shut down, so the newest changes are only in the log.
+    /// The cluster was not shut down cleanly, so the newest changes are only in the WAL.
     #[error("global/pg_control says \"{0}\", expected \"shut down\"")]
     State(ClusterState),
     /// A base backup that was never recovered.
@@ -121,16 +122,16 @@ pub enum Unsafe {
     BackupLabel,
 }
 
-/// What a user should know about a directory that was opened.
+/// What a user should know about an opened directory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
-    /// A reason to refuse the directory that was overridden.
+    /// A reason to refuse the directory, which the user has overridden.
     #[error("{}: {}", .0, .0.consequence())]
     Forced(Unsafe),
     /// A crash left `postmaster.pid` behind.
     #[error("postmaster.pid is stale: {0} is gone")]
     StalePidFile(Process),
-    /// The name of a file that makes a server start in recovery.
+    /// The name of a file that makes a server start in recovery mode.
     #[error("{0} is there: a server would start in recovery")]
     Marker(&'static str),
 }
@@ -150,7 +151,7 @@ impl DataDirError {
         DataDirError::Io { operation, path: path.to_owned(), source }
     }
 
-    /// What to do about it, without a full stop.
+    /// What to do about it, without a trailing period.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             DataDirError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {

@@ -33,10 +33,10 @@ use trunkline_format::{
 use super::error::DataDirError;
 use super::problem::{Problem, ProblemKind};
 
-/// The tablespace of `base`.
+/// The tablespace for `base`.
 const DEFAULT_TABLESPACE: Oid = Oid(1663);
 
-/// The tablespace of `global`.
+/// The tablespace for `global`.
 const GLOBAL_TABLESPACE: Oid = Oid(1664);
 
 const SEGMENT_BYTES: u64 = SEGMENT_BLOCKS as u64 * BLOCK_SIZE as u64;
@@ -69,8 +69,7 @@ impl FileEntry {
         u32::try_from(blocks).unwrap_or(SEGMENT_BLOCKS).min(SEGMENT_BLOCKS)
     }
 
-    /// The number of the file's first block within the relation; `None` beyond the last block
-    /// number.
+    /// The file's first block number within the relation; `None` beyond the last block number.
     pub fn first_block(&self) -> Option<BlockNo> {
         self.segment.checked_mul(SEGMENT_BLOCKS)
     }
@@ -79,9 +78,9 @@ impl FileEntry {
 /// A tablespace in `pg_tblspc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tablespace {
-    /// Its OID, the name in `pg_tblspc`.
+    /// Its OID, which is its name in `pg_tblspc`.
     pub oid: Oid,
-    /// The target of the link, or `None` for a directory in `pg_tblspc`.
+    /// The link's target, or `None` for a directory in `pg_tblspc`.
     pub target: Option<PathBuf>,
 }
 
@@ -90,7 +89,7 @@ pub struct Tablespace {
 pub struct FileList {
     /// In a fixed order: tablespace, database, file number, fork, segment.
     pub files: Vec<FileEntry>,
-    /// In the order in which they were found.
+    /// In the order they were found.
     pub problems: Vec<Problem>,
     /// The tablespaces in `pg_tblspc`, by OID.
     pub tablespaces: Vec<Tablespace>,
@@ -131,7 +130,7 @@ pub(super) fn list(root: &Path, control: &ControlFile, moved: &[(Oid, PathBuf)])
     list
 }
 
-/// The tablespaces that are symbolic links, with their targets.
+/// The tablespaces that are symbolic links, with the links' targets.
 pub(super) fn links(root: &Path) -> Result<Vec<(Oid, PathBuf)>, DataDirError> {
     let directory = root.join("pg_tblspc");
     let fail = |source| DataDirError::io("open directory", &directory, source);
@@ -158,8 +157,8 @@ fn walk_tablespaces(
     for (oid, path) in numbered_directories(list, directory, true) {
         let target = match fs::read_link(&path) {
             Ok(target) => Some(target),
-            // A directory, as `allow_in_place_tablespaces` creates: `numbered_directories` returns
-            // only links and directories.
+            // It must be a directory, as created by `allow_in_place_tablespaces`:
+            // `numbered_directories` returns only links and directories.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => None,
             Err(error) => {
                 list.report(&path, ProblemKind::Unreadable(error));
@@ -177,8 +176,8 @@ fn walk_tablespaces(
                 list.report(&path, ProblemKind::Unreadable(error));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && !exists(&path) => {
-                // If the tablespace was mapped, the missing directory is the one it was mapped to,
-                // not the link's target.
+                // If the tablespace was mapped, the missing directory is the mapping's directory
+                // rather than the link's target.
                 let target = target.filter(|_| path.starts_with(directory)).unwrap_or(path.clone());
                 list.report(&path, ProblemKind::Dangling { target });
             }
@@ -187,20 +186,19 @@ fn walk_tablespaces(
     }
 }
 
-/// Whether a path exists, following links. A path that cannot be examined counts as existing.
+/// Whether a path exists, following links. If we can't examine the path, we assume that it exists.
 pub(super) fn exists(path: &Path) -> bool {
     path.try_exists().unwrap_or(true)
 }
 
-/// Lists a directory of databases.
+/// Lists a directory that contains databases.
 fn walk_databases(list: &mut FileList, directory: &Path, tablespace: Oid) {
     for (database, path) in numbered_directories(list, directory, false) {
         walk_database(list, &path, tablespace, database);
     }
 }
 
-/// The entries of a directory that are named by OID, in order. Everything else except temporary
-/// files is reported.
+/// A directory's entries named by OID, in order. Reports everything else except temporary files.
 fn numbered_directories(list: &mut FileList, directory: &Path, links: bool) -> Vec<(Oid, PathBuf)> {
     let mut numbered = Vec::new();
     for (name, kind) in read_sorted(list, directory) {
@@ -218,7 +216,7 @@ fn numbered_directories(list: &mut FileList, directory: &Path, links: bool) -> V
     numbered
 }
 
-/// Lists a directory of relation files.
+/// Lists a directory that contains relation files.
 fn walk_database(list: &mut FileList, directory: &Path, tablespace: Oid, database: Oid) {
     let start = list.files.len();
     for (name, kind) in read_sorted(list, directory) {
@@ -286,8 +284,8 @@ fn check_sizes(list: &mut FileList, start: usize) {
     list.problems.append(&mut problems);
 }
 
-/// The entries of a directory by name, so that the list does not depend on the file system's order.
-/// A directory that cannot be read is reported and has no entries.
+/// A directory's entries, sorted by name so that the list doesn't depend on the file system's
+/// order. If the directory can't be read, reports that and returns no entries.
 fn read_sorted(list: &mut FileList, directory: &Path) -> Vec<(OsString, fs::FileType)> {
     let entries = fs::read_dir(directory).and_then(|entries| {
         entries.map(|entry| entry.and_then(|e| Ok((e.file_name(), e.file_type()?)))).collect()
@@ -300,7 +298,7 @@ fn read_sorted(list: &mut FileList, directory: &Path) -> Vec<(OsString, fs::File
     entries
 }
 
-/// Checks that one of the three top directories is a directory, and reports it if not.
+/// Checks that one of the three top-level directories is a directory, and reports it if not.
 fn is_directory(list: &mut FileList, path: &Path) -> bool {
     let kind = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => return true,
@@ -312,7 +310,7 @@ fn is_directory(list: &mut FileList, path: &Path) -> bool {
     false
 }
 
-/// Whether a name is one that `pg_checksums` skips (`skip` in `pg_checksums.c`).
+/// Whether `pg_checksums` skips files with this name (`skip` in `pg_checksums.c`).
 fn is_skipped(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     [b"pgsql_tmp".as_slice(), b"pg_internal.init", b"config_exec_params"]

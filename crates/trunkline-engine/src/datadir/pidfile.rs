@@ -6,9 +6,9 @@
 //! therefore assume that it's a server, and report the evidence: the program's name, and whether
 //! its working directory is the data directory.
 //!
-//! PostgreSQL's `CreateLockFile` makes the same test with `kill(pid, 0)`. Like PostgreSQL we ignore
+//! PostgreSQL's `CreateLockFile` does the same test with `kill(pid, 0)`. Like PostgreSQL, we ignore
 //! our own process id and our parent's, because neither can be the server. PostgreSQL also checks
-//! the shared memory segment that a later line of the file names; we do not.
+//! the shared memory segment recorded on a later line of the file, but we don't.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -25,35 +25,36 @@ use super::small_file;
 /// The file's name.
 const NAME: &str = "postmaster.pid";
 
-/// The most bytes that are read. The file has eight short lines.
+/// Maximum number of bytes we read. The file has eight short lines.
 const BYTES_MAX: u64 = 65_536;
 
-/// State of a server according to `postmaster.pid`.
+/// The server's state according to `postmaster.pid`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Server {
-    /// There is no such file.
+    /// The file doesn't exist.
     None,
-    /// The process it names does not exist: a crash left the file behind.
+    /// The process no longer exists: a crash left the file behind.
     Stale(Process),
-    /// The process it names is alive.
+    /// The process is alive.
     Running(Process),
-    /// It names no process: a server is starting, or the file is damaged. Counts as running.
+    /// The file contains no process id: a server is starting, or the file is damaged. We treat this
+    /// as running.
     Unclear,
 }
 
-/// A process, with what the system reports about it.
+/// A process, and what the system reports about it.
 #[derive(Debug, Clone)]
 pub struct Process {
     /// Process id.
     pub pid: u32,
-    /// The name of its program, if it can be read.
+    /// Its program's name, if we can read it.
     pub program: Option<OsString>,
     /// Whether its working directory is the data directory, which is always true for a server;
     /// `None` if we couldn't read it.
     pub at_home: Option<bool>,
 }
 
-/// Compares the id only: the other fields are evidence for messages.
+/// Compare just the id: the other fields are only evidence for messages.
 impl PartialEq for Process {
     fn eq(&self, other: &Process) -> bool {
         self.pid == other.pid
@@ -63,7 +64,7 @@ impl PartialEq for Process {
 impl Eq for Process {}
 
 impl Server {
-    /// Reads `postmaster.pid` of a directory and looks up its process.
+    /// Reads a directory's `postmaster.pid` and looks up its process.
     pub(super) fn of(directory: &Path) -> Result<Server, DataDirError> {
         match small_file::read(&directory.join(NAME), BYTES_MAX)? {
             Some(bytes) => Ok(Server::from_bytes(directory, &bytes)),
@@ -85,12 +86,12 @@ impl Server {
         }
     }
 
-    /// Whether a server must be assumed to be running.
+    /// Whether we must assume that a server is running.
     pub fn is_running(&self) -> bool {
         matches!(self, Server::Running(_) | Server::Unclear)
     }
 
-    /// The process that the file names.
+    /// The process in the file.
     pub fn process(&self) -> Option<&Process> {
         match self {
             Server::Stale(process) | Server::Running(process) => Some(process),
@@ -132,9 +133,9 @@ impl fmt::Display for Process {
     }
 }
 
-/// Whether a process exists, by kill(2) with signal 0. `EPERM` means that it exists and belongs to
-/// another user. Only `ESRCH` means that it does not exist. PostgreSQL takes `EPERM` for a stale
-/// file, because a competing server would run as the same user; we may run as a different user.
+/// Whether a process exists, using kill(2) with signal 0. `EPERM` means that it exists but belongs
+/// to another user; only `ESRCH` means that it doesn't exist. PostgreSQL treats `EPERM` as a stale
+/// file, because a competing server would run as the same user. But we may run as a different user.
 fn is_alive(pid: u32) -> bool {
     match i32::try_from(pid).ok().and_then(Pid::from_raw) {
         Some(pid) => !matches!(test_kill_process(pid), Err(Errno::SRCH)),
@@ -158,7 +159,7 @@ mod tests {
         check("0\n", "postmaster.pid names no process");
         check("99999999999\n", "postmaster.pid names no process");
         check("\u{0}\u{0}", "postmaster.pid names no process");
-        // Above the kernel's largest process id.
+        // Larger than the kernel's largest process id.
         check("2147483647\n/data\n", "postmaster.pid names process 2147483647, which is gone");
         check("-2147483647", "postmaster.pid names process 2147483647, which is gone");
         check("-2147483648", "postmaster.pid names process 2147483648, which is gone");

@@ -20,10 +20,10 @@ pub struct Problem {
 /// Kinds of problems.
 #[derive(Debug)]
 pub enum ProblemKind {
-    /// It cannot be read or examined. Nothing in it is listed.
+    /// It can't be read or examined, so nothing in it is listed.
     Unreadable(io::Error),
-    /// A symbolic link in place of a file or directory. It could lead out of the cluster and is not
-    /// followed.
+    /// A symbolic link in place of a file or directory. We don't follow it, because it could lead
+    /// out of the cluster.
     Symlink,
     /// A pipe, socket or device.
     NotAFile,
@@ -33,13 +33,13 @@ pub enum ProblemKind {
         /// `PG_<major>_<catalog version>`.
         expected: String,
     },
-    /// A link in `pg_tblspc` whose target does not exist: the tablespace was moved, or is not
+    /// The target of a link in `pg_tblspc` doesn't exist: the tablespace was moved, or isn't
     /// mounted.
     Dangling {
-        /// The target of the link.
+        /// The link's target.
         target: PathBuf,
     },
-    /// The file ends in a partial block. The whole blocks before it are listed.
+    /// The file ends in a partial block. We list only the whole blocks before it.
     PartialBlock {
         /// Size of the file in bytes.
         bytes: u64,
@@ -61,14 +61,14 @@ pub enum ProblemKind {
         /// The later segment's number.
         next: u32,
     },
-    /// The catalog names the file, but it does not exist.
+    /// The catalog references the file, but it doesn't exist.
     Missing,
-    /// A name that a server does not use here. Not listed.
+    /// A server never uses this name here. Not listed.
     UnknownName,
 }
 
 impl ProblemKind {
-    /// Whether data may be missing or unread. A file with an unknown name is only a curiosity.
+    /// Whether data may be missing or unread. A file with an unknown name is just a curiosity.
     pub fn is_finding(&self) -> bool {
         !matches!(self, ProblemKind::UnknownName)
     }

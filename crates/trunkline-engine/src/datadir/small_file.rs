@@ -1,4 +1,4 @@
-//! Reading small files of a data directory: whole, up to a limit, and only regular files.
+//! Reads a data directory's small files: whole, up to a limit, and only regular files.
 //!
 //! We can't trust a data directory of unknown origin to contain regular files under these names. A
 //! link could lead out of the directory, opening a pipe would wait forever for a writer, and
@@ -10,9 +10,9 @@ use std::path::Path;
 
 use super::error::DataDirError;
 
-/// Reads at most `limit` bytes; `None` if there is no such file. We must check the file's type
-/// before opening it, because opening a pipe would block. Note that this can't detect a file that
-/// is replaced between the check and the open; it isn't meant as protection against an attacker.
+/// Reads at most `limit` bytes; `None` if the file doesn't exist. We must check the file's type
+/// before opening it, because opening a pipe would block. Note that this can't detect a file
+/// replaced between the check and the open; it isn't meant as protection against an attacker.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, DataDirError> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
@@ -32,7 +32,7 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, DataDirEr
     }
 }
 
-/// Whether a file or anything else has this name.
+/// Whether a file, or anything else, with this name exists.
 pub(super) fn exists(path: &Path) -> Result<bool, DataDirError> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),

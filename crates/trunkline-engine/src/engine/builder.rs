@@ -1,11 +1,11 @@
-//! Builder for engines with options that are not settings.
+//! Builder for engines with options that aren't settings.
 //!
-//! The settings are those that a PostgreSQL administrator tunes. Tests, benchmarks and embedders
-//! need more: page memory beside the pool, an I/O instance that is already running, another file
-//! system, a log.
+//! Settings are what a PostgreSQL administrator tunes. Tests, benchmarks and embedders need more:
+//! page memory in addition to the pool, an I/O instance that is already running, another file
+//! system, or a log.
 //!
-//! All page memory is a single region that belongs to the I/O instance. The pool takes its frames
-//! from the region at startup; jobs and commit log look-ups later take theirs from what's left. The
+//! All page memory is a single region, owned by the I/O instance. The pool takes its frames from
+//! the region at startup; jobs and commit log look-ups later take theirs from what's left. The
 //! region can't grow, so the builder must make it large enough for everything up front.
 
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::pool::Pool;
 use crate::settings::Settings;
 use crate::storage::{FileSystem, OpenFiles, WritableFiles};
 
-/// Smallest page memory in bytes: one huge page of x86-64.
+/// Minimum page memory in bytes: one huge page on x86-64.
 const REGION_BYTES_MIN: usize = 2 << 20;
 
-/// Page memory beside the pool by default, in bytes. Commit log pages are read into separate
-/// frames, one for each session that looks up a transaction at the same time.
+/// Default page memory in addition to the pool, in bytes. Commit log pages are read into separate
+/// frames, one for each session that is looking up a transaction.
 const EXTRA_BYTES: usize = 64 * BLOCK_SIZE;
 
-/// The parts of an engine before it is started; see [`Engine::builder`].
+/// An engine's parts before it is started; see [`Engine::builder`].
 #[must_use = "the engine is started by open()"]
 pub struct EngineBuilder {
     settings: Settings,
@@ -39,7 +39,7 @@ pub struct EngineBuilder {
 
 /// The I/O instance.
 enum Io {
-    /// Started with the engine, sized by it.
+    /// Started by the engine, which determines its size.
     Start(Builder),
     Running(Aio),
 }
@@ -64,24 +64,24 @@ impl EngineBuilder {
         }
     }
 
-    /// A pool of `buffers` pages instead of `shared_buffers`; at least 16.
+    /// Uses a pool of `buffers` pages instead of `shared_buffers`; at least 16.
     pub fn buffers(self, buffers: u32) -> Self {
         Self { buffers, ..self }
     }
 
-    /// Page memory beside the pool, in bytes, for jobs that bypass the pool and read into private
-    /// windows. Has no effect on an I/O instance that is already running.
+    /// Adds page memory, in bytes, for jobs that bypass the pool and read into private windows. Has
+    /// no effect on an I/O instance that is already running.
     pub fn extra_bytes(self, bytes: usize) -> Self {
         Self { extra_bytes: bytes, ..self }
     }
 
-    /// The largest number of files kept open, instead of `max_files_per_process`; at least 1.
+    /// Keeps at most this many files open, instead of `max_files_per_process`; at least 1.
     pub fn open_files(self, limit: usize) -> Self {
         Self { open_files: limit, ..self }
     }
 
-    /// Changes how the I/O instance is started, such as its executor, its probe or its limits. The
-    /// engine sets the page memory size itself. Has no effect after [`EngineBuilder::io`].
+    /// Changes how the I/O instance is started, for example its executor, its probe or its limits.
+    /// The engine sets the page memory size itself. Has no effect after [`EngineBuilder::io`].
     pub fn configure_io(mut self, change: impl FnOnce(Builder) -> Builder) -> Self {
         if let Io::Start(builder) = self.io {
             self.io = Io::Start(change(builder));
@@ -94,17 +94,18 @@ impl EngineBuilder {
         Self { io: Io::Running(aio.clone()), ..self }
     }
 
-    /// Reads files from another file system, such as a simulated disk. Nothing can be written.
+    /// Reads files from another file system, such as a simulated disk, but can't write any.
     pub fn file_system(self, system: impl FileSystem + 'static) -> Self {
         Self { files: Files::ReadOnly(Arc::new(system)), ..self }
     }
 
-    /// Reads and writes files of another file system, such as a simulated disk.
+    /// Reads and writes another file system's files, such as those on a simulated disk.
     pub fn writable_file_system(self, system: impl WritableFiles + 'static) -> Self {
         Self { files: Files::Writable(Arc::new(system)), ..self }
     }
 
-    /// The log that must be durable before a page is written. By default changes are not logged.
+    /// Sets the log that must be durable before a page is written. By default, changes are not
+    /// logged.
     pub fn log(self, log: impl Log + 'static) -> Self {
         Self { log: Arc::new(log), ..self }
     }

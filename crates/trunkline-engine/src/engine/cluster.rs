@@ -20,7 +20,7 @@ use crate::read_stream::{BlockRange, ReadStream, StreamOptions};
 use crate::settings::Settings;
 use crate::storage::{Relation, Storage, StorageError};
 
-/// A data directory opened for reading. Clones are the same cluster.
+/// A data directory opened for reading. Clones refer to the same cluster.
 #[derive(Clone)]
 pub struct Cluster(Arc<Inner>);
 
@@ -39,7 +39,7 @@ impl Cluster {
         Self(Arc::new(Inner { engine, dir, storage, catalog: Mutex::default() }))
     }
 
-    /// The data directory: its control file, its warnings, its relation files.
+    /// The data directory, with its control file, warnings and relation files.
     pub fn dir(&self) -> &DataDir {
         &self.0.dir
     }
@@ -54,8 +54,7 @@ impl Cluster {
         &self.0.engine
     }
 
-    /// The catalog of the cluster: its databases and tablespaces. A damaged catalog row is an
-    /// error.
+    /// The cluster's catalog: its databases and tablespaces. A damaged catalog row is an error.
     ///
     /// # Errors
     /// [`EngineError::Catalog`] or [`EngineError::TooManySessions`].
@@ -63,17 +62,17 @@ impl Cluster {
         if let Some(catalog) = &*self.0.catalog.lock() {
             return Ok(catalog.clone());
         }
-        // Don't hold the lock while reading. If two threads both read the catalog, we keep
+        // Don't hold the lock while reading. If two threads read the catalog concurrently, we keep
         // whichever result is ready first.
         let catalog = self.read_catalog(&mut self.engine().session()?, OnDamage::Fail)?;
         Ok(self.0.catalog.lock().get_or_insert(catalog).clone())
     }
 
-    /// Reads the catalog again, with a choice of what to do about damage. We don't cache the
-    /// result, because [`Cluster::catalog`] must never return an incomplete catalog.
+    /// Reads the catalog again, letting the caller choose how to deal with damage. We don't cache
+    /// the result, because [`Cluster::catalog`] must never return an incomplete catalog.
     ///
     /// # Errors
-    /// [`CatalogError`]; with [`OnDamage::Collect`] not for damaged rows and pages.
+    /// [`CatalogError`], but not for damaged rows and pages if [`OnDamage::Collect`] is used.
     pub fn read_catalog(
         &self,
         session: &mut Backend,
@@ -111,8 +110,8 @@ impl OpenDatabase {
         &self.catalog
     }
 
-    /// The relation of this name, as `schema.name` or as a name in `public`. Quoted as in SQL:
-    /// capitals and dots within a name need double quotes.
+    /// The relation with this name, either `schema.name` or a name in `public`. Quoting follows
+    /// SQL: capitals and dots within a name need double quotes.
     ///
     /// # Errors
     /// [`EngineError::Catalog`]: it does not exist, or it has no files, as a view or a partitioned
@@ -138,12 +137,12 @@ pub struct OpenRelation {
 }
 
 impl OpenRelation {
-    /// Its row of `pg_class`.
+    /// Its `pg_class` row.
     pub fn info(&self) -> &RelationInfo {
         &self.info
     }
 
-    /// Its columns by number, dropped ones included.
+    /// Its columns by number, including dropped columns.
     pub fn columns(&self) -> &[ColumnInfo] {
         &self.columns
     }
@@ -161,7 +160,7 @@ impl OpenRelation {
         self.files.blocks()
     }
 
-    /// Reads one page, or finds it in the pool.
+    /// Reads one page, unless it's already in the pool.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -169,8 +168,8 @@ impl OpenRelation {
         session.read(&self.files, block)
     }
 
-    /// A read stream over all of its pages, in order, with read-ahead according to the settings.
-    /// The relation's length is determined just once, here, so pages added later aren't read.
+    /// A read stream over all pages, in order, with read-ahead according to the settings. The
+    /// relation's length is determined just once, here, so pages added later aren't read.
     ///
     /// # Errors
     /// [`StorageError`]: its length is unknown.
@@ -180,8 +179,8 @@ impl OpenRelation {
         Ok(ReadStream::new(session, &self.files, blocks, options))
     }
 
-    /// A sequential scan: the visible rows of every page, in order, with read-ahead according to
-    /// the settings.
+    /// A sequential scan: every page's visible rows, in order, with read-ahead according to the
+    /// settings.
     ///
     /// # Errors
     /// [`EngineError::Catalog`] if it is not a heap table; [`EngineError::Storage`].

@@ -1,4 +1,4 @@
-//! Errors of starting an engine and of opening clusters, databases and relations in it.
+//! Errors from starting an engine, and from opening clusters, databases and relations in it.
 //!
 //! Reads and writes have separate error types, such as [`crate::pool::ReadError`].
 
@@ -11,25 +11,25 @@ use crate::datadir::DataDirError;
 use crate::pool::PoolError;
 use crate::storage::StorageError;
 
-/// Why an engine could not be started, or something could not be opened in it.
+/// Why an engine couldn't be started, or why something couldn't be opened in it.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The I/O instance could not be started, usually because its page memory could not be mapped.
+    /// The I/O instance couldn't be started, usually because its page memory couldn't be mapped.
     #[error("could not start I/O: {0}")]
     Start(#[source] io::Error),
-    /// There is no pool of that size.
+    /// A pool of that size can't be created.
     #[error("could not make the buffer pool: {0}")]
     Pool(#[from] PoolError),
     /// The data directory is not safe to read.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// The database or relation does not exist, or the catalog cannot be read.
+    /// The database or relation doesn't exist, or the catalog can't be read.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// A relation's file cannot be examined.
+    /// A relation's file can't be examined.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The engine has no session left.
+    /// The engine has no free session.
     #[error(transparent)]
     TooManySessions(#[from] TooManySessions),
 }

@@ -1,18 +1,19 @@
-//! The definitions of all settings (PostgreSQL's `guc_tables.c`): name, kind, unit, bounds,
-//! default, a line of help.
+//! The settings' definitions (PostgreSQL's `guc_tables.c`): name, kind, unit, bounds, default, and
+//! a line of help.
 //!
-//! Names, units and defaults are those of PostgreSQL 18 and 19. A bound differs only to allow more:
-//! up to 256 I/O workers instead of 32, because ours are threads and are woken in batches.
+//! Names, units and defaults are PostgreSQL 18's and 19's. Our bounds differ only where we can
+//! allow more: up to 256 I/O workers instead of 32, because ours are threads and are woken in
+//! batches.
 //!
 //! A macro generates both the enum of settings and the table of definitions from a single list, so
 //! they can't get out of sync.
 
 use super::error::SettingError;
 
-/// The unit of a number without a unit, and the units that may follow a number.
+/// The unit of a number given without a unit, and the units that may follow a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// A plain count. No unit may follow.
+    /// A plain count, which can't have a unit.
     None,
     /// Blocks of 8192 bytes; `B`, `kB`, `MB`, `GB`, `TB` may follow.
     Blocks,
@@ -25,7 +26,7 @@ pub enum Unit {
 /// The type of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// A whole number within bounds, both included.
+    /// An integer within bounds, both inclusive.
     Integer {
         /// Its unit.
         unit: Unit,
@@ -33,10 +34,10 @@ pub enum Kind {
         min: i32,
         /// Largest value.
         max: i32,
-        /// Whether -1 is accepted too. The engine then chooses the value.
+        /// Whether -1 is accepted too, in which case the engine chooses the value.
         auto: bool,
     },
-    /// A floating-point number within bounds, both included.
+    /// A floating-point number within bounds, both inclusive.
     Real {
         /// Smallest value.
         min: f64,
@@ -54,8 +55,7 @@ pub enum Kind {
     List {
         /// The words, in lower case.
         words: &'static [&'static str],
-        /// Words that PostgreSQL accepts but that would have no effect here. They are refused by
-        /// name.
+        /// Words PostgreSQL accepts but that would have no effect here. We reject them by name.
         unsupported: &'static [&'static str],
     },
 }
@@ -63,7 +63,7 @@ pub enum Kind {
 /// The value of a setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Value {
-    /// A number in the setting's unit, the index of a choice, a bit set of list words, or 1 for on.
+    /// A number in the setting's unit, a choice's index, a bit set of list words, or 1 for on.
     Whole(i32),
     /// The value of a [`Kind::Real`]; never NaN.
     Real(f64),
@@ -77,14 +77,14 @@ pub struct Spec {
     /// Type, unit and bounds.
     pub kind: Kind,
     pub(super) default: Value,
-    /// One line of help, without a full stop.
+    /// One line of help, without a trailing period.
     pub short: &'static str,
 }
 
 /// `io_method`: how I/O is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IoMethod {
-    /// The session executes each I/O itself, synchronously.
+    /// The session executes each of its I/Os synchronously.
     Sync,
     /// A pool of worker threads.
     Worker,
@@ -133,7 +133,8 @@ impl std::str::FromStr for IoMethod {
 /// `file_extend_method`: how space for new blocks is allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ExtendMethod {
-    /// By posix_fallocate(3). Zeros are written for a few blocks, and on file systems without it.
+    /// With posix_fallocate(3). We still write zeros for just a few blocks, and on file systems
+    /// that don't support it.
     #[default]
     PosixFallocate,
     /// By writing zeros.
@@ -154,7 +155,7 @@ impl ExtendMethod {
     }
 }
 
-/// Another name for a setting, or one name that sets several.
+/// An alternative name for a setting, or a name that sets several settings.
 #[derive(Debug)]
 pub(super) struct Alias {
     pub(super) name: &'static str,
@@ -167,7 +168,7 @@ pub(super) enum Name {
     Alias(&'static Alias),
 }
 
-/// PostgreSQL's limit: half of the range of an `i32`, 8 TiB.
+/// PostgreSQL's limit: half the range of an `i32`, 8 TiB.
 const BUFFERS_MAX: i32 = i32::MAX / 2;
 
 /// PostgreSQL's `WRITEBACK_MAX_PENDING_FLUSHES`.
@@ -177,7 +178,8 @@ const IO_METHODS: &[&str] = &["sync", "worker", "io_uring"];
 
 const EXTEND_METHODS: &[&str] = &["posix_fallocate", "write_zeros"];
 
-/// Defines [`Id`] and the table of definitions in the same order, so that an `Id` is an index.
+/// Defines [`Id`] and the table of definitions in the same order, so that an `Id` can be used as an
+/// index.
 macro_rules! settings {
     ($($(#[$comment:meta])* $id:ident: $name:literal, $kind:expr, $default:expr, $help:literal;)*) => {
         /// A setting: its index in the table.
@@ -196,8 +198,8 @@ macro_rules! settings {
 }
 
 settings! {
-    /// The default is `worker`, as in PostgreSQL. It works on every kernel, in every container and
-    /// under every seccomp profile, so the default never falls back to another method.
+    /// The default is `worker`, as in PostgreSQL. It works with every kernel, container and seccomp
+    /// profile, so the default never falls back to another method.
     IoMethod: "io_method", Kind::Choice { words: IO_METHODS },
         Value::Whole(IoMethod::Worker as i32), "selects the method for executing I/O";
     IoDirect: "io_direct", Kind::List { words: &["data"], unsupported: &["wal", "wal_init"] },
@@ -259,19 +261,19 @@ impl Id {
     }
 }
 
-/// `debug_io_direct` is PostgreSQL's name of `io_direct`. `io_workers` is the single setting of
-/// PostgreSQL 18 that 19 split into a minimum and a maximum.
+/// `debug_io_direct` is PostgreSQL's name for `io_direct`. `io_workers` is the PostgreSQL 18
+/// setting that PostgreSQL 19 split into a minimum and a maximum.
 pub(super) static ALIASES: [Alias; 2] = [
     Alias { name: "debug_io_direct", targets: &[Id::IoDirect] },
     Alias { name: "io_workers", targets: &[Id::IoMinWorkers, Id::IoMaxWorkers] },
 ];
 
-/// All settings, without aliases.
+/// All settings, not including aliases.
 pub fn specs() -> &'static [Spec] {
     &SPECS
 }
 
-/// Looks up a name. ASCII case does not matter.
+/// Looks up a name, ignoring ASCII case.
 pub(super) fn find(name: &str) -> Option<Name> {
     let spec = IDS.into_iter().find(|id| id.spec().name.eq_ignore_ascii_case(name));
     spec.map(Name::Setting).or_else(|| {

@@ -1,4 +1,5 @@
-//! Errors of settings, with PostgreSQL's texts, so that a search for a message finds its answer.
+//! Errors about settings. We use PostgreSQL's texts, so that searching for a message finds an
+//! answer.
 //!
 //! The text is PostgreSQL's error message. Its `DETAIL` and `HINT` lines come from
 //! [`SettingError::hint`].
@@ -12,26 +13,26 @@ pub enum SettingError {
     /// No setting has this name.
     #[error("unrecognized configuration parameter \"{name}\"")]
     Unknown {
-        /// As written.
+        /// The name as written.
         name: String,
     },
     /// `-c name` without `=value`.
     #[error("-c {name} requires a value")]
     NoValue {
-        /// As written.
+        /// The name as written.
         name: String,
     },
-    /// Not a number, or followed by a unit that does not fit.
+    /// Not a number, or followed by an invalid unit.
     #[error("invalid value for parameter \"{name}\": \"{value}\"")]
     Invalid {
         /// The setting.
         name: &'static str,
         /// As written.
         value: String,
-        /// PostgreSQL's hint, where it has one.
+        /// PostgreSQL's hint, if any.
         hint: Option<&'static str>,
     },
-    /// A number outside the bounds.
+    /// An out-of-range integer.
     #[error(
         "{number}{} is outside the valid range for parameter \"{name}\" ({min} .. {max})",
         unit_suffix(*unit)
@@ -48,7 +49,7 @@ pub enum SettingError {
         /// Largest value.
         max: i32,
     },
-    /// A real number outside the bounds.
+    /// An out-of-range floating-point number.
     #[error(
         "{} is outside the valid range for parameter \"{name}\" ({} .. {})",
         show_real(*number),
@@ -65,13 +66,13 @@ pub enum SettingError {
         /// Largest value.
         max: f64,
     },
-    /// Zero where only -1 and positive numbers are valid.
+    /// Zero, for a setting that accepts only -1 and positive numbers.
     #[error("invalid value for parameter \"{name}\": 0")]
     OnlyAutoOrPositive {
         /// The setting.
         name: &'static str,
     },
-    /// Neither on nor off.
+    /// Not a Boolean value.
     #[error("parameter \"{name}\" requires a Boolean value")]
     NotBoolean {
         /// The setting.
@@ -107,7 +108,7 @@ pub enum SettingError {
         /// The valid words.
         words: &'static [&'static str],
     },
-    /// A word that PostgreSQL accepts but that would have no effect here.
+    /// A word PostgreSQL accepts but that would have no effect here.
     #[error("\"{word}\" is not supported yet in parameter \"{name}\"")]
     NotYet {
         /// The setting.
@@ -148,7 +149,7 @@ impl SettingError {
     }
 }
 
-/// The unit as PostgreSQL's message about a range has it.
+/// The unit as it appears in PostgreSQL's out-of-range message.
 fn unit_suffix(unit: Unit) -> &'static str {
     match unit {
         Unit::None => "",

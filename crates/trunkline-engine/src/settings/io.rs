@@ -1,20 +1,19 @@
-//! The settings of the I/O instance: from `io_method` and its companions to a
+//! The I/O instance's settings: turns `io_method` and related settings into a
 //! [`trunkline_aio::Builder`].
 
 use trunkline_aio::{Builder, MethodKind, WorkerSettings};
 
 use super::{IoMethod, Settings};
 
-/// I/O handles of one session unless `io_max_concurrency` is set.
+/// Maximum number of I/O handles per session if `io_max_concurrency` isn't set.
 const SESSION_QUOTA: u32 = 512;
 
-/// The smallest number of handles of an instance. PostgreSQL allocates `io_max_concurrency` handles
-/// for every backend; here all sessions share one table, which can therefore be smaller.
+/// Minimum number of handles per instance. PostgreSQL allocates `io_max_concurrency` handles for
+/// every backend; here all sessions share one table, which can therefore be smaller.
 const HANDLES_MIN: u32 = 1024;
 
 impl Settings {
-    /// A builder of an I/O instance with these settings. The caller sets the size of its page
-    /// memory.
+    /// A builder for an I/O instance with these settings. The caller must set the page memory size.
     ///
     /// A session may hold as many handles as its deepest read stream needs, plus one for a page it
     /// needs immediately. The table has room for at least two such sessions; any others have to

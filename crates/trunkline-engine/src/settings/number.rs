@@ -1,10 +1,10 @@
 //! Numbers with units, parsed and printed as PostgreSQL does (`parse_int`, `ShowGUCOption`).
 //!
-//! Parsing accepts blanks, a sign, and decimal, octal (`017`) or hexadecimal (`0x1F`) digits; a `.`
-//! or an exponent makes it a fraction. Blanks may precede the unit, which is case-sensitive. A
-//! fraction is rounded first to the next smaller unit, so that `30.1GB` is a whole number of
-//! megabytes, and then to the setting's own unit. Printing uses the largest unit that represents
-//! the value exactly.
+//! The parser accepts blanks, a sign, and decimal, octal (`017`) or hexadecimal (`0x1F`) digits; a
+//! `.` or an exponent makes the number a fraction. Blanks may precede the unit, which is
+//! case-sensitive. A fraction is first rounded to the next smaller unit, so that `30.1GB` is a
+//! whole number of megabytes, and then to the setting's own unit. Values are printed in the largest
+//! unit that represents them exactly.
 //!
 //! As in PostgreSQL, we calculate in double precision, which can represent any `i32` exactly.
 //! Rounding must match C's `rint`, which rounds halves to even.
@@ -20,8 +20,8 @@ const RANGE_HINT: &str = "Value exceeds integer range.";
 const BLOCK_BYTES: f64 = 8192.0;
 const KB: f64 = 1024.0;
 
-/// Name and size of each unit in the base unit, the largest first. The order matters: printing
-/// takes the first unit that fits, and parsing rounds to the next entry.
+/// Each unit's name and size in the base unit, largest first. The order matters: printing uses the
+/// first unit that fits, and parsing rounds to the next entry.
 const MEMORY_UNITS: [(&str, f64); 5] = [
     ("TB", KB * KB * KB * KB / BLOCK_BYTES),
     ("GB", KB * KB * KB / BLOCK_BYTES),
@@ -59,7 +59,7 @@ impl Unit {
     }
 }
 
-/// The value of `text` in `unit`, or a hint where PostgreSQL gives one.
+/// Converts `text` to `unit`. Fails with a hint wherever PostgreSQL gives one.
 pub(super) fn parse(text: &str, unit: Unit) -> Result<i32, Option<&'static str>> {
     let (number, rest) = leading_number(text.trim_ascii_start()).ok_or(None)?;
     let word = rest.trim_ascii();
@@ -68,11 +68,11 @@ pub(super) fn parse(text: &str, unit: Unit) -> Result<i32, Option<&'static str>>
     if !(f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value) {
         return Err(Some(RANGE_HINT));
     }
-    // In range and integral, so the cast is exact.
+    // The value is integral and within range, so the cast is exact.
     Ok(value as i32)
 }
 
-/// The value of `text`, a number with an optional fraction and no unit; `None` for anything else.
+/// Parses a number with an optional fraction and no unit; `None` for anything else.
 pub(super) fn parse_real(text: &str) -> Option<f64> {
     let text = text.trim_ascii_start();
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -84,8 +84,8 @@ pub(super) fn parse_real(text: &str) -> Option<f64> {
     rest.trim_ascii().is_empty().then_some(sign * number)
 }
 
-/// A floating-point number as C's `%g` prints it, with six significant digits. Large numbers are
-/// printed without an exponent, because no real setting allows them.
+/// Prints a floating-point number like C's `%g`, with six significant digits. We never print an
+/// exponent, because no real setting allows numbers that large.
 pub(super) fn show_real(value: f64) -> String {
     let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
     match rounded.abs() {
@@ -99,7 +99,8 @@ pub(super) fn show_real(value: f64) -> String {
     }
 }
 
-/// `number` of the named unit in the base unit, rounded to a multiple of the next smaller unit.
+/// Converts `number` from the named unit to the base unit, rounded to a multiple of the next
+/// smaller unit.
 fn to_base(number: f64, word: &str, unit: Unit) -> Result<f64, Option<&'static str>> {
     let units = unit.table();
     let index = units.iter().position(|(name, _)| *name == word).ok_or(unit.hint())?;
@@ -110,8 +111,8 @@ fn to_base(number: f64, word: &str, unit: Unit) -> Result<f64, Option<&'static s
     })
 }
 
-/// Parses what C's `strtol` with base 0 accepts, or `strtod` where a `.` or an exponent follows.
-/// Returns the number and the text behind it.
+/// Parses whatever C's `strtol` with base 0 accepts, or `strtod` if a `.` or an exponent follows.
+/// Returns the number and the rest of the text.
 fn leading_number(text: &str) -> Option<(f64, &str)> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let sign = if text.starts_with('-') { -1.0 } else { 1.0 };

@@ -1,10 +1,10 @@
-//! Setting and showing values. Every case was also run on a PostgreSQL 15 server, on a setting with
-//! the same unit (`checkpoint_flush_after`, `authentication_timeout` and others) where that release
-//! has one.
+//! Tests of setting and showing values. Every case was also run on a PostgreSQL 15 server, using a
+//! setting with the same unit (`checkpoint_flush_after`, `authentication_timeout` and others) if
+//! that release has one.
 
 use super::*;
 
-/// Sets one value and compares what `SHOW` prints, or the error and hint in one line.
+/// Sets a value and compares what `SHOW` prints, or the error and hint on one line.
 fn check(name: &str, value: &str, expected: &str) {
     let mut settings = Settings::default();
     let shown = match settings.set(name, value) {

@@ -1,7 +1,7 @@
-//! Errors of the storage manager: why a relation's file cannot be used.
+//! Storage manager errors: why a relation's file can't be used.
 //!
-//! There is a variant for each way a caller can react: retry as another user, read through the page
-//! cache, or skip a relation that has lost a segment. Every message contains the file, what we
+//! There is one variant for each possible reaction: retry as another user, read through the page
+//! cache, or skip a relation that has lost a segment. Every message includes the file, what we
 //! found and what we expected.
 
 use std::io;
@@ -13,26 +13,28 @@ use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 use crate::Location;
 
-/// Why a relation's file cannot be used.
+/// Why a relation's file can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
-    /// A system call failed. Another user, mount or limit may help.
+    /// A system call failed. It may succeed as another user, on another mount, or with a higher
+    /// limit.
     #[error("could not {operation} \"{}\": {source}", path.display())]
     Io {
         /// What failed, as in "could not ... ".
         operation: &'static str,
         /// The file.
         path: PathBuf,
-        /// The error of the system call.
+        /// The system call's error.
         source: io::Error,
     },
-    /// The segment file does not exist: the relation was removed or truncated, or lost a segment.
+    /// The segment file doesn't exist: the relation was removed or truncated, or has lost a
+    /// segment.
     #[error("{location} does not exist: the segment file is missing")]
     SegmentMissing {
-        /// The block that was wanted.
+        /// The requested block.
         location: Location,
     },
-    /// The file is a symbolic link, which could lead out of the cluster.
+    /// The file is a symbolic link, which might lead out of the cluster.
     #[error(
         "\"{}\" is a symbolic link, expected a file of the cluster; not followed",
         path.display()
@@ -41,33 +43,34 @@ pub enum StorageError {
         /// The link.
         path: PathBuf,
     },
-    /// The file system does not support direct I/O. The cluster can be read through the page cache.
+    /// The file system doesn't support direct I/O, but the cluster can still be read through the
+    /// page cache.
     #[error(
         "\"{}\" cannot be opened for direct I/O: the file system, {file_system}, does not support it",
         path.display()
     )]
     Direct {
-        /// A file on it.
+        /// A file on that file system.
         path: PathBuf,
-        /// The type of the file system.
+        /// The file system type.
         file_system: String,
     },
-    /// Direct I/O needs a coarser alignment than a block. The cluster can be read through the page
-    /// cache.
+    /// Direct I/O needs a coarser alignment than a block, but the cluster can still be read through
+    /// the page cache.
     #[error(
         "\"{}\" cannot be read by direct I/O: the file system, {file_system}, wants multiples of \
          {alignment} bytes, expected at most {BLOCK_SIZE}",
         path.display()
     )]
     Alignment {
-        /// A file on it.
+        /// A file on that file system.
         path: PathBuf,
-        /// The type of the file system.
+        /// The file system type.
         file_system: String,
-        /// The alignment of offsets and lengths in bytes.
+        /// The required alignment of offsets and lengths in bytes.
         alignment: u32,
     },
-    /// A segment file is larger than a segment: it was made with another segment size, or is
+    /// A segment file is larger than a segment: it was created with a different segment size, or is
     /// damaged.
     #[error(
         "segment \"{}\" has {bytes} bytes, expected at most {most} ({} blocks of {BLOCK_SIZE})",
@@ -79,13 +82,13 @@ pub enum StorageError {
         path: PathBuf,
         /// Its length in bytes.
         bytes: u64,
-        /// The largest valid length in bytes.
+        /// The maximum valid length in bytes.
         most: u64,
     },
-    /// The cluster was opened for reading only.
+    /// The cluster was opened read-only.
     #[error("\"{}\" was opened for reading only; nothing in it is changed", path.display())]
     ReadOnly {
-        /// Its directory.
+        /// The cluster's directory.
         path: PathBuf,
     },
     /// Truncating or removing a relation failed after its pages had been invalidated. All changes
@@ -103,22 +106,22 @@ pub enum StorageError {
         operation: &'static str,
         /// The first block whose changes are lost.
         location: Location,
-        /// The error of the system call.
+        /// The system call's error.
         source: io::Error,
     },
     /// The block is beyond the end of the relation.
     #[error("{location} does not exist: the relation has {blocks} blocks")]
     BeyondEnd {
-        /// The block that was wanted.
+        /// The requested block.
         location: Location,
-        /// Blocks of the relation, or the most it can have.
+        /// The relation's length in blocks, or the maximum length.
         blocks: BlockNo,
     },
 }
 
 impl StorageError {
-    /// Classifies an error of open(2). If we opened the file with `O_DIRECT`, `EINVAL` means that
-    /// the file system doesn't support that; in all other cases `EINVAL` is reported unchanged.
+    /// Classifies an open(2) error. If we opened the file with `O_DIRECT`, `EINVAL` means that the
+    /// file system doesn't support that; otherwise we report `EINVAL` unchanged.
     pub(super) fn opening(location: Location, direct: bool, source: io::Error) -> Self {
         let path = location.path().to_owned();
         match Errno::from_io_error(&source) {
@@ -129,7 +132,7 @@ impl StorageError {
         }
     }
 
-    /// Classifies an error from fstat(2) or lstat(2).
+    /// Classifies an fstat(2) or lstat(2) error.
     pub(super) fn examining(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match Errno::from_io_error(&source) {
@@ -138,12 +141,12 @@ impl StorageError {
         }
     }
 
-    /// The error for a file that cannot be opened for direct I/O.
+    /// The error for a file that can't be opened for direct I/O.
     pub(super) fn direct(path: PathBuf) -> Self {
         Self::Direct { file_system: file_system_of(&path), path }
     }
 
-    /// The error for a file with a direct I/O alignment that is coarser than a block.
+    /// The error for a file that needs a coarser direct I/O alignment than a block.
     pub(super) fn alignment(path: PathBuf, alignment: u32) -> Self {
         Self::Alignment { file_system: file_system_of(&path), path, alignment }
     }
@@ -170,7 +173,7 @@ impl StorageError {
         }
     }
 
-    /// What to do about it, without a full stop.
+    /// What to do about it, without a trailing period.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
@@ -188,7 +191,7 @@ impl StorageError {
     }
 }
 
-/// The file system of the directory: the file itself may no longer exist.
+/// Look up the directory's file system, because the file itself may no longer exist.
 fn file_system_of(path: &Path) -> String {
     file_system_name(path.parent().unwrap_or(path))
 }

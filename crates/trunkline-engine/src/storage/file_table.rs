@@ -1,9 +1,9 @@
-//! The table of open segment files (PostgreSQL's `fd.c`): bounded, with clock replacement.
+//! The open-file table for segments (PostgreSQL's `fd.c`): bounded, with clock replacement.
 //!
-//! A process can only have a limited number of files open, and a large cluster has more segments
+//! A process can have only a limited number of files open, and a large cluster has more segments
 //! than that. The table keeps up to `limit` segments open, and closes another segment whenever it
 //! needs room. In PostgreSQL each backend has a private table of virtual file descriptors (VFDs).
-//! Here all sessions share one table, so a segment is opened once per process and not once per
+//! Here all sessions share one table, so a segment is opened once per process rather than once per
 //! session.
 //!
 //! ```text
@@ -47,8 +47,8 @@ const SHARDS_MAX: usize = 16;
 const SHARD_SLOTS_MIN: usize = 32;
 
 /// Identifies a segment file: cluster, relation, fork and segment number. `storage` is the
-/// cluster's number ([`super::Storage::number`]), because the files of all clusters are in one
-/// table.
+/// cluster's number ([`super::Storage::number`]), which we need because all clusters' files are in
+/// one table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Key {
     locator: RelationLocator,
@@ -65,9 +65,9 @@ impl Key {
         Self { locator, storage, segment: segment as u16, fork }
     }
 
-    /// The key in two words, for hashing. The parts that differ most between keys are in the
-    /// second. Two keys may have the same words in theory, because the fork shares bits with the
-    /// database; equality compares the fields.
+    /// The key as two words, for hashing. The second word contains the parts that differ most
+    /// between keys. Two different keys can in theory have the same words, because the fork shares
+    /// bits with the database; equality compares the fields instead.
     fn words(&self) -> [u64; 2] {
         let RelationLocator { tablespace, database, relfilenode } = self.locator;
         let high = u64::from(tablespace.0) << 32 | u64::from(database.0);
@@ -85,33 +85,32 @@ impl Hash for Key {
     }
 }
 
-/// The table of open segment files.
+/// The open-file table for segments.
 pub(super) struct FileTable {
     shards: Box<[Mutex<Shard>]>,
     limit: usize,
     /// Open files, including those being opened. The limit applies to the table as a whole, so this
     /// counter isn't protected by any shard's lock.
     count: AtomicUsize,
-    /// The shard that evicts next. Shards take turns, regardless of which shard needs the room.
+    /// The shard to evict from next. Shards take turns, no matter which shard needs the room.
     hand: AtomicUsize,
     opens: AtomicU64,
     evictions: AtomicU64,
 }
 
-/// A part of the table. `index`, `clock` and `free` must always agree: every clock slot either has
-/// an entry that the index points to, or is in the free list.
+/// One shard of the table. `index`, `clock` and `free` must always agree: every clock slot either
+/// holds an entry that the index points to, or is in the free list.
 #[derive(Default)]
 struct Shard {
     index: Map<Key, usize>,
     clock: Vec<Option<Entry>>,
-    /// Empty slots of the clock.
+    /// The clock's empty slots.
     free: Vec<usize>,
-    /// The slot that the clock hand looks at next. May equal the length of the clock, and then
-    /// wraps.
+    /// The next slot the clock hand looks at. May equal the clock's length, in which case it wraps.
     hand: usize,
     hits: u64,
-    /// Incremented by every [`Shard::forget`]. A file whose opening began in an earlier epoch is
-    /// not inserted, because it may be the file of a relation that was removed.
+    /// Incremented by every [`Shard::forget`]. A file that we began to open in an earlier epoch
+    /// isn't inserted, because it may belong to a removed relation.
     epoch: u64,
 }
 
@@ -119,14 +118,14 @@ struct Entry {
     key: Key,
     file: File,
     /// Whether the file has been looked up since the hand last passed. It's initially false, so
-    /// files that are opened and never used again are evicted first.
+    /// files that are opened but never used again are evicted first.
     used: bool,
 }
 
 impl FileTable {
-    /// A table of at most `limit` files, at least 1. The limit is exceeded by one file for each
-    /// thread beyond `limit` that opens a file at the same time. A file evicted during an I/O stays
-    /// open until that I/O completes.
+    /// A table of at most `limit` files, at least 1. If more than `limit` threads open files at the
+    /// same time, each additional thread exceeds the limit by one file. A file evicted during an
+    /// I/O stays open until that I/O completes.
     pub(super) fn new(limit: usize) -> Self {
         let limit = limit.max(1);
         let shards = (limit / SHARD_SLOTS_MIN).clamp(1, SHARDS_MAX);
@@ -140,36 +139,36 @@ impl FileTable {
         }
     }
 
-    /// The largest number of files kept open.
+    /// Maximum number of files kept open.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Files that are open now, including those being opened.
+    /// Number of files currently open, including those being opened.
     pub(super) fn open(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Lookups that found the file open, since the start.
+    /// Number of lookups that found the file open, since startup.
     pub(super) fn hits(&self) -> u64 {
         self.shards.iter().map(|shard| shard.lock().hits).sum()
     }
 
-    /// Files opened since the start.
+    /// Number of files opened since startup.
     pub(super) fn opens(&self) -> u64 {
         self.opens.load(Ordering::SeqCst)
     }
 
-    /// Files evicted since the start.
+    /// Number of files evicted since startup.
     pub(super) fn evictions(&self) -> u64 {
         self.evictions.load(Ordering::SeqCst)
     }
 
-    /// The file of `key`, opened by `open` if it is not in the table. If the process is out of
-    /// descriptors, other files are closed first, twice as many with each attempt.
+    /// The file for `key`. If it isn't in the table, calls `open` to open it. If the process is out
+    /// of descriptors, we close other files first, twice as many with each attempt.
     ///
-    /// `open` runs without any lock. It may run in several threads for the same key, and more than
-    /// once in one call.
+    /// `open` is called without holding any lock. It may be called by several threads for the same
+    /// key, and more than once within one call.
     pub(super) fn get(
         &self,
         key: Key,
@@ -183,18 +182,18 @@ impl FileTable {
             }
             shard.epoch
         };
-        // Room is made before the file is opened, so that concurrent opens stay within the limit.
-        // If the open fails, dropping `slot` gives the room back.
+        // Make room before opening the file, so that concurrent opens stay within the limit. If the
+        // open fails, dropping `slot` releases the room.
         let slot = self.reserve_slot();
         let file = self.open_file(open)?;
         let (file, mine) = {
             let mut shard = shard.lock();
             match shard.peek(&key) {
-                // Another thread was faster. Our file is closed below, outside the lock.
+                // Another thread was faster. We close our file below, outside the lock.
                 Some(theirs) => (theirs, Some(file)),
                 None => {
-                    // Otherwise the relation may have been removed since the lookup, and a later
-                    // relation of the same number would be given this file.
+                    // If the epoch has changed, the relation may have been removed since the
+                    // lookup, and a later relation with the same number would get this file.
                     if shard.epoch == epoch {
                         shard.insert(key, file.clone());
                         slot.keep();
@@ -207,13 +206,13 @@ impl FileTable {
         Ok(file)
     }
 
-    /// The file of `key` if it is open. Doesn't mark it as used, because the callers only need the
-    /// file's length or identity, and that shouldn't keep the file open longer.
+    /// The file for `key`, if it is open. Doesn't mark the file as used, because callers only need
+    /// its length or identity, and that shouldn't keep it open longer.
     pub(super) fn peek(&self, key: &Key) -> Option<File> {
         self.shard(key).lock().peek(key)
     }
 
-    /// Removes all files of a relation, or of a whole cluster. Visits every entry, because a
+    /// Removes all of a relation's or a whole cluster's files. We must visit every entry, because a
     /// relation's forks and segments are spread over all shards. That's acceptable since it only
     /// happens when a relation is dropped.
     pub(super) fn forget(&self, storage: u16, locator: Option<RelationLocator>) {
@@ -221,13 +220,14 @@ impl FileTable {
             key.storage == storage && locator.is_none_or(|locator| locator == key.locator)
         };
         for shard in &self.shards {
-            // The files are closed at the end of each round, after the shard's lock is released.
+            // The files are closed at the end of each iteration, after the shard's lock has been
+            // released.
             let forgotten = shard.lock().forget(wanted);
             self.count.fetch_sub(forgotten.len(), Ordering::SeqCst);
         }
     }
 
-    /// Opens a file, and evicts others while the process is out of descriptors. That can happen
+    /// Opens a file, evicting other files while the process is out of descriptors. That can happen
     /// even below our limit, because other parts of the process use descriptors too. PostgreSQL's
     /// `BasicOpenFilePerm` does the same. We evict twice as many files after each failure, which
     /// bounds the number of attempts.
@@ -247,21 +247,21 @@ impl FileTable {
         }
     }
 
-    /// Reserves a slot for one more file, and evicts another one if the table is full.
+    /// Reserves a slot for one more file, evicting another file if the table is full.
     fn reserve_slot(&self) -> ReservedSlot<'_> {
         self.count.fetch_add(1, Ordering::SeqCst);
         while self.open() > self.limit && self.evict() {}
         ReservedSlot(self)
     }
 
-    /// Evicts several files; false if there was none.
+    /// Evicts up to `count` files. Returns false if there were none.
     fn evict_many(&self, count: usize) -> bool {
         (0..count).take_while(|_| self.evict()).count() > 0
     }
 
-    /// Evicts one file, from a shard that has at least its share of them if there is one. The first
-    /// round skips shards that are below their share, because otherwise files in a nearly empty
-    /// shard would be evicted sooner than other files. The second round accepts any shard.
+    /// Evicts one file. The first round skips shards that hold less than their share, because
+    /// otherwise files in a nearly empty shard would be evicted sooner than other files. If no
+    /// shard qualifies, the second round accepts any shard.
     fn evict(&self) -> bool {
         let share = self.limit / self.shards.len();
         for least in [share, 1] {
@@ -279,7 +279,7 @@ impl FileTable {
         false
     }
 
-    /// The shard of a key, by Fibonacci hashing of both words. It must be cheap, because every I/O
+    /// The key's shard, by Fibonacci hashing of both words. This must be cheap, because every I/O
     /// looks up its segment.
     fn shard(&self, key: &Key) -> &Mutex<Shard> {
         let [high, low] = key.words();
@@ -289,7 +289,7 @@ impl FileTable {
 }
 
 impl Shard {
-    /// The file, marked as used.
+    /// Looks up a file and marks it as used.
     fn find(&mut self, key: &Key) -> Option<File> {
         let entry = self.clock[*self.index.get(key)?].as_mut()?;
         entry.used = true;
@@ -297,7 +297,7 @@ impl Shard {
         Some(entry.file.clone())
     }
 
-    /// The file, without marking it as used.
+    /// Looks up a file without marking it as used.
     fn peek(&self, key: &Key) -> Option<File> {
         self.clock[*self.index.get(key)?].as_ref().map(|entry| entry.file.clone())
     }
@@ -320,10 +320,10 @@ impl Shard {
         Some(entry.file)
     }
 
-    /// Advances the hand to a file that was not used since it last passed, and removes that file.
-    /// Nothing if the shard has fewer than `least` files. This takes at most two rounds: the hand
-    /// clears each file's `used` flag as it passes, and no lookup can set it again while we hold
-    /// the lock.
+    /// Advances the hand to a file that hasn't been used since the hand last passed, and removes
+    /// that file. Does nothing if the shard has fewer than `least` files. This takes at most two
+    /// rounds: the hand clears each file's `used` flag as it passes, and no lookup can set the flag
+    /// again while we hold the lock.
     fn evict(&mut self, least: usize) -> Option<File> {
         if self.index.len() < least.max(1) {
             return None;
@@ -339,9 +339,9 @@ impl Shard {
         }
     }
 
-    /// Removes the wanted entries and returns their files, so that the caller closes them without
-    /// the lock. The epoch changes even if there was no such entry: one may be about to be
-    /// inserted.
+    /// Removes the wanted entries and returns their files, so that the caller can close them
+    /// without holding the lock. We change the epoch even if there were no such entries, because
+    /// one might be about to be inserted.
     fn forget(&mut self, wanted: impl Fn(&Key) -> bool) -> Vec<File> {
         self.epoch += 1;
         let is_wanted = |place: &Option<Entry>| place.as_ref().is_some_and(|e| wanted(&e.key));
@@ -351,7 +351,7 @@ impl Shard {
     }
 }
 
-/// A reserved slot, given back unless a file was inserted.
+/// A reserved slot, which is released unless a file is inserted.
 struct ReservedSlot<'a>(&'a FileTable);
 
 impl ReservedSlot<'_> {
@@ -388,8 +388,8 @@ mod tests {
         Key::new(1, locator, Fork::Main, 0)
     }
 
-    /// Shards evict in turn. Each keeps about its share of the files; otherwise the lifetime of a
-    /// file would depend on its number.
+    /// Shards evict in turn, so each shard keeps about its share of the files. Otherwise a file's
+    /// lifetime would depend on its number.
     #[test]
     fn shards_keep_their_shares() {
         let aio = Builder::new().start().expect("started");
@@ -405,7 +405,7 @@ mod tests {
         assert!(sizes.iter().all(|size| (24..=40).contains(size)), "{sizes:?}");
     }
 
-    /// A relation's segments, forks and neighbours spread over the shards.
+    /// A relation's segments, forks and neighbours are spread over the shards.
     #[test]
     fn keys_spread() {
         let table = FileTable::new(512);

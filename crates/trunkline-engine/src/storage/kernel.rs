@@ -1,9 +1,9 @@
 //! The operating system's files, opened for one I/O instance.
 //!
-//! Only regular files are opened. A data directory may come from an untrusted source, and a
-//! symbolic link in place of a segment could lead out of the cluster. `O_NOFOLLOW` refuses only a
-//! link in the last component of a path. So the links in `pg_tblspc`, which PostgreSQL creates and
-//! which link directories, are still followed.
+//! We only open regular files. A data directory may come from an untrusted source, and a symbolic
+//! link in place of a segment could lead out of the cluster. `O_NOFOLLOW` only refuses a link in a
+//! path's last component, so we still follow the links in `pg_tblspc`, which PostgreSQL creates and
+//! which point to directories.
 
 use std::fmt;
 use std::fs;
@@ -21,7 +21,7 @@ pub struct KernelFiles {
 }
 
 impl KernelFiles {
-    /// Files for I/O through `aio`.
+    /// Creates a file system for I/O through `aio`.
     pub fn new(aio: &Aio) -> Self {
         Self { aio: aio.clone() }
     }
@@ -38,7 +38,7 @@ impl FileSystem for KernelFiles {
     }
 
     fn file_length(&self, path: &Path) -> io::Result<Option<u64>> {
-        // `ELOOP` for a link, as open(2) with `O_NOFOLLOW` returns, so that callers handle both
+        // Return `ELOOP` for a link, like open(2) with `O_NOFOLLOW`, so that callers can treat both
         // alike.
         match fs::symlink_metadata(path) {
             Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),

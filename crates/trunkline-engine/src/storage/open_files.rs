@@ -1,9 +1,9 @@
-//! The open segment files of an engine, and the file system they come from.
+//! An engine's open segment files, and their file system.
 //!
-//! All clusters of an engine share one [`OpenFiles`], so `max_files_per_process` bounds the file
-//! descriptors of the whole process. A cluster asks for a segment by name; [`super::file_table`]
-//! returns the open file or opens it through the [`FileSystem`], closing another one if the limit
-//! is reached.
+//! All of an engine's clusters share one [`OpenFiles`], so `max_files_per_process` bounds the whole
+//! process's file descriptors. A cluster asks for a segment by name; [`super::file_table`] returns
+//! the open file, or opens it through the [`FileSystem`], closing another file if the limit has
+//! been reached.
 
 use std::fmt;
 
@@ -13,55 +13,55 @@ use trunkline_aio::Aio;
 use super::file_table::FileTable;
 use super::{FileSystem, KernelFiles, WritableFiles};
 
-/// The table of open segment files and their file system. Clones share both.
+/// The open-file table and its file system. Clones share both.
 #[derive(Clone)]
 pub struct OpenFiles {
     table: Arc<FileTable>,
     system: Arc<dyn FileSystem>,
-    /// The same file system as `system`, if it can be written. A cluster must also have been opened
-    /// for writing.
+    /// The same file system as `system`, if it's writable. A cluster must also have been opened for
+    /// writing.
     writer: Option<Arc<dyn WritableFiles>>,
 }
 
 impl OpenFiles {
-    /// Files of the operating system for I/O through `aio`, at most `limit` of them open. Clusters
-    /// of our own may be written through it.
+    /// The operating system's files, for I/O through `aio`, with at most `limit` of them open. Our
+    /// own clusters may be written through it.
     pub fn kernel(aio: &Aio, limit: usize) -> Self {
         Self::writable(limit, Arc::new(KernelFiles::new(aio)))
     }
 
-    /// Files of another file system, for reading only.
+    /// Another file system's files, for reading only.
     pub fn read_only(limit: usize, system: Arc<dyn FileSystem>) -> Self {
         Self { table: Arc::new(FileTable::new(limit)), system, writer: None }
     }
 
-    /// Files of another file system, for reading and writing.
+    /// Another file system's files, for reading and writing.
     pub fn writable(limit: usize, system: Arc<dyn WritableFiles>) -> Self {
         let writer = Some(Arc::clone(&system));
         Self { table: Arc::new(FileTable::new(limit)), system, writer }
     }
 
-    /// The largest number of files kept open.
+    /// Maximum number of files kept open.
     pub fn limit(&self) -> usize {
         self.table.limit()
     }
 
-    /// Files that are open now, including those being opened.
+    /// Number of files currently open, including those being opened.
     pub fn open(&self) -> usize {
         self.table.open()
     }
 
-    /// Lookups that found the file open.
+    /// Number of lookups that found the file open.
     pub fn hits(&self) -> u64 {
         self.table.hits()
     }
 
-    /// Files opened since the start.
+    /// Number of files opened since startup.
     pub fn opens(&self) -> u64 {
         self.table.opens()
     }
 
-    /// Files closed to stay within the limit.
+    /// Number of files closed to stay within the limit.
     pub fn evictions(&self) -> u64 {
         self.table.evictions()
     }
@@ -74,7 +74,7 @@ impl OpenFiles {
         &*self.system
     }
 
-    /// What can change files, unless the file system is read-only.
+    /// The interface for changing files, unless the file system is read-only.
     pub(super) fn writer(&self) -> Option<&dyn WritableFiles> {
         self.writer.as_deref()
     }

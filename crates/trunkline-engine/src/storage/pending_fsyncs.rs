@@ -1,4 +1,4 @@
-//! Pending fsyncs: the segments that were written since their last fsync (PostgreSQL's `sync.c`).
+//! Pending fsyncs: the segments written since their last fsync (PostgreSQL's `sync.c`).
 //!
 //! For each segment we track how many writes are in flight and how many have completed. A
 //! checkpoint fsyncs every segment that has been written since its last fsync. If a write is still
@@ -44,28 +44,28 @@ use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Callback, Completion, Outcome, Status, WaitRef};
 use trunkline_format::Fork;
 
-/// A segment of a fork: the number from 0.
+/// A fork's segment, numbered from 0.
 pub(crate) type SegmentName = (RelationLocator, Fork, u32);
 
-/// The writes of one segment since its last fsync.
+/// One segment's writes since its last fsync.
 ///
 /// Invariant: `synced` <= `ended`. Both only grow. The segment is clean when they are equal and
 /// nothing is in flight.
 #[derive(Debug, Default)]
 pub(crate) struct PendingFsync {
-    /// Writes that were issued and have not completed.
+    /// Number of writes that were issued but haven't completed.
     in_flight: AtomicU32,
-    /// Writes that have completed since the entry was created.
+    /// Number of writes that have completed since the entry was created.
     ended: AtomicU64,
-    /// The value of `ended` at the start of the last successful fsync.
+    /// The value of `ended` when the last successful fsync started.
     synced: AtomicU64,
     file: Mutex<KeptFile>,
 }
 
-/// The file of a pending segment, kept open until its fsync.
+/// A pending segment's file, kept open until its fsync.
 #[derive(Debug, Default)]
 enum KeptFile {
-    /// Not kept: there was no descriptor to spare.
+    /// Not kept open, because there was no descriptor to spare.
     #[default]
     None,
     Open(File),
@@ -85,14 +85,14 @@ impl PendingFsync {
         self.in_flight.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// The number of writes that an fsync issued now would cover. It must be read before issuing
+    /// How many writes an fsync issued now would cover. The caller must read this before issuing
     /// the fsync, because a write that completes during the fsync may or may not be covered.
     pub(crate) fn before_sync(&self) -> u64 {
         self.ended.load(Ordering::SeqCst)
     }
 
     /// Records a successful fsync. We take the maximum because, with two concurrent checkpoints,
-    /// the one that started later may finish first.
+    /// the checkpoint that started later may finish first.
     pub(crate) fn synced(&self, covered: u64) {
         self.synced.fetch_max(covered, Ordering::SeqCst);
     }
@@ -120,13 +120,13 @@ impl PendingFsync {
     }
 }
 
-/// Kept files may exceed the open-file limit by this fraction of it (one fourth). Any further
+/// Kept files may exceed the open-file limit by this fraction of it (a quarter). Any further
 /// segments may have to be reopened for their fsync.
 const KEPT_FRACTION: usize = 4;
 
-/// The pending fsyncs of one cluster.
+/// One cluster's pending fsyncs.
 pub(crate) struct PendingFsyncs {
-    /// Ordered by name, so that a checkpoint syncs segments in a defined order.
+    /// Ordered by name, so that checkpoints sync segments in a defined order.
     segments: Mutex<BTreeMap<SegmentName, Arc<PendingFsync>>>,
     /// Set by the first failure and never cleared. It's shared with the callbacks of I/Os in
     /// flight, which may run after the cluster has been closed.
@@ -163,7 +163,7 @@ impl<P> Callback<P> for FsyncCallback {
 }
 
 impl PendingFsyncs {
-    /// For the cluster of that number, whose files are in that table.
+    /// Creates the pending fsyncs for the cluster with the given number and its open-file table.
     pub(super) fn new(number: u16, files: &Arc<FileTable>) -> Self {
         Self {
             segments: Mutex::default(),
@@ -174,29 +174,30 @@ impl PendingFsyncs {
         }
     }
 
-    /// The callback for fsyncs and writeback requests of this cluster's segments.
+    /// The callback for fsyncs and writeback requests on this cluster's segments.
     pub(crate) fn callback(&self) -> FsyncCallback {
         FsyncCallback(Arc::clone(&self.failed))
     }
 
-    /// An fsync or writeback request is about to be issued with that callback. Until it completes,
-    /// the kernel might report an error to this I/O and nowhere else.
+    /// Must be called before issuing an fsync or writeback request with that callback. Until the
+    /// request completes, the kernel might report an error to this I/O and nowhere else.
     pub(crate) fn fsync_begins(&self, io: WaitRef) {
         self.in_flight.lock().push(io);
     }
 
-    /// The fsync or writeback request has completed, and its error, if any, is recorded.
+    /// Records that the fsync or writeback request has completed. Its error, if any, has already
+    /// been recorded.
     pub(crate) fn fsync_ended(&self, io: WaitRef) {
         self.in_flight.lock().retain(|other| *other != io);
     }
 
     /// The fsyncs and writeback requests that may be in flight. Their issuers may be gone, so any
-    /// session may have to complete them.
+    /// session may have to complete these I/Os.
     pub(crate) fn fsyncs_in_flight(&self) -> Vec<WaitRef> {
         self.in_flight.lock().clone()
     }
 
-    /// Records a failed fsync of a directory, which isn't issued as an I/O.
+    /// Records a failed directory fsync, which isn't issued as an I/O.
     pub(super) fn note_failure(&self) {
         self.failed.store(true, Ordering::SeqCst);
     }
@@ -213,8 +214,8 @@ impl PendingFsyncs {
         let mut segments = self.segments.lock();
         let segment = Arc::clone(segments.entry(name).or_default());
         let may_keep = segments.len() <= (self.files.limit() / KEPT_FRACTION).max(1);
-        // We must do this under the lock, because otherwise a checkpoint could find the entry clean
-        // and remove it.
+        // We must increment this under the lock, because otherwise a checkpoint could find the
+        // entry clean and remove it.
         segment.in_flight.fetch_add(1, Ordering::SeqCst);
         drop(segments);
         let mut file = segment.file.lock();
@@ -229,8 +230,8 @@ impl PendingFsyncs {
         segment
     }
 
-    /// Closes the files that are kept open, because the process is out of descriptors. False if
-    /// there were none. We might then miss an earlier writeback error, if the kernel also evicts
+    /// Closes the files we've kept open, because the process is out of descriptors. Returns false
+    /// if there were none. We might then miss an earlier writeback error, if the kernel also evicts
     /// the inode. But the only alternative would be to fail the operation that needs a descriptor
     /// now.
     pub(super) fn close_kept_files(&self) -> bool {
@@ -277,7 +278,8 @@ impl PendingFsyncs {
         drop(gone.map(|segment| segment.release()));
     }
 
-    /// Removes a relation's segments from `first` on, because their files are removed or truncated.
+    /// Removes a relation's segments, starting at `first`, because their files are being removed or
+    /// truncated.
     pub(crate) fn forget(&self, locator: RelationLocator, fork: Option<Fork>, first: u32) {
         let mut gone = Vec::new();
         self.segments.lock().retain(|(other, of, number), segment| {

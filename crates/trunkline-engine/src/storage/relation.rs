@@ -1,8 +1,8 @@
-//! One fork of a relation (PostgreSQL's `md.c`): its length, the location of its blocks, extension
-//! and truncation.
+//! One fork of a relation (PostgreSQL's `md.c`): its length, block locations, extension and
+//! truncation.
 //!
-//! A fork ends in its first segment that is not full. PostgreSQL uses the same rule, because
-//! truncation may leave later segments behind. Their contents are ignored.
+//! A fork ends in its first segment that isn't full. PostgreSQL uses the same rule, because
+//! truncation may leave later segments behind, whose contents must be ignored.
 //!
 //! Extension has two steps. [`Relation::reserve`] assigns block numbers to one session under a
 //! lock; [`Relation::allocate`] then allocates the space without a lock, because that may block.
@@ -14,7 +14,7 @@
 //!   appear to end in the previous segment. Whichever session creates a segment must therefore
 //!   first extend the previous segment to its full size, with a hole.
 //! - A session may fail to allocate its blocks when later blocks already exist. Its blocks then
-//!   remain in the fork as zeroed pages; we can only give back blocks at the very end.
+//!   remain in the fork as zeroed pages; we can only release blocks at the very end.
 //!
 //! Truncation and removal are split into a part that can fail without harm (`prepare_truncate`,
 //! `prepare_remove`) and a part that runs after the pool has invalidated the pages. An error in the
@@ -37,9 +37,9 @@ use crate::Location;
 /// A block in an open segment file.
 #[derive(Debug, Clone)]
 pub struct Located {
-    /// The open segment. Its descriptor stays open even if the table of open files evicts it.
+    /// The open segment. Its descriptor stays open even if the open-file table evicts it.
     pub file: File,
-    /// The offset of the block in it, in bytes.
+    /// The block's offset in the segment, in bytes.
     pub offset: u64,
     /// Number of blocks from this block to the end of a full segment, 1 to [`SEGMENT_BLOCKS`]. No
     /// single I/O may be longer than that. The file itself may be shorter.
@@ -65,7 +65,7 @@ impl Relation {
         &self.storage
     }
 
-    /// The numbers that its file names are made of.
+    /// The numbers its file names are built from.
     pub fn locator(&self) -> RelationLocator {
         self.locator
     }
@@ -75,7 +75,7 @@ impl Relation {
         self.fork
     }
 
-    /// The path of a segment file, starting with the path of the data directory.
+    /// A segment file's path, starting with the data directory's path.
     pub fn path(&self, segment: u32) -> PathBuf {
         let relfilenode = self.locator.relfilenode;
         let file = RelationFile { relfilenode, fork: self.fork, segment };
@@ -139,26 +139,27 @@ impl Relation {
         Ok(Located { file, offset, blocks_left })
     }
 
-    /// Whether the segment that contains `block` is open, so that [`Relation::locate`] makes no
+    /// Whether the segment containing `block` is open, so that [`Relation::locate`] won't need a
     /// system call. If it isn't open, a session must submit its staged I/O before calling `locate`,
     /// because opening the file may block.
     pub fn is_open(&self, block: BlockNo) -> bool {
         self.storage.table().peek(&self.key(segment_of(block).0)).is_some()
     }
 
-    /// Whether `file` is still the segment file of `block`, as far as the table of open files
-    /// knows. The relation may have been removed since, and another one created under its number.
+    /// Whether `file` is still the segment file containing `block`, according to the open-file
+    /// table. The relation may have been removed since, and a new relation created with the same
+    /// number.
     pub(crate) fn is_current(&self, (file, block): (&File, BlockNo)) -> bool {
         let found = self.storage.table().peek(&self.key(segment_of(block).0));
         found.is_none_or(|found| found.id() == file.id())
     }
 
-    /// Creates the fork's first segment file, empty.
+    /// Creates the fork's first segment file, which is initially empty.
     ///
-    /// The relfilenode of a removed relation must not be reused before a checkpoint that began
-    /// after the removal has ended. A session that flushes a page looks up the file by number first
-    /// and may have found the old file. PostgreSQL keeps an empty file until the next checkpoint
-    /// for the same reason.
+    /// A removed relation's relfilenode must not be reused until a checkpoint that began after the
+    /// removal has completed. A session that flushes a page first looks up the file by number, and
+    /// may have found the old file. PostgreSQL keeps an empty file until the next checkpoint for
+    /// the same reason.
     ///
     /// # Errors
     /// [`StorageError`]: the cluster is read-only, the file exists, or it cannot be created. If the
@@ -199,8 +200,9 @@ impl Relation {
         })
     }
 
-    /// Reserves the next `count` blocks of the fork for the caller, or fewer: all are in one
-    /// segment. They exist on disk after [`Relation::allocate`], or when they are written.
+    /// Reserves the fork's next `count` blocks for the caller, or fewer, so that all are in one
+    /// segment. The blocks don't exist on disk until [`Relation::allocate`] allocates them or they
+    /// are written.
     ///
     /// # Errors
     /// [`StorageError`]: the cluster is read-only, the length is unknown, or the fork is full.
@@ -226,7 +228,7 @@ impl Relation {
         Ok(first..first + count)
     }
 
-    /// Gives back reserved blocks, unless later blocks have been reserved in the meantime. In that
+    /// Releases reserved blocks, unless later blocks have been reserved in the meantime. In that
     /// case the blocks stay in the fork, as zeroed pages.
     pub(crate) fn unreserve(&self, blocks: &Range<BlockNo>) {
         let mut ends = self.storage.0.ends.lock();
@@ -242,7 +244,7 @@ impl Relation {
     /// partly extended.
     ///
     /// # Errors
-    /// [`StorageError`]; `EOPNOTSUPP` where zeros have to be written instead.
+    /// [`StorageError`]; `EOPNOTSUPP` if the caller must write zeros instead.
     pub(crate) fn allocate(&self, blocks: &Range<BlockNo>) -> Result<(), StorageError> {
         let (segment, offset) = segment_of(blocks.start);
         let file = self.segment_for_writing(segment, blocks.start)?;
@@ -256,7 +258,7 @@ impl Relation {
         })
     }
 
-    /// The segment of a reserved block, created if it does not exist.
+    /// A reserved block's segment, which is created if it doesn't exist.
     pub(crate) fn segment_for_writing(
         &self,
         segment: u32,
@@ -297,9 +299,9 @@ impl Relation {
         })
     }
 
-    /// Opens the segments that truncation to `blocks` blocks changes; `None` if the fork is no
-    /// longer than that. Doesn't change anything yet, so that most errors are found before the pool
-    /// invalidates any pages.
+    /// Opens the segments that would change if the fork were truncated to `blocks` blocks; `None`
+    /// if the fork isn't longer than that. Doesn't change anything yet, so that most errors are
+    /// found before the pool invalidates any pages.
     ///
     /// # Errors
     /// [`StorageError`]: the cluster is read-only, or a segment cannot be opened.
@@ -326,7 +328,7 @@ impl Relation {
         Ok(Some(Truncation { relation: self.clone(), blocks, segments }))
     }
 
-    /// The number of segments that [`Relation::remove`] has to remove.
+    /// How many segments [`Relation::remove`] has to remove.
     ///
     /// # Errors
     /// [`StorageError`]: the cluster is read-only, or cannot be examined.
@@ -342,7 +344,8 @@ impl Relation {
     /// Removes the fork's first `segments` files. No session may use the fork any more.
     ///
     /// # Errors
-    /// [`StorageError::Damaged`]; some segments may already be removed, the last ones first.
+    /// [`StorageError::Damaged`]; some segments may already have been removed, starting with the
+    /// last.
     pub(crate) fn remove(&self, segments: u32) -> Result<(), StorageError> {
         let writer = self.storage.writer()?;
         self.storage.pending_fsyncs().forget(self.locator, Some(self.fork), 0);
@@ -371,7 +374,7 @@ impl Relation {
         }
     }
 
-    /// The length of a segment in bytes, without opening it; `None` if it does not exist.
+    /// A segment's length in bytes, without opening it; `None` if it doesn't exist.
     fn segment_length(&self, segment: u32) -> Result<Option<u64>, StorageError> {
         let system = self.storage.system();
         if let Some(file) = self.storage.table().peek(&self.key(segment)) {
@@ -382,7 +385,7 @@ impl Relation {
         system.file_length(&path).map_err(|error| StorageError::examining(&path, error))
     }
 
-    /// Opens a segment file once: for writing in a cluster of our own, for reading in any other.
+    /// Tries once to open a segment file: for writing in our own clusters, otherwise for reading.
     /// For direct I/O it also checks that the file really bypasses the page cache and that an 8 kB
     /// block satisfies its alignment.
     fn try_open(&self, path: PathBuf, block: BlockNo, create: bool) -> Result<File, StorageError> {
@@ -403,8 +406,8 @@ impl Relation {
         }
     }
 
-    /// Opens a segment. If the process is out of descriptors, closes the files that are kept open
-    /// for their fsync and tries again.
+    /// Opens a segment. If the process is out of descriptors, closes the files kept open for their
+    /// fsync and tries again.
     fn open_segment(
         &self,
         segment: u32,
@@ -422,7 +425,7 @@ impl Relation {
         }
     }
 
-    /// A block, for an error.
+    /// A block's location, for an error.
     fn location(&self, block: BlockNo) -> Location {
         Location::new(self.path(segment_of(block).0)).at_block(block)
     }
@@ -432,7 +435,7 @@ impl Relation {
     }
 }
 
-/// A prepared truncation: the new length, and the open segments that it changes.
+/// A prepared truncation: the new length, and the open segments it changes.
 pub(crate) struct Truncation {
     relation: Relation,
     blocks: BlockNo,
@@ -448,13 +451,15 @@ impl Truncation {
     /// them open.
     ///
     /// # Errors
-    /// [`StorageError::Damaged`]; some segments may already be truncated, the last ones first.
+    /// [`StorageError::Damaged`]; some segments may already have been truncated, starting with the
+    /// last.
     pub(crate) fn run(self) -> Result<(), StorageError> {
         let Self { relation, blocks, segments } = self;
         let writer = relation.storage.writer()?;
         for (segment, file, length) in segments.into_iter().rev() {
             let truncated = writer.truncate(&file, length);
-            // Synced too: old pages with valid checksums must not come back after a crash.
+            // The truncation must be synced too: old pages with valid checksums must not come back
+            // after a crash.
             relation.storage.pending_fsyncs().note((relation.locator, relation.fork, segment));
             truncated.map_err(|source| StorageError::Damaged {
                 operation: "truncate file",
@@ -467,8 +472,9 @@ impl Truncation {
     }
 }
 
-/// Checks that a file opened for direct I/O really is, and that a block is aligned. We can't
-/// silently fall back to buffered I/O, because mixing the two on one file can return stale data.
+/// Checks that a file opened for direct I/O really uses it, and that a block satisfies its
+/// alignment. We can't silently fall back to buffered I/O, because mixing the two on one file can
+/// return stale data.
 fn check_direct(path: PathBuf, is_direct: bool, alignment: u32) -> Result<(), StorageError> {
     if !is_direct {
         return Err(StorageError::direct(path));
@@ -496,8 +502,8 @@ fn is_loss(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_none_or(|errno| !of_open.contains(&errno))
 }
 
-/// Blocks from `block` to the end of its segment. The last segment has one less, because the last
-/// number is `InvalidBlockNumber`.
+/// Number of blocks from `block` to the end of its segment. The last segment has one block less,
+/// because the last number is `InvalidBlockNumber`.
 fn blocks_after(block: BlockNo) -> u32 {
     (SEGMENT_BLOCKS - block % SEGMENT_BLOCKS).min(BlockNo::MAX - block)
 }
