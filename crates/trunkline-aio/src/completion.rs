@@ -8,10 +8,9 @@
 //!
 //! A completion takes few locks and holds each for only a few instructions. It must not hold any
 //! lock while it runs a callback or the probe, because both are foreign code. Locks nest in only
-//! one place: a worker that looks for work under the roster's lock may also take the lock of the
-//! files in `deferred`, to find a file to close. All other locks (the admission queues, wakers,
-//! statistics shards, the region's free runs) are leaves: no other lock is taken while one of them
-//! is held.
+//! one place: a worker looking for work under the roster's lock may also lock `deferred`'s files,
+//! to find a file to close. All other locks (the admission queues, wakers, statistics shards, the
+//! region's free runs) are leaves: no other lock is taken while one of them is held.
 
 pub(crate) mod completions;
 pub(crate) mod in_flight;

@@ -127,7 +127,8 @@ impl Settings {
         self.count(Id::EffectiveIoConcurrency)
     }
 
-    /// The same for streams doing maintenance work, such as verification, 0 to 1000.
+    /// Maximum number of reads a maintenance stream, such as verification, keeps in flight, 0 to
+    /// 1000.
     pub fn maintenance_io_concurrency(&self) -> u32 {
         self.count(Id::MaintenanceIoConcurrency)
     }

@@ -172,7 +172,8 @@ impl<'s> Io<'s> {
         self.transfer_frames(Operation::Readv, file, offset, frames, slots.set_mut(), slot)
     }
 
-    /// Writes frames of the instance's region at `offset`. Otherwise like [`Io::read_frames`].
+    /// Writes frames of the instance's region at `offset`. Everything else is as for
+    /// [`Io::read_frames`].
     ///
     /// # Safety
     /// From this call until the last completion callback of the I/O has run, on any

@@ -284,7 +284,7 @@ impl Handle {
         Outcome::unpack(self.description.outcome.load(Ordering::Acquire))
     }
 
-    /// How long the I/O was with the storage.
+    /// The I/O's device time: how long the storage took to execute it.
     pub(crate) fn device_time(&self) -> Duration {
         let started = Time::from_nanos(self.description.started.load(Ordering::Acquire));
         Time::from_nanos(self.description.ended.load(Ordering::Acquire)).since(started)

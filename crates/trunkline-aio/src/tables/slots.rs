@@ -67,7 +67,7 @@ struct Slot {
     /// thread makes it DONE.
     state: AtomicU32,
     outcome: AtomicU64,
-    /// How long the I/O was with the storage.
+    /// The I/O's device time: how long the storage took to execute it.
     device_nanos: AtomicU64,
     /// The leases the I/O reads into or writes from. They stay here while the slot is PENDING, so
     /// dropping the set can't free memory the kernel uses.
@@ -433,7 +433,7 @@ impl<P: Payload> Slots<P> {
         self.set.take(slot)
     }
 
-    /// How long the slot's last I/O was with the storage; zero if there was none.
+    /// Device time of the slot's last I/O; zero if there was none.
     pub fn device_time(&self, slot: usize) -> Duration {
         Duration::from_nanos(self.set.table.slots[slot].device_nanos.load(Ordering::SeqCst))
     }

@@ -1,8 +1,8 @@
 //! I/O statistics: counters, and distributions of device and wait times.
 //!
-//! Device time is how long an I/O was with the storage; wait time is how long a session slept for
-//! it. PostgreSQL 18 measures only wait times. With read-ahead these are mostly zero, so they say
-//! little about the disk. We therefore record both.
+//! Device time is how long the storage took to execute an I/O; wait time is how long a session
+//! slept for it. PostgreSQL 18 measures only wait times. With read-ahead these are mostly zero, so
+//! they say little about the disk. We therefore record both.
 //!
 //! Times go into HDR histograms in nanoseconds with two significant digits. The histograms are
 //! sharded, so a recording thread only briefly holds a lock and rarely contends for it. Counters
@@ -190,12 +190,12 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// How long one class and operation's I/Os were with the storage; `None` if there were none.
+    /// Device times for one class and operation; `None` if no I/O has completed.
     pub fn device(&self, class: Class, operation: Operation) -> Option<&Histogram<u32>> {
         self.device[class as usize * OPERATIONS.len() + operation as usize].as_ref()
     }
 
-    /// How long sessions slept for one class and operation's I/Os; `None` if they never did.
+    /// How long sessions slept for I/O of one class and operation; `None` if they never did.
     pub fn wait(&self, class: Class, operation: Operation) -> Option<&Histogram<u32>> {
         self.wait[class as usize * OPERATIONS.len() + operation as usize].as_ref()
     }

@@ -21,7 +21,7 @@ pub struct KernelFiles {
 }
 
 impl KernelFiles {
-    /// Creates a file system for I/O through `aio`.
+    /// Opens the operating system's files for I/O through `aio`.
     pub fn new(aio: &Aio) -> Self {
         Self { aio: aio.clone() }
     }
