@@ -1,10 +1,12 @@
-//! Real PostgreSQL clusters for the tests: `pgNN/data` is a cleanly stopped cluster, and `pgNN/expected` has the
-//! server's own output for every table.
+//! **Fixtures**: real PostgreSQL clusters for the tests. `pgNN/data` is a cleanly stopped cluster,
+//! and `pgNN/expected` contains the server's own output for every table.
 //!
-//! 18 and 19 come as archives; 15 is made here where Debian's server is installed, 16 and 17 with servers from npm's
-//! registry where that can be reached. All end up in `fixtures/` under the target directory, once: a stamp beside each
-//! folder names its source by size and time. A folder appears by rename, so a test never sees half of one. The servers
-//! stay in `fixtures/servers/`, where tests find them that make clusters of their own.
+//! Clusters of 18 and 19 are unpacked from archives. 15 is created here if Debian's server is
+//! installed, and 16 and 17 are created with servers from npm's registry if it is reachable. All
+//! clusters are built only once, in `fixtures/` under the target directory. A stamp next to each
+//! directory records its source by size and modification time. Directories appear by rename, so a
+//! test never sees an incomplete cluster. The servers stay in `fixtures/servers/`, for tests that
+//! create their own clusters.
 
 mod registry;
 
@@ -17,30 +19,32 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::tree::Checkout;
 
-/// Clusters that are unpacked.
+/// Clusters unpacked from archives.
 const ARCHIVES: [&str; 2] = ["pg18", "pg19"];
-/// The server that makes the third one.
+/// The installed server that creates the third cluster.
 const SERVER: &str = "/usr/lib/postgresql/15/bin";
-/// Clusters that are made with servers from a registry, and the versions of those.
+/// Clusters created with servers from the registry, and those servers' versions.
 const FROM_REGISTRY: [(&str, &str); 2] = [("pg16", "16.14.0-beta.17"), ("pg17", "17.10.0-beta.17")];
-/// A server that makes no cluster here, since there is an archive of its version: it is for tests.
+/// A server used only by tests. It creates no cluster here, because there is an archive for its
+/// version.
 const ONLY_STARTED: &str = "18.4.0-beta.17";
 
-/// What there is after a run.
+/// The available fixtures after a run.
 #[derive(Debug, Default)]
 pub(crate) struct Fixtures {
-    /// The folder that holds `pg15` to `pg19`.
+    /// Directory that contains `pg15` to `pg19`.
     pub(crate) dir: PathBuf,
-    /// Names of the clusters that exist.
+    /// Names of the available clusters.
     pub(crate) ready: Vec<&'static str>,
-    /// The missing clusters, each with its reason.
+    /// Missing clusters, each with the reason.
     pub(crate) missing: Vec<String>,
-    /// The clusters that need an unreachable registry, each with its reason.
+    /// Clusters that need a registry we can't reach, each with the reason.
     pub(crate) unreachable: Vec<String>,
 }
 
 impl Fixtures {
-    /// Passes the folder to a test command, unless it is empty, so that the tests report a skip.
+    /// Passes the directory to a test command. If there are no fixtures, the variable stays unset,
+    /// so the tests report that they're skipped.
     pub(crate) fn expose(&self, command: Invocation) -> Invocation {
         if self.ready.is_empty() {
             return command;
@@ -59,7 +63,8 @@ impl fmt::Display for Fixtures {
     }
 }
 
-/// The subcommand: makes what is missing and prints the paths; fails when one could not be made.
+/// The `fixtures` subcommand: creates missing clusters and prints the paths. Fails if a cluster
+/// can't be created.
 pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
     let made = make(checkout)?;
     println!("{made}");
@@ -69,7 +74,7 @@ pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
     Err(Failure::new(format!("{} fixtures could not be made", made.missing.len())))
 }
 
-/// Makes what is missing. A cluster that cannot be made is reported in the result, not as an error.
+/// Creates missing clusters. If that fails, the result contains the reason instead of an error.
 pub(crate) fn make(checkout: &Checkout) -> Result<Fixtures, Failure> {
     let source = match std::env::var_os("TRUNKLINE_FIXTURES") {
         Some(dir) => PathBuf::from(dir),
@@ -98,11 +103,12 @@ pub(crate) fn make(checkout: &Checkout) -> Result<Fixtures, Failure> {
     Ok(made)
 }
 
-/// The server that makes a cluster.
+/// The server that creates a cluster.
 enum Server {
-    /// The folder with its programs, which every user may run.
+    /// Directory with the server's programs, executable by every user.
     Installed(PathBuf),
-    /// A folder with `bin`, `lib` and `share`, in a place where perhaps only we may go.
+    /// Directory with `bin`, `lib` and `share`, possibly in a place only the current user can
+    /// enter.
     Unpacked(PathBuf),
 }
 
@@ -114,7 +120,7 @@ impl Server {
         }
     }
 
-    /// The folder with its programs, for a user with access to `scratch` only.
+    /// Directory with the server's programs, accessible to a user that can enter only `scratch`.
     fn lend(&self, scratch: &Path) -> Result<PathBuf, Failure> {
         match self {
             Self::Installed(bin) => Ok(bin.clone()),
@@ -136,7 +142,7 @@ impl Fixtures {
     }
 }
 
-/// Unpacks one archive beside its final place and moves it there.
+/// Unpacks an archive next to its final location and renames it into place.
 fn unpack(source: &Path, dir: &Path, name: &str) -> Result<(), Failure> {
     let archive = source.join(format!("{name}.tar.zst"));
     let stamp = fingerprint(&[&archive])?;
@@ -152,10 +158,11 @@ fn unpack(source: &Path, dir: &Path, name: &str) -> Result<(), Failure> {
     publish(&scratch.path.join(name), dir, name, &stamp)
 }
 
-/// Makes a cluster with the installed server.
+/// Creates a cluster with the given server.
 ///
-/// A server refuses to run as root, and an ordinary user may not enter our target directory (`/root` is closed, and
-/// a socket's path must be short), so root lends a folder in the temporary directory to such a user.
+/// A server refuses to run as root, but an ordinary user may not be able to enter our target
+/// directory: `/root` is closed, and a socket path must be short. So root lends that user a
+/// directory in the temporary directory.
 fn build(source: &Path, dir: &Path, name: &str, server: &Server) -> Result<(), Failure> {
     let (script, setup) = (source.join("make.sh"), source.join("setup.sql"));
     let stamp = fingerprint(&[&script, &setup, &server.program()])?;
@@ -175,14 +182,15 @@ fn build(source: &Path, dir: &Path, name: &str, server: &Server) -> Result<(), F
     } else {
         succeed(&Invocation::new(at, "bash", "./make.sh").arg(bin).arg("out"))?;
     }
-    // A copy rather than a rename: another file system, and the owner becomes ours again.
+    // Copy instead of rename, because the target may be on another file system. It also makes us
+    // the owner again.
     let inside = Scratch::new(dir, name)?;
     let copy = Invocation::new(dir, "cp", "-R --preserve=mode,timestamps");
     succeed(&copy.arg(at.join("out")).arg(inside.path.join(name)))?;
     publish(&inside.path.join(name), dir, name, &stamp)
 }
 
-/// A way to run a program as an ordinary user.
+/// Runs a program as an ordinary user.
 struct Unprivileged {
     name: &'static str,
     program: &'static str,
@@ -195,7 +203,7 @@ impl Unprivileged {
     }
 }
 
-/// The first user and program that really work here.
+/// The first combination of user and program that works on this machine.
 fn unprivileged(dir: &Path) -> Result<Unprivileged, Failure> {
     for name in ["postgres", "nobody"] {
         let ways = [
@@ -205,7 +213,7 @@ fn unprivileged(dir: &Path) -> Result<Unprivileged, Failure> {
         ];
         for (program, args) in ways {
             let way = Unprivileged { name, program, args };
-            // An error here means that the program is not installed.
+            // An error here just means that the program isn't installed.
             if way.shell(dir, "test $(id -u) -ne 0").capture().is_ok_and(|done| done.success()) {
                 return Ok(way);
             }
@@ -218,7 +226,7 @@ fn is_root() -> Result<bool, Failure> {
     Ok(Invocation::new(Path::new("/"), "id", "-u").capture()?.text.trim() == "0")
 }
 
-/// Names files by size and time of change.
+/// Identifies files by size and modification time.
 fn fingerprint(files: &[&Path]) -> Result<String, Failure> {
     let mut stamp = String::new();
     for file in files {
@@ -244,7 +252,8 @@ fn stamp_path(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.stamp"))
 }
 
-/// Moves a finished cluster to its place; the stamp comes last, so that a crash here means another try.
+/// Moves a finished cluster into place. The stamp is written last, so after a crash the next run
+/// starts over.
 fn publish(from: &Path, dir: &Path, name: &str, stamp: &str) -> Result<(), Failure> {
     if !is_whole(from) {
         return Err(Failure::new(format!("{name} lacks data/PG_VERSION or expected/")));
@@ -268,7 +277,7 @@ fn succeed(command: &Invocation) -> Result<(), Failure> {
     Err(Failure::new(format!("{command}: {}", last.join(" / "))))
 }
 
-/// A folder that is gone when we are done, however we end.
+/// A temporary directory, removed on drop however the run ends.
 struct Scratch {
     path: PathBuf,
 }
@@ -276,7 +285,8 @@ struct Scratch {
 impl Scratch {
     fn new(dir: &Path, name: &str) -> Result<Self, Failure> {
         let path = dir.join(format!(".{name}.{}", std::process::id()));
-        // `create_dir`, not `_all`: in a shared temporary directory the name may be a trap of another user.
+        // `create_dir`, not `create_dir_all`: in a shared temporary directory, another user may
+        // have created the name as a trap.
         fs::create_dir(&path).map_err(|error| Failure::io(path.display(), error))?;
         Ok(Self { path })
     }
@@ -298,7 +308,7 @@ mod tests {
         Scratch::new(&std::env::temp_dir(), name).unwrap()
     }
 
-    /// A cluster folder that looks whole.
+    /// Creates a directory that looks like a complete cluster.
     fn cluster(at: &Path) {
         fs::create_dir_all(at.join("data")).unwrap();
         fs::create_dir_all(at.join("expected")).unwrap();

@@ -1,16 +1,18 @@
-//! Which crate may depend on which: the arrows of the design, and the heavy crates that are kept in one place.
+//! **Crate dependencies**: which crate may depend on which, and which crates may use heavy
+//! external dependencies.
 //!
 //! ```text
 //! trunkline ──▶ trunkline-sample ──▶ trunkline-engine ──▶ trunkline-aio, trunkline-format
 //!                     ▲
 //!               trunkline-sim, trunkline-bench
 //! ```
-//! Manifests are read line by line: sections, and the name before `=` or `.`. That is how they are written here.
+//! Manifests are parsed line by line: section headings, and the name before `=` or `.`. That's
+//! sufficient for how we write them.
 
 use super::finding::Findings;
 use super::sources::{Source, Sources};
 
-/// What a package of ours may depend on, of ours: to build, and for tests besides.
+/// Which of our packages each package may depend on, for builds and additionally for tests.
 struct Arrows {
     package: &'static str,
     normal: &'static [&'static str],
@@ -48,9 +50,9 @@ const ARROWS: &[Arrows] = &[
     Arrows { package: "xtask", normal: &[], tests: &[] },
 ];
 
-/// Crates of others that only some of ours may name. A trailing `*` matches any end.
+/// External crates that only some of our packages may use. A trailing `*` matches any suffix.
 const QUARANTINE: &[(&str, &[&str])] = &[
-    // The reference loops of the benchmarks must not share code with what they judge.
+    // The benchmarks' bare loops must not share code with what they're compared with.
     ("io-uring", &["trunkline-aio", "trunkline-bench"]),
     ("clap", &["trunkline", "trunkline-bench", "xtask"]),
     ("indicatif", &["trunkline", "trunkline-bench"]),
@@ -61,14 +63,14 @@ const QUARANTINE: &[(&str, &[&str])] = &[
     ("pgwire", &[]),
 ];
 
-/// One dependency as a manifest states it.
+/// One dependency declared in a manifest.
 struct Dependency {
     name: String,
     line: usize,
     for_tests: bool,
 }
 
-/// Arrows point down, heavy crates stay where they are.
+/// Dependencies must point downwards, and heavy crates must stay where they're allowed.
 pub(super) fn direction(sources: &Sources, findings: &mut Findings) {
     for (package, manifest) in sources.packages() {
         let path = &manifest.path;
@@ -107,7 +109,8 @@ fn quarantine(name: &str) -> Option<&'static [&'static str]> {
 
 fn dependencies(manifest: &Source) -> Vec<Dependency> {
     let mut found: Vec<Dependency> = Vec::new();
-    // Some(for_tests) inside a section of dependencies; the name when the section is about one of them.
+    // `Some(for_tests)` inside a dependency section; the name, if the section is about a single
+    // dependency.
     let mut section: Option<bool> = None;
     for (line, text) in manifest.lines() {
         let text = text.split('#').next().unwrap_or_default().trim();

@@ -1,25 +1,27 @@
-//! Rules that keep time, threads and locks behind the façade where clippy.toml cannot see or should not be alone.
+//! **Façade rules**: keep time, threads and locks behind the façade, in cases clippy.toml misses
+//! or shouldn't cover alone.
 //!
-//! Clippy resolves paths, so it catches most of it. What is left: sleeping, which is banned even where the façade
-//! may be bypassed (tests, benches, tools); raw futex calls; other crates that bring locks and randomness along; and
-//! imports under another name, which clippy catches but a reader does not.
+//! Clippy resolves paths, so it catches most violations. This leaves sleeping, which is banned
+//! even where code may bypass the façade (tests, benches, tools); raw futex calls; external crates
+//! that provide locks or randomness; and renamed imports, which clippy catches but a reader may
+//! overlook.
 
 use super::code;
 use super::finding::Findings;
 use super::sources::{Source, Sources};
 
-/// Files that may sleep, with the reason.
+/// Files that may sleep, each with the reason.
 const SLEEPERS: &[(&str, &str)] = &[];
 /// The façade itself.
 const FACADE: &[&str] = &["crates/trunkline-aio/src/sync", "crates/trunkline-aio/src/clock"];
-/// Packages that measure the real machine; they have a clippy.toml of their own for the same reason.
+/// Packages that measure the real machine. For the same reason, they have their own clippy.toml.
 const REAL_MACHINE: &[&str] = &["crates/trunkline-bench/"];
-/// Files that need atomics of std, with the reason.
+/// Files that need std's atomics, each with the reason.
 const STD_ATOMICS: &[(&str, &str)] = &[(
     "crates/trunkline/src/interrupt.rs",
     "signal handlers set it, and none runs under the scheduler",
 )];
-/// Names that go round it whatever the path in front.
+/// Names that bypass the façade, whatever path precedes them.
 const BYPASSES: &[&str] = &[
     "SYS_futex",
     "FUTEX_WAIT",
@@ -53,7 +55,7 @@ const BANNED: &[&str] = &[
     "var_os",
 ];
 
-/// Nothing sleeps, tests included.
+/// No code sleeps, including tests.
 pub(super) fn sleep(sources: &Sources, findings: &mut Findings) {
     for source in sources.rust() {
         if SLEEPERS.iter().any(|(path, _)| *path == source.path) {
@@ -73,7 +75,7 @@ pub(super) fn sleep(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// No way round the façade, and none of what it replaces under a name that hides it.
+/// No code bypasses the façade, or imports what it replaces under another name.
 pub(super) fn bypass(sources: &Sources, findings: &mut Findings) {
     for source in sources.rust().filter(|source| source.path.starts_with("crates/")) {
         if FACADE.iter().chain(REAL_MACHINE).any(|place| source.path.starts_with(place)) {
@@ -95,8 +97,9 @@ pub(super) fn bypass(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// Atomics of std. In an ordinary build the façade re-exports them, so clippy cannot tell the two paths apart.
-/// Tests may have their own: a counter in an allocator, say, is not part of what the scheduler explores.
+/// Uses of std's atomics. In an ordinary build the façade re-exports std's atomics, so clippy
+/// can't distinguish the two paths. Tests may use them directly: for example, a counter in an
+/// allocator isn't part of what the scheduler explores.
 fn foreign_atomics(source: &Source, findings: &mut Findings) {
     if STD_ATOMICS.iter().any(|(path, _)| *path == source.path) {
         return;
@@ -116,7 +119,7 @@ fn foreign_atomics(source: &Source, findings: &mut Findings) {
     }
 }
 
-/// Every `use …;` with its place.
+/// All `use …;` items with their positions.
 fn uses(source: &Source) -> impl Iterator<Item = (usize, &str)> {
     code::words(&source.code, "use").filter_map(|at| {
         let rest = &source.code[at..];
@@ -124,7 +127,7 @@ fn uses(source: &Source) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Banned names that a `use` of std renames.
+/// Banned names that a `use` renames.
 fn renamed(text: &str) -> impl Iterator<Item = &'static str> {
     let from_std = code::words(text, "std::").next().is_some();
     BANNED.iter().copied().filter(move |name| {

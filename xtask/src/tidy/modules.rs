@@ -1,8 +1,10 @@
-//! The order of modules inside a crate: no circles between files, and no arrow from a lower module to a higher one.
+//! **Module order** inside a crate: no cycles between files, and no reference from a lower module
+//! to a higher module.
 //!
-//! Crates are cut for what the compiler can enforce; this is the order that it cannot. `xtask/order/CRATE.txt` lists
-//! the modules of a crate from the bottom up, one layer a line. `graph.rs` finds the arrows. Both rules look at the
-//! same graph, and `cargo xtask tidy circles` prints it for a person.
+//! Crate boundaries are drawn where the compiler can enforce something; this check enforces the
+//! order within a crate. `xtask/order/CRATE.txt` lists a crate's modules bottom-up, one layer per
+//! line. `graph.rs` finds the edges. Both rules use the same graph, and `cargo xtask tidy circles`
+//! prints it.
 //!
 //! ```text
 //! state  limits        a layer: its modules may name each other, but not in a circle
@@ -14,7 +16,7 @@ use super::finding::Findings;
 use super::graph::{Arrow, Graph};
 use super::sources::{Source, Sources};
 
-/// Begins of paths: no file below them may be part of a circle.
+/// Path prefixes; no file below them may be part of a cycle.
 const WITHOUT_CIRCLES: &[&str] = &[
     "crates/trunkline-aio/src/",
     "crates/trunkline-engine/src/pool",
@@ -22,10 +24,11 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "crates/trunkline-sample/src/",
     "crates/trunkline/src/",
 ];
-/// Where the orders are.
+/// Directory of the order files.
 const ORDERS: &str = "xtask/order/";
 
-/// No two files can reach each other, in the crates and folders that are listed.
+/// In the listed crates and directories, no two files may depend on each other, directly or
+/// indirectly.
 pub(super) fn circles(sources: &Sources, findings: &mut Findings) {
     for (package, _) in sources.packages() {
         let graph = Graph::read(sources, &src_of(package));
@@ -40,7 +43,7 @@ pub(super) fn circles(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// A finding at the first arrow of a shortest way from `file` back to itself.
+/// Reports a finding at the first edge of a shortest cycle through `file`.
 fn report_circle(graph: &Graph, src: &str, length: usize, file: usize, findings: &mut Findings) {
     let way = way_round(graph, file);
     let names: Vec<&str> = way.iter().map(|arrow| graph.name(arrow.from, src)).collect();
@@ -50,7 +53,7 @@ fn report_circle(graph: &Graph, src: &str, length: usize, file: usize, findings:
     }
 }
 
-/// Each file has a place in the order of its crate, and no arrow points up.
+/// Every file must have a layer in its crate's order, and no edge may point upwards.
 pub(super) fn order(sources: &Sources, findings: &mut Findings) {
     for (package, order) in orders(sources) {
         let src = src_of(package);
@@ -69,7 +72,7 @@ pub(super) fn order(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// Prints the circles and the upward arrows of one crate, or of all that have an order.
+/// Prints the cycles and upward edges of one crate, or of all crates that have an order.
 pub(super) fn list(sources: &Sources, only: &str) {
     let known: Vec<(&str, Order<'_>)> = orders(sources);
     for (package, _) in sources.packages().filter(|(package, _)| package.contains(only)) {
@@ -109,21 +112,21 @@ fn print(graph: &Graph, src: &str, arrow: &Arrow) {
 }
 
 impl Graph {
-    /// A file as orders name it: `pool/state`.
+    /// A file's name in order files: `pool/state`.
     fn name<'a>(&'a self, file: usize, src: &str) -> &'a str {
         let path = &self.files[file];
         path.strip_prefix(src).unwrap_or(path).trim_end_matches(".rs")
     }
 }
 
-/// The layers of one crate.
+/// One crate's layers.
 struct Order<'a> {
     source: &'a Source,
-    /// Entries with their layer.
+    /// Entries, each with its layer.
     entries: Vec<(&'a str, usize)>,
 }
 
-/// The place of a file.
+/// A file's layer.
 #[derive(Debug, Clone, Copy)]
 struct Rank<'a> {
     entry: &'a str,
@@ -139,8 +142,8 @@ impl<'a> Order<'a> {
         Self { source, entries }
     }
 
-    /// The place of `pool/clock/hand`: that of `pool/clock`, else of `pool` if no child of `pool` has one.
-    /// `lib` is above all.
+    /// The layer of `pool/clock/hand` is that of `pool/clock`. If no child of `pool` is listed,
+    /// it's the layer of `pool`. `lib` is above all layers.
     fn rank(&self, name: &str) -> Option<Rank<'a>> {
         if name == "lib" {
             return Some(Rank { entry: "lib", layer: usize::MAX });
@@ -169,7 +172,7 @@ fn src_of(package: &str) -> String {
     if package == "xtask" { "xtask/src/".to_owned() } else { format!("crates/{package}/src/") }
 }
 
-/// Arrows to a higher layer, with both places.
+/// Edges that point to a higher layer, with both layers.
 fn upwards<'g, 'o>(
     graph: &'g Graph,
     ranks: &[Option<Rank<'o>>],
@@ -181,7 +184,7 @@ fn upwards<'g, 'o>(
     graph.arrows.iter().filter_map(upward).collect()
 }
 
-/// The arrows of a shortest way from a file back to itself.
+/// The edges of a shortest cycle through a file.
 fn way_round(graph: &Graph, start: usize) -> Vec<&Arrow> {
     let mut ways: Vec<Vec<&Arrow>> = vec![Vec::new()];
     let mut seen = vec![false; graph.files.len()];

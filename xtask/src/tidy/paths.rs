@@ -1,8 +1,9 @@
-//! The paths in a Rust file: every `use` tree, every inline path, and every path in the tokens of a macro.
+//! **Paths in a Rust file**: every `use` tree, every inline path, and every path in a macro's
+//! tokens.
 //!
-//! `syn` parses the file. The result is one [`Module`] for the file and one for each module written inside it, with
-//! the names that the module defines, the names that it imports, and the paths that it refers to. Test code is left
-//! out. `graph.rs` resolves the paths.
+//! `syn` parses the file. The result has one [`Module`] for the file and one for each inline
+//! module. A module records the names it defines, the names it imports, and the paths it
+//! references. Test code is excluded. `graph.rs` resolves the paths.
 //!
 //! ```text
 //! use super::state::{Word, self};     imports Word and state, refers to super::state::Word
@@ -15,37 +16,38 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Ident, Item, UseTree};
 
-/// A module: a whole file, or `mod x { … }` in one.
+/// A module: a whole file, or an inline `mod x { … }`.
 #[derive(Debug, Default)]
 pub(super) struct Module {
-    /// From the crate's root; empty for `lib.rs`.
+    /// Path from the crate root; empty for `lib.rs`.
     pub(super) path: Vec<String>,
-    /// Names of items defined here, modules left out.
+    /// Names of items defined here, excluding modules.
     pub(super) items: BTreeSet<String>,
-    /// Names that `use` brings in, each with its path.
+    /// Names imported by `use`, each with its path.
     pub(super) imports: Vec<(String, Vec<String>)>,
-    /// Paths that `use x::*` brings in.
+    /// Paths imported by `use x::*`.
     pub(super) globs: Vec<Vec<String>>,
-    /// Paths that are named here.
+    /// Paths referenced here.
     pub(super) references: Vec<Reference>,
 }
 
-/// A path as it is written, and its line.
+/// A path as written in the source, and its line.
 #[derive(Debug, Clone)]
 pub(super) struct Reference {
     pub(super) path: Vec<String>,
-    /// Counted from 1.
+    /// 1-based.
     pub(super) line: usize,
 }
 
-/// The modules of a file, and the paths of modules that are compiled for tests only.
+/// Returns a file's modules, and the paths of modules compiled only for tests.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
     pub(super) modules: Vec<Module>,
     pub(super) only_tests: Vec<Vec<String>>,
 }
 
-/// Takes a file apart; `path` is that of its module. An error is rustc's to report, not ours.
+/// Parses a file; `path` is its module path. Syntax errors are ignored, because rustc reports
+/// them.
 pub(super) fn parse(path: Vec<String>, text: &str) -> Option<Parsed> {
     let file = syn::parse_file(text).ok()?;
     let module = Module { path, ..Module::default() };
@@ -58,12 +60,12 @@ pub(super) fn parse(path: Vec<String>, text: &str) -> Option<Parsed> {
     Some(reader.parsed)
 }
 
-/// Walks the syntax tree of one file.
+/// Visitor over one file's syntax tree.
 struct Reader {
     parsed: Parsed,
-    /// The modules around the current item, as indices; the innermost is last.
+    /// Indices of the enclosing modules, innermost last.
     inside: Vec<usize>,
-    /// How many function bodies are around the current item: their items are not the module's.
+    /// Number of enclosing function bodies. Items inside a function aren't items of the module.
     in_function: u32,
 }
 
@@ -77,7 +79,7 @@ impl Reader {
         self.module().references.push(Reference { path, line });
     }
 
-    /// Adds what a tree of `use` imports and refers to; `before` is the path so far.
+    /// Adds the imports and references of a `use` tree; `before` is the path prefix so far.
     fn import(&mut self, tree: &UseTree, before: &[String]) {
         let with = |name: &Ident| [before, &[name.to_string()]].concat();
         let (name, path, ident) = match tree {
@@ -114,7 +116,7 @@ impl Reader {
                         self.end(&mut path, line);
                         line = ident.span().start().line;
                     }
-                    // After a leading `::` comes a crate of others.
+                    // A path with a leading `::` starts with an external crate.
                     if colons != 2 || !path.is_empty() {
                         path.push(ident.to_string());
                     }
@@ -133,14 +135,14 @@ impl Reader {
         self.end(&mut path, line);
     }
 
-    /// Refers to the path collected so far, if there is one.
+    /// Records a reference to the path collected so far, if any.
     fn end(&mut self, path: &mut Vec<String>, line: usize) {
         if !path.is_empty() {
             self.refer(std::mem::take(path), line);
         }
     }
 
-    /// The path of a child module; that of its file if a `path` attribute names one.
+    /// A child module's file path; a `path` attribute overrides the default.
     fn path_of(&mut self, module: &syn::ItemMod) -> Vec<String> {
         let own = &self.module().path;
         let named = module.attrs.iter().find_map(|attribute| match &attribute.meta {
@@ -151,7 +153,7 @@ impl Reader {
             _ => None,
         });
         let Some(file) = named else { return [&own[..], &[module.ident.to_string()]].concat() };
-        // Relative to the folder of the file that names it.
+        // Relative to the directory of the file that contains the attribute.
         let folder = own.len().saturating_sub(1);
         let parts = file.trim_end_matches(".rs").split('/').map(str::to_owned);
         own[..folder].iter().cloned().chain(parts).collect()
@@ -214,7 +216,7 @@ impl<'ast> Visit<'ast> for Reader {
         self.tokens(call.tokens.clone());
     }
 
-    // `pub(in path)` is about the reader of a name, not about what the module needs.
+    // `pub(in path)` restricts visibility; it isn't a dependency of the module.
     fn visit_vis_restricted(&mut self, _: &'ast syn::VisRestricted) {}
 
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
@@ -263,7 +265,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 }
 
-/// The attributes of an item, and its name where it has one that a path can end in.
+/// An item's attributes, and its name if a path can refer to it.
 fn described(item: &Item) -> (&[Attribute], Option<&Ident>) {
     match item {
         Item::Const(item) => (&item.attrs, Some(&item.ident)),

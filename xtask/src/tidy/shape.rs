@@ -1,19 +1,20 @@
-//! Rules about the text itself: its length, its white space, and words that must not be merged.
-//! They hold for every text file that we write, not for Rust alone.
+//! **Text rules**: file length, whitespace, and words that must not be merged. They apply to all
+//! text files, not just to Rust.
 
 use super::code;
 use super::finding::Findings;
 use super::sources::{Source, Sources};
 
 const FILE_LINES_MAX: usize = 1000;
-/// Above this a file is worth a look; `tidy --verbose` names it.
+/// Files longer than this are worth a look; `tidy --verbose` lists them.
 const FILE_LINES_AIM: usize = 400;
 const FUNCTION_LINES_MAX: usize = 100;
 
-/// Functions that may be longer, as (path, name, lines): none may be added, and each may only shrink.
+/// Functions that may exceed the limit, as (path, name, lines). This is a ratchet: we must not add
+/// entries, and each function may only shrink.
 const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[];
 
-/// Files of 1,000 lines at most.
+/// Files have at most 1,000 lines.
 pub(super) fn file_length(sources: &Sources, findings: &mut Findings) {
     for source in sources.files.iter().filter(|source| is_ours(source)) {
         let lines = source.text.lines().count();
@@ -24,7 +25,7 @@ pub(super) fn file_length(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// Files that grow, for `--verbose`.
+/// Long files, for `--verbose`.
 pub(super) fn notes(sources: &Sources) -> Vec<String> {
     let lines = |source: &Source| source.text.lines().count();
     sources
@@ -34,12 +35,12 @@ pub(super) fn notes(sources: &Sources) -> Vec<String> {
         .collect()
 }
 
-/// Functions of 100 lines at most, tests included.
+/// Functions have at most 100 lines, tests included.
 pub(super) fn function_length(sources: &Sources, findings: &mut Findings) {
     ratcheted(sources, LONG_FUNCTIONS, findings);
 }
 
-/// The check with a given ratchet; an entry that is no longer needed is a finding too.
+/// The check with a given ratchet. An entry that is no longer needed is a finding too.
 pub(super) fn ratcheted(
     sources: &Sources,
     ratchet: &[(&str, &str, usize)],
@@ -65,7 +66,7 @@ pub(super) fn ratcheted(
     }
 }
 
-/// No blanks at the end of a line, no tabs, one line feed at the end.
+/// No trailing whitespace, no tabs, and a single newline at the end of the file.
 pub(super) fn white_space(sources: &Sources, findings: &mut Findings) {
     for source in sources.files.iter().filter(|source| is_ours(source)) {
         for (number, line) in source.lines() {
@@ -81,7 +82,7 @@ pub(super) fn white_space(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// No placeholder macros, no notes to oneself.
+/// No placeholder macros and no open notes.
 pub(super) fn leftovers(sources: &Sources, findings: &mut Findings) {
     for source in sources.rust() {
         for (number, line) in source.code_lines() {
@@ -92,7 +93,7 @@ pub(super) fn leftovers(sources: &Sources, findings: &mut Findings) {
             }
         }
     }
-    // Spelled apart: this file is checked as well. Documents may speak about the words.
+    // Split, because this file is checked as well. Documents may mention the words.
     let notes = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
     for source in sources.files.iter().filter(|source| is_ours(source) && !is_prose(source)) {
         for (number, line) in source.lines() {
@@ -105,7 +106,7 @@ pub(super) fn leftovers(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// No absolute path of one machine outside tests.
+/// No machine-specific absolute paths outside tests.
 pub(super) fn machine_path(sources: &Sources, findings: &mut Findings) {
     let folders =
         [concat!("/wo", "rk/"), concat!("/tm", "p/"), concat!("/ho", "me/"), concat!("/ro", "ot/")];
@@ -120,7 +121,7 @@ pub(super) fn machine_path(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// Lint exceptions are expectations.
+/// Lint exceptions must use `expect`, not `allow`.
 pub(super) fn expect_not_allow(sources: &Sources, findings: &mut Findings) {
     for source in sources.rust() {
         for (number, line) in source.code_lines() {
@@ -138,7 +139,7 @@ pub(super) fn expect_not_allow(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// Is `folder` in the line as the begin of an absolute path, not as a part of a longer one?
+/// Does the line contain an absolute path that starts with `folder`?
 fn begins_path(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -146,7 +147,8 @@ fn begins_path(line: &str, folder: &str) -> bool {
     })
 }
 
-/// Not generated, not a licence, not a patch (where a blank at the end of a line has a meaning).
+/// Excludes generated files, licences and patches (in patches, trailing whitespace is
+/// significant).
 fn is_ours(source: &Source) -> bool {
     let path = &source.path;
     path != "Cargo.lock" && !path.starts_with("LICENSE") && !path.ends_with(".patch")

@@ -1,5 +1,5 @@
-//! All text files of the tree, in memory, with what the rules ask about them.
-//! Rules never touch the disk, so their tests are a path and a string.
+//! **Source files**: all text files of the tree, held in memory. Rules never read the disk, so a
+//! rule's test is just a path and a string.
 
 use std::fs;
 
@@ -14,17 +14,18 @@ pub(super) struct Sources {
 
 /// One text file.
 pub(super) struct Source {
-    /// Relative to the root, with `/`.
+    /// Path relative to the root, with `/` as the separator.
     pub(super) path: String,
     pub(super) text: String,
-    /// Rust only: the text with comments and the inside of literals blanked; same lines. Otherwise empty.
+    /// The text with comments and literal contents blanked out, with line numbers preserved. Empty
+    /// for files other than Rust.
     pub(super) code: String,
-    /// Rust only: per line, does it belong to tests?
+    /// For each line: is it test code? Empty for files other than Rust.
     in_test: Vec<bool>,
 }
 
 impl Sources {
-    /// Reads every file of a checkout that is text.
+    /// Reads all text files of a checkout.
     pub(super) fn load(checkout: &Checkout) -> Result<Self, Failure> {
         let mut files = Vec::new();
         for path in checkout.files()? {
@@ -47,7 +48,7 @@ impl Sources {
         self.files.iter().find(|source| source.path == path)
     }
 
-    /// Names and manifests of our packages, `crates/*` and `xtask`.
+    /// Names and manifests of our packages: `crates/*` and `xtask`.
     pub(super) fn packages(&self) -> impl Iterator<Item = (&str, &Source)> {
         self.files.iter().filter_map(|source| {
             let folder = source.path.strip_suffix("/Cargo.toml")?;
@@ -58,7 +59,7 @@ impl Sources {
 }
 
 impl Source {
-    /// Takes a file apart.
+    /// Builds the blanked text and the test-line map of a file.
     pub(super) fn new(path: String, text: String) -> Self {
         let mut source = Self { path, text, code: String::new(), in_test: Vec::new() };
         if source.is_rust() {
@@ -69,7 +70,7 @@ impl Source {
         source
     }
 
-    /// Is this Rust?
+    /// Is this a Rust file?
     pub(super) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
@@ -79,12 +80,12 @@ impl Source {
         self.path.contains("/src/")
     }
 
-    /// Path below the package's `src`, if it is there.
+    /// Path relative to the package's `src`, if the file is in it.
     pub(super) fn below_src(&self) -> Option<&str> {
         self.path.split_once("/src/").map(|(_, rest)| rest)
     }
 
-    /// Lines of code, numbered from 1.
+    /// Lines of the blanked code, numbered from 1.
     pub(super) fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.code.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
@@ -94,12 +95,12 @@ impl Source {
         self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 
-    /// Does this line belong to tests? (numbered from 1)
+    /// Is this line (1-based) test code?
     pub(super) fn is_test_line(&self, line: usize) -> bool {
         self.in_test.get(line - 1).copied().unwrap_or(false)
     }
 
-    /// The line of a byte of the code.
+    /// Converts a byte offset in the code to a line number.
     pub(super) fn line_of(&self, at: usize) -> usize {
         self.code[..at].matches('\n').count() + 1
     }

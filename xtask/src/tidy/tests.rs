@@ -1,16 +1,16 @@
-//! Bad samples for every rule, and good ones that look bad. A rule without a bad sample fails here: it might be a
-//! check that cannot fail.
+//! **Samples for tidy**: bad samples for every rule, and good samples that look bad. A rule
+//! without a bad sample fails a test here, because it might be a check that can't fail.
 
 use super::sources::{Source, Sources};
 use super::*;
 
-/// Finds what `rule` says about a tree of the given files.
+/// Runs `rule` on a tree of the given files.
 fn found(rule: &str, files: &[(&str, &str)]) -> Vec<String> {
     let rule = RULES.iter().find(|known| known.name == rule).expect(rule);
     checked(rule.name, rule.check, files)
 }
 
-/// The same for a check that is not one of the rules.
+/// The same for a check that isn't in the list of rules.
 fn checked(
     rule: &'static str,
     check: fn(&Sources, &mut Findings),
@@ -30,7 +30,7 @@ const AIO: &str = "crates/trunkline-aio/src/x.rs";
 const ENGINE: &str = "crates/trunkline-engine/src/datadir.rs";
 const SIM_MANIFEST: &str = "crates/trunkline-sim/Cargo.toml";
 
-/// Rule, path, text: each must give exactly one finding, at the given line.
+/// Rule, path, text, line: each sample must cause exactly one finding, at the given line.
 const BAD: &[(&str, &str, &str, usize)] = &[
     ("white-space", "a.rs", "fn a() {}\nlet b; \n", 2),
     ("white-space", "a.md", "\ta\n", 1),
@@ -97,7 +97,7 @@ const BAD: &[(&str, &str, &str, usize)] = &[
     ("readme", "ARCHITECTURE.md", "", 1),
 ];
 
-/// Rule, path, text: looks bad, is good.
+/// Rule, path, text: each sample looks bad but must not cause a finding.
 const GOOD: &[(&str, &str, &str)] = &[
     ("white-space", "xtask/mutants/a.patch", " a\n \n-\tb\n"),
     ("leftovers", AIO, "const A: &str = \"todo!\"; // not dbg! here\n"),
@@ -158,7 +158,7 @@ fn every_good_sample_passes() {
 
 #[test]
 fn every_rule_has_a_bad_sample() {
-    // These need long or many files; each has a test of its own below.
+    // These rules need long files or many files; each has its own test below.
     let elsewhere = [
         "file-length",
         "function-length",
@@ -260,7 +260,7 @@ fn the_map_is_held_against_the_tree() {
 const ORDER: (&str, &str) =
     ("xtask/order/x.txt", "# comment\nlow level\nmid/state\nmid/word mid\nhigh\n");
 
-/// What `module-order` says about `low.rs`, `mid.rs`, `mid/state.rs`, `high.rs` and one file more.
+/// Runs `module-order` on `low.rs`, `mid.rs`, `mid/state.rs`, `high.rs` and one additional file.
 fn order_broken_by(path: &str, text: &str) -> Vec<String> {
     let path = format!("crates/x/src/{path}");
     let mut files = vec![
@@ -272,7 +272,7 @@ fn order_broken_by(path: &str, text: &str) -> Vec<String> {
         ("crates/x/src/mid/state.rs", "pub enum State { Idle }\n"),
         ("crates/x/src/high.rs", "pub fn high() {}\npub struct High;\n"),
     ];
-    // The given file replaces that of the same name.
+    // The given file replaces the file with the same name.
     let mut known = std::collections::BTreeSet::new();
     files.retain(|(path, _)| known.insert(*path));
     found("module-order", &files)
@@ -302,7 +302,7 @@ fn upward_arrows_are_found() {
         assert_eq!(found.len(), 1, "{bad:?}: {found:?}");
         assert!(found[0].contains("module-order: level is below "), "{found:?}");
     }
-    // The name leads to the file that defines it, not to the parent that re-exports it.
+    // The name resolves to the file that defines it, not to the parent that re-exports it.
     let text = "use super::Low;\nuse crate::mid::State;\nuse crate::low::Low;\n";
     assert_eq!(order_broken_by("mid/word.rs", text), [""; 0]);
     let found = order_broken_by("mid/other.rs", "");

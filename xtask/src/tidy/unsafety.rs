@@ -1,23 +1,24 @@
-//! Rules about `unsafe`: it stays in the I/O core and in the pool's frames.
-//! Every other crate says so itself, so that the compiler refuses what this rough text search might miss.
+//! **Unsafe rules**: `unsafe` is allowed only in the I/O core and in the pool's frames. Every
+//! other crate also has a crate attribute, so that the compiler rejects what this simple text
+//! search might miss.
 
 use super::code;
 use super::finding::Findings;
 use super::sources::Sources;
 
-/// Where the word may stand. The bare loops of the benchmarks are among them, since a reference must not share
-/// code with what it judges.
+/// Paths in which `unsafe` is allowed. They include the benchmarks' bare loops, because a baseline
+/// must not share code with the I/O core it's compared with.
 const ALLOWED: &[&str] = &[
     "crates/trunkline-aio/",
     "crates/trunkline-engine/src/pool/frame.rs",
     "crates/trunkline-bench/src/bare.rs",
     "crates/trunkline-bench/src/bare/",
 ];
-/// Crates that may weaken `forbid` to `deny`, because one file is allowed.
+/// Crates that may use `deny` instead of `forbid`, because one of their files is exempt.
 const DENY_IS_ENOUGH: &[&str] = &["trunkline-engine", "trunkline-bench"];
 const EXEMPT: &[&str] = &["trunkline-aio"];
 
-/// The word `unsafe` only where it is allowed.
+/// `unsafe` may appear only in the allowed paths.
 pub(super) fn confined(sources: &Sources, findings: &mut Findings) {
     for source in sources.rust() {
         if ALLOWED.iter().any(|place| source.path.starts_with(place)) {
@@ -29,7 +30,7 @@ pub(super) fn confined(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// Each crate root forbids unsafe code.
+/// Every crate root must forbid unsafe code.
 pub(super) fn crate_attribute(sources: &Sources, findings: &mut Findings) {
     for (package, manifest) in sources.packages() {
         if EXEMPT.contains(&package) {

@@ -1,13 +1,15 @@
-//! Banned words: finds the phrases and names that `docs/glossary.md` says we do not use.
+//! **Banned words**: finds the phrases and names listed in the tables of `docs/glossary.md`.
 //!
-//! The glossary is the only list, so a reader and this check always see the same one. A phrase is a sequence of
-//! words. It is searched in comments, documents, string literals and the parts of identifiers, and it may continue on
-//! the next line of a comment. A name is banned only as a whole identifier in code.
+//! The glossary is the only list, so readers and this check always use the same one. A phrase is a
+//! sequence of words. We search for it in comments, documents, string literals and the parts of
+//! identifiers; it may continue on the next comment line. A name is banned only as a whole
+//! identifier in code.
 //!
 //! ```text
 //! | `abc`, `be abc` | xyz |        `abc` also hits fn is_abc() and AbcWaits
 //! ```
-//! An exception names a file and a piece of the line. One that no longer matches anything is a finding itself.
+//! An exception consists of a file and part of a line. An exception that no longer matches
+//! anything is a finding too.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,7 +17,7 @@ use super::code;
 use super::finding::Findings;
 use super::sources::{Source, Sources};
 
-/// The document with the tables of phrases, names and exceptions.
+/// The document that contains the tables of phrases, names and exceptions.
 const GLOSSARY: &str = "docs/glossary.md";
 const PHRASES: &str = "## Phrases we do not use";
 const TO_AVOID: &str = "## Phrases to avoid";
@@ -26,15 +28,15 @@ const EXCEPTIONS: &str = "## Exceptions";
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Hit<'a> {
     path: &'a str,
-    /// Counted from 1.
+    /// 1-based.
     line: usize,
-    /// As the glossary writes it.
+    /// The phrase as written in the glossary.
     phrase: &'a str,
     /// The advice in the second column.
     instead: &'a str,
 }
 
-/// No banned phrase or name, except where the glossary allows it.
+/// No banned phrases or names, except where the glossary allows them.
 pub(super) fn banned(sources: &Sources, findings: &mut Findings) {
     let Some(glossary) = sources.get(GLOSSARY) else {
         findings.add(GLOSSARY, 1, "is missing");
@@ -49,7 +51,8 @@ pub(super) fn banned(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// Prints every hit below `folder`, phrases to avoid included, and how many there are in each folder.
+/// Prints all hits below `folder`, including phrases to avoid, and the number of hits in each
+/// directory.
 pub(super) fn list(sources: &Sources, folder: &str) {
     let Some(glossary) = sources.get(GLOSSARY) else { return };
     let (hits, _) = excused(sources, glossary, &[PHRASES, TO_AVOID]);
@@ -71,7 +74,7 @@ pub(super) fn list(sources: &Sources, folder: &str) {
     println!("{:6} {:6}  in all", total[0], total[1]);
 }
 
-/// The folder that a count is printed for: `crates/x/src/pool`, `crates/x/tests`, `docs`.
+/// The directory to which a hit is attributed: `crates/x/src/pool`, `crates/x/tests`, `docs`.
 fn area(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').collect();
     let depth = match parts[..] {
@@ -84,7 +87,8 @@ fn area(path: &str) -> String {
     parts[..depth.min(parts.len())].join("/")
 }
 
-/// The hits that no exception covers, and the line and file of each exception that covers nothing.
+/// Returns the hits not covered by an exception, and the line and file of each exception that
+/// covers nothing.
 fn excused<'a>(
     sources: &'a Sources,
     glossary: &'a Source,
@@ -114,7 +118,7 @@ fn excused<'a>(
 /// The words of a phrase, the phrase, and the advice.
 type Phrase<'a> = (Vec<String>, &'a str, &'a str);
 
-/// Every use of a phrase of these tables, or of a banned name.
+/// Finds all uses of the phrases in these tables, or of banned names.
 fn hits<'a>(sources: &'a Sources, glossary: &'a Source, tables: &[&str]) -> Vec<Hit<'a>> {
     let phrases = tables.iter().flat_map(|table| banned_in(glossary, table));
     let names = banned_in(glossary, NAMES);
@@ -146,23 +150,25 @@ fn hits<'a>(sources: &'a Sources, glossary: &'a Source, tables: &[&str]) -> Vec<
     hits
 }
 
-/// Do these words begin with the wanted ones, with nothing but space between them?
+/// Do these words start with the wanted words, separated only by whitespace?
 fn continues(words: &[Word], wanted: &[String]) -> bool {
     words.len() >= wanted.len()
         && words.iter().zip(wanted).all(|(word, wanted)| word.text == *wanted)
         && words[1..wanted.len()].iter().all(|word| word.joins_the_last)
 }
 
-/// One word of a text, in lower case; a part of an identifier counts as a word.
+/// One word of a text in lower case. Each part of an identifier is a word.
 struct Word {
     text: String,
     /// Counted from 1.
     line: usize,
-    /// Only white space, an underscore or the sign of a comment is between it and the word before.
+    /// True if only whitespace, an underscore or a comment marker separates it from the previous
+    /// word.
     joins_the_last: bool,
 }
 
-/// Takes a text apart: at everything but letters, and before each capital that follows a small letter.
+/// Splits a text into words: at every character that isn't a letter, and before each capital that
+/// follows a lower-case letter.
 fn words(text: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     let mut line = 1;
@@ -183,7 +189,8 @@ fn words(text: &str) -> Vec<Word> {
             current.extend(c.to_lowercase());
         } else {
             finish(&mut current, line, &mut joins);
-            // A slash or an exclamation mark begins a comment only after another or at the start of a line.
+            // A slash or an exclamation mark is part of a comment marker only after another marker
+            // character or at the start of a line.
             joins &= c.is_whitespace()
                 || c == '_'
                 || (matches!(c, '/' | '!') && " \n/".contains(before));
@@ -195,7 +202,7 @@ fn words(text: &str) -> Vec<Word> {
     words
 }
 
-/// The banned phrases or names of one table, each with the advice beside it.
+/// One table's banned phrases or names, each with the advice next to it.
 fn banned_in<'a>(glossary: &'a Source, table: &str) -> Vec<(&'a str, &'a str)> {
     let mut banned = Vec::new();
     for (_, cells) in rows(glossary, table) {
@@ -206,7 +213,7 @@ fn banned_in<'a>(glossary: &'a Source, table: &str) -> Vec<(&'a str, &'a str)> {
     banned
 }
 
-/// The cells of each row that begins with a word in backticks, with the number of its line.
+/// The cells of each row that starts with a word in backticks, with the row's line number.
 fn rows<'a>(glossary: &'a Source, table: &str) -> Vec<(usize, Vec<&'a str>)> {
     let mut rows = Vec::new();
     let mut inside = false;
