@@ -1,5 +1,6 @@
-//! The checkout we work on: where it is, where builds go, and which files belong to it.
-//! "Belong" means tracked, or new and not ignored: a file is checked before it is committed, not after.
+//! **Source tree**: locates the checkout, its build directory, and the files that belong to it. A
+//! file belongs to the tree if git tracks it, or if it is new and not ignored. We include new
+//! files, so that they're checked before they're committed and not after.
 
 use std::path::{Path, PathBuf};
 
@@ -9,14 +10,14 @@ use crate::invocation::Invocation;
 /// A source tree on disk.
 #[derive(Debug, Clone)]
 pub(crate) struct Checkout {
-    /// The folder with the workspace's Cargo.toml.
+    /// Directory that contains the workspace's Cargo.toml.
     pub(crate) root: PathBuf,
-    /// Where cargo builds, and where we keep fixtures and scratch copies.
+    /// Cargo's target directory, which also contains fixtures and scratch copies.
     pub(crate) target: PathBuf,
 }
 
 impl Checkout {
-    /// The checkout that this program was started for.
+    /// The checkout this program was started for.
     pub(crate) fn find() -> Result<Self, Failure> {
         let root = match std::env::var_os("CARGO_MANIFEST_DIR") {
             Some(dir) => PathBuf::from(dir).join(".."),
@@ -24,7 +25,8 @@ impl Checkout {
         };
         let root = root.canonicalize().map_err(|error| Failure::io(root.display(), error))?;
         let target = match std::env::var_os("CARGO_TARGET_DIR") {
-            // cargo takes a relative one from where it was called; so do we
+            // Cargo resolves a relative target directory against the caller's working directory,
+            // and so do we.
             Some(dir) => std::path::absolute(&dir)
                 .map_err(|error| Failure::io(Path::new(&dir).display(), error))?,
             None => root.join("target"),
@@ -32,9 +34,10 @@ impl Checkout {
         Ok(Self { root, target })
     }
 
-    /// Paths of all files that belong to the tree, relative to its root, sorted.
+    /// Paths of all files of the tree, relative to its root and sorted.
     pub(crate) fn files(&self) -> Result<Vec<String>, Failure> {
-        // A CI checkout may belong to another user; git would refuse to list it.
+        // In CI, the checkout may be owned by another user, in which case git would refuse to list
+        // it.
         let list = "-c safe.directory=* ls-files -z --cached --others --exclude-standard";
         let listed = Invocation::new(&self.root, "git", list).capture()?;
         if !listed.success() {
@@ -51,7 +54,7 @@ impl Checkout {
         Ok(files)
     }
 
-    /// A cargo command in this checkout.
+    /// Builds a cargo command that runs in this checkout.
     pub(crate) fn cargo(&self, args: &str) -> Invocation {
         Invocation::new(&self.root, "cargo", args)
     }
