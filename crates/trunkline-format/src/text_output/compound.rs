@@ -1,8 +1,8 @@
-//! Output of arrays, composites, ranges and multiranges: values made of values.
+//! Output of arrays, composites, ranges and multiranges, whose values contain other values.
 //!
-//! Each part is written in place and quoted afterwards if it needs quotes. The depth of nesting is a
-//! property of the type, which [`super::Type::resolve`] limits. Quotes double at each level, so the
-//! length of the text is limited by [`TEXT_MAX`], as in the server.
+//! Each part is first written in place, and then quoted if necessary. The nesting depth depends
+//! only on the type, and [`super::Type::resolve`] limits it. Quotes double at each level, so we
+//! limit the length of the text to [`TEXT_MAX`], as the server does.
 //!
 //! Mirrors `array_out`, `record_out`, `range_out` and `multirange_out` of PostgreSQL's `utils/adt`.
 
@@ -14,23 +14,23 @@ use crate::align::Align;
 use crate::ids::Oid;
 use std::sync::Arc;
 
-/// The most bytes that the text of a compound value may have: 1 GiB, as in the server.
+/// Maximum length of a compound value's text: 1 GiB, as in the server.
 pub const TEXT_MAX: usize = 1 << 30;
-/// The most dimensions of an array.
+/// `MAXDIM`: the most dimensions of an array.
 const DIMENSIONS_MAX: usize = 6;
 
-/// A type and how its values are stored as a part of others.
+/// A type, and how its values are stored as parts of other values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Part {
     pub(super) ty: Type,
-    /// The type's OID, before domains are looked through.
+    /// The type's OID. For a domain, this is the domain itself rather than its base type.
     pub(super) oid: Oid,
     pub(super) layout: Layout,
-    /// What separates values of it in an array.
+    /// `typdelim`: the delimiter between array elements of this type.
     pub(super) delimiter: u8,
 }
 
-/// Fails if more than [`TEXT_MAX`] was written since `start`.
+/// Fails if more than [`TEXT_MAX`] bytes were written since `start`.
 pub(super) fn bounded(start: usize, out: &[u8]) -> Result<(), ValueError> {
     if out.len() - start <= TEXT_MAX {
         return Ok(());
@@ -52,7 +52,7 @@ fn write_part(
     bounded(start, out)
 }
 
-/// Sizes and lower bounds of an array.
+/// An array's dimensions and lower bounds.
 #[derive(Default)]
 struct Shape {
     sizes: [usize; DIMENSIONS_MAX],
@@ -77,7 +77,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// `[2:3][-1:1]=`, unless all lower bounds are 1.
+    /// Prints `[2:3][-1:1]=`, but only if a lower bound differs from 1.
     fn write(&self, out: &mut Vec<u8>) {
         let dimensions = || self.sizes.iter().zip(self.bounds).take(self.dimensions);
         if dimensions().all(|(_, bound)| bound == 1) {
@@ -93,7 +93,7 @@ impl Shape {
         out.push(b'=');
     }
 
-    /// How many dimensions begin, or end, with element `at`.
+    /// How many dimensions begin at element `at`, or end just before it.
     fn edges(&self, at: usize) -> usize {
         let sizes = self.sizes.iter().take(self.dimensions).rev();
         let mut rows = 1_usize;
@@ -106,7 +106,8 @@ impl Shape {
     }
 }
 
-/// An array, as `array_out`; of the elements it says it has, if `element` is not known or another.
+/// An array, as `array_out`. If `element` isn't given or differs from the element type in the
+/// array's header, we resolve the type in the header.
 pub(super) fn array(
     value: &[u8],
     element: Option<&Part>,
@@ -129,7 +130,8 @@ pub(super) fn array(
         out.extend_from_slice(b"{}");
         return Ok(());
     }
-    // Only a null takes no bytes, and each null has a bit in the bitmap. This bounds the count.
+    // Only nulls take no bytes, and each null needs a bit in the bitmap. This bounds the element
+    // count.
     if shape.elements > value.len().saturating_mul(8) {
         return Err(reader.error("more elements than bytes"));
     }
@@ -161,7 +163,7 @@ pub(super) fn array(
     Ok(())
 }
 
-/// The columns of a composite type, `None` for those that were dropped.
+/// The columns of a composite type, with `None` for dropped columns.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Columns(pub(super) Vec<(Layout, Option<Type>)>);
 
@@ -188,7 +190,7 @@ pub(super) fn composite(
         return Err(reader.error("more columns than its type has"));
     }
     reader.seek(header)?;
-    // Columns of a row are aligned within its data, which begins at a multiple of 8.
+    // Column alignment is relative to the row's data area, which starts at a multiple of 8.
     let start = out.len();
     out.push(b'(');
     let (mut room, mut first) = (Vec::new(), true);
@@ -214,7 +216,7 @@ pub(super) fn composite(
 /// A range type, or the multirange type over it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bounds {
-    /// The OID that values of it carry.
+    /// The range type's OID, which every value also stores.
     pub(super) oid: Oid,
     pub(super) bound: Part,
 }
@@ -226,7 +228,7 @@ const LOWER_INFINITE: u8 = 0x08;
 const UPPER_INFINITE: u8 = 0x10;
 
 impl Bounds {
-    /// `[a,b)`, its bounds taken from `reader`.
+    /// Prints `[a,b)`, reading the bounds from `reader`.
     fn write(
         &self,
         flags: u8,

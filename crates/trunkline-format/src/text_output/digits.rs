@@ -1,20 +1,22 @@
-//! Numbers as decimal digits, straight into the output.
+//! Writes integers as decimal digits directly into the output.
 //!
-//! Eight digits are made at once, in one register: 12345678 becomes the bytes 1 to 8, and with a
-//! `'0'` added to each the text. Nothing is allocated beyond the output itself, and what is appended
-//! has a length that is known to the compiler; what was too much is cut off. Integers and times are
-//! most of what tables hold.
+//! Eight digits are computed in parallel in one 64-bit register: 12345678 becomes the bytes 1 to 8,
+//! and adding `'0'` to every byte yields the text. We always append a fixed-size array, whose
+//! length the compiler knows, and then truncate the excess. This matters because most columns in
+//! real tables hold integers and timestamps.
 
 /// `'0'` in each byte.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 /// One more than the largest number of eight digits.
 const EIGHT_END: u64 = 100_000_000;
 
-/// The eight digits of `n`, which is below [`EIGHT_END`], as numbers: the first in the lowest byte.
+/// The eight digits of `n` (below [`EIGHT_END`]) as numeric bytes, most significant digit in the
+/// lowest byte.
 #[inline]
 pub(super) fn eight(n: u32) -> u64 {
-    // Two numbers of four digits, then four of two, then eight of one. 10486 >> 20 divides by 100
-    // what is below 10 000, and 103 >> 10 divides by 10 what is below 100.
+    // Split into two four-digit numbers, then four two-digit numbers, then eight digits. For values
+    // below 10 000, `* 10486 >> 20` divides by 100; for values below 100, `* 103 >> 10` divides by
+    // 10.
     let fours = u64::from(n / 10_000) | u64::from(n % 10_000) << 32;
     let hundreds = ((fours * 10_486) >> 20) & 0x7F_0000_007F;
     let twos = hundreds | (fours - 100 * hundreds) << 16;
@@ -22,7 +24,7 @@ pub(super) fn eight(n: u32) -> u64 {
     tens | (twos - 10 * tens) << 8
 }
 
-/// The text of digits that [`eight`] made.
+/// Turns the digits computed by [`eight`] into ASCII.
 #[inline]
 pub(super) fn text(digits: u64) -> u64 {
     digits | ZEROS
@@ -42,13 +44,13 @@ pub(super) fn unsigned(n: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// The same of at least nine digits.
+/// Like [`unsigned`], for numbers of at least nine digits.
 fn unsigned_long(n: u64, out: &mut Vec<u8>) {
     unsigned(n / EIGHT_END, out);
     out.extend_from_slice(&text(eight((n % EIGHT_END) as u32)).to_le_bytes());
 }
 
-/// `n` without leading zeros, `-` before it if it is negative.
+/// `n` without leading zeros, preceded by `-` if it is negative.
 #[inline]
 pub(super) fn signed(n: i64, out: &mut Vec<u8>) {
     if n < 0 {
@@ -57,19 +59,19 @@ pub(super) fn signed(n: i64, out: &mut Vec<u8>) {
     unsigned(n.unsigned_abs(), out);
 }
 
-/// The two digits of `n`, which is below 100.
+/// The two digits of `n`, which must be below 100.
 #[inline]
 pub(super) fn two(n: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'0' + (n / 10) as u8, b'0' + (n % 10) as u8]);
 }
 
-/// The four digits of `n`, which is below 10 000.
+/// The four digits of `n`, which must be below 10 000.
 #[inline]
 pub(super) fn four(n: u32) -> [u8; 4] {
     ((text(eight(n)) >> 32) as u32).to_le_bytes()
 }
 
-/// `n` with at least `width` digits, up to 20.
+/// `n`, zero-padded to at least `width` digits (at most 20).
 pub(super) fn padded(n: u64, width: usize, out: &mut Vec<u8>) {
     let start = out.len();
     unsigned(n, out);
@@ -77,7 +79,8 @@ pub(super) fn padded(n: u64, width: usize, out: &mut Vec<u8>) {
     out.splice(start..start, std::iter::repeat_n(b'0', missing));
 }
 
-/// A point and up to six digits without trailing zeros; nothing for 0. `micros` is below 1 000 000.
+/// A decimal point and up to six digits without trailing zeros, or nothing if `micros` is 0.
+/// `micros` must be below 1 000 000.
 #[inline]
 pub(super) fn fraction(micros: u32, out: &mut Vec<u8>) {
     if micros == 0 {
@@ -85,7 +88,8 @@ pub(super) fn fraction(micros: u32, out: &mut Vec<u8>) {
     }
     let digits = eight(micros);
     let end = out.len() + 7 - (digits.leading_zeros() / 8) as usize;
-    // The first two digits are 0: the point takes their place.
+    // The first two of the eight digits are always 0. We drop them and put the point in their
+    // place.
     out.extend_from_slice(&(text(digits) >> 16 << 8 | u64::from(b'.')).to_le_bytes());
     out.truncate(end);
 }
@@ -108,7 +112,7 @@ pub(super) fn hex_pair(byte: u8) -> [u8; 2] {
     HEX[usize::from(byte)]
 }
 
-/// Two hexadecimal digits, in lower case, for each byte.
+/// Two lower-case hexadecimal digits for each byte.
 pub(super) fn hex(bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + bytes.len() * 2, 0);

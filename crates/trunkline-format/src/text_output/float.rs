@@ -1,27 +1,28 @@
-//! `float4` and `float8`: the shortest digits that read back as the same number.
+//! `float4` and `float8` output: the shortest digits that read back as the same number.
 //!
-//! The shortest digits of other programs agree with the server's but for two rules. A number halfway to the
-//! next float reads back right only if the reader rounds to even, and PostgreSQL does not count on
-//! it: 18014398509482008 is printed as such, not as 1.801439850948201e+16, which is halfway to the
-//! number after it. And where a number lies halfway between two of the shortest, as 220598574782400.625
-//! between …62 and …63, PostgreSQL takes the even one.
+//! Other shortest-digits algorithms agree with the server's except in two cases. First, a decimal
+//! exactly halfway between two floats reads back correctly only if the reader rounds ties to even,
+//! and PostgreSQL doesn't rely on that. It prints 18014398509482008 rather than
+//! 1.801439850948201e+16, because the latter is halfway to the next float. Second, if a float is
+//! halfway between two equally short decimals, PostgreSQL takes the even one: 220598574782400.625
+//! is halfway between …62 and …63, so it is printed with …62.
 //!
-//! With `extra_float_digits` of 0 or less it is C's `%.*g` instead.
+//! If `extra_float_digits` is 0 or less, the format is C's `%.*g` instead.
 //!
-//! The server's own is `float4out` and `float8out` of `utils/adt/float.c`, over Ryu in `common/f2s.c`
-//! and `common/d2s.c`.
+//! Mirrors `float4out` and `float8out` of PostgreSQL's `utils/adt/float.c`, which use Ryu from
+//! `common/f2s.c` and `common/d2s.c`.
 
 use super::digits;
 use std::fmt::{self, Write};
 
-/// A float as `mantissa × 2^exponent`, and what makes the two widths differ.
+/// A float as `mantissa × 2^exponent`. The code for both widths works on this form.
 #[derive(Clone, Copy)]
 struct Binary {
     value: f64,
     single: bool,
     mantissa: u64,
     exponent: i32,
-    /// The float below is only half as far as the one above.
+    /// The value is a power of two, so the gap to the next float below is half the gap above.
     power: bool,
 }
 
@@ -45,7 +46,7 @@ impl Binary {
         Self { value, single, mantissa: fraction | hidden, exponent, power }
     }
 
-    /// Whether `digits × 10^exponent` lies exactly halfway to a neighbour.
+    /// Whether `digits × 10^exponent` is exactly halfway between this float and a neighbour.
     fn is_halfway(self, decimal: &Decimal) -> bool {
         let Self { mantissa, exponent, power, .. } = self;
         let above = (2 * mantissa + 1, exponent - 1);
@@ -57,7 +58,7 @@ impl Binary {
         [above, below].into_iter().any(|(odd, two)| equal(number, ten, odd, two))
     }
 
-    /// Whether `decimal` reads back as this number whatever the reader does with ties.
+    /// Whether `decimal` reads back as this number no matter how the reader rounds ties.
     fn is_read_from(self, decimal: &Decimal) -> bool {
         let mut text = Text::default();
         let (number, ten) = decimal.integer();
@@ -84,11 +85,13 @@ impl Binary {
                 return even;
             }
         }
-        // Only an even mantissa wins ties, and only then did they count as near enough.
+        // The library treats a tie as close enough only if the mantissa is even, because rounding
+        // to even then yields this number. An odd mantissa therefore needs no check.
         if self.mantissa & 1 == 1 || !self.is_halfway(&decimal) {
             return decimal;
         }
-        // Below a power of two the gap is narrower: the other side may have one as short.
+        // Just below a power of two the gap is narrower, so the decimal on the other side may be
+        // equally short.
         let other = Decimal::of(format_args!("{:e}", Scaled(number + 1, ten)));
         if other.len <= decimal.len && self.is_read_from(&other) {
             return other;
@@ -129,7 +132,7 @@ impl fmt::LowerExp for Scaled {
     }
 }
 
-/// Up to 40 characters without an allocation.
+/// A 40-byte text buffer on the stack, so that formatting doesn't allocate.
 struct Text {
     bytes: [u8; 40],
     len: usize,
@@ -164,19 +167,21 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// From what `{:e}` makes of a number, its sign left out.
+    /// Parses the output of `{:e}`, ignoring the sign.
     fn of(number: fmt::Arguments<'_>) -> Self {
         let mut text = Text::default();
-        // The longest is a sign, 17 digits, a point and an exponent.
+        // The longest text has a sign, 17 digits, a decimal point and an exponent, so it always
+        // fits.
         let _fits = text.write_fmt(number);
         Self::parse(text.as_str())
     }
 
-    /// From digits with or without a point and an exponent: `12.5`, `0.001`, `1.25e-7`, `1e100`.
+    /// Parses digits with an optional point and exponent: `12.5`, `0.001`, `1.25e-7`, `1e100`.
     fn parse(text: &str) -> Self {
         let mut decimal = Self { digits: [0; 20], len: 0, exponent: 0 };
         let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
-        // Digits before the point, without leading zeros; zeros behind it before any other digit.
+        // `whole` counts the digits before the point, leading zeros excluded. Zeros between the
+        // point and the first nonzero digit make it negative.
         let (mut point, mut whole) = (false, 0);
         for byte in mantissa.bytes() {
             match byte {
@@ -202,13 +207,13 @@ impl Decimal {
         self.digits.get(..self.len).unwrap_or_default()
     }
 
-    /// As an integer and the power of ten to multiply it with.
+    /// The value as an integer and a power of ten to multiply it by.
     fn integer(&self) -> (u64, i32) {
         let number = self.digits().iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
         (number, self.exponent + 1 - self.len as i32)
     }
 
-    /// With an exponent if it is below −4 or not below `most`.
+    /// Uses exponent notation if the exponent is below −4 or at least `most`.
     fn write(&self, most: i32, out: &mut Vec<u8>) {
         let digits = self.digits();
         let exponent = self.exponent;
@@ -246,7 +251,8 @@ impl Decimal {
     }
 }
 
-/// NaN, infinities, zeros and the sign; whether that was all.
+/// Writes the sign, and all of a NaN, infinity or zero. Returns true if nothing else must be
+/// written.
 fn special(value: f64, out: &mut Vec<u8>) -> bool {
     if value.is_nan() {
         out.extend_from_slice(b"NaN");

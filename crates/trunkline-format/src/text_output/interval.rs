@@ -1,19 +1,19 @@
 //! `interval` in the four styles of the setting `IntervalStyle`.
 //!
-//! An interval has months, days and microseconds, each with its own sign. The server does not carry
-//! between them, because a month has no fixed number of days and a day with a change to daylight
-//! saving time does not have 24 hours. Since PostgreSQL 17, all three at their maximum mean
-//! infinity, and all three at their minimum mean minus infinity.
+//! An interval consists of months, days and microseconds, each with its own sign. The server
+//! doesn't carry between these fields, because months differ in length and a day isn't 24 hours
+//! long when daylight saving time begins or ends. Since PostgreSQL 17, infinity is stored as the
+//! maximum of all three fields, and minus infinity as the minimum.
 //!
 //! Mirrors `EncodeInterval` of PostgreSQL's `utils/adt/datetime.c`.
 
 use super::digits;
 use super::options::IntervalStyle;
 
-/// The first version with infinite intervals.
+/// The first version that supports infinite intervals.
 const INFINITE_SINCE: u32 = 17;
 
-/// The fields as they are shown; all of one group have one sign.
+/// The fields to print. Years and months have the same sign, and so do hours through microseconds.
 struct Fields {
     years: i64,
     months: i64,
@@ -21,7 +21,7 @@ struct Fields {
     hours: i64,
     minutes: i64,
     seconds: i64,
-    /// Millionths of a second.
+    /// The fraction of a second, in microseconds.
     micros: i64,
 }
 
@@ -60,13 +60,13 @@ impl Fields {
         self.clock() == [0; 4]
     }
 
-    /// Seconds without their sign, with two digits if `fill`, and the fraction.
+    /// The absolute value of the seconds, with the fraction. `fill` pads the seconds to two digits.
     fn write_seconds(&self, fill: bool, out: &mut Vec<u8>) {
         digits::padded(self.seconds.unsigned_abs(), if fill { 2 } else { 1 }, out);
         digits::fraction(self.micros.unsigned_abs() as u32, out);
     }
 
-    /// `:mm:ss` and the fraction, without signs.
+    /// `:mm:ss` and the fraction, as absolute values.
     fn write_minutes(&self, out: &mut Vec<u8>) {
         out.push(b':');
         digits::two(self.minutes.unsigned_abs() as u32, out);
@@ -98,7 +98,7 @@ pub(super) fn interval(
     }
 }
 
-/// `1 year 2 mons -3 days +04:05:06`: a sign is said where it differs from the one before.
+/// `1 year 2 mons -3 days +04:05:06`: a positive part that follows a negative part gets a `+`.
 fn postgres(fields: &Fields, out: &mut Vec<u8>) {
     let start = out.len();
     let mut negative = false;
@@ -136,7 +136,7 @@ fn postgres(fields: &Fields, out: &mut Vec<u8>) {
     fields.write_minutes(out);
 }
 
-/// `@ 1 year -2 mons 3 secs ago`: signs are relative to that of the first part.
+/// `@ 1 year -2 mons 3 secs ago`: later signs are relative to the first part's sign.
 fn verbose(fields: &Fields, out: &mut Vec<u8>) {
     let (mut first, mut ago) = (true, false);
     out.push(b'@');
@@ -177,7 +177,7 @@ fn verbose(fields: &Fields, out: &mut Vec<u8>) {
     }
 }
 
-/// `1-2` or `3 4:05:06`, and all three with signs if SQL has no literal for it.
+/// `1-2` or `3 4:05:06`. If SQL has no literal for the value, we print all three parts with signs.
 fn sql_standard(fields: &Fields, out: &mut Vec<u8>) {
     let negative = fields.any(|part| part < 0);
     let positive = fields.any(|part| part > 0);

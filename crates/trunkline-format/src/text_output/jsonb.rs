@@ -1,12 +1,12 @@
 //! `jsonb`: a tree of containers, printed as `jsonb_out` prints it.
 //!
-//! A container is a count, one word for each entry (`JEntry`) and the entries' bytes. A `JEntry`
-//! holds the entry's kind and its length. Every 32nd one (`JB_OFFSET_STRIDE`) holds the end offset
-//! instead: lengths compress better, while offsets bound the cost of finding an entry.
+//! A container consists of an entry count, one `JEntry` word per entry, and the entries' bytes. A
+//! `JEntry` holds the entry's type and length, but every 32nd (`JB_OFFSET_STRIDE`) holds the end
+//! offset instead of the length. Lengths compress better, while offsets bound the cost of a lookup.
 //!
-//! The tree is walked with an explicit stack, one frame for each open container, so that damaged or
-//! deeply nested values cannot overflow the thread's stack. A container is inside its parent and
-//! has at least 4 bytes, so the stack is bounded by the size of the value.
+//! We walk the tree with an explicit stack, one frame per open container, so that damaged or deeply
+//! nested values can't overflow the thread's stack. Each container lies within its parent and takes
+//! at least 4 bytes, so the value's size bounds the stack.
 //!
 //! Mirrors `JsonbContainer` of PostgreSQL's `utils/jsonb.h`, and the text `jsonb_out` of
 //! `utils/adt/jsonb.c`.
@@ -18,39 +18,39 @@ use super::numeric::numeric;
 use crate::little_endian::u32_at;
 use crate::varlena::Varlena;
 
-/// In a container's first word: how many entries.
+/// `JB_CMASK`: the entry count in a container header.
 const COUNT: u32 = 0x0FFF_FFFF;
-/// In a container's first word: a single value, in an array of one.
+/// `JB_FSCALAR`: a scalar at the top level, stored as a one-element array.
 const SCALAR: u32 = 0x1000_0000;
-/// In a container's first word: keys and values.
+/// `JB_FOBJECT`: the container holds keys and values.
 const OBJECT: u32 = 0x2000_0000;
-/// In a container's first word: values.
+/// `JB_FARRAY`: the container holds values only.
 const ARRAY: u32 = 0x4000_0000;
 
-/// In an entry's word: the length or the end.
+/// `JENTRY_OFFLENMASK`: the entry's length or end offset.
 const OFFSET: u32 = 0x0FFF_FFFF;
-/// In an entry's word: it is where the entry ends, not how long it is.
+/// `JENTRY_HAS_OFF`: the word holds an end offset, not a length.
 const IS_END: u32 = 0x8000_0000;
 
 const fn malformed(what: &'static str) -> ValueError {
     ValueError::Malformed { type_name: "jsonb", what }
 }
 
-/// Some entries of a container, in their order.
+/// Iterates over a container's entries in stored order.
 #[derive(Clone)]
 struct Entries<'a> {
     words: &'a [[u8; 4]],
     data: &'a [u8],
-    /// Where the next one begins in `data`.
+    /// Offset of the next entry in `data`.
     start: usize,
 }
 
-/// One entry.
+/// One key, element or value.
 #[derive(Clone, Copy)]
 struct Entry<'a> {
     kind: u32,
     bytes: &'a [u8],
-    /// Where `bytes` begin in the container's data.
+    /// Offset of `bytes` in the container's data.
     start: usize,
 }
 
@@ -68,20 +68,20 @@ impl<'a> Entries<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// The bytes behind the padding that numbers and containers have.
+    /// Skips the alignment padding that precedes numerics and nested containers.
     fn padded(self) -> Result<&'a [u8], ValueError> {
         let padding = self.start.next_multiple_of(4) - self.start;
         self.bytes.get(padding..).ok_or(malformed("an entry shorter than its padding"))
     }
 }
 
-/// A container that is being printed.
+/// A container whose entries are still being printed.
 struct Open<'a> {
-    /// Of an object, else empty.
+    /// The keys of an object. Empty for arrays and scalars.
     keys: Entries<'a>,
     values: Entries<'a>,
     object: bool,
-    /// A single value, without brackets.
+    /// A top-level scalar, which is printed without brackets.
     scalar: bool,
     first: bool,
 }
@@ -102,7 +102,7 @@ impl<'a> Open<'a> {
         let words = words.as_chunks::<4>().0;
         let keys = words.get(..total - count).unwrap_or_default();
         let mut values = Entries { words, data, start: 0 };
-        // The values follow the last of the keys.
+        // All keys precede the values, so the first value starts where the last key ends.
         for _ in keys {
             values.next()?;
         }

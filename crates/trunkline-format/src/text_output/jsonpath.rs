@@ -1,8 +1,9 @@
-//! `jsonpath`: a query as a tree of items that point at each other.
+//! `jsonpath` output. A query is stored as a tree of items linked by relative offsets.
 //!
-//! Each item has its kind, the distance to the next item of its chain, and its arguments: text,
-//! numbers, or the distances to its operands. Distances in damaged bytes may point anywhere. The
-//! printer therefore bounds both the nesting and the total number of bytes that it reads.
+//! Each item holds its kind, the distance to the next item in its chain, and its arguments: text,
+//! numbers, or the distances to its operands. In a damaged value a distance may point anywhere,
+//! even back to the same item. The printer therefore bounds both nesting depth and the bytes it
+//! reads.
 //!
 //! Mirrors `printJsonPathItem` of PostgreSQL's `utils/adt/jsonpath.c`.
 
@@ -14,24 +15,24 @@ use super::reader::Reader;
 use crate::align::Align;
 use crate::varlena::{Varlena, stored_length};
 
-/// How deep operands may nest.
+/// Maximum nesting depth of operands. The printer recurses, so this bounds its stack.
 const DEPTH_MAX: u32 = 1000;
-/// How often an item is read at most: for its kind, and for itself.
+/// An undamaged item is read at most twice: once to learn its kind, and once to print it.
 const READS: usize = 2;
-/// The least bytes of an item.
+/// The smallest item: kind, padding, and distance to the next item.
 const ITEM_MIN: usize = 8;
-/// In the header: not "strict".
+/// `JSONPATH_LAX` in the header. If it is clear, the mode is strict.
 const LAX: u32 = 0x8000_0000;
-/// The version in the header.
+/// `JSONPATH_VERSION`.
 const VERSION: u32 = 1;
-/// "last" as a level of `**`.
+/// The stored form of `last` as a level of `**`.
 const LAST: u32 = u32::MAX;
 
 const fn malformed(what: &'static str) -> ValueError {
     ValueError::Malformed { type_name: "jsonpath", what }
 }
 
-/// The text of an item that is this and nothing else.
+/// The text of an item without arguments.
 fn constant(kind: u8) -> Option<&'static [u8]> {
     Some(match kind {
         0 => b"null",
@@ -59,7 +60,7 @@ fn constant(kind: u8) -> Option<&'static [u8]> {
     })
 }
 
-/// An operator between two operands, and how tightly it binds.
+/// The symbol of a binary operator, and its precedence.
 fn binary(kind: u8) -> Option<(&'static [u8], u8)> {
     Some(match kind {
         4 => (b" && ", 1),
@@ -80,7 +81,7 @@ fn binary(kind: u8) -> Option<(&'static [u8], u8)> {
     })
 }
 
-/// How tightly an item binds.
+/// The precedence of an item; higher binds tighter.
 fn priority(kind: u8) -> u8 {
     match kind {
         19 | 20 => 5,
@@ -88,7 +89,7 @@ fn priority(kind: u8) -> u8 {
     }
 }
 
-/// What stands around an operand.
+/// The text before and after the operand of a unary item.
 fn wrapped(kind: u8) -> Option<[&'static [u8]; 2]> {
     Some(match kind {
         6 => [b"!(", b")"],
@@ -130,12 +131,13 @@ pub(super) fn jsonpath(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError
 
 struct Printer<'a, 'o> {
     items: &'a [u8],
-    /// How many more bytes of items may be read.
+    /// Number of item bytes that may still be read. It reaches zero if items are shared or form a
+    /// cycle.
     left: usize,
     out: &'o mut Vec<u8>,
 }
 
-/// One item that is being printed.
+/// An item that is being printed.
 struct Item<'a> {
     kind: u8,
     at: usize,
@@ -144,7 +146,7 @@ struct Item<'a> {
 }
 
 impl Item<'_> {
-    /// Where what is `distance` away begins.
+    /// Resolves a stored `distance`, which is relative to this item's start.
     fn place(&self, distance: i32) -> Result<usize, ValueError> {
         let place = isize::try_from(distance).ok().and_then(|by| self.at.checked_add_signed(by));
         place.ok_or(malformed("an item before its beginning"))
@@ -167,8 +169,8 @@ impl<'a> Printer<'a, '_> {
         Ok(Item { kind, at, next, reader })
     }
 
-    /// The item at `at` and those that follow it. `brackets`: around operators; `in_key`: after a
-    /// point is due before a key.
+    /// Prints the item at `at` and the rest of its chain. `brackets` puts parentheses around
+    /// operators; `in_key` puts a point before a key.
     fn chain(
         &mut self,
         mut at: usize,
@@ -189,7 +191,7 @@ impl<'a> Printer<'a, '_> {
         }
     }
 
-    /// An operand of an operator that binds as `around`.
+    /// Prints an operand of an operator whose precedence is `around`.
     fn operand(&mut self, at: usize, around: u8, depth: u32) -> Result<(), ValueError> {
         let kind = self.item(at)?.kind;
         self.chain(at, false, priority(kind) <= around, depth)
@@ -322,7 +324,7 @@ impl<'a> Printer<'a, '_> {
         Ok(())
     }
 
-    /// In brackets if something follows it: `(1).type()`.
+    /// Adds parentheses if another item follows: `(1).type()`.
     fn number(&mut self, item: &mut Item<'a>) -> Result<(), ValueError> {
         let bytes = item.reader.rest();
         let datum = bytes.get(..stored_length(bytes)?).unwrap_or_default();

@@ -48,7 +48,7 @@ fn write_v4(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Where the longest run of at least two zero words begins, and how long it is.
+/// Position and length of the longest run of at least two zero words.
 fn zeros(words: &[u16]) -> (usize, usize) {
     let (mut best, mut from) = ((0, 0), 0);
     for (at, &word) in words.iter().enumerate() {
@@ -91,7 +91,7 @@ fn write_v6(bytes: &[[u8; 2]], out: &mut Vec<u8>) {
     }
 }
 
-/// Without leading zeros.
+/// Hexadecimal without leading zeros.
 fn write_hex(word: u16, out: &mut Vec<u8>) {
     let start = out.len();
     digits::hex(&word.to_be_bytes(), out);
@@ -100,7 +100,7 @@ fn write_hex(word: u16, out: &mut Vec<u8>) {
     out.drain(start..start + zeros);
 }
 
-/// `macaddr` and `macaddr8`: two digits for each byte, with colons.
+/// `macaddr` and `macaddr8`: two digits per byte, separated by colons.
 pub(super) fn mac(bytes: &[u8], out: &mut Vec<u8>) {
     for (at, byte) in bytes.iter().enumerate() {
         if at > 0 {

@@ -1,10 +1,11 @@
 //! `numeric` and `money`: decimal numbers.
 //!
-//! A numeric is a sequence of digits of base 10,000 (`NBASE`), the weight of the first digit and a
-//! display scale. 123456.789 with scale 3 has the digits 12, 3456, 7890 and the weight 1. Leading
-//! and trailing zero digits are not stored, so the scale is the only record of `1.00` versus `1`.
+//! A numeric is a sequence of base-10,000 digits (`NBASE`), the weight of the first digit, and a
+//! display scale. 123456.789 with scale 3 has the digits 12, 3456, 7890 and weight 1. Leading and
+//! trailing zero digits aren't stored, so only the scale distinguishes `1.00` from `1`.
 //!
-//! The short header (PostgreSQL 9.1) has scale and weight in two bytes. Most values fit into it.
+//! The short header (PostgreSQL 9.1) packs scale and weight into two bytes, which is enough for
+//! most values.
 //!
 //! Mirrors `NumericData` of PostgreSQL's `utils/adt/numeric.c`, and `cash_out` of
 //! `utils/adt/cash.c`.
@@ -14,19 +15,19 @@ use super::error::ValueError;
 use crate::little_endian::u16_at;
 
 const TYPE: &str = "numeric";
-/// Decimal digits in a stored digit.
+/// Decimal digits per base-10,000 digit.
 const BASE_DIGITS: i32 = 4;
-/// One more than the largest stored digit.
+/// `NBASE`: one more than the largest stored digit.
 const BASE: u16 = 10_000;
 
-/// Sign, scale and weight, in the short form or the long one.
+/// The decoded header, short or long.
 struct Header {
     negative: bool,
-    /// Decimals shown.
+    /// `dscale`: the number of decimals to print.
     scale: i32,
-    /// The power of [`BASE`] that the first digit counts.
+    /// The power of [`BASE`] that the first digit is multiplied by.
     weight: i32,
-    /// Bytes of the header.
+    /// Header length in bytes.
     size: usize,
 }
 
@@ -44,7 +45,8 @@ impl Header {
     }
 }
 
-/// A numeric, as `numeric_out`. At most 131 072 digits before the point and 16 383 behind.
+/// A numeric, as `numeric_out`. At most 131 072 digits before the decimal point and 16 383 after
+/// it.
 pub(super) fn numeric(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
     let short = || ValueError::Truncated { type_name: TYPE, found: value.len() };
     let first = u16_at(value, 0).ok_or_else(short)?;
@@ -89,7 +91,7 @@ pub(super) fn numeric(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError>
         }
         out.truncate(end);
     }
-    // What lies behind the last decimal shown is checked, too.
+    // Digits beyond the display scale aren't printed, but must still be valid.
     let shown = header.weight + 1 + (header.scale + BASE_DIGITS - 1) / BASE_DIGITS;
     for at in shown..i32::try_from(digits.len()).unwrap_or(i32::MAX) {
         digit(at)?;

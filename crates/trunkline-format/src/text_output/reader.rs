@@ -1,44 +1,45 @@
-//! A cursor over the bytes of a value that has several parts.
+//! A cursor over a value that consists of several parts.
 //!
-//! The server aligns the parts of a value relative to its four-byte varlena header. A stored value
-//! may have a one-byte header instead, so the cursor counts offsets as if the long header were
-//! there. A read beyond the end is an error that names the type.
+//! The server aligns these parts relative to the value's four-byte varlena header. On disk the
+//! header may be one byte long, so the cursor counts offsets as if the long header were there.
+//! Reading past the end returns an error that states the type.
 
 use super::error::ValueError;
 use crate::align::Align;
 use crate::varlena::{HEADER, Varlena, stored_length};
 
-/// How a part is stored: its length (as `typlen`) and its alignment.
+/// How a part is stored: its length and alignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Bytes, −1 with a header, −2 with a NUL at the end.
+    /// `typlen`: a size in bytes, −1 for a varlena, −2 for a NUL-terminated string.
     pub(super) len: i16,
-    /// Its alignment.
+    /// `typalign`.
     pub(super) align: Align,
 }
 
-/// The bytes of a value, and how far they have been read.
+/// The value's bytes and the current position.
 #[derive(Debug, Clone)]
 pub(super) struct Reader<'a> {
     type_name: &'static str,
     bytes: &'a [u8],
     at: usize,
-    /// Bytes that count for alignment before the first of `bytes`.
+    /// Size of the header that precedes `bytes`, because alignment is relative to the header's
+    /// start.
     before: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Over the payload of a value with a header.
+    /// Reads the payload of a varlena.
     pub(super) fn new(type_name: &'static str, payload: &'a [u8]) -> Self {
         Self { type_name, bytes: payload, at: 0, before: HEADER }
     }
 
-    /// Over bytes that are aligned by themselves.
+    /// Reads bytes that have no header, so alignment is relative to their own start.
     pub(super) fn aligned(type_name: &'static str, bytes: &'a [u8]) -> Self {
         Self { type_name, bytes, at: 0, before: 0 }
     }
 
-    /// The error that names this type and `what` is wrong.
+    /// An error that states the type and `what` is wrong.
     pub(super) fn error(&self, what: &'static str) -> ValueError {
         ValueError::Malformed { type_name: self.type_name, what }
     }
@@ -47,14 +48,14 @@ impl<'a> Reader<'a> {
         ValueError::Truncated { type_name: self.type_name, found: self.bytes.len() }
     }
 
-    /// Goes to `offset`, counted like alignment.
+    /// Moves to `offset`, which includes the header.
     pub(super) fn seek(&mut self, offset: usize) -> Result<(), ValueError> {
         let at = offset.checked_sub(self.before).filter(|&at| at <= self.bytes.len());
         self.at = at.ok_or_else(|| self.short())?;
         Ok(())
     }
 
-    /// Where it is, counted like alignment.
+    /// The current offset, header included.
     pub(super) fn offset(&self) -> usize {
         self.at + self.before
     }
@@ -64,7 +65,7 @@ impl<'a> Reader<'a> {
         self.at = align.up(self.at + self.before) - self.before;
     }
 
-    /// What is left.
+    /// The bytes not yet read.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
@@ -112,8 +113,9 @@ impl<'a> Reader<'a> {
         self.array().map(f64::from_le_bytes)
     }
 
-    /// The next part, aligned always if `always`, else as in a row: a short header is not. Its
-    /// payload, decompressed into `room` if need be.
+    /// Reads the next part and returns its payload, decompressed into `room` if necessary. If
+    /// `always` is set, every part is aligned (`att_align_nominal`). Otherwise the rules of a heap
+    /// tuple apply, where a varlena with a one-byte header is not aligned (`att_align_pointer`).
     pub(super) fn part<'r>(
         &mut self,
         layout: Layout,
@@ -141,7 +143,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Fails if something is left.
+    /// Fails if any bytes are left.
     pub(super) fn end(&self) -> Result<(), ValueError> {
         let rest = self.rest();
         if rest.is_empty() { Ok(()) } else { Err(self.error("bytes after its end")) }

@@ -1,8 +1,8 @@
 //! Resolves a type's OID into a description that prints its values without further look-ups.
 //!
-//! Domains are replaced by their base type; arrays contain their element type, composites their
-//! columns. Catalogs can be damaged, and a type could then contain itself. Depth and number of
-//! parts are therefore limited.
+//! Domains are replaced by their base type. Arrays contain their element type, and composites their
+//! columns. A damaged catalog could define a type that contains itself, so we limit both the
+//! nesting depth and the number of parts.
 
 use super::catalog::{ObjectClass, TypeCatalog};
 use super::compound::{Bounds, Columns, Part};
@@ -13,34 +13,34 @@ use crate::catalog::TypeRow;
 use crate::ids::Oid;
 use std::sync::Arc;
 
-/// How deep types may nest: an array of composites with an array is three.
+/// Maximum nesting depth. An array of composites that contain an array has depth three.
 pub const DEPTH_MAX: u32 = 32;
-/// How many types there may be in one, each counted as often as it occurs.
+/// Maximum number of types within a type. A type that occurs twice is counted twice.
 pub const PARTS_MAX: u32 = 100_000;
 
-/// The output function of arrays.
+/// OID of `array_out`, the output function that identifies an array type.
 const ARRAY_OUT: Oid = Oid(751);
-/// The first OID that does not belong to PostgreSQL itself.
+/// `FirstNormalObjectId`: lower OIDs belong to objects that initdb created.
 const FIRST_USER_OID: u32 = 16_384;
 
-/// A type, with all that printing its values takes.
+/// A resolved type. It holds everything needed to print a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Type {
-    /// A built-in type that is not made of others.
+    /// A built-in type without parts.
     Base(Base),
-    /// An enum: its labels by rising OID.
+    /// An enum, with its labels sorted by OID.
     Enum(Arc<[(Oid, Vec<u8>)]>),
-    /// An array of any dimensions.
+    /// An array with any number of dimensions.
     Array(Arc<Element>),
     /// A composite type, or the rows of a table.
     Composite(Arc<Record>),
     /// A range.
     Range(Arc<Interval>),
-    /// A multirange: its OID, and the ranges it is made of.
+    /// A multirange: its OID and its range type.
     Multirange(Oid, Arc<Interval>),
 }
 
-/// The elements of an array.
+/// An array's element type.
 #[derive(Debug, PartialEq)]
 pub struct Element(Part);
 
@@ -49,7 +49,7 @@ impl Element {
         &self.0
     }
 
-    /// The type of an element.
+    /// The element type.
     pub fn ty(&self) -> &Type {
         &self.0.ty
     }
@@ -64,13 +64,13 @@ impl Record {
         &self.0
     }
 
-    /// The types of the columns that were not dropped, in their order.
+    /// The types of the columns, in order, without dropped columns.
     pub fn types(&self) -> impl Iterator<Item = &Type> {
         self.0.0.iter().filter_map(|(_, ty)| ty.as_ref())
     }
 }
 
-/// The bounds of a range.
+/// The type of a range's bounds.
 #[derive(Debug, PartialEq)]
 pub struct Interval(Arc<Bounds>);
 
@@ -79,13 +79,13 @@ impl Interval {
         &self.0
     }
 
-    /// The type of a bound.
+    /// The type of the bounds.
     pub fn ty(&self) -> &Type {
         &self.0.bound.ty
     }
 }
 
-/// A built-in type that is not made of others; names are those that messages use.
+/// A built-in type without parts. Messages use the variant names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are those of the types")]
 pub enum Base {
@@ -137,14 +137,14 @@ pub enum Base {
     /// Int2vector and oidvector.
     Vector(&'static str),
     Aclitem,
-    /// An array that says itself what it is of, as in pg_statistic.
+    /// An array whose element type is recorded in its header only, as in pg_statistic.
     AnyArray,
     Ndistinct,
     Dependencies,
 }
 
 impl Base {
-    /// The type with this OID, if it is one of these.
+    /// The scalar type with this OID, if it is built in.
     pub fn from_oid(oid: Oid) -> Option<Self> {
         use ObjectClass as Class;
         Some(match oid.0 {
@@ -217,16 +217,17 @@ impl Base {
 }
 
 impl Type {
-    /// The type with this OID. Its modifier plays no part: values carry what it made of them.
+    /// Resolves the type with this OID. The type modifier isn't needed, because a stored value
+    /// already reflects it.
     ///
     /// # Errors
     ///
-    /// [`UnsupportedType`] for the type itself or one that it is made of.
+    /// [`UnsupportedType`] if this type, or a type it contains, cannot be printed.
     pub fn resolve(oid: Oid, catalog: &dyn TypeCatalog) -> Result<Self, UnsupportedType> {
         Part::resolve(oid, catalog).map(|part| part.ty)
     }
 
-    /// Whether `test` holds for it or any type that it is made of.
+    /// Whether `test` returns true for this type or any type it contains.
     pub fn contains(&self, test: &dyn Fn(Base) -> bool) -> bool {
         match self {
             Self::Base(base) => test(*base),
@@ -239,7 +240,7 @@ impl Type {
 }
 
 impl Part {
-    /// The type with this OID, and how it is stored within others.
+    /// Resolves the type with this OID, and records how its values are stored within others.
     pub(super) fn resolve(oid: Oid, catalog: &dyn TypeCatalog) -> Result<Self, UnsupportedType> {
         Resolver { catalog, left: PARTS_MAX }.part(oid, 0)
     }
@@ -248,7 +249,7 @@ impl Part {
 /// Resolves one type.
 struct Resolver<'a> {
     catalog: &'a dyn TypeCatalog,
-    /// How many more types there may be in it.
+    /// How many more types may still be resolved.
     left: u32,
 }
 
@@ -309,7 +310,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The bounds of the range type `range`, for the type in `row`.
+    /// The bounds of the range type `range`. Errors report the type in `row`.
     fn range(
         &mut self,
         row: &TypeRow,

@@ -25,7 +25,7 @@ pub(super) fn bytea(value: &[u8], style: ByteaOutput, out: &mut Vec<u8>) {
     }
 }
 
-/// A `bit` or `varbit`: as many bits as its first four bytes say, the first the highest.
+/// A `bit` or `varbit`. The first four bytes hold the bit count; bits are stored highest first.
 pub(super) fn bits(
     type_name: &'static str,
     value: &[u8],
@@ -43,7 +43,7 @@ pub(super) fn bits(
 
 /// A `uuid`: 16 bytes in groups of 4, 2, 2, 2 and 6.
 pub(super) fn uuid(bytes: &[u8; 16], out: &mut Vec<u8>) {
-    /// Where the digits of each byte begin.
+    /// The positions of each byte's digits.
     const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
     let mut text = [b'-'; 36];
     for (&place, &byte) in PLACES.iter().zip(bytes) {
@@ -54,7 +54,8 @@ pub(super) fn uuid(bytes: &[u8; 16], out: &mut Vec<u8>) {
     out.extend_from_slice(&text);
 }
 
-/// A `"char"`: one byte, nothing for 0, `\` and octal digits above ASCII.
+/// A `"char"`: a single byte. A zero byte prints nothing, and bytes above ASCII print as `\` and
+/// three octal digits.
 pub(super) fn char(byte: u8, out: &mut Vec<u8>) {
     match byte {
         0 => {}
@@ -63,14 +64,14 @@ pub(super) fn char(byte: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// A `pg_lsn`, its lower half padded since PostgreSQL 19.
+/// A `pg_lsn`. Since PostgreSQL 19 the lower half is zero-padded.
 pub(super) fn lsn(position: u64, major: u32, out: &mut Vec<u8>) {
     half((position >> 32) as u32, 1, out);
     out.push(b'/');
     half(position as u32, if major >= 19 { 8 } else { 1 }, out);
 }
 
-/// At least `width` hexadecimal digits, 1 to 8, in upper case.
+/// Upper-case hexadecimal, zero-padded to at least `width` (1 to 8) digits.
 fn half(half: u32, width: usize, out: &mut Vec<u8>) {
     let start = out.len();
     digits::hex(&half.to_be_bytes(), out);
@@ -80,7 +81,7 @@ fn half(half: u32, width: usize, out: &mut Vec<u8>) {
     out.drain(start..start + zeros);
 }
 
-/// A `pg_snapshot` or `txid_snapshot`: `xmin:xmax:` and the transactions that ran.
+/// A `pg_snapshot` or `txid_snapshot`: `xmin:xmax:` and the list of in-progress transactions.
 pub(super) fn snapshot(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
     let mut reader = Reader::new("pg_snapshot", value);
     let count = reader.u32()?;
@@ -100,7 +101,7 @@ pub(super) fn snapshot(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError
     reader.end()
 }
 
-/// Numbers with blanks between them, as `int2vector` and `oidvector` are shown.
+/// The elements of an `int2vector` or `oidvector`, separated by blanks.
 pub(super) fn vector(
     type_name: &'static str,
     value: &[u8],

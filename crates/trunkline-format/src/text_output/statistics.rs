@@ -1,7 +1,8 @@
 //! `pg_ndistinct` and `pg_dependencies`: extended statistics (`CREATE STATISTICS`).
 //!
-//! Both are a magic number, a version and a list of items, each a float8 and column numbers. Since
-//! PostgreSQL 19 they are shown as JSON that names each number, before that in a shorter form.
+//! Both consist of a magic number, a version and a list of items. An item is a float8 and a list of
+//! column numbers. Since PostgreSQL 19 the output is JSON with named fields; earlier releases print
+//! a shorter form.
 //!
 //! Mirrors `MVNDistinct` and `MVDependencies` of PostgreSQL's `statistics/statistics.h`, as
 //! `mvdistinct.c` and `dependencies.c` store them.
@@ -10,19 +11,19 @@ use super::digits;
 use super::error::ValueError;
 use super::reader::Reader;
 
-/// The first version with the longer text.
+/// The first version that prints JSON.
 const NAMED_SINCE: u32 = 19;
-/// The most columns that extended statistics can be of.
+/// `STATS_MAX_DIMENSIONS`: the most columns that one statistics object can cover.
 const COLUMNS_MAX: usize = 8;
 
-/// One item: what is known, and of which columns.
+/// One item: a statistic and the columns it covers.
 struct Item<'a> {
     number: f64,
     columns: &'a [[u8; 2]],
 }
 
 impl Item<'_> {
-    /// The column numbers with commas between them.
+    /// The column numbers, separated by commas.
     fn write_columns(&self, but: usize, out: &mut Vec<u8>) {
         for (at, &column) in self.columns.iter().take(self.columns.len() - but).enumerate() {
             if at > 0 {
@@ -37,7 +38,7 @@ impl Item<'_> {
     }
 }
 
-/// Calls `write` with each item, and its place.
+/// Calls `write` with each item's index and the item.
 fn items(
     (type_name, magic, wide): (&'static str, u32, bool),
     value: &[u8],
@@ -58,7 +59,7 @@ fn items(
     reader.end()
 }
 
-/// A `pg_ndistinct`: how many different combinations the columns have.
+/// A `pg_ndistinct`: the estimated number of distinct values of each column combination.
 pub(super) fn ndistinct(value: &[u8], major: u32, out: &mut Vec<u8>) -> Result<(), ValueError> {
     let named = major >= NAMED_SINCE;
     out.push(if named { b'[' } else { b'{' });
@@ -79,7 +80,7 @@ pub(super) fn ndistinct(value: &[u8], major: u32, out: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// A `pg_dependencies`: how far columns decide another, the last.
+/// A `pg_dependencies`: the degree to which the leading columns determine the last one.
 pub(super) fn dependencies(value: &[u8], major: u32, out: &mut Vec<u8>) -> Result<(), ValueError> {
     let named = major >= NAMED_SINCE;
     out.push(if named { b'[' } else { b'{' });

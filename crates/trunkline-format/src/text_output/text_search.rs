@@ -1,9 +1,9 @@
 //! `tsvector` and `tsquery`: words with their positions, and trees of operators over words.
 //!
-//! A query is stored in prefix (Polish) notation: each operator is followed by its right operand
-//! and holds the distance to its left one. It is printed with the fewest parentheses that keep its
-//! meaning. The printer keeps a list of pending output and visits at most as many items as the
-//! query has, so a damaged tree cannot loop.
+//! A query is stored in prefix (Polish) notation. Each operator is followed by its right operand
+//! and holds the distance to its left operand. We print the fewest parentheses that preserve the
+//! meaning. The printer keeps a stack of pending output, and visits no more items than the query
+//! contains, so a damaged tree cannot make it loop.
 //!
 //! Mirrors PostgreSQL's `tsearch/ts_type.h`, `utils/adt/tsvector.c` and `utils/adt/tsquery.c`.
 
@@ -31,7 +31,7 @@ pub(super) fn tsvector(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError
     let count = usize::try_from(reader.i32()?).ok().and_then(|count| count.checked_mul(4));
     let entries = reader.take(count.unwrap_or(usize::MAX))?;
     let data = reader.rest();
-    // Words lie beside each other, so together they are no longer than the data.
+    // Words don't overlap, so their total length can't exceed the data's.
     let mut left = data.len();
     for (at, &entry) in entries.as_chunks::<4>().0.iter().enumerate() {
         if at > 0 {
@@ -52,7 +52,7 @@ pub(super) fn tsvector(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError
     Ok(())
 }
 
-/// `:1A,2`: places and weights, counted first; how many.
+/// `:1A,2`: a count, followed by positions with their weights. Returns the count.
 fn positions(data: &[u8], at: usize, out: &mut Vec<u8>) -> Option<usize> {
     let count = usize::from(u16_at(data, at)?);
     for n in 1..=count {
@@ -69,23 +69,23 @@ fn positions(data: &[u8], at: usize, out: &mut Vec<u8>) -> Option<usize> {
     Some(count)
 }
 
-/// Bytes of an item of a query.
+/// Size of a query item (`QueryItem`) in bytes.
 const ITEM: usize = 12;
-/// The operator "phrase".
+/// `OP_PHRASE`.
 const PHRASE: u8 = 4;
 
-/// What remains to be written.
+/// Output that is still pending.
 enum Task {
-    /// An item: where it is, how tightly the operator around it binds, and whether that is a
-    /// phrase of which this is the right side.
+    /// An item: its index, the precedence of the enclosing operator, and whether it is the right
+    /// operand of a phrase operator.
     Item(usize, u8, bool),
     /// `)`.
     Close,
-    /// An operator between its operands, and the distance in a phrase.
+    /// A binary operator, and the distance if it is a phrase operator.
     Operator(u8, u16),
 }
 
-/// How tightly an operator binds.
+/// An operator's precedence (`OP_PRIORITY`); higher binds tighter.
 fn priority(operator: u8) -> Option<u8> {
     match operator {
         1 => Some(4),
@@ -131,8 +131,8 @@ pub(super) fn tsquery(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError>
     Ok(())
 }
 
-/// A word, and `:*AB` if it is a prefix or has weights.
-/// Together they are no longer than `left`, since none is shared.
+/// A word, followed by `:*AB` if it is a prefix match or has weights. Operands never share bytes,
+/// so `left` bounds their total length in a damaged query.
 fn operand(item: &[u8; ITEM], operands: &[u8], left: &mut usize, out: &mut Vec<u8>) -> Option<()> {
     let &[_, weight, prefix, _, _, _, _, _, a, b, c, d] = item;
     let place = u32::from_le_bytes([a, b, c, d]);
@@ -151,7 +151,7 @@ fn operand(item: &[u8; ITEM], operands: &[u8], left: &mut usize, out: &mut Vec<u
     Some(())
 }
 
-/// An operator: what comes before its operands at once, the rest as tasks, the last first.
+/// Writes what precedes an operator's operands, and pushes the rest as tasks in reverse order.
 fn operator(
     item: &[u8; ITEM],
     at: usize,

@@ -1,31 +1,32 @@
-//! `xml`: stored as it was written, shown without the encoding that its declaration names.
+//! `xml` output: the stored text, but without the encoding in its XML declaration.
 //!
-//! The server reads the declaration `<?xml version="1.0" encoding="UTF-8"?>`, and writes a new one
-//! only if there is something to say: another version than 1.0, or `standalone`. Text that is no
-//! well-formed declaration is shown as it is.
+//! The server parses the declaration `<?xml version="1.0" encoding="UTF-8"?>` and prints a new
+//! declaration only if one is needed, that is, if the version isn't 1.0 or `standalone` is set. If
+//! the declaration is malformed, the text is printed unchanged.
 //!
 //! Mirrors `xml_out` of PostgreSQL's `utils/adt/xml.c`.
 
-/// What a declaration says.
+/// A parsed XML declaration.
 struct Declaration<'a> {
     version: Option<&'a [u8]>,
     standalone: Option<bool>,
-    /// What follows it.
+    /// The text after the declaration.
     rest: &'a [u8],
 }
 
-/// A blank of XML.
+/// XML white space.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// What follows the blanks at the beginning.
+/// Skips leading white space.
 fn skip(text: &[u8]) -> &[u8] {
     let blanks = text.iter().take_while(|&&byte| is_space(byte)).count();
     text.get(blanks..).unwrap_or_default()
 }
 
-/// The quoted value behind `name =` and what follows it. `Ok(None)` if `name` is not next.
+/// Parses `name = "value"`, and returns the value and the text after it. `Ok(None)` if the next
+/// attribute isn't `name`.
 fn attribute<'a>(text: &'a [u8], name: &[u8]) -> Option<Option<(&'a [u8], &'a [u8])>> {
     let Some(behind) = skip(text).strip_prefix(name) else { return Some(None) };
     if !text.first().copied().is_some_and(is_space) {
@@ -38,11 +39,11 @@ fn attribute<'a>(text: &'a [u8], name: &[u8]) -> Option<Option<(&'a [u8], &'a [u
     Some(Some((value, behind.get(1..)?)))
 }
 
-/// The declaration that `text` begins with; `None` if it is broken.
+/// Parses the declaration at the start of `text`. `None` if it is malformed.
 fn declaration(text: &[u8]) -> Option<Declaration<'_>> {
     let none = Declaration { version: None, standalone: None, rest: text };
     let Some(behind) = text.strip_prefix(b"<?xml") else { return Some(none) };
-    // Another instruction, as <?xml-stylesheet …?>.
+    // A different processing instruction, such as <?xml-stylesheet …?>.
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_:-.".contains(&byte) || byte > 127;
     if behind.first().copied().is_some_and(is_name) {
         return Some(none);
@@ -81,7 +82,7 @@ pub(super) fn xml(text: &[u8], out: &mut Vec<u8>) {
         }
         out.extend_from_slice(b"?>");
     } else {
-        // Without a declaration its line would be empty.
+        // We printed no declaration, so the newline that followed it would leave an empty line.
         rest = rest.strip_prefix(b"\n").unwrap_or(rest);
     }
     out.extend_from_slice(rest);
