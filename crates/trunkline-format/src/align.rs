@@ -1,6 +1,6 @@
-//! Alignment of values in a tuple: `attalign` and `typalign`, a letter in the catalogs.
+//! Alignment of values in a tuple: the one-letter codes `attalign` and `typalign` in the catalogs.
 //!
-//! Alignment is relative to the start of a tuple's data, which is itself aligned to 8.
+//! Alignment is relative to the start of the tuple's data, which is always MAXALIGNed (8 bytes).
 
 /// How a value is aligned within a row, an array, a composite or a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ pub enum Align {
 }
 
 impl Align {
-    /// From the letter in `attalign` or `typalign`; `None` for any other byte.
+    /// Decodes the letter in `attalign` or `typalign`; `None` for any other byte.
     pub fn from_code(code: u8) -> Option<Self> {
         match code {
             b'c' => Some(Self::Char),
@@ -27,7 +27,7 @@ impl Align {
         }
     }
 
-    /// Bytes: 1, 2, 4 or 8.
+    /// The alignment in bytes: 1, 2, 4 or 8.
     pub fn bytes(self) -> usize {
         match self {
             Self::Char => 1,
@@ -37,7 +37,7 @@ impl Align {
         }
     }
 
-    /// The next offset that is a multiple of it; saturates at the largest `usize`.
+    /// `att_align_nominal`: rounds `offset` up to this alignment. Saturates at the largest `usize`.
     pub fn up(self, offset: usize) -> usize {
         let mask = self.bytes() - 1;
         offset.saturating_add(mask) & !mask

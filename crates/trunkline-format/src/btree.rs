@@ -8,13 +8,15 @@
 //!             it is rightmost   then in tid order             pivot tuple:   separator ─▶ child
 //! ```
 //!
-//! Every key of a page is at most its high key. Every separator is below all keys of its child; the
-//! first one of a page counts as minus infinity. Since PostgreSQL 12, suffix truncation cuts pivot
-//! tuples after the first column that separates the two sides; a truncated column counts as minus
-//! infinity. Posting lists (deduplication) came with PostgreSQL 13.
+//! No key on a page is above the page's high key. A separator is a lower bound for its child's
+//! keys; the first separator on a page counts as minus infinity. Since PostgreSQL 12, suffix
+//! truncation drops a pivot tuple's trailing columns once a column separates the two sides; a
+//! truncated column counts as minus infinity. Deduplication and its posting lists were added in
+//! PostgreSQL 13.
 //!
-//! Nothing here reads a file: [`KeyLayout::step`] says where a search continues after a page, and
-//! [`BtreePage::check`] finds damage in one. Mirrors PostgreSQL's `access/nbtree.h`.
+//! This module does no I/O: [`KeyLayout::step`] tells the caller which page a search visits next,
+//! and [`BtreePage::check`] finds damage within a single page. Mirrors PostgreSQL's
+//! `access/nbtree.h`.
 
 mod check;
 mod entry;
@@ -32,10 +34,11 @@ pub use layout::{KeyLayout, Step};
 pub use order::Order;
 pub use page::{BtreePage, Meta};
 
-/// More levels than any index has: a search that goes deeper follows a cycle.
+/// An upper bound on tree height that no real index reaches. A search that descends further is
+/// following a cycle.
 pub const MAX_LEVELS: u32 = 32;
 
-/// `INDEX_MAX_KEYS`: the most columns of an index.
+/// `INDEX_MAX_KEYS`: the maximum number of columns in an index.
 pub const MAX_INDEX_KEYS: usize = 32;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! B-tree page checks that do not need the index's columns.
 //!
-//! Each entry must be of the kind that its level requires and as long as its line pointer says. The
-//! TIDs of a posting list must ascend. On an inner page the first entry has no key; every other
-//! pivot tuple and every high key has one.
+//! Each entry must be of the kind its level requires, and its length must match its line pointer. A
+//! posting list's TIDs must ascend. On an inner page the first entry has no key, but every other
+//! pivot tuple and every high key must have one.
 //!
 //! Follows `contrib/amcheck/verify_nbtree.c`, restricted to the checks that need only one page.
 
@@ -16,7 +16,8 @@ pub(super) fn check(page: &BtreePage<'_>, orders_rows: bool) -> Result<(), Fault
         return Ok(());
     }
     if let Some(high) = page.high_key()? {
-        // The high key of a half-dead page is a dummy that links to its top parent.
+        // A half-dead page's high key is a dummy that links to its top parent, so it has no key
+        // columns.
         let no_key = high.columns(1) == 0 && !page.is_half_dead();
         if no_key {
             return Err(Fault::Columns { item: high.item(), found: 0, expected: 1 });
@@ -36,7 +37,7 @@ fn check_entry(page: &BtreePage<'_>, entry: &Entry<'_>, orders_rows: bool) -> Re
     match entry.target() {
         Target::Row(tid) if tid.item == 0 => Err(Fault::NoRow { item }),
         Target::Row(_) => Ok(()),
-        // Posting lists (PostgreSQL 13) exist only in indexes of version 4.
+        // Posting lists (PostgreSQL 13) can occur only in version 4 indexes.
         Target::Rows(_) if !orders_rows => Err(Fault::Kind { item }),
         Target::Rows(tids) => {
             let mut before = None;
@@ -52,7 +53,7 @@ fn check_entry(page: &BtreePage<'_>, entry: &Entry<'_>, orders_rows: bool) -> Re
             Ok(())
         }
         Target::Child { block, .. } => {
-            // Block 0 is the metapage.
+            // Block 0 is the metapage, so it can't be a child.
             if block == 0 {
                 return Err(Fault::Kind { item });
             }

@@ -23,50 +23,50 @@ const IS_POSTING: u16 = 0x2000;
 const HAS_ROW: u16 = 0x1000;
 const COUNT: u16 = 0x0FFF;
 
-/// Bytes of an entry without a key.
+/// Size of the index tuple header (`IndexTupleData`) in bytes.
 const HEADER: usize = 8;
-/// Bytes that a separator reserves for a row.
+/// Bytes that a pivot tuple reserves for its heap TID, if it has one.
 const ROW_ROOM: usize = 8;
 
-/// What an entry must be, by its place.
+/// The kind of tuple that an entry must be, given its position in the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Role {
-    /// For rows.
+    /// A leaf tuple, which points at heap tuples.
     Leaf,
     /// A separator or a high key.
     Pivot,
-    /// The first separator of a page, which has no key.
+    /// A page's first separator, which has no key.
     First,
 }
 
-/// Where an entry leads.
+/// What an entry points at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target<'a> {
-    /// To one row.
+    /// A single heap tuple.
     Row(Tid),
-    /// To several with the same key.
+    /// Several heap tuples with the same key: a posting list.
     Rows(Tids<'a>),
-    /// To a page; nowhere if it is a high key.
+    /// A child page. A high key's downlink is meaningless.
     Child {
-        /// The page.
+        /// The child page's block number.
         block: BlockNo,
-        /// The tid that separates it from others with the same key (since PostgreSQL 12); `None`
-        /// counts as minus infinity.
+        /// The heap TID that separates this pivot tuple from others with the same key (since
+        /// PostgreSQL 12). `None` counts as minus infinity.
         row: Option<Tid>,
     },
 }
 
-/// The rows of an entry, in order.
+/// A posting list's TIDs, in ascending order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tids<'a>(&'a [[u8; Tid::SIZE]]);
 
 impl Tids<'_> {
-    /// How many.
+    /// The number of TIDs.
     pub fn len(self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether the posting list is empty.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
@@ -81,16 +81,16 @@ impl<'a> IntoIterator for Tids<'a> {
     }
 }
 
-/// An entry in its page.
+/// An index tuple on its page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry<'a> {
     pub(super) item: u16,
     pub(super) dead: bool,
     pub(super) size: u16,
     target: Target<'a>,
-    /// Columns in the key; `None`: all that the index has.
+    /// The number of key columns; `None` means all of the index's columns.
     columns: Option<u16>,
-    /// Of all columns, however many there are; empty if none is null.
+    /// The null bitmap, always sized for the maximum number of columns; empty if no column is null.
     nulls: &'a [u8],
     data: &'a [u8],
 }
@@ -102,7 +102,8 @@ impl<'a> Entry<'a> {
         let info = u16_at(bytes, 6).ok_or(fault)?;
         let size = info & SIZE;
         let length = bytes.len() as u16;
-        // In version 2 the first pivot tuple of a page keeps the length that it had with its key.
+        // Version 2 keeps the old tuple length in a page's first pivot tuple, even though its key
+        // is gone.
         if size != length && role != Role::First {
             return Err(Fault::Size { item, found: size, expected: length });
         }
@@ -144,35 +145,35 @@ impl<'a> Entry<'a> {
         Ok(Self { item, dead: false, size: length, target, columns, nulls, data })
     }
 
-    /// A separator or a high key, of bytes that were taken from item `item` of its page.
+    /// Parses a separator or high key from bytes copied out of item `item` of its page.
     ///
     /// # Errors
-    /// It cannot be taken apart.
+    /// The tuple is damaged.
     pub fn of_separator(item: u16, bytes: &'a [u8]) -> Result<Self, Fault> {
         Self::parse(item, bytes, Role::Pivot)
     }
 
-    /// The 1-based number of its line pointer.
+    /// The entry's line pointer number, from 1.
     pub fn item(&self) -> u16 {
         self.item
     }
 
-    /// `LP_DEAD`: whether a scan found its tuples dead to all transactions.
+    /// `LP_DEAD`: a scan found all of its heap tuples dead to every transaction.
     pub fn is_dead(&self) -> bool {
         self.dead
     }
 
-    /// Bytes of the entry.
+    /// The tuple's size in bytes.
     pub fn size(&self) -> u16 {
         self.size
     }
 
-    /// Where it leads.
+    /// What the entry points at.
     pub fn target(&self) -> Target<'a> {
         self.target
     }
 
-    /// The page that it leads to, if it is a separator.
+    /// The child page's block number, if this is a separator.
     pub fn child(&self) -> Option<BlockNo> {
         match self.target {
             Target::Child { block, .. } => Some(block),
@@ -180,7 +181,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The first of the rows that it leads to; of a separator the row that it is cut at.
+    /// The first heap TID of a leaf tuple; for a separator, its heap TID.
     pub fn first_row(&self) -> Option<Tid> {
         match self.target {
             Target::Row(tid) => Some(tid),
@@ -189,7 +190,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The last of the rows that it leads to; of a separator the row that it is cut at.
+    /// The last heap TID of a leaf tuple; for a separator, its heap TID.
     pub fn last_row(&self) -> Option<Tid> {
         match self.target {
             Target::Rows(tids) => tids.0.last().map(|bytes| Tid::from_bytes(*bytes)),
@@ -197,7 +198,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The rows that it leads to, in order.
+    /// The heap TIDs that the entry points at, in order.
     pub fn rows(&self) -> impl Iterator<Item = Tid> + use<'a> {
         let (one, list) = match self.target {
             Target::Row(tid) => (Some(tid), Tids(&[])),
@@ -207,12 +208,12 @@ impl<'a> Entry<'a> {
         one.into_iter().chain(list)
     }
 
-    /// How many columns it has, of an index with `columns`.
+    /// The number of columns this entry stores, in an index with `columns` columns.
     pub fn columns(&self, columns: usize) -> usize {
         self.columns.map_or(columns, usize::from)
     }
 
-    /// Its columns as they are stored. `layout` has all columns of the index.
+    /// The entry's stored columns. `layout` must contain all of the index's columns.
     pub fn attributes<'l>(&self, layout: &'l [KeyColumn]) -> Attributes<'a, 'l> {
         let present = self.columns(layout.len()).min(layout.len());
         let walk = Deformer::new(present as u16, self.nulls, self.data);
@@ -220,7 +221,8 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The posting list after the key. The entry's own TID field holds its offset and its length.
+/// Parses the posting list after the key. The tuple's own TID field holds its offset and its
+/// length.
 fn posting(item: u16, bytes: &[u8], tid: Tid) -> Result<Tids<'_>, Fault> {
     let rows = tid.item & COUNT;
     let fault = Fault::Posting {
@@ -230,7 +232,7 @@ fn posting(item: u16, bytes: &[u8], tid: Tid) -> Result<Tids<'_>, Fault> {
         size: bytes.len().min(usize::from(SIZE)) as u16,
     };
     let start = tid.block as usize;
-    // The key part is MAXALIGNed, because it is a copy of a complete tuple with a single TID.
+    // The key part is MAXALIGNed, because it is a copy of a complete single-TID tuple.
     if rows < 2 || !start.is_multiple_of(8) || start < HEADER {
         return Err(fault);
     }
@@ -239,7 +241,7 @@ fn posting(item: u16, bytes: &[u8], tid: Tid) -> Result<Tids<'_>, Fault> {
     Ok(Tids(list.as_chunks().0))
 }
 
-/// The stored values of an entry's columns, each with its header if it has one; `None` is NULL.
+/// The stored values of an entry's columns, including any varlena headers; `None` is NULL.
 #[derive(Debug, Clone)]
 pub struct Attributes<'a, 'l> {
     item: u16,

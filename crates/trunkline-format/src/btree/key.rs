@@ -1,8 +1,8 @@
-//! One index column: how it is stored, and how its values compare.
+//! One index column: how its values are stored, and how they compare.
 //!
-//! Values are compared by their payload: without varlena header, decompressed, and without the
-//! padding of a `name`. `pg_index.indoption` decides about `DESC` and `NULLS FIRST`. The two are
-//! independent: `DESC` does not reverse the position of NULLs.
+//! Values are compared by payload: without the varlena header, decompressed, and without a `name`'s
+//! padding. `pg_index.indoption` holds the column's `DESC` and `NULLS FIRST` flags. The two are
+//! independent: `DESC` alone does not reverse the position of NULLs.
 
 use super::fault::Fault;
 use super::order::Order;
@@ -10,24 +10,24 @@ use crate::deform::Attribute;
 use crate::varlena::{Varlena, VarlenaError};
 use std::cmp::Ordering;
 
-/// A value to compare with: the payload, or `None` for NULL.
+/// A search key's column: the payload to compare with, or `None` for NULL.
 pub type Key<'a> = Option<&'a [u8]>;
 
 /// One column of an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeyColumn {
-    /// How values are stored in the index; not always as in the table.
+    /// How the index stores the column's values, which can differ from the table (`opckeytype`).
     pub attribute: Attribute,
-    /// How two of them compare.
+    /// The comparison function for two values.
     pub order: Order,
-    /// The greatest comes first.
+    /// `DESC`: the greatest value sorts first.
     pub descending: bool,
-    /// NULLs come first.
+    /// `NULLS FIRST`: NULLs sort before all other values.
     pub nulls_first: bool,
 }
 
 impl KeyColumn {
-    /// How two values of this column stand in the index; `None` if only the server knows.
+    /// Compares two values in this column's sort order; `None` if only the server can compare them.
     #[inline]
     pub fn compare(&self, left: Key<'_>, right: Key<'_>) -> Option<Ordering> {
         let nulls = if self.nulls_first { Ordering::Less } else { Ordering::Greater };
@@ -42,10 +42,11 @@ impl KeyColumn {
         }
     }
 
-    /// The payload of a stored value; `room` takes it if it is compressed.
+    /// The payload of a stored value. A compressed value is decompressed into `room`.
     ///
     /// # Errors
-    /// [`VarlenaError`]; a value elsewhere, which no index has, is one too.
+    /// [`VarlenaError`], also for an out-of-line value, because an index never stores TOAST
+    /// pointers.
     #[inline]
     pub fn payload<'r>(
         &self,

@@ -6,12 +6,13 @@
 //!   a level above leaves ─▶ Down    the last separator below `from`; the first is below everything
 //!   a leaf ───────────────▶ Here    the first entry that is not below `from`
 //! ```
-//! Readers hold no lock while they move from a parent to its child, so the child can be split in
-//! between. As in Lehman and Yao's algorithm, a search recovers by moving right while its key is
-//! above the high key (`_bt_moveright`).
+//! Readers hold no lock while they follow a downlink, so the child can split before they reach it.
+//! As in Lehman and Yao's algorithm, a search recovers by moving right as long as its key is above
+//! the page's high key (`_bt_moveright`).
 //!
-//! A pivot tuple that is equal to the key does not send the search to its child, because equal
-//! keys may begin on the page to the left. Mirrors PostgreSQL's `access/nbtree/nbtsearch.c`.
+//! A search does not descend through a pivot tuple that equals its key but through the preceding
+//! one, because equal keys may already begin on the page to the left. Mirrors PostgreSQL's
+//! `access/nbtree/nbtsearch.c`.
 
 use super::entry::{Attributes, Entry, Target};
 use super::fault::Fault;
@@ -20,15 +21,15 @@ use super::page::BtreePage;
 use crate::ids::BlockNo;
 use std::cmp::Ordering;
 
-/// The next step of a search after a page.
+/// Where a search goes after it has examined a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// Move to the right sibling.
     Right(BlockNo),
-    /// Descend to this page of the level below.
+    /// Descend to this child page, one level down.
     Down(BlockNo),
     /// The search ends on this leaf. Matches begin at this line pointer, which may be one past the
-    /// last.
+    /// last entry.
     Here(u16),
 }
 
@@ -40,24 +41,24 @@ pub struct KeyLayout {
 }
 
 impl KeyLayout {
-    /// The layout of an index with these columns. The first `keys` are key columns. The others are
-    /// `INCLUDE` columns, which only leaf tuples store.
+    /// Creates the layout of an index with these columns. The first `keys` columns are key columns;
+    /// the rest are `INCLUDE` columns, which only leaf tuples store.
     pub fn new(columns: Vec<KeyColumn>, keys: usize) -> Self {
         let keys = keys.min(columns.len());
         Self { columns, keys }
     }
 
-    /// All columns.
+    /// All columns, including `INCLUDE` columns.
     pub fn columns(&self) -> &[KeyColumn] {
         &self.columns
     }
 
-    /// The columns of the key.
+    /// The key columns.
     pub fn keys(&self) -> &[KeyColumn] {
         &self.columns[..self.keys]
     }
 
-    /// The columns of `entry`, as they are stored.
+    /// The stored columns of `entry`.
     pub fn attributes<'a>(&self, entry: &Entry<'a>) -> Attributes<'a, '_> {
         entry.attributes(&self.columns)
     }
@@ -66,7 +67,7 @@ impl KeyLayout {
     /// from a pivot tuple counts as minus infinity.
     ///
     /// # Errors
-    /// The entry's columns are damaged, or their order is not known.
+    /// The entry's columns are damaged, or their order is unknown.
     pub fn compare(&self, entry: &Entry<'_>, key: &[Key<'_>]) -> Result<Ordering, Fault> {
         let mut attributes = entry.attributes(self.keys());
         let mut room = Vec::new();
@@ -83,8 +84,8 @@ impl KeyLayout {
         Ok(Ordering::Equal)
     }
 
-    /// Compares two entries by key and then, if `rows`, by heap TID. A posting list covers a range
-    /// of TIDs, so the last TID of `left` is compared with the first of `right`.
+    /// Compares two entries by key and then, if `rows`, by heap TID. Since a posting list covers a
+    /// range of TIDs, we compare the last TID of `left` with the first TID of `right`.
     ///
     /// # Errors
     /// As [`Self::compare`].
@@ -117,12 +118,12 @@ impl KeyLayout {
         Ok(if rows { left.last_row().cmp(&right.first_row()) } else { Ordering::Equal })
     }
 
-    /// Whether two pivot tuples have the same columns and, if `rows`, the same heap TID. The
-    /// downlink of a page is a copy of the high key of its left sibling, so the bytes are equal and
-    /// no comparison function is needed.
+    /// Whether two pivot tuples have the same columns and, if `rows`, the same heap TID. A page's
+    /// downlink is a copy of its left sibling's high key, so we can compare bytes and don't need a
+    /// comparison function.
     ///
     /// # Errors
-    /// The columns are damaged.
+    /// A tuple's columns are damaged.
     pub fn same_separator(
         &self,
         left: &Entry<'_>,
@@ -140,11 +141,11 @@ impl KeyLayout {
         }
     }
 
-    /// The next step after `page` of a search for the first entry that is not below `from`. `from`
-    /// holds the first columns of a key.
+    /// Takes one step of a search for the first entry that is not below `from`, and returns where
+    /// the search goes after `page`. `from` holds the leading columns of a key.
     ///
     /// # Errors
-    /// The page's entries are damaged, or their order is not known.
+    /// The page's entries are damaged, or their order is unknown.
     pub fn step(&self, page: &BtreePage<'_>, from: &[Key<'_>]) -> Result<Step, Fault> {
         if let Some(right) = page.right() {
             if page.is_ignored() {
@@ -160,8 +161,8 @@ impl KeyLayout {
             return Ok(Step::Here(page.count().saturating_add(1)));
         }
         let first = page.first();
-        // Invariant: entries before `low` are below the key, entries from `end` on are not. On an
-        // inner page the first entry is minus infinity and is below every key.
+        // Invariant: entries before `low` are below the key, but entries from `end` on are not. On
+        // an inner page the first entry is minus infinity, so it is below every key.
         let (mut low, mut end) = (first, page.count().saturating_add(1));
         if !page.is_leaf() {
             low = first.saturating_add(1);
@@ -184,15 +185,15 @@ impl KeyLayout {
         page.entry(item)?.child().map(Step::Down).ok_or(Fault::Kind { item })
     }
 
-    /// Checks the columns of every entry of `page`, and that the entries and the high key are in
-    /// order. Columns with an unknown order are not compared. `orders_rows` is
-    /// [`super::Meta::orders_rows`].
+    /// Decodes every entry's columns and checks that the entries and the high key are in order.
+    /// Columns with an unknown order are not compared. Pass [`super::Meta::orders_rows`] as
+    /// `orders_rows`.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first fault found.
     pub fn check(&self, page: &BtreePage<'_>, orders_rows: bool) -> Result<(), Fault> {
-        // On a half-dead page VACUUM replaced the high key by a dummy that links to the top parent
-        // of the subtree that it deletes. It has no key.
+        // On a half-dead page, VACUUM has replaced the high key by a dummy that links to the top
+        // parent of the subtree being deleted. That dummy has no key to compare.
         let high = page.high_key()?.filter(|_| !page.is_half_dead());
         if let Some(high) = &high {
             self.check_columns(high, orders_rows)?;
@@ -209,8 +210,8 @@ impl KeyLayout {
             before = Some(entry);
         }
         if let (Some(last), Some(high)) = (before, high) {
-            // A leaf's high key may equal its last entry. On an inner page the high key is a copy
-            // of the next downlink and therefore above the last one.
+            // A leaf's last entry may equal its high key. On an inner page the high key is a copy
+            // of the next downlink, so it must be above the last entry.
             let strict = orders_rows && !page.is_leaf();
             if !self.is_below(&last, &high, orders_rows, strict)? {
                 return Err(Fault::AboveHighKey { item: last.item() });
@@ -219,8 +220,8 @@ impl KeyLayout {
         Ok(())
     }
 
-    /// Whether `left` sorts before `right`, or if not `strict`, may be equal. An unknown order
-    /// counts as yes, so that such columns never cause a false alarm.
+    /// Whether `left` sorts before `right`; unless `strict`, they may also be equal. We return true
+    /// if the order is unknown, so that such columns never cause a false alarm.
     fn is_below(
         &self,
         left: &Entry<'_>,

@@ -1,4 +1,4 @@
-//! Which of two numerics is greater, by their stored digits.
+//! `numeric_cmp`: compares two numerics by their stored digits.
 //!
 //! ```text
 //!   u16  0xC000 NaN, 0xD000 infinity, 0xF000 minus infinity
@@ -6,20 +6,21 @@
 //!        0?.. ....: long    sign 0x4000, scale; then an i16 weight
 //!   then digits of base 10 000, the first worth 10 000 to the power of the weight
 //! ```
-//! The scale says how many digits to print and does not count: 1.0 and 1.00 are equal.
+//! The display scale only controls how many digits are printed, so it is ignored: 1.0 and 1.00 are
+//! equal.
 
 use crate::little_endian::{array, u16_at};
 use std::cmp::Ordering;
 
-/// A numeric in an order of its own: by what it is, then by its digits.
+/// A decoded numeric that sorts by its sign or special value first, and then by its digits.
 struct Numeric<'a> {
-    /// -2 and 2 for the infinities, 3 for NaN, else the sign.
+    /// -2 and 2 for the infinities, 3 for NaN, otherwise the number's sign.
     sign: i8,
     weight: i32,
     digits: &'a [[u8; 2]],
 }
 
-/// Compares two payloads; `None` if one of them is no numeric.
+/// Compares two payloads; `None` if either is not a valid numeric.
 pub(super) fn compare(left: &[u8], right: &[u8]) -> Option<Ordering> {
     let (left, right) = (Numeric::parse(left)?, Numeric::parse(right)?);
     let magnitude = || {
@@ -50,7 +51,7 @@ impl<'a> Numeric<'a> {
             }
         };
         let mut digits = digits.as_chunks().0;
-        // Servers store none at either end, but 0 must equal 0 whatever its weight.
+        // Servers strip zero digits at either end, but 0 must equal 0 whatever its weight.
         while let [[0, 0], rest @ ..] = digits {
             (digits, weight) = (rest, weight - 1);
         }
@@ -72,7 +73,8 @@ mod tests {
     use crate::test_data::from_hex;
     use std::cmp::Ordering;
 
-    /// Each below the next, as a server stores and sorts them.
+    /// Each value is below the next. The bytes are as a server stores them, and the order is a
+    /// server's.
     const ASCENDING: [&str; 14] = [
         "00F0",           // -Infinity
         "0040 0100 0100", // -10000, the long form

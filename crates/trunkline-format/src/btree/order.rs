@@ -1,20 +1,21 @@
 //! B-tree comparison functions (support function 1) of the built-in operator classes.
 //!
-//! Only orders that are the same on every machine are known. Text in the C collation compares
+//! Only orders that are the same on every machine are implemented. Text in the C collation compares
 //! bytewise. Other collations depend on the libc or ICU version of the machine that built the
-//! index, and comparing with another version would report sound indexes as corrupt.
+//! index, so comparing with another version would report sound indexes as corrupt.
 //!
-//! Values are payloads, as in [`super::Key`]. A value that is too short for its type has no order.
+//! Values are payloads, as in [`super::Key`]. A value that is too short for its type is not
+//! comparable.
 //!
-//! Mirrors the comparison functions of B-tree operator classes: PostgreSQL's
-//! `access/nbtree/nbtcompare.c`, and those beside each type in `utils/adt`.
+//! Mirrors the comparison functions in PostgreSQL's `access/nbtree/nbtcompare.c` and in
+//! `utils/adt`.
 
 use super::numeric;
 use crate::ids::{Oid, Tid};
 use crate::little_endian::{array, i64_at, u32_at, u64_at};
 use std::cmp::Ordering;
 
-/// How two values compare.
+/// A column's comparison function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Order {
     /// One unsigned byte: `bool`, `"char"`.
@@ -29,16 +30,18 @@ pub enum Order {
     Oid,
     /// `xid8`, `pg_lsn`, `oid8`.
     Unsigned8,
-    /// `float4`. NaN equals itself and is above all other values, as a total order needs.
+    /// `float4`. NaN equals itself and sorts above all other values, because a B-tree needs a total
+    /// order.
     Float4,
     /// `float8`, with the same rule for NaN.
     Float8,
     /// `numeric`.
     Numeric,
-    /// `memcmp`, with the shorter first: `bytea`, `uuid`, `macaddr`, and text in the C collation.
+    /// `memcmp`, then the shorter value first: `bytea`, `uuid`, `macaddr`, and text in the C
+    /// collation.
     Bytes,
-    /// `name`: bytewise up to the first NUL. Indexes store a `name` as a C string, because the
-    /// 64 bytes of a padded one would be wasted.
+    /// `name`: bytewise up to the first NUL. Indexes store a `name` as a C string, since padding it
+    /// to 64 bytes would waste space.
     Name,
     /// `bpchar` in the C collation. SQL ignores trailing blanks in comparisons.
     Padded,
@@ -55,16 +58,16 @@ pub enum Order {
     /// `oidvector`.
     OidVector,
     /// An enum. `CREATE TYPE` gives its labels even OIDs in sort order. `ALTER TYPE … ADD VALUE`
-    /// assigns an odd OID if the label does not sort by its OID; then only `pg_enum.enumsortorder`
-    /// has the order (`enum_cmp_internal`).
+    /// assigns an odd OID if the new label does not sort by its OID, in which case only
+    /// `pg_enum.enumsortorder` holds the order (`enum_cmp_internal`).
     Enum,
-    /// The order is not known here. Equal bytes are equal.
+    /// Unknown order. We only know that equal bytes are equal.
     Unknown,
 }
 
 impl Order {
-    /// The order of a B-tree operator class, by its operator family and input type. `bytewise`
-    /// means that the column's collation is C, POSIX or another that compares bytes.
+    /// The order of a B-tree operator class, given its operator family and input type. `bytewise`
+    /// means that the column's collation compares bytes, as C and POSIX do.
     ///
     /// Built-in families and types have the same OIDs in all versions (`pg_opfamily.dat`).
     pub fn of(family: Oid, input: Oid, bytewise: bool) -> Self {
@@ -94,7 +97,7 @@ impl Order {
         }
     }
 
-    /// Compares two payloads; `None` if their order is unknown.
+    /// Compares two payloads; `None` if we don't know their order.
     #[inline]
     pub fn compare(self, left: &[u8], right: &[u8]) -> Option<Ordering> {
         match self {
@@ -148,7 +151,7 @@ impl Order {
     }
 }
 
-/// `bytes` without trailing blanks, as `bpchartruelen`.
+/// `bytes` without trailing blanks, like `bpchartruelen`.
 fn unpadded(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
     bytes.get(..end).unwrap_or_default()
@@ -166,8 +169,8 @@ fn name(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// An interval in microseconds, with months of 30 days, as `interval_cmp_value`. The sum does not
-/// fit into 64 bits, so PostgreSQL uses an `INT128` here too.
+/// An interval in microseconds, with 30-day months, like `interval_cmp_value`. The sum does not fit
+/// into 64 bits, so PostgreSQL uses an `INT128` here too.
 fn span(bytes: &[u8]) -> Option<i128> {
     let (time, days) = (i64_at(bytes, 0)?, i32_of(bytes.get(8..)?)?);
     let months = i32_of(bytes.get(12..)?)?;
@@ -175,8 +178,8 @@ fn span(bytes: &[u8]) -> Option<i128> {
     Some(days * 86_400_000_000 + i128::from(time))
 }
 
-/// As `network_cmp_internal`: by address family, by the prefix bits that both networks have, by
-/// prefix length (the wider network first), and finally by the whole address.
+/// Like `network_cmp_internal`: compares the address family, then the prefix bits common to both
+/// networks, then the prefix length (the wider network first), and finally the whole address.
 fn networks(left: &[u8], right: &[u8]) -> Option<Ordering> {
     let [left_family, left_bits, left_address @ ..] = left else { return None };
     let [right_family, right_bits, right_address @ ..] = right else { return None };
@@ -194,7 +197,7 @@ fn networks(left: &[u8], right: &[u8]) -> Option<Ordering> {
     Some(by_network.then(left_bits.cmp(right_bits)).then(left_address.cmp(right_address)))
 }
 
-/// As `btoidvectorcmp`: by length first, then element by element.
+/// Like `btoidvectorcmp`: compares the lengths, then the elements.
 fn oid_vectors(left: &[u8], right: &[u8]) -> Option<Ordering> {
     // The payload: ndim, dataoffset, elemtype, dim1, lbound1, then the elements.
     let length = |bytes| u32_at(bytes, 12);

@@ -4,12 +4,12 @@
 //! ```text
 //!   last 16 bytes:  left u32 │ right u32 │ level u32 │ flags u16 │ cycle id u16
 //! ```
-//! A deleted page keeps its sibling links. A concurrent scan may hold a stale link to it, and must
-//! be able to move right from there. For the same reason VACUUM does not recycle the page until no
-//! snapshot is old enough to hold such a link.
+//! A deleted page keeps its sibling links, because a concurrent scan may still hold a stale link to
+//! the page and must be able to move right from it. For the same reason, VACUUM does not recycle
+//! the page until no snapshot is old enough to hold such a link.
 //!
-//! The cycle ID lets VACUUM recognise a page that was split during its scan, with part of its
-//! tuples moved to a block that the scan had already passed. Mirrors `access/nbtree.h`.
+//! The cycle ID lets VACUUM detect that a page was split during its scan, and that some tuples may
+//! have moved to a block the scan had already passed. Mirrors `access/nbtree.h`.
 
 use super::entry::{Entry, Role};
 use super::fault::Fault;
@@ -18,7 +18,7 @@ use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
 use crate::little_endian::{u8_at, u16_at, u32_at};
 use crate::page::{HEADER_SIZE, LINE_POINTER_SIZE, LinePointerFlags, PageHeader, line_pointer};
 
-/// The start of the special space.
+/// Offset of the special space.
 const SPECIAL: u16 = BLOCK_SIZE as u16 - 16;
 
 const LEAF: u16 = 0x0001;
@@ -35,18 +35,18 @@ pub struct Meta {
     /// `btm_version`: 4 since PostgreSQL 12. Indexes that `pg_upgrade` carried over from older
     /// versions keep 2 or 3 until they are reindexed.
     pub version: u32,
-    /// The root; 0 if there is none yet.
+    /// The root's block number; 0 if the index has no root yet.
     pub root: BlockNo,
-    /// Its level.
+    /// The root's level.
     pub level: u32,
-    /// The fast root: the lowest page that is the only one of its level. Searches start here. After
-    /// mass deletion the levels above it have one page each, because a tree never loses levels. 0
-    /// if there is no root.
+    /// The fast root: the lowest page that is the only page on its level. Searches start here. A
+    /// tree never loses levels, so after mass deletion the levels above the fast root have just one
+    /// page each. 0 if there is no root.
     pub fast_root: BlockNo,
-    /// Its level.
+    /// The fast root's level.
     pub fast_level: u32,
-    /// `btm_allequalimage`: equal keys always have the same bytes, so deduplication is safe. It is
-    /// false for types such as `numeric`, in which 1.0 and 1.00 are equal but print differently.
+    /// `btm_allequalimage`: equal keys always have identical bytes, so deduplication is safe. It is
+    /// false for types such as `numeric`, where 1.0 and 1.00 are equal but print differently.
     pub all_equal_image: bool,
 }
 
@@ -54,7 +54,7 @@ impl Meta {
     /// Reads block 0 of an index.
     ///
     /// # Errors
-    /// It is not a metapage of a known version, or its levels are impossible.
+    /// Block 0 is not a metapage of a known version, or its levels are impossible.
     pub fn parse(page: &PageBytes) -> Result<Self, Fault> {
         let word = |at| u32_at(page, at).unwrap_or_default();
         if word(24) != 0x0005_3162 {
@@ -66,7 +66,7 @@ impl Meta {
             level: word(36),
             fast_root: word(40),
             fast_level: word(44),
-            // Version 2 ends before this field, and predates deduplication.
+            // Version 2 predates deduplication, and its metapage ends before this field.
             all_equal_image: word(28) > 2 && u8_at(page, 64) == Some(1),
         };
         if !(2..=4).contains(&meta.version) {
@@ -79,14 +79,14 @@ impl Meta {
         Ok(meta)
     }
 
-    /// Whether the heap TID is the last key column (`heapkeyspace`, version 4). Equal keys are then
-    /// in TID order, and pivot tuples are truncated and marked as such.
+    /// Whether the heap TID is the last key column (`heapkeyspace`, version 4). If so, equal keys
+    /// are in TID order, and truncated pivot tuples are marked as such.
     pub fn orders_rows(self) -> bool {
         self.version >= 4
     }
 }
 
-/// A page of a B-tree, other than its metapage.
+/// A B-tree page other than the metapage.
 #[derive(Clone, Copy, Debug)]
 pub struct BtreePage<'a> {
     page: &'a PageBytes,
@@ -98,10 +98,10 @@ pub struct BtreePage<'a> {
 }
 
 impl<'a> BtreePage<'a> {
-    /// Parses the special space of `page`. Its items are not looked at yet.
+    /// Parses the special space of `page`, but not its items.
     ///
     /// # Errors
-    /// It is not a B-tree page, or its fields contradict each other.
+    /// `page` is not a B-tree page, or its fields contradict each other.
     pub fn parse(page: &'a PageBytes) -> Result<Self, Fault> {
         let header = PageHeader::parse(page);
         if header.special != SPECIAL {
@@ -115,8 +115,8 @@ impl<'a> BtreePage<'a> {
         if flags & !FLAGS_KNOWN != 0 || flags & META != 0 {
             return Err(Fault::Flags { found: flags });
         }
-        // A deleted page has no items. Before PostgreSQL 14 the level field of a deleted page held
-        // the xid that decides when the page can be recycled, so it cannot be checked.
+        // A deleted page has no items. Before PostgreSQL 14, its level field held the xid that
+        // decides when the page can be recycled, so we cannot check the level.
         if parsed.is_deleted() {
             return Ok(parsed);
         }
@@ -130,54 +130,56 @@ impl<'a> BtreePage<'a> {
         Ok(parsed)
     }
 
-    /// The left sibling. 0 on disk (`P_NONE`) means none, because block 0 is the metapage.
+    /// The left sibling. On disk, 0 (`P_NONE`) means none, which works because block 0 is the
+    /// metapage.
     pub fn left(&self) -> Option<BlockNo> {
         Some(self.left).filter(|&block| block != 0)
     }
 
-    /// The right sibling; `None` on the rightmost page of a level.
+    /// The right sibling; `None` on a level's rightmost page.
     pub fn right(&self) -> Option<BlockNo> {
         Some(self.right).filter(|&block| block != 0)
     }
 
-    /// 0 for leaves.
+    /// The page's level; 0 for leaves.
     pub fn level(&self) -> u32 {
         self.level
     }
 
-    /// All flags, as they are stored.
+    /// All flags, as stored.
     pub fn flags(&self) -> u16 {
         self.flags
     }
 
-    /// Whether it is a leaf, with entries that point at heap tuples.
+    /// Whether this is a leaf page, whose entries point at heap tuples.
     pub fn is_leaf(&self) -> bool {
         self.flags & LEAF != 0
     }
 
-    /// Whether it is the root of the tree.
+    /// Whether this page is the root.
     pub fn is_root(&self) -> bool {
         self.flags & ROOT != 0
     }
 
-    /// Whether it is deleted. Only its sibling links are then meaningful.
+    /// Whether the page is deleted, in which case only its sibling links are meaningful.
     pub fn is_deleted(&self) -> bool {
         self.flags & DELETED != 0
     }
 
-    /// Whether deletion has begun (`BTP_HALF_DEAD`): the page is empty and its downlink is removed,
-    /// but its siblings still link to it. A later VACUUM finishes an interrupted deletion.
+    /// `BTP_HALF_DEAD`: deletion has begun. The page is empty and its downlink is gone, but its
+    /// siblings still link to it. If the deletion is interrupted, a later VACUUM finishes it.
     pub fn is_half_dead(&self) -> bool {
         self.flags & HALF_DEAD != 0
     }
 
-    /// `P_IGNORE`: whether a scan steps over it, because it is deleted or half-dead.
+    /// `P_IGNORE`: scans skip the page, because it is deleted or half-dead.
     pub fn is_ignored(&self) -> bool {
         self.flags & (DELETED | HALF_DEAD) != 0
     }
 
-    /// `BTP_INCOMPLETE_SPLIT`: the right sibling has no downlink yet. A crash can leave this state.
-    /// Searches still reach the sibling by moving right. The next insertion completes the split.
+    /// `BTP_INCOMPLETE_SPLIT`: the right sibling has no downlink yet. A crash can leave this state
+    /// behind. Searches still reach the sibling by moving right, and the next insertion completes
+    /// the split.
     pub fn is_split_incomplete(&self) -> bool {
         self.flags & INCOMPLETE_SPLIT != 0
     }
@@ -187,16 +189,16 @@ impl<'a> BtreePage<'a> {
         self.count
     }
 
-    /// `P_FIRSTDATAKEY`: the line pointer of the first entry. It is 2 if item 1 is the high key,
-    /// and 1 on a rightmost page, which has none because it has no upper bound.
+    /// `P_FIRSTDATAKEY`: the first entry's line pointer. It is 2 if item 1 is the high key, but 1
+    /// on a rightmost page, which has no high key because it has no upper bound.
     pub fn first(&self) -> u16 {
         if self.right == 0 { 1 } else { 2 }
     }
 
-    /// The high key, the upper bound of the page; `None` on the rightmost page of a level.
+    /// The high key, which is the page's upper bound; `None` on a level's rightmost page.
     ///
     /// # Errors
-    /// It is missing or damaged.
+    /// The high key is missing or damaged.
     pub fn high_key(&self) -> Result<Option<Entry<'a>>, Fault> {
         if self.right == 0 || self.is_deleted() {
             return Ok(None);
@@ -207,10 +209,10 @@ impl<'a> BtreePage<'a> {
         self.parse_item(1, Role::Pivot).map(Some)
     }
 
-    /// The entry of a line pointer from [`Self::first`] to [`Self::count`].
+    /// The entry at a line pointer between [`Self::first`] and [`Self::count`].
     ///
     /// # Errors
-    /// It is damaged.
+    /// The entry is damaged.
     pub fn entry(&self, item: u16) -> Result<Entry<'a>, Fault> {
         let role = match self.is_leaf() {
             true => Role::Leaf,
@@ -220,10 +222,10 @@ impl<'a> BtreePage<'a> {
         self.parse_item(item, role)
     }
 
-    /// The bytes of an item, the high key included; see [`Entry::of_separator`].
+    /// The bytes of an item, which may be the high key; see [`Entry::of_separator`].
     ///
     /// # Errors
-    /// The line pointer leads nowhere.
+    /// The line pointer does not point at an item within the page.
     pub fn item(&self, item: u16) -> Result<&'a [u8], Fault> {
         self.pointed_at(item).map(|(_, bytes)| bytes)
     }
@@ -246,17 +248,17 @@ impl<'a> BtreePage<'a> {
         Ok(entry)
     }
 
-    /// The entries in order, without the high key.
+    /// The entries in line pointer order, without the high key.
     pub fn entries(&self) -> impl Iterator<Item = Result<Entry<'a>, Fault>> + 'a {
         let page = *self;
         (page.first()..=page.count).map(move |item| page.entry(item))
     }
 
-    /// Checks everything that does not depend on the index's columns: the kind, length and posting
-    /// list of each entry. `orders_rows` is [`Meta::orders_rows`].
+    /// Checks everything that does not depend on the index's columns: each entry's kind, length and
+    /// posting list. Pass [`Meta::orders_rows`] as `orders_rows`.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first fault found.
     pub fn check(&self, orders_rows: bool) -> Result<(), Fault> {
         check::check(self, orders_rows)
     }
