@@ -14,7 +14,7 @@
 //! truncated column counts as minus infinity. Deduplication and its posting lists were added in
 //! PostgreSQL 13.
 //!
-//! This module does no I/O: [`KeyLayout::step`] tells the caller which page a search visits next,
+//! This module does no I/O: [`KeyLayout::step`] returns the page that a search visits next,
 //! and [`BtreePage::check`] finds damage within a single page. Mirrors PostgreSQL's
 //! `access/nbtree.h`.
 

@@ -1,10 +1,10 @@
-//! The hash in `pd_checksum`.
+//! **Page checksums**: computes the value of `pd_checksum`.
 //!
-//! A page is 64 rows of 32 little-endian words. 32 sums run down the columns, each in the manner
-//! of FNV-1a (xor the word in, multiply by the FNV prime) with one change: the product is xored
-//! with the sum shifted right by 17, so that high bits reach low ones. Two further rounds over
-//! zeros let the last row spread. The sums are xored into one, the block number is xored in, and
-//! the remainder by 65 535 plus one is the checksum: never 0.
+//! A page is treated as 64 rows of 32 little-endian words. Each of 32 sums runs down one column
+//! using FNV-1a (xor in the word, multiply by the FNV prime) with one change: the product is xored
+//! with the sum shifted right by 17, so that high bits affect low bits. Two further rounds over
+//! zeros mix in the last row. Finally the sums and the block number are xored together, and reduced
+//! modulo 65 535. We add one, so the checksum is never 0.
 //!
 //! ```text
 //!            word 0   word 1   word 2 …  word 31
@@ -16,43 +16,43 @@
 //!                            ▼ mod 65535, plus 1
 //! ```
 //!
-//! The block number is the relation's, not the segment file's: the same bytes at another place
-//! have another checksum, so a misdirected write is found.
+//! The block number is relative to the relation, not to the segment file. Since the same bytes have
+//! a different checksum in a different block, checksums also detect misdirected writes.
 //!
-//! With 16 bits, about one in 65 535 of all damages goes unseen. That holds for single flipped bits
-//! too, which this hash does not promise to find as a CRC does: a page of 65 536 bits has, on
-//! average, one that can flip unseen.
+//! A 16-bit checksum misses about one in 65 535 corruptions. That includes single-bit flips, which
+//! this hash, unlike a CRC, does not guarantee to detect: a page has 65 536 bits, so on average one
+//! of them can flip undetected.
 //!
-//! The loop is written once, for the compiler to vectorise; `multiversion` compiles it for each
-//! target below and picks one at the first call. AVX-512 is not among them: the chains bound the
-//! loop (each multiplication waits for the one before), so wider registers have little to give.
+//! The loop is written once, in a form that the compiler can vectorise. `multiversion` compiles it
+//! for each target below and picks one on the first call. We left out AVX-512, because each
+//! multiplication must wait for the previous one in its chain, so wider registers gain little.
 //!
-//! Mirrors `pg_checksum_page` of PostgreSQL's `storage/checksum_impl.h`.
+//! Mirrors `pg_checksum_page` in PostgreSQL's `storage/checksum_impl.h`.
 
 use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
 
-/// Sums that run side by side; fixed by the format.
+/// `N_SUMS`: the number of parallel sums; fixed by the on-disk format.
 const LANES: usize = 32;
-/// Bytes that one round takes in.
+/// Bytes consumed per round.
 const ROW: usize = LANES * 4;
 /// The 32-bit FNV prime.
 const PRIME: u32 = 16_777_619;
-/// Where the sums start; fixed by the format.
+/// `checksumBaseOffsets`: the sums' initial values; fixed by the on-disk format.
 const START: [u32; LANES] = [
     0x5B1F36E9, 0xB8525960, 0x02AB50AA, 0x1DE66D2A, 0x79FF467A, 0x9BB9F8A3, 0x217E7CD2, 0x83E13D2C,
     0xF8D4474F, 0xE39EB970, 0x42C6AE16, 0x993216FA, 0x7B093B5D, 0x98DAFF3C, 0xF718902A, 0x0B1C9CDB,
     0xE58F764B, 0x187636BC, 0x5D7B3BB1, 0xE73DE7DE, 0x92BEC979, 0xCCA6C0B2, 0x304A0979, 0x85AA43D4,
     0x783125BB, 0x6CA8EAA2, 0xE407EAC6, 0x4B5CFC3E, 0x9FBF8C76, 0x15CA20BE, 0xF2CA9FD3, 0x959BD756,
 ];
-/// The word of row 0 that holds `pd_checksum` in its low half.
+/// Index of the word in row 0 whose low half is `pd_checksum`.
 const CHECKSUM_WORD: usize = 2;
 
 const _: () = assert!(BLOCK_SIZE.is_multiple_of(ROW));
 
-/// The checksum that `page` ought to carry as block `block` of its fork: 1 to 65535.
+/// Computes the checksum, 1 to 65535, that `page` should have as block `block` of its fork.
 ///
-/// What `pd_checksum` holds does not matter; compare with [`crate::PageHeader::checksum`].
-/// Pages with `pd_upper` 0 carry none: ask [`crate::page::is_new`] first.
+/// The current `pd_checksum` is ignored; compare the result with [`crate::PageHeader::checksum`].
+/// New pages (`pd_upper` 0) have no checksum, so call [`crate::page::is_new`] first.
 ///
 /// ```
 /// let page = [0xFF; trunkline_format::BLOCK_SIZE];
@@ -62,14 +62,14 @@ pub fn page_checksum(page: &PageBytes, block: BlockNo) -> u16 {
     reduce(sum_dispatched(page), block)
 }
 
-/// [`page_checksum`] as any machine can run it: what the fast ones are tested against.
+/// Portable [`page_checksum`]: the baseline that the vectorised versions are tested against.
 pub fn page_checksum_portable(page: &PageBytes, block: BlockNo) -> u16 {
     reduce(sum(page), block)
 }
 
-/// Mixes the block number in and folds the 32 bits to the 16 that are stored.
+/// Mixes in the block number and reduces the 32-bit sum to the stored 16 bits.
 fn reduce(sum: u32, block: BlockNo) -> u16 {
-    // At most 65534 + 1.
+    // At most 65534 + 1, so it fits.
     ((sum ^ block) % 65_535 + 1) as u16
 }
 

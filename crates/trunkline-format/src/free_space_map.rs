@@ -1,4 +1,4 @@
-//! **Free space map** (FSM): roughly the free bytes of each heap block, as a tree of maxima.
+//! **Free space map** (FSM): each heap block's approximate free space, as a tree of maxima.
 //!
 //! ```text
 //!   a page:   header 24 │ next slot i32 │ 4095 inner nodes │ 4069 leaves, a byte each
@@ -7,17 +7,17 @@
 //!             in depth-first order: 0 root, 1 its first child, 2 the first child of that, 3 …
 //! ```
 //!
-//! The map is a hint for where an insert could find room. It is not WAL-logged and may be wrong, so a
-//! reader can only show it. Mirrors `freespace.c` and `fsm_internals.h`.
+//! The map is only a hint that helps an insert find room. It is not WAL-logged, so it may be wrong
+//! and a reader must not rely on it. Mirrors `freespace.c` and `fsm_internals.h`.
 
 use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
 use crate::page::HEADER_SIZE;
 
-/// Blocks, or pages of the level below, that one page covers.
+/// `SlotsPerFSMPage`: the number of blocks, or lower-level FSM pages, that one page covers.
 pub const SLOTS_PER_PAGE: u32 =
     BLOCK_SIZE as u32 - HEADER_SIZE as u32 - NEXT_SLOT_SIZE - INNER_NODES;
 
-/// Bytes of free space that a leaf counts as one.
+/// `FSM_CAT_STEP`: the unit in bytes in which a leaf stores free space.
 pub const STRIDE: u16 = 32;
 
 const NEXT_SLOT_SIZE: u32 = 4;
@@ -26,7 +26,7 @@ const NODES: usize = HEADER_SIZE as usize + NEXT_SLOT_SIZE as usize;
 
 const _: () = assert!(SLOTS_PER_PAGE == 4069);
 
-/// Where the map keeps what it knows of `block`: the block of the map and the slot in it.
+/// Where the map stores the free space of `block`: the FSM block and the slot in it.
 ///
 /// ```
 /// use trunkline_format::free_space_map::place;
@@ -34,27 +34,27 @@ const _: () = assert!(SLOTS_PER_PAGE == 4069);
 /// assert_eq!(place(4069), (3, 0));
 /// ```
 pub fn place(block: BlockNo) -> (BlockNo, u32) {
-    // Pages of the lowest level before this one, and those of the two levels above that come
-    // before it: one of the middle for every 4069, and one root.
+    // Count the pages that precede this bottom-level page: all earlier bottom-level pages, one
+    // middle page for every 4069 of those, and the root.
     let page = block / SLOTS_PER_PAGE;
     (page + page / SLOTS_PER_PAGE + 2, block % SLOTS_PER_PAGE)
 }
 
-/// Bytes that `page` says are free behind `slot`, rounded down to a stride; `None` if a page has no
-/// such slot.
+/// Free space in bytes that `page` records in `slot`, rounded down to [`STRIDE`]; `None` if a page
+/// has no such slot.
 pub fn free_bytes(page: &PageBytes, slot: u32) -> Option<u16> {
     let slot = Some(slot).filter(|slot| *slot < SLOTS_PER_PAGE)?;
     let byte = page.get(NODES + (INNER_NODES + slot) as usize)?;
     Some(u16::from(*byte) * STRIDE)
 }
 
-/// The greatest of all slots, as the page's root node has it, in bytes.
+/// The largest free space of all slots in bytes, which the page's root node records.
 pub fn most_free_bytes(page: &PageBytes) -> u16 {
     u16::from(page[NODES]) * STRIDE
 }
 
-/// Whether every inner node of `page` is the greatest of the two below it. Where not, a server
-/// repairs the page when it next searches it.
+/// Whether every inner node of `page` is the maximum of its two children. If not, a server repairs
+/// the page the next time it searches it.
 pub fn is_consistent(page: &PageBytes) -> bool {
     let nodes = &page[NODES..];
     let node = |index: usize| nodes.get(index).copied().unwrap_or(0);
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn places_are_those_of_the_server() {
-        // As `fsm_logical_to_physical` computes them.
+        // The same computation as `fsm_logical_to_physical`.
         let by_server = |block: u32| {
             let (leaf, slots) = (block / 4069, 4069);
             (leaf + 1) + (leaf / slots + 1) + (leaf / (slots * slots) + 1) - 1

@@ -7,50 +7,50 @@
 //!   └────┴────┴───────┴───────────┴──────────┴─────────┴────┴────────────┴──────────┘
 //! ```
 //!
-//! Visibility is that of a cluster that was shut down, with no transaction in progress. A server
-//! sets a hint bit when it first looks up a transaction that has ended, so later readers skip the
-//! commit log. A tuple without hint bits is [`Visible::InDoubt`]; [`crate::transam`] resolves it
-//! with the commit log.
+//! We only determine visibility in a cleanly stopped cluster, where no transaction is in progress.
+//! A server sets a hint bit when it first looks up a transaction that has ended, so that later
+//! readers can skip the commit log. A tuple without hint bits is [`Visible::InDoubt`], in which
+//! case [`crate::transam`] looks up its transactions in the commit log.
 //!
 //! Mirrors `HeapTupleHeaderData` of PostgreSQL's `access/htup_details.h`.
 
 use crate::ids::{PageBytes, Tid};
 use crate::page::{FLAG_ALL_VISIBLE, LinePointerFlags, PageHeader, line_pointers};
 
-/// `SizeofHeapTupleHeader`: bytes of the header without the null bitmap.
+/// `SizeofHeapTupleHeader`: size of the header in bytes, without the null bitmap.
 pub const TUPLE_HEADER_SIZE: u16 = 23;
-/// The smallest tuple: a header, padded to a multiple of 8 (`MAXALIGN`).
+/// The smallest tuple in bytes: a header without data, MAXALIGNed.
 pub const MIN_TUPLE_SIZE: u16 = 24;
-/// `MaxHeapAttributeNumber`: the most columns of a table.
+/// `MaxHeapAttributeNumber`: the maximum number of columns in a table.
 pub const MAX_HEAP_ATTRIBUTES: u16 = 1600;
 
 /// In `t_infomask`: the tuple has a null bitmap.
 pub const HAS_NULL: u16 = 0x0001;
-/// In `t_infomask`: an attribute has variable length.
+/// In `t_infomask`: at least one attribute has variable length.
 pub const HAS_VAR_WIDTH: u16 = 0x0002;
-/// In `t_infomask`: xmax is an exclusive lock. Together with `0x0010` it is a share lock.
+/// In `t_infomask`: xmax is an exclusive lock; combined with `0x0010`, a share lock.
 pub const XMAX_EXCLUSIVE_LOCK: u16 = 0x0040;
-/// In `t_infomask`: xmax locked the row and did not change it.
+/// In `t_infomask`: xmax only locked the row.
 pub const XMAX_LOCK_ONLY: u16 = 0x0080;
 /// In `t_infomask`: xmin is known to be committed.
 pub const XMIN_COMMITTED: u16 = 0x0100;
 /// In `t_infomask`: xmin is known to be aborted.
 pub const XMIN_INVALID: u16 = 0x0200;
-/// In `t_infomask`, both bits: frozen. The inserting transaction is older than every snapshot.
-/// Before PostgreSQL 9.4 freezing replaced xmin by [`FROZEN_XID`].
+/// In `t_infomask`, both bits set: frozen. The inserting transaction is older than every snapshot.
+/// Before PostgreSQL 9.4, freezing replaced xmin by [`FROZEN_XID`] instead.
 pub const XMIN_FROZEN: u16 = XMIN_COMMITTED | XMIN_INVALID;
 /// In `t_infomask`: xmax is known to be committed.
 pub const XMAX_COMMITTED: u16 = 0x0400;
-/// In `t_infomask`: the tuple was not deleted or locked, or that transaction aborted.
+/// In `t_infomask`: the tuple was never deleted or locked, or the transaction that did so aborted.
 pub const XMAX_INVALID: u16 = 0x0800;
-/// In `t_infomask`: xmax is a multixact, which stands for several transactions.
+/// In `t_infomask`: xmax is a multixact, which represents several transactions.
 pub const XMAX_IS_MULTI: u16 = 0x1000;
-/// In `t_infomask`: `VACUUM FULL` of a server before 9.0 moved the tuple elsewhere. `pg_upgrade`
-/// keeps such tuples.
+/// In `t_infomask`: `VACUUM FULL` of a server before 9.0 moved the tuple elsewhere. Clusters
+/// upgraded with `pg_upgrade` can still contain such tuples.
 pub const MOVED_OFF: u16 = 0x4000;
 /// In `t_infomask`: `VACUUM FULL` of a server before 9.0 moved the tuple here.
 pub const MOVED_IN: u16 = 0x8000;
-/// In `t_infomask2`: a HOT update. The next version is on the same page, without index entries.
+/// In `t_infomask2`: HOT-updated. The next version is on the same page and has no index entries.
 pub const HOT_UPDATED: u16 = 0x4000;
 /// In `t_infomask2`: a heap-only tuple. It has no index entries; the previous version of its HOT
 /// chain points here.
@@ -58,27 +58,27 @@ pub const HEAP_ONLY: u16 = 0x8000;
 /// In `t_infomask2`: the number of attributes.
 pub const NATTS: u16 = 0x07FF;
 
-/// `BootstrapTransactionId`: initdb's transaction. Committed, whatever the commit log says.
+/// `BootstrapTransactionId`: initdb's transaction, which always counts as committed.
 pub const BOOTSTRAP_XID: u32 = 1;
-/// `FrozenTransactionId`: xmin of tuples that a server before 9.4 froze.
+/// `FrozenTransactionId`: the xmin of tuples frozen by a server before 9.4.
 pub const FROZEN_XID: u32 = 2;
 
-/// Visibility of a tuple, as far as its hint bits decide it.
+/// A tuple's visibility as determined by its hint bits alone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Visible {
-    /// Inserted, and not deleted.
+    /// Visible: inserted and not deleted.
     Yes,
-    /// Never committed, or deleted.
+    /// Not visible: the insertion aborted, or the tuple was deleted.
     No,
-    /// Hint bits are missing: the commit log or a multixact decides.
+    /// Hint bits are missing, so the commit log or a multixact must be consulted.
     InDoubt,
 }
 
 impl Visible {
-    /// Visibility by `t_infomask`, xmin and xmax, on a page that is not marked all-visible.
+    /// Determines visibility from `t_infomask`, xmin and xmax, on a page not marked all-visible.
     #[inline]
     pub fn by_hints(infomask: u16, xmin: u32, xmax: u32) -> Self {
-        // The most common case first: inserted, committed, never updated.
+        // Test the most common case first: inserted, committed, never updated.
         if infomask & (XMIN_COMMITTED | XMAX_INVALID) == XMIN_COMMITTED | XMAX_INVALID {
             return Self::Yes;
         }
@@ -91,7 +91,8 @@ impl Visible {
                 return Self::InDoubt;
             }
         }
-        // Before 9.3 there was no XMAX_LOCK_ONLY: an exclusive lock without a multixact only locks.
+        // Before 9.3 there was no XMAX_LOCK_ONLY. An exclusive lock that isn't a multixact only
+        // locks.
         let old_lock = infomask & (XMAX_IS_MULTI | 0x0010 | XMAX_EXCLUSIVE_LOCK);
         if infomask & (XMAX_INVALID | XMAX_LOCK_ONLY) != 0 || old_lock == XMAX_EXCLUSIVE_LOCK {
             return Self::Yes;
@@ -107,11 +108,11 @@ impl Visible {
     }
 }
 
-/// A tuple that does not fit into its item, or an item that does not fit into the page.
+/// A tuple that extends past the end of its item, or an item that extends past the end of its page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("tuple {item}: does not fit into its item or page")]
 pub struct CorruptTuple {
-    /// The 1-based number of its line pointer. [`crate::check_page`] says what is wrong with it.
+    /// The line pointer number, from 1. [`crate::check_page`] reports what is wrong with the item.
     pub item: u16,
 }
 
@@ -125,12 +126,12 @@ pub struct HeapTuple<'a> {
 }
 
 impl<'a> HeapTuple<'a> {
-    /// Parses the header of `bytes`, the whole of item `item`.
+    /// Parses the tuple header at the start of `bytes`, which must be all of item `item`.
     ///
     /// # Errors
     ///
-    /// [`CorruptTuple`]: the item is too short, or `t_hoff` is not a multiple of 8 between the end of
-    /// the header and the end of the item.
+    /// [`CorruptTuple`] if the item is too short, or if `t_hoff` is not a multiple of 8 between the
+    /// end of the header and the end of the item.
     #[inline]
     pub fn parse(item: u16, bytes: &'a [u8]) -> Result<Self, CorruptTuple> {
         Self::split(item, bytes).ok_or(CorruptTuple { item })
@@ -154,40 +155,41 @@ impl<'a> HeapTuple<'a> {
         Some(tuple)
     }
 
-    /// The 1-based number of its line pointer.
+    /// The tuple's line pointer number, from 1.
     pub fn item(&self) -> u16 {
         self.item
     }
 
-    /// The transaction that inserted it.
+    /// The inserting transaction.
     pub fn xmin(&self) -> u32 {
         self.double(0)
     }
 
-    /// The transaction or multixact that deleted, updated or locked it; see [`Self::infomask`].
+    /// The transaction or multixact that deleted, updated or locked the tuple; see
+    /// [`Self::infomask`].
     pub fn xmax(&self) -> u32 {
         self.double(4)
     }
 
-    /// The transaction of the `VACUUM FULL` that moved it, if [`MOVED_OFF`] or [`MOVED_IN`] is set;
-    /// else the command id.
+    /// The transaction of the `VACUUM FULL` that moved the tuple, if [`MOVED_OFF`] or [`MOVED_IN`]
+    /// is set; otherwise the command ID.
     pub fn xvac(&self) -> u32 {
         self.double(8)
     }
 
-    /// `t_ctid`: the row's next version, or its own tid if there is none. Block 0xFFFFFFFF means
-    /// that the row moved to another partition, or is a speculative insertion.
+    /// `t_ctid`: the next row version, or the tuple's own TID if there is none. Block 0xFFFFFFFF
+    /// means that the row moved to another partition, or that this is a speculative insertion.
     pub fn next_version(&self) -> Tid {
         let [.., a, b, c, d, e, f, _, _, _, _, _, _] = *self.header;
         Tid::from_bytes([a, b, c, d, e, f])
     }
 
-    /// Whether its next version is a heap-only tuple of the same HOT chain.
+    /// Whether the next version is a heap-only tuple in the same HOT chain.
     pub fn is_hot_updated(&self) -> bool {
         self.infomask2() & HOT_UPDATED != 0
     }
 
-    /// Whether it is a heap-only tuple, without index entries of its own.
+    /// Whether this is a heap-only tuple, which has no index entries.
     pub fn is_heap_only(&self) -> bool {
         self.infomask2() & HEAP_ONLY != 0
     }
@@ -197,34 +199,34 @@ impl<'a> HeapTuple<'a> {
         self.word(20)
     }
 
-    /// `t_infomask2`: the number of attributes, and the HOT bits.
+    /// `t_infomask2`: the number of attributes and the HOT bits.
     pub fn infomask2(&self) -> u16 {
         self.word(18)
     }
 
-    /// `natts`: the attributes that it holds, 0 to 2047. Columns that were added later are missing.
+    /// `natts`: the number of stored attributes, 0 to 2047. Columns added later are not stored.
     pub fn natts(&self) -> u16 {
         self.infomask2() & NATTS
     }
 
-    /// `t_hoff`: the offset of its data.
+    /// `t_hoff`: the offset of the tuple's data.
     pub fn hoff(&self) -> u8 {
         self.header[22]
     }
 
-    /// The null bitmap, empty if no attribute is null: bit `i` (the lowest first) is 1 if
-    /// attribute `i` from 0 is present.
+    /// The null bitmap; empty if no attribute is null. Bit `i`, lowest bit first, is 1 if attribute
+    /// `i` (from 0) is not null.
     pub fn nulls(&self) -> &'a [u8] {
         self.nulls
     }
 
-    /// The attributes that are not null; alignment counts from its start.
+    /// The non-null attributes. They are aligned relative to the start of this slice.
     pub fn data(&self) -> &'a [u8] {
         self.data
     }
 
-    /// Its visibility by hint bits. On a page that is marked all-visible every tuple is visible, so
-    /// a scan skips this.
+    /// Visibility according to the hint bits. Every tuple on an all-visible page is visible, so a
+    /// scan of such a page need not call this.
     #[inline]
     pub fn visible(&self) -> Visible {
         Visible::by_hints(self.infomask(), self.xmin(), self.xmax())
@@ -239,13 +241,13 @@ impl<'a> HeapTuple<'a> {
     }
 }
 
-/// `PD_ALL_VISIBLE`: whether every tuple on the page is visible to all transactions.
+/// `PD_ALL_VISIBLE`: every tuple on the page is visible to all transactions.
 pub fn is_all_visible(page: &PageBytes) -> bool {
     PageHeader::parse(page).flags & FLAG_ALL_VISIBLE != 0
 }
 
-/// The tuples of a heap page in the order of their line pointers, visible or not. Dead, unused and
-/// redirecting line pointers are skipped. At most 2042, whatever the bytes.
+/// Iterates over a heap page's tuples in line pointer order, whether visible or not. Skips dead,
+/// unused and redirecting line pointers. Returns at most 2042 tuples, even on a damaged page.
 ///
 /// ```
 /// use trunkline_format::{HeapPageBuilder, TupleBuilder, heap_rows};

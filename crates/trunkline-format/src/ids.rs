@@ -1,30 +1,32 @@
-//! Identifiers: block numbers, LSNs, OIDs, tids and forks.
+//! Identifiers: block numbers, LSNs, OIDs, TIDs and forks.
 //!
-//! A relation is a sequence of 8 kB blocks, numbered from 0 over all its segment files of 1 GB.
-//! Beside the main fork it can have a free space map, a visibility map and, if unlogged, an init
-//! fork, each with blocks of its own.
+//! A relation is a sequence of 8 kB blocks, numbered from 0 across all of its 1 GB segment files.
+//! In addition to the main fork, it can have a free space map, a visibility map and, if unlogged,
+//! an init fork. Each fork has its own block numbers.
 
 use std::fmt;
 
-/// Bytes in a block. PostgreSQL can be compiled with other sizes; [`crate::control`] refuses those.
+/// Block size in bytes. PostgreSQL can be compiled with other sizes, but [`crate::control`] rejects
+/// those.
 pub const BLOCK_SIZE: usize = 8192;
 
-/// Blocks in a full segment file: 1 GiB. Other sizes are refused like other block sizes.
+/// Blocks in a full segment file (1 GiB). [`crate::control`] rejects other segment sizes.
 pub const SEGMENT_BLOCKS: u32 = 131_072;
 
-/// The number of a block in one fork of a relation, over all its segments: 0 to 4 294 967 294
-/// (the last u32 means "no block" to PostgreSQL).
+/// A block number in one fork of a relation, across all of its segments: 0 to 4 294 967 294.
+/// PostgreSQL reserves the largest u32 as `InvalidBlockNumber`.
 ///
-/// An alias and not a newtype: block numbers are counted, compared and multiplied everywhere, and
-/// the segment and fork they could be mixed up with have types of their own.
+/// This is an alias rather than a newtype, because code counts, compares and multiplies block
+/// numbers everywhere. Segments and forks, which could be confused with blocks, have their own
+/// types.
 pub type BlockNo = u32;
 
-/// The bytes of one page.
+/// The contents of one page.
 pub type PageBytes = [u8; BLOCK_SIZE];
 
 const _: () = assert!(BLOCK_SIZE as u64 * SEGMENT_BLOCKS as u64 == 1 << 30);
 
-/// A position in the write-ahead log, in bytes since its beginning; 0 means none.
+/// A WAL location: a byte offset from the beginning of the log. 0 is invalid.
 ///
 /// ```
 /// # use trunkline_format::Lsn;
@@ -35,26 +37,26 @@ const _: () = assert!(BLOCK_SIZE as u64 * SEGMENT_BLOCKS as u64 == 1 << 30);
 pub struct Lsn(pub u64);
 
 impl Lsn {
-    /// The upper 32 bits, written before the slash.
+    /// The upper 32 bits, printed before the slash.
     pub fn high(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    /// The lower 32 bits, written after the slash.
+    /// The lower 32 bits, printed after the slash.
     pub fn low(self) -> u32 {
         self.0 as u32
     }
 }
 
-/// As PostgreSQL 19 writes it, the lower half padded to 8 digits. Servers to 18 do not pad, and
-/// read either.
+/// Prints the LSN as PostgreSQL 19 does, with the lower half padded to 8 digits. Servers up to 18
+/// don't pad, but they accept both formats.
 impl fmt::Display for Lsn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:X}/{:08X}", self.high(), self.low())
     }
 }
 
-/// The identity of an object in the catalogs; 0 means none. Not the name of its file.
+/// An object identifier in the catalogs; 0 is invalid. It is not the relation's file number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Oid(pub u32);
 
@@ -64,20 +66,21 @@ impl fmt::Display for Oid {
     }
 }
 
-/// The place of a row version: a block of its table and a line pointer in it.
+/// `ItemPointerData`: a tuple's block and line pointer number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Tid {
-    /// The block.
+    /// The block number.
     pub block: BlockNo,
-    /// The 1-based number of the line pointer; 0 points at nothing.
+    /// The line pointer number, from 1; 0 is invalid.
     pub item: u16,
 }
 
 impl Tid {
-    /// Bytes of a stored tid.
+    /// Size of a stored TID in bytes.
     pub const SIZE: usize = 6;
 
-    /// As it is stored: the block's upper half, its lower half, the item, each a little-endian u16.
+    /// Decodes a stored TID: the block's upper half, its lower half and the line pointer number,
+    /// each a little-endian u16.
     pub fn from_bytes(bytes: [u8; Self::SIZE]) -> Self {
         let [a, b, c, d, e, f] = bytes;
         let (high, low) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
@@ -86,24 +89,24 @@ impl Tid {
     }
 }
 
-/// `(block,item)`, as PostgreSQL writes it.
+/// Prints `(block,item)`, like PostgreSQL.
 impl fmt::Display for Tid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "({},{})", self.block, self.item)
     }
 }
 
-/// Which of a relation's parallel files.
+/// A relation's fork.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Fork {
-    /// The rows, or the index itself.
+    /// The relation's own data: table rows or index pages.
     #[default]
     Main,
-    /// The free space map: a hint of where new rows fit.
+    /// The free space map: a hint where new rows fit.
     Fsm,
-    /// The visibility map: two bits for each heap block.
+    /// The visibility map: two bits per heap block.
     Vm,
-    /// What an unlogged relation is reset to after a crash.
+    /// The init fork, which replaces an unlogged relation's main fork after a crash.
     Init,
 }
 
@@ -111,7 +114,8 @@ impl Fork {
     /// All forks, in PostgreSQL's order.
     pub const ALL: [Self; 4] = [Self::Main, Self::Fsm, Self::Vm, Self::Init];
 
-    /// What follows the number in a file name: nothing for the main fork, else `_fsm` and so on.
+    /// The file-name suffix after the file number: empty for the main fork, otherwise `_fsm` and so
+    /// on.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::Main => "",
@@ -122,7 +126,7 @@ impl Fork {
     }
 }
 
-/// `main`, `fsm`, `vm` or `init`, as PostgreSQL's functions take it.
+/// Prints `main`, `fsm`, `vm` or `init`, the names that PostgreSQL's functions accept.
 impl fmt::Display for Fork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

@@ -41,20 +41,20 @@
 //!
 //! # Concepts
 //!
-//! - **Total functions.** Every function accepts any bytes. It returns a value or an error that says
-//!   what is wrong, and never panics. Memory is allocated only for what is returned, in proportion to
+//! - **Total functions.** Every function accepts arbitrary bytes. It returns a value or an error that
+//!   says what is wrong, and never panics. It allocates memory only for its result, in proportion to
 //!   the input. Tests feed every decoder random and damaged bytes.
 //! - **Versions.** Where a layout differs between versions, the decoder takes a [`PgVersion`]. The
-//!   control file is read first; its version decides about everything else.
+//!   control file is read first; its version decides how all others are decoded.
 //! - **Platform.** Clusters must be little-endian, 64-bit, with 8 kB blocks and 1 GB segments.
 //!   [`ControlFile`] refuses others.
-//! - **Places.** Errors name line pointers and columns. Files and blocks are added by the caller,
-//!   because the crate does not know them.
+//! - **Error context.** Errors report line pointers and columns. The caller adds the file and block,
+//!   which this crate does not know.
 //! - **Catalogs** are described once, as data: [`catalog`].
 //!
 //! # Reference
 //!
-//! Each module that decodes a C struct names the header that defines it.
+//! Each module that decodes a C struct names the PostgreSQL header that defines it.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! **Pages**: the page header and the array of line pointers behind it.
+//! **Pages**: the page header and the line pointer array that follows it.
 //!
 //! ```text
 //!   0     8         10     12     14     16       18            20         24       lower
@@ -11,63 +11,64 @@
 //!      └─────────────┴─────────────────────────┴───────────────┘
 //! ```
 //!
-//! Line pointers grow up from byte 24, items grow down from `special`. An item is named by the number
-//! of its line pointer, from 1: indexes refer to that number, so an item can move within its page.
-//! Free space and visibility maps keep their data in the hole.
+//! Line pointers grow up from byte 24, while items grow down from `special`. Indexes reference an
+//! item by its line pointer number, counted from 1, so an item's bytes can move within the page.
+//! Free space and visibility maps store their data in the hole.
 //!
-//! Nothing is checked here; [`crate::page_check`] does that.
-//! Mirrors `PageHeaderData` and `ItemIdData` of PostgreSQL's `storage/bufpage.h` and `itemid.h`.
+//! This module checks nothing; see [`crate::page_check`] for that. Mirrors `PageHeaderData` and
+//! `ItemIdData` in PostgreSQL's `storage/bufpage.h` and `itemid.h`.
 
 use crate::ids::{Lsn, PageBytes};
 use crate::little_endian::u32_at;
 
-/// Bytes of the page header.
+/// Size of the page header in bytes.
 pub const HEADER_SIZE: u16 = 24;
 
-/// Bytes of a line pointer.
+/// Size of a line pointer in bytes.
 pub const LINE_POINTER_SIZE: u16 = 4;
 
-/// Bits of [`PageHeader::flags`] that PostgreSQL knows; the others are 0 on every sound page.
+/// The bits of [`PageHeader::flags`] that PostgreSQL defines. All others must be 0.
 pub const FLAGS_KNOWN: u16 = 0x0007;
 
-/// `PD_HAS_FREE_LINES`, a hint: some line pointers are unused.
+/// `PD_HAS_FREE_LINES`, a hint: the page has unused line pointers.
 pub const FLAG_FREE_LINES: u16 = 0x0001;
-/// `PD_PAGE_FULL`, a hint: an update found no room here, so pruning may pay.
+/// `PD_PAGE_FULL`, a hint: an update found no room on this page, so pruning may pay off.
 pub const FLAG_FULL: u16 = 0x0002;
 /// `PD_ALL_VISIBLE`: every tuple is visible to all transactions.
 pub const FLAG_ALL_VISIBLE: u16 = 0x0004;
 
-/// `PageHeaderData`: the first 24 bytes of a page, unchecked.
+/// `PageHeaderData`: the first 24 bytes of a page. Parsing does not validate them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageHeader {
-    /// The end of the WAL record that last changed the page. The page must not be written before the
-    /// log is flushed up to here.
+    /// The end of the last WAL record that changed the page. WAL must be flushed up to this LSN
+    /// before the page is written.
     pub lsn: Lsn,
-    /// Meaningful only in clusters with checksums.
+    /// `pd_checksum`: only meaningful in clusters with checksums.
     pub checksum: u16,
     /// `FLAG_…` bits.
     pub flags: u16,
-    /// The end of the line pointers, in bytes from the page's start.
+    /// `pd_lower`: the end of the line pointer array, as a byte offset in the page.
     pub lower: u16,
-    /// The start of the items; 0 on a page that was never filled.
+    /// `pd_upper`: the start of the items; 0 on a page that was never initialised.
     pub upper: u16,
-    /// The start of the access method's own space, up to the page's end; 8192 in tables.
+    /// `pd_special`: the start of the access method's special space, which extends to the end of
+    /// the page; 8192 on heap pages.
     pub special: u16,
-    /// Bytes of the page, a multiple of 256: 8192 on a sound one.
+    /// The page size in bytes, a multiple of 256. It must be 8192.
     pub page_size: u16,
-    /// The layout's version: 4 since PostgreSQL 8.3.
+    /// The page layout version: 4 since PostgreSQL 8.3.
     pub version: u8,
-    /// A hint: the oldest xmax that pruning could remove; 0 if there is none.
+    /// A hint: the oldest xmax that pruning could remove; 0 if there is nothing to prune.
     pub prune_xid: u32,
 }
 
 impl PageHeader {
-    /// Reads the header of `page`.
+    /// Parses the header of `page`.
     pub fn parse(page: &PageBytes) -> Self {
         let word = |at: usize| u16::from_le_bytes([page[at], page[at + 1]]);
         let double = |at: usize| (u64::from(word(at + 2)) << 16) | u64::from(word(at));
         Self {
-            // PageXLogRecPtr: two 32-bit halves, the upper one first, each little-endian.
+            // PageXLogRecPtr: two little-endian 32-bit halves, the upper half first.
             lsn: Lsn(double(0) << 32 | double(4)),
             checksum: word(8),
             flags: word(10),
@@ -80,56 +81,56 @@ impl PageHeader {
         }
     }
 
-    /// How many line pointers end at or before [`Self::lower`]: 0 to 16377, so a damaged `lower`
-    /// may count more than a page can hold. An incomplete last one is not counted.
+    /// The number of complete line pointers below [`Self::lower`], 0 to 16377. If `lower` is
+    /// damaged, this may exceed the number of line pointers that fit on a page.
     pub fn line_pointer_count(&self) -> u16 {
         self.lower.saturating_sub(HEADER_SIZE) / LINE_POINTER_SIZE
     }
 }
 
-/// `PageIsNew`: `pd_upper` is 0. Such pages have no checksum.
+/// `PageIsNew`: `pd_upper` is 0. New pages have no checksum.
 pub fn is_new(page: &PageBytes) -> bool {
     page[14] == 0 && page[15] == 0
 }
 
-/// Whether every byte is 0, as in a block that was added by extending a file.
+/// Whether every byte is 0, as in a block added by relation extension.
 pub fn is_all_zero(page: &PageBytes) -> bool {
-    // Chunks that the compiler vectorises, with an early exit between them.
+    // The compiler vectorises each chunk; between chunks we can exit early.
     page.as_chunks::<256>()
         .0
         .iter()
         .all(|stride| stride.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
-/// What a line pointer is for.
+/// `lp_flags`: the state of a line pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LinePointerFlags {
-    /// Free for a new item.
+    /// Free, so a new item can reuse it.
     Unused,
     /// Points to an item.
     Normal,
-    /// In tables: the root of a HOT chain that pruning shortened. The offset is the number of the
-    /// line pointer that it redirects to.
+    /// On heap pages: the root of a HOT chain shortened by pruning. Its offset field holds the
+    /// number of the line pointer it redirects to.
     Redirect,
-    /// `LP_DEAD`: the item is dead to all transactions. It may still have storage in an index, not in
-    /// a table.
+    /// `LP_DEAD`: the item is dead to all transactions. On an index page it may still have storage,
+    /// but not on a heap page.
     Dead,
 }
 
-/// One entry of the array behind the header: 4 bytes.
+/// `ItemIdData`: a line pointer, 4 bytes on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinePointer {
-    /// Where the item starts, in bytes from the page's start; of a redirect, an item's number.
-    /// 15 bits: up to 32767.
+    /// The item's byte offset in the page; for a redirect, a line pointer number. 15 bits: up to
+    /// 32767.
     pub offset: u16,
-    /// What the pointer is for.
+    /// The line pointer's state.
     pub flags: LinePointerFlags,
-    /// Bytes of the item, 0 if it has none. 15 bits: up to 32767.
+    /// The item's length in bytes; 0 if it has no storage. 15 bits: up to 32767.
     pub length: u16,
 }
 
 impl LinePointer {
-    /// Takes apart the 32 bits of a line pointer: offset 0–14, flags 15–16, length 17–31.
+    /// Decodes a line pointer: offset in bits 0–14, flags in bits 15–16, length in bits 17–31.
     pub fn from_bits(bits: u32) -> Self {
         Self {
             offset: (bits & 0x7FFF) as u16,
@@ -143,7 +144,7 @@ impl LinePointer {
         }
     }
 
-    /// The 32 bits of this line pointer; of offset and length, the lower 15 bits each.
+    /// Encodes the line pointer. Only the lower 15 bits of offset and length are used.
     pub fn to_bits(self) -> u32 {
         let flags = match self.flags {
             LinePointerFlags::Unused => 0,
@@ -154,26 +155,26 @@ impl LinePointer {
         u32::from(self.offset & 0x7FFF) | flags << 15 | u32::from(self.length & 0x7FFF) << 17
     }
 
-    /// The byte behind the item; up to 65534, so beyond the page if damaged.
+    /// The offset just past the item. Up to 65534, so a damaged pointer may end beyond the page.
     pub fn end(self) -> u16 {
         self.offset.saturating_add(self.length)
     }
 
-    /// The item's bytes, or `None` if they are not inside the page.
+    /// The item's bytes, or `None` if the item isn't entirely inside the page.
     pub fn item(self, page: &PageBytes) -> Option<&[u8]> {
         page.get(usize::from(self.offset)..usize::from(self.end()))
     }
 }
 
-/// The line pointers of `page` with their 1-based numbers, in order. Ends at `pd_lower` or at the
-/// end of the page, whichever is first; so at most 2042.
+/// Iterates over the line pointers of `page` and their 1-based numbers. Stops at `pd_lower` or at
+/// the end of the page, whichever comes first, so it returns at most 2042 line pointers.
 pub fn line_pointers(page: &PageBytes) -> impl Iterator<Item = (u16, LinePointer)> + '_ {
     let count = PageHeader::parse(page).line_pointer_count();
     (1..=count).map_while(|item| Some((item, line_pointer(page, item)?)))
 }
 
-/// The line pointer numbered `item` (from 1), or `None` for 0 and beyond the page's end. Does not
-/// ask whether `pd_lower` includes it.
+/// The line pointer with number `item` (from 1); `None` if that is 0 or beyond the end of the page.
+/// Does not check whether `pd_lower` includes it.
 pub fn line_pointer(page: &PageBytes, item: u16) -> Option<LinePointer> {
     let before = usize::from(item.checked_sub(1)?) * usize::from(LINE_POINTER_SIZE);
     u32_at(page, usize::from(HEADER_SIZE) + before).map(LinePointer::from_bits)

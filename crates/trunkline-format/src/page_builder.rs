@@ -1,8 +1,8 @@
-//! Builds heap pages that a server accepts: test data for tests, benchmarks and the simulator.
+//! Builds heap pages that a server accepts, as data for tests, benchmarks and the simulator.
 //!
-//! A tuple goes in as its attributes' bytes ([`crate::TupleBuilder`] lays them out). It is frozen,
-//! and therefore visible to all transactions, unless it has an xmin. Nothing is WAL-logged and the
-//! LSN stays 0, so such pages are for clusters that are not running.
+//! The caller passes each tuple's encoded attributes, which [`crate::TupleBuilder`] lays out. A
+//! tuple without an xmin is frozen, and therefore visible to all transactions. Nothing is
+//! WAL-logged and the LSN stays 0, so such pages must only be written into stopped clusters.
 //!
 //! ```text
 //!   item 1 ─┐ item 2 ─┐                            ┌ tuple 2 ┬ tuple 1 ┐
@@ -25,16 +25,16 @@ use crate::page::{
 use crate::page_check::SIZE_VERSION;
 use thiserror::Error;
 
-/// Why a tuple cannot be added.
+/// The reason why a tuple cannot be added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum PushError {
-    /// The page has no room left. The caller starts the next page.
+    /// The page has no room left, so the caller must start a new page.
     #[error("no room left in the page")]
     Full,
-    /// More than 1600 attributes.
+    /// The tuple has more than 1600 attributes.
     #[error("more than 1600 attributes")]
     TooManyAttributes,
-    /// A null bitmap with more or fewer bytes than the attributes need.
+    /// The null bitmap's length doesn't match the number of attributes.
     #[error("null bitmap and number of attributes do not agree")]
     NullBitmap,
 }
@@ -44,17 +44,18 @@ pub enum PushError {
 pub struct NewTuple<'a> {
     /// The number of attributes, at most 1600.
     pub natts: u16,
-    /// Empty if none is null; else a bit for each, lowest first, 1 if it is in `data`.
+    /// The null bitmap; empty if no attribute is null. Lowest bit first, 1 if the attribute is in
+    /// `data`.
     pub nulls: &'a [u8],
-    /// Whether an attribute has variable length.
+    /// Whether any attribute has variable length.
     pub var_width: bool,
-    /// The inserting transaction, without a hint bit; `None` makes the tuple frozen.
+    /// The inserting transaction, without a hint bit; `None` freezes the tuple.
     pub xmin: Option<u32>,
-    /// The attributes that are not null, each aligned as its type requires.
+    /// The non-null attributes, each aligned as its type requires.
     pub data: &'a [u8],
 }
 
-/// A page that is being filled.
+/// A heap page under construction.
 ///
 /// ```
 /// use trunkline_format::{CheckOptions, Fork, HeapPageBuilder, TupleBuilder, Verdict, check_page};
@@ -76,40 +77,40 @@ pub struct HeapPageBuilder {
 }
 
 impl HeapPageBuilder {
-    /// An empty page that is to become block `block`.
+    /// Creates an empty page for block `block`.
     pub fn new(block: BlockNo) -> Self {
         let page = Box::new([0; BLOCK_SIZE]);
         Self { page, block, items: 0, upper: BLOCK_SIZE as u16, flags: 0 }
     }
 
-    /// How many tuples are in.
+    /// The number of tuples on the page.
     pub fn len(&self) -> u16 {
         self.items
     }
 
-    /// Whether no tuple is in.
+    /// Whether the page has no tuples.
     pub fn is_empty(&self) -> bool {
         self.items == 0
     }
 
-    /// The position in the log that the page claims to be from; none if never called.
+    /// Sets the page's LSN, which is 0 otherwise.
     pub fn lsn(&mut self, lsn: Lsn) -> &mut Self {
         self.put(0, &lsn.high().to_le_bytes());
         self.put(4, &lsn.low().to_le_bytes());
         self
     }
 
-    /// Marks the page as visible to all transactions. A server wants the same in the visibility map.
+    /// Marks the page all-visible. The caller must also set the bit in the visibility map.
     pub fn all_visible(&mut self) -> &mut Self {
         self.flags |= FLAG_ALL_VISIBLE;
         self
     }
 
-    /// Adds a tuple and gives its 1-based number.
+    /// Adds a tuple and returns its 1-based line pointer number.
     ///
     /// # Errors
     ///
-    /// [`PushError`]; the page is as before.
+    /// [`PushError`], in which case the page is unchanged.
     pub fn push(&mut self, tuple: &NewTuple<'_>) -> Result<u16, PushError> {
         if tuple.natts > MAX_HEAP_ATTRIBUTES {
             return Err(PushError::TooManyAttributes);
@@ -140,7 +141,7 @@ impl HeapPageBuilder {
         Ok(item)
     }
 
-    /// The page, with its checksum if the cluster has them.
+    /// Returns the finished page, with a checksum if the cluster uses checksums.
     pub fn finish(mut self, checksums: bool) -> PageBytes {
         let header = [self.flags, self.lower(), self.upper, BLOCK_SIZE as u16, SIZE_VERSION];
         for (at, field) in (10..).step_by(2).zip(header) {
@@ -169,20 +170,20 @@ impl HeapPageBuilder {
         if tuple.xmin.is_none() {
             mask |= XMIN_FROZEN;
         }
-        // Its own address: block, upper half first, then item.
+        // The tuple's own TID: the block, upper half first, and then the line pointer number.
         let block_high = (self.block >> 16) as u16;
         let block_low = self.block as u16;
         self.put(start, &xmin.to_le_bytes());
         for (at, field) in (12..).step_by(2).zip([block_high, block_low, item, tuple.natts, mask]) {
             self.put(start + at, &field.to_le_bytes());
         }
-        // At most 224, after 200 bytes of bitmap.
+        // At most 224, because the null bitmap has at most 200 bytes.
         self.put(start + 22, &[hoff as u8]);
         self.put(start + TUPLE_HEADER_SIZE, tuple.nulls);
         self.put(start + hoff, tuple.data);
     }
 
-    /// Writes `bytes` at `at`; the callers have made sure that they fit.
+    /// Writes `bytes` at `at`. The callers have checked that they fit.
     fn put(&mut self, at: u16, bytes: &[u8]) {
         let at = usize::from(at);
         if let Some(place) = self.page.get_mut(at..at + bytes.len()) {
@@ -236,7 +237,8 @@ mod tests {
         let tuple = |data| NewTuple { natts: 1, nulls: &[], var_width: false, xmin: None, data };
         let mut builder = HeapPageBuilder::new(0);
         assert!(builder.is_empty());
-        // 24 bytes of page header, 4 of line pointer and 24 of tuple header, rounded down to 8.
+        // Page header (24 bytes), line pointer (4) and tuple header (24), rounded down to a
+        // multiple of 8.
         assert_eq!(builder.push(&tuple(&[7; 8137])), Err(PushError::Full));
         assert_eq!(builder.push(&tuple(&[7; 65535])), Err(PushError::Full));
         assert_eq!(builder.push(&tuple(&[7; 8136])), Ok(1));
