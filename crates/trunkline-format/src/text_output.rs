@@ -1,14 +1,14 @@
-//! **Output functions**: values of every built-in type as the text that `SELECT` shows.
+//! **Output functions**: values of every built-in type, as the text that `SELECT` shows.
 //!
 //! ```text
 //!   OID ── Type::resolve ──▶ Type            once for each column, with the catalogs
 //!   Type, bytes ── write_text ──▶ text       as the type's output function, to the byte
 //! ```
-//! A `numeric` with the bytes `81 81 0c 00 80 0d d2 1e` is `123456.789`. The bytes are the payload:
-//! without varlena header, decompressed, and fetched from TOAST.
+//! For example, the bytes `81 81 0c 00 80 0d d2 1e` of a `numeric` become `123456.789`. The input
+//! is the payload, detoasted and without its varlena header.
 //!
-//! The text has no escapes; `COPY` adds its own. Any bytes give either text or a [`ValueError`]. The
-//! text that was appended before an error is not removed.
+//! The text isn't escaped; `COPY` adds its own escapes. Arbitrary bytes yield either text or a
+//! [`ValueError`]. Note that after an error, the text appended so far remains in the output buffer.
 
 mod catalog;
 mod compound;
@@ -44,7 +44,7 @@ pub use resolve::{Base, DEPTH_MAX, PARTS_MAX, Type};
 
 use crate::ids::Oid;
 
-/// The bytes of a type of fixed length.
+/// The bytes of a fixed-length type.
 #[inline]
 fn fixed<const N: usize>(type_name: &'static str, value: &[u8]) -> Result<[u8; N], ValueError> {
     let error = ValueError::Length { type_name, expected: N, found: value.len() };
@@ -53,13 +53,14 @@ fn fixed<const N: usize>(type_name: &'static str, value: &[u8]) -> Result<[u8; N
 
 /// Appends the text of `value`, which is of type `ty`, to `out`.
 ///
-/// `value` is exactly the bytes of a type of fixed length; the payload without a header if the
-/// length is variable, decompressed and fetched from TOAST; or the bytes up to the NUL of a
-/// C string. Text is written in the encoding of the database.
+/// `value` depends on the type's length. A fixed-length type needs exactly its bytes. For a
+/// varlena, pass the payload without the header, decompressed and fetched from TOAST. For a C
+/// string, pass the bytes up to the NUL. The text is in the database's encoding.
 ///
 /// # Errors
 ///
-/// [`ValueError`] if the bytes are no such value; part of the text may have been appended.
+/// [`ValueError`] if the bytes aren't a valid value, in which case part of the text may already
+/// have been appended.
 #[inline]
 pub fn write_text(
     ty: &Type,
@@ -85,7 +86,7 @@ pub fn write_text(
     }
 }
 
-/// The most frequent types first: rows of a dump consist mostly of these.
+/// The most common types come first, because most columns in a dump have these types.
 #[inline]
 fn write_base(
     base: Base,
@@ -191,7 +192,7 @@ fn write_rare(
     Ok(())
 }
 
-/// Types of variable length, and the geometric ones.
+/// Variable-length types, and the geometric types.
 fn write_long(
     base: Base,
     value: &[u8],

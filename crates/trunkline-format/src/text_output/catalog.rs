@@ -1,8 +1,8 @@
-//! Catalog look-ups that printing a value needs: types, columns, enum labels, object names.
+//! The catalog look-ups needed to print values: types, columns, enum labels, object names.
 //!
-//! A catalog reader implements [`TypeCatalog`] with plain look-ups. The server's rules for names
-//! (visibility without a schema, quoting, signatures of functions) are applied by the output
-//! functions, so that implementations do not repeat them.
+//! A catalog reader implements [`TypeCatalog`] with plain look-ups. The output functions apply the
+//! server's rules for names (visibility, quoting, function signatures), so implementations don't
+//! have to repeat them.
 
 use crate::align::Align;
 use crate::catalog::{ObjectRow, TypeRow};
@@ -23,7 +23,7 @@ pub struct ColumnRow {
     pub dropped: bool,
 }
 
-/// The classes of objects that values refer to by OID.
+/// The catalogs of objects that values refer to by OID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectClass {
     /// `pg_class`: tables, indexes, views, sequences, composite types.
@@ -50,22 +50,23 @@ pub enum ObjectClass {
 
 /// Look-ups in the catalogs of one database.
 ///
-/// The trait requires `Sync`, so that many threads can share a catalog. If an object does not
-/// exist, its OID is printed as a number or the type is refused, as in the server.
+/// The trait requires `Sync`, so that several threads can share a catalog. If an object doesn't
+/// exist, the output functions print its OID as a number. If a type doesn't exist, they reject it.
+/// The server does the same.
 pub trait TypeCatalog: Send + Sync {
     /// The row of `pg_type`.
     fn type_row(&self, oid: Oid) -> Option<TypeRow>;
 
-    /// All columns of a relation by rising `attnum` from 1, those that were dropped included.
+    /// All columns of a relation, dropped ones included, in `attnum` order from 1.
     fn columns(&self, relation: Oid) -> Option<Vec<ColumnRow>>;
 
-    /// The labels of an enum by the OIDs of their rows in `pg_enum`, in any order.
+    /// An enum's labels and the OIDs of their `pg_enum` rows, in any order.
     fn enum_labels(&self, enum_type: Oid) -> Vec<(Oid, Vec<u8>)>;
 
     /// `pg_range.rngsubtype` of a range type.
     fn range_subtype(&self, range: Oid) -> Option<Oid>;
 
-    /// `pg_range.rngtypid` where `rngmultitypid` is the given multirange type.
+    /// `pg_range.rngtypid` of the row whose `rngmultitypid` is this multirange type.
     fn multirange_range(&self, multirange: Oid) -> Option<Oid>;
 
     /// The object with this OID.

@@ -12,7 +12,7 @@ use super::options::TimeZone;
 
 /// Microseconds in a day.
 const DAY: i64 = 86_400_000_000;
-/// Days from 0000-03-01, where the eras of 400 years begin, to 2000-01-01.
+/// Days from 0000-03-01, where a 400-year era begins, to 2000-01-01.
 const DAYS_TO_2000: i64 = 730_425;
 /// Seconds from 1970-01-01 to 2000-01-01.
 const UNIX_TO_2000: i64 = 946_684_800;
@@ -24,10 +24,10 @@ const LAST_DATE: i32 = 2_145_031_948;
 const FIRST_TIMESTAMP: i64 = FIRST_DATE as i64 * DAY;
 /// One past the last timestamp: midnight of 294277-01-01.
 const TIMESTAMP_END: i64 = 9_223_371_331_200_000_000;
-/// Seconds that a zone is at most away from UTC, less one: 16 hours.
+/// `MAX_TZDISP_HOUR` is 15, so an offset from UTC is always less than 16 hours.
 const ZONE_END_S: i32 = 16 * 3600;
 
-/// Year (0 is 1 BC), month and day of a day counted from 2000-01-01.
+/// Year (0 is 1 BC), month and day of a day number relative to 2000-01-01.
 #[inline]
 fn civil(day: i64) -> (i64, u32, u32) {
     const ERA: i64 = 146_097;
@@ -36,14 +36,14 @@ fn civil(day: i64) -> (i64, u32, u32) {
     let of_era = day.rem_euclid(ERA) as u32;
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year + year / 4 - year / 100);
-    // Months count from March, five of them in 153 days.
+    // Months are counted from March, because any five months from there have 153 days.
     let month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };
     (i64::from(year) + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// `yyyy-mm-dd`; whether the year is one BC.
+/// Writes `yyyy-mm-dd`. Returns true if the year is BC.
 #[inline]
 fn write_date(day: i64, out: &mut Vec<u8>) -> bool {
     let (year, month, day) = civil(day);
@@ -79,7 +79,7 @@ fn write_time(micros: i64, out: &mut Vec<u8>) {
     digits::fraction((micros % 1_000_000) as u32, out);
 }
 
-/// `+hh`, and minutes and seconds if there are any; `east` in seconds.
+/// `+hh`, followed by nonzero minutes and seconds. `east` is in seconds.
 fn write_zone(east: i32, out: &mut Vec<u8>) {
     out.push(if east < 0 { b'-' } else { b'+' });
     let seconds = east.unsigned_abs();
@@ -137,7 +137,7 @@ pub(super) fn timestamp(micros: i64, out: &mut Vec<u8>) -> Result<(), ValueError
     stamp(micros, None, "timestamp", out)
 }
 
-/// A timestamptz, shown in `zone`.
+/// A timestamptz, converted to `zone`.
 #[inline]
 pub(super) fn timestamptz(
     micros: i64,

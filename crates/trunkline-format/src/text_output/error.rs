@@ -1,23 +1,23 @@
-//! Why a value cannot be printed: its bytes are damaged, or its type is not known.
+//! Why a value cannot be printed: its bytes are damaged, or its type is unknown.
 //!
-//! Texts name the type. The caller adds the column and the row.
+//! The messages state the type. The caller adds the column and the row.
 
 use crate::ids::Oid;
 use crate::varlena::VarlenaError;
 use std::fmt;
 use thiserror::Error;
 
-/// Bytes that are not a value of their type.
+/// Bytes that aren't a valid value of their type.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ValueError {
-    /// The bytes of a type of fixed length are more or fewer.
+    /// A fixed-length type's value has the wrong length.
     #[error("{type_name}: {found} bytes, expected {expected}")]
     Length {
         /// The type, as PostgreSQL names it.
         type_name: &'static str,
         /// The type's length.
         expected: usize,
-        /// Bytes there are.
+        /// The number of bytes found.
         found: usize,
     },
     /// The bytes end before the value does.
@@ -25,10 +25,10 @@ pub enum ValueError {
     Truncated {
         /// The type, as PostgreSQL names it.
         type_name: &'static str,
-        /// Bytes there are.
+        /// The number of bytes found.
         found: usize,
     },
-    /// The value contradicts itself, or is outside what the type can be.
+    /// The value contradicts itself, or is outside the type's range.
     #[error("{type_name}: {what}")]
     Malformed {
         /// The type, as PostgreSQL names it.
@@ -36,7 +36,7 @@ pub enum ValueError {
         /// What is wrong.
         what: &'static str,
     },
-    /// An OID that is not a label of the enum.
+    /// An OID that isn't one of the enum's labels.
     #[error("enum: no label has the OID {label}")]
     Label {
         /// The OID found.
@@ -45,7 +45,7 @@ pub enum ValueError {
     /// A part of the value is damaged.
     #[error(transparent)]
     Varlena(#[from] VarlenaError),
-    /// The value names its type itself, as `anyarray` does, and that type cannot be printed.
+    /// The value itself records its type, as an `anyarray` does, and we cannot print that type.
     #[error(transparent)]
     Unsupported(#[from] UnsupportedType),
 }
@@ -55,7 +55,8 @@ pub enum ValueError {
 pub struct UnsupportedType {
     /// Its OID.
     pub oid: Oid,
-    /// Its name without schema, as far as it is UTF-8; empty if the catalog has no such type.
+    /// Its name without the schema; empty if the catalog has no such type. Invalid UTF-8 is
+    /// replaced.
     pub name: String,
     /// Why.
     pub reason: UnsupportedReason,
@@ -66,13 +67,14 @@ pub struct UnsupportedType {
 pub enum UnsupportedReason {
     /// The catalog has no row for it.
     Unknown,
-    /// An extension or a user brought it, and only their code can print it.
+    /// An extension or a user defined it, so only that extension's code can print it.
     NotBuiltIn,
-    /// It is a pseudo-type that tables cannot store, or one that the server does not print either.
+    /// A pseudo-type. Tables cannot store it, or the server cannot print it either.
     NotStored,
-    /// The row of the catalog contradicts itself, or what it refers to is missing.
+    /// The catalog row contradicts itself, or a row it refers to is missing.
     BrokenCatalog,
-    /// Types within types, more than [`super::PARTS_MAX`] or deeper than [`super::DEPTH_MAX`].
+    /// The type contains more than [`super::PARTS_MAX`] types, or nests deeper than
+    /// [`super::DEPTH_MAX`].
     TooComplex,
 }
 

@@ -1,6 +1,6 @@
 //! `point`, `lseg`, `path`, `box`, `polygon`, `line` and `circle`.
 //!
-//! All are float8s in a fixed order, and print them as float8 does.
+//! All of them store float8s in a fixed order, and print the numbers as `float8out` does.
 //!
 //! Mirrors PostgreSQL's `utils/adt/geo_ops.c`.
 
@@ -18,7 +18,7 @@ fn point(reader: &mut Reader<'_>, extra: i8, out: &mut Vec<u8>) -> Result<(), Va
     Ok(())
 }
 
-/// `count` points with commas between them, and nothing behind.
+/// `count` points, separated by commas.
 fn points(
     mut reader: Reader<'_>,
     count: usize,
@@ -34,14 +34,14 @@ fn points(
     reader.end()
 }
 
-/// How many points the next four bytes say: at least one, and no more than there are bytes for.
+/// Reads the point count: at least one, and no more points than the remaining bytes can hold.
 fn count(reader: &mut Reader<'_>) -> Result<usize, ValueError> {
     let count = usize::try_from(reader.i32()?).ok();
     let fits = |&count: &usize| (1..=reader.rest().len() / 16).contains(&count);
     count.filter(fits).ok_or_else(|| reader.error("an impossible number of points"))
 }
 
-/// The types of fixed length: as many points or numbers as there are bytes for.
+/// The fixed-length types. The value's length determines the number of points or floats.
 pub(super) fn fixed(
     type_name: &'static str,
     value: &[u8],
@@ -77,7 +77,7 @@ pub(super) fn fixed(
     }
 }
 
-/// `((…),…)` if it is closed, else `[(…),…]`.
+/// A path: `((…),…)` if it is closed, otherwise `[(…),…]`.
 pub(super) fn path(value: &[u8], extra: i8, out: &mut Vec<u8>) -> Result<(), ValueError> {
     let mut reader = Reader::new("path", value);
     let count = count(&mut reader)?;
@@ -89,7 +89,7 @@ pub(super) fn path(value: &[u8], extra: i8, out: &mut Vec<u8>) -> Result<(), Val
     Ok(())
 }
 
-/// `((…),…)`; the box around it, which is stored first, is not shown.
+/// A polygon: `((…),…)`. Its bounding box is stored first, but isn't printed.
 pub(super) fn polygon(value: &[u8], extra: i8, out: &mut Vec<u8>) -> Result<(), ValueError> {
     let mut reader = Reader::new("polygon", value);
     let count = count(&mut reader)?;

@@ -1,19 +1,19 @@
-//! Settings that output functions depend on, and the server's version.
+//! The server version and the settings that output functions depend on.
 //!
-//! A dump equals the server's only if these are the settings of the server's session.
+//! A dump matches the server's output only if these settings match those of the server's session.
 
 use super::catalog::TypeCatalog;
 
-/// A time zone: how far its clocks are from UTC, and when.
+/// A time zone: its offset from UTC at any time.
 ///
 /// The trait requires `Sync`, so that many threads can print with the same zone.
 pub trait TimeZone: Send + Sync {
-    /// Seconds east of UTC at `unix_s` seconds since 1970-01-01 00:00 UTC; less than a day, for
-    /// every instant from 4714 BC to the year 294276.
+    /// Seconds east of UTC at `unix_s` seconds since 1970-01-01 00:00 UTC. The offset must be less
+    /// than a day. Any instant from 4714 BC to the year 294276 may be passed.
     fn offset_s(&self, unix_s: i64) -> i32;
 }
 
-/// UTC itself.
+/// UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Utc;
 
@@ -26,10 +26,10 @@ impl TimeZone for Utc {
 /// The setting `bytea_output`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ByteaOutput {
-    /// `\x` and two digits for each byte.
+    /// `hex`: `\x`, followed by two hexadecimal digits per byte.
     #[default]
     Hex,
-    /// Printable ASCII as it is, the rest as `\` and three octal digits.
+    /// `escape`: printable ASCII unchanged, any other byte as `\` and three octal digits.
     Escape,
 }
 
@@ -47,17 +47,17 @@ pub enum IntervalStyle {
     Iso8601,
 }
 
-/// Settings, version and names that values are printed with.
+/// The settings, version and catalogs that values are printed with.
 #[derive(Clone, Copy)]
 pub struct TextOptions<'a> {
-    /// The server's major version, 15 to 19: some types changed their text.
+    /// The server's major version, 15 to 19. It matters because the output of some types changed.
     pub major: u32,
-    /// Where the names of objects are found.
+    /// The catalogs that object names are looked up in.
     pub catalog: &'a dyn TypeCatalog,
     /// `TimeZone`, for timestamptz.
     pub zone: &'a dyn TimeZone,
-    /// `extra_float_digits`: above 0 the shortest digits that read back exactly, else
-    /// added to 15 (`float8`) or 6 (`float4`) significant digits.
+    /// `extra_float_digits`. Above 0, we print the shortest digits that read back exactly.
+    /// Otherwise the value is added to 15 (`float8`) or 6 (`float4`) significant digits.
     pub extra_float_digits: i8,
     /// `bytea_output`.
     pub bytea_output: ByteaOutput,

@@ -1,9 +1,9 @@
-//! Quotes: around names, and around values within arrays, composites and ranges.
+//! Quoting of identifiers, and of the parts of arrays, composites and ranges.
 //!
-//! A name needs them if it could be read as something else: capitals, odd characters, keywords. A
-//! part of a value needs them if it holds what separates parts.
+//! An identifier is quoted if it contains capitals or special characters, or is a keyword. A part
+//! of a value is quoted if it contains a delimiter or could otherwise be misread.
 
-/// The keywords of PostgreSQL 15 that cannot stand for a name everywhere, in order.
+/// The sorted keywords of PostgreSQL 15 that must be quoted as identifiers.
 const KEYWORDS: &[&str] = &[
     "all",
     "analyse",
@@ -158,7 +158,7 @@ const KEYWORDS: &[&str] = &[
     "xmltable",
 ];
 
-/// Keywords that came later, and the version they came with.
+/// Keywords added by later versions, with the version that added them.
 const LATER: &[(&str, u32)] = &[
     ("json", 17),
     ("json_array", 16),
@@ -180,7 +180,7 @@ fn is_keyword(name: &[u8], major: u32) -> bool {
         || LATER.iter().any(|&(keyword, since)| major >= since && keyword.as_bytes() == name)
 }
 
-/// A name, in quotes if it needs them in version `major`.
+/// An identifier, quoted if version `major` requires it (`quote_identifier`).
 pub(super) fn identifier(name: &[u8], major: u32, out: &mut Vec<u8>) {
     let starts = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
     let plain = name.first().is_some_and(starts)
@@ -191,7 +191,7 @@ pub(super) fn identifier(name: &[u8], major: u32, out: &mut Vec<u8>) {
     in_quotes(name, out);
 }
 
-/// A name in double quotes, and those within it twice.
+/// A name in double quotes. Quotes within the name are doubled.
 pub(super) fn in_quotes(name: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for &byte in name {
@@ -203,15 +203,15 @@ pub(super) fn in_quotes(name: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// A blank, as the server's parsers of arrays and composites see it.
+/// White space, as the server's array and composite parsers define it.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | 9..=13)
 }
 
-/// The kind of value that a part belongs to. Each kind has its own quoting rules.
+/// The kind of value that contains the part. Each kind has its own quoting rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Within {
-    /// An array, and what separates its elements.
+    /// An array with this delimiter.
     Array(u8),
     /// A composite.
     Composite,
@@ -230,7 +230,7 @@ impl Within {
             }
     }
 
-    /// Puts quotes around what was written to `out` since `start`, if it needs them.
+    /// Quotes the text written to `out` since `start`, if necessary.
     pub(super) fn quote(self, start: usize, out: &mut Vec<u8>) {
         let part = out.get(start..).unwrap_or_default();
         let is_null = matches!(self, Self::Array(_)) && part.eq_ignore_ascii_case(b"null");

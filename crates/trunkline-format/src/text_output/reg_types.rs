@@ -1,8 +1,7 @@
-//! Object identifier types (`regclass`, `regproc` and so on) and `aclitem`: OIDs shown as names.
+//! Object identifier types (`regclass`, `regproc` and so on) and `aclitem`: OIDs printed as names.
 //!
-//! A name is shown without its schema if the server would find it that way. The search path is taken
-//! to be the default: `pg_catalog`, then `public`. An OID without a row in the catalogs is shown as
-//! a number.
+//! The schema is omitted if the server would find the object without it. We assume the default
+//! search path: `pg_catalog`, then `public`. An OID without a catalog row is printed as a number.
 //!
 //! Mirrors PostgreSQL's `utils/adt/regproc.c` and `aclitemout` of `utils/adt/acl.c`.
 
@@ -16,10 +15,10 @@ use crate::ids::Oid;
 
 /// The schema `pg_catalog`.
 const PG_CATALOG: Oid = Oid(11);
-/// The output function of arrays.
+/// OID of `array_out`.
 const ARRAY_OUT: Oid = Oid(751);
 
-/// Which of the types that show a name.
+/// Which object identifier type a value has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RegType {
     /// `regproc`: a function's name.
@@ -30,13 +29,13 @@ pub enum RegType {
     Oper,
     /// `regoperator`: an operator's name and operands.
     Operator,
-    /// `regtype`: a type as SQL spells it.
+    /// `regtype`: a type name in SQL spelling.
     Type,
-    /// The others: the name of an object of this class.
+    /// Any other type: the name of an object of this class.
     Named(ObjectClass),
 }
 
-/// The objects that the server finds by this name without a schema, in the order of its path.
+/// The objects visible under this unqualified name, in search path order.
 fn found(class: ObjectClass, name: &[u8], catalog: &dyn TypeCatalog) -> Vec<ObjectRow> {
     let public = catalog.objects_named(ObjectClass::Schema, b"public").first().map(|row| row.oid);
     let path = [Some(PG_CATALOG), public];
@@ -44,7 +43,7 @@ fn found(class: ObjectClass, name: &[u8], catalog: &dyn TypeCatalog) -> Vec<Obje
     let mut rows = catalog.objects_named(class, name);
     rows.retain(|row| place(row).is_some());
     rows.sort_by_key(place);
-    // What has the same arguments hides what comes later in the path.
+    // An object hides objects with the same arguments in schemas later in the path.
     let mut visible: Vec<ObjectRow> = Vec::new();
     for row in rows {
         let hides = |seen: &ObjectRow| seen.schema != row.schema && seen.arguments == row.arguments;
@@ -59,12 +58,12 @@ fn is_visible(class: ObjectClass, row: &ObjectRow, catalog: &dyn TypeCatalog) ->
     found(class, &row.name, catalog).iter().any(|seen| seen.oid == row.oid)
 }
 
-/// Whether the name alone, without arguments, can only be this object.
+/// Whether the name alone, without arguments, identifies this object.
 fn is_alone(class: ObjectClass, row: &ObjectRow, catalog: &dyn TypeCatalog) -> bool {
     matches!(found(class, &row.name, catalog).as_slice(), [only] if only.oid == row.oid)
 }
 
-/// The schema's name and a point.
+/// The schema name, followed by a point.
 fn schema(row: &ObjectRow, options: &TextOptions<'_>, out: &mut Vec<u8>) {
     if let Some(schema) = options.catalog.object(ObjectClass::Schema, row.schema) {
         identifier(&schema.name, options.major, out);
@@ -72,7 +71,7 @@ fn schema(row: &ObjectRow, options: &TextOptions<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// An OID as one of the types that show names.
+/// Prints an OID as the given object identifier type.
 pub(super) fn reg_type(kind: RegType, oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
     use ObjectClass::{Operator, Procedure};
     let class = match kind {
@@ -126,12 +125,13 @@ fn arguments(row: &ObjectRow, operator: bool, options: &TextOptions<'_>, out: &m
     out.push(b')');
 }
 
-/// Whether a type has elements in `[]`; vectors have theirs otherwise.
+/// Whether a type is a true array (`IsTrueArrayType`). `int2vector` and `oidvector` also have an
+/// element type, but aren't printed as `type[]`.
 fn is_array(row: &TypeRow) -> bool {
     row.element != Oid(0) && row.len == -1 && row.output == ARRAY_OUT
 }
 
-/// A type as SQL spells it, as `format_type` without a modifier.
+/// A type name in SQL spelling, as `format_type` without a type modifier.
 fn format_type(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
     if oid == Oid(0) {
         return out.push(b'-');
@@ -140,8 +140,9 @@ fn format_type(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
         return out.extend_from_slice(b"???");
     };
     if is_array(&row) {
-        // An element is no array, or the catalog is broken and this need not end. A domain over an
-        // array is printed as one, but has no elements of its own.
+        // An array's element type is never itself an array. If the catalog is damaged and says
+        // otherwise, stop here, because the recursion might not end. A domain over an array isn't
+        // an array type itself, so it can be an element.
         let element = options.catalog.type_row(row.element);
         if element.is_some_and(|element| !is_array(&element)) {
             format_type(row.element, options, out);
@@ -178,10 +179,11 @@ fn format_type(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
     identifier(&object.name, options.major, out);
 }
 
-/// The privileges, by rising bit.
+/// The privilege letters, lowest bit first (`ACL_ALL_RIGHTS_STR`).
 const PRIVILEGES: &[u8] = b"arwdDxtXUCTcsAm";
 
-/// An `aclitem`: `grantee=privileges/grantor`. 12 bytes in PostgreSQL 15, 16 bytes since.
+/// An `aclitem`: `grantee=privileges/grantor`. It has 12 bytes in PostgreSQL 15, and 16 bytes since
+/// 16.
 pub(super) fn aclitem(
     value: &[u8],
     options: &TextOptions<'_>,
@@ -217,7 +219,7 @@ pub(super) fn aclitem(
     Ok(())
 }
 
-/// A role's name, in quotes unless it is letters, digits and `_` only.
+/// A role name. It is quoted if it contains anything but letters, digits and `_`.
 fn role(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
     match options.catalog.object(ObjectClass::Role, oid) {
         None => digits::unsigned(u64::from(oid.0), out),

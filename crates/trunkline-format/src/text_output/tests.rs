@@ -1,7 +1,8 @@
-//! Values of real servers, printed as those servers printed them.
+//! Compares our output of values from real servers with the servers' own output.
 //!
-//! `testdata/values-*.txt` and `floats.txt`: the settings, the type's OID, the value's bytes and its
-//! text with the escapes of `COPY`; `testdata/catalog-*.txt`: the rows of the catalogs they need.
+//! Each line of `testdata/values-*.txt` and `floats.txt` contains the settings, the type's OID, the
+//! value's bytes and the expected text, escaped as in `COPY`. `testdata/catalog-*.txt` contains the
+//! catalog rows needed to resolve the types.
 
 use super::*;
 use crate::align::Align;
@@ -9,7 +10,7 @@ use crate::catalog::{ObjectRow, TypeRow};
 use crate::test_data::XorShift;
 use std::collections::BTreeMap;
 
-/// The catalogs of one of the servers.
+/// One server's catalogs.
 #[derive(Default)]
 struct Catalog {
     types: BTreeMap<u32, TypeRow>,
@@ -123,7 +124,7 @@ impl Catalog {
     }
 }
 
-/// A server: its version, its catalogs, its values.
+/// A server: its version, catalogs and values.
 struct Server {
     major: u32,
     catalog: Catalog,
@@ -131,7 +132,7 @@ struct Server {
     floats: &'static str,
 }
 
-/// A value of one of the servers.
+/// One value from a server.
 struct Sample<'a> {
     settings: &'a str,
     oid: Oid,
@@ -156,7 +157,7 @@ fn from_hex(text: &str) -> Vec<u8> {
     digits.iter().map(|d| u8::from_str_radix(str::from_utf8(d).unwrap(), 16).unwrap()).collect()
 }
 
-/// The text behind the escapes of COPY.
+/// Removes the escapes of `COPY`.
 fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = text.bytes();
     let mut out = Vec::new();
@@ -207,7 +208,7 @@ impl Server {
     }
 }
 
-/// A zone at a fixed number of seconds east of UTC.
+/// A time zone with a fixed offset, in seconds east of UTC.
 struct Zone(i32);
 
 impl TimeZone for Zone {
@@ -266,7 +267,7 @@ fn damaged_values_end_in_text_or_in_an_error() {
                 if let Err(error) = write_text(&ty, &bytes, &options, &mut out) {
                     assert!(!error.to_string().is_empty());
                 }
-                // A numeric of few bytes has up to 131 072 digits and 16 383 decimals.
+                // A numeric of a few bytes can print up to 131 072 digits and 16 383 decimals.
                 assert!(out.len() <= (bytes.len() + 1) * 150_000, "{} {bytes:?}", sample.oid);
             }
         }
@@ -285,7 +286,7 @@ fn any_bytes_as_any_type() {
             let mut bytes = vec![0; random.below(80)];
             random.fill(&mut bytes);
             for byte in &mut bytes {
-                // Small numbers are what counts and lengths mostly are.
+                // Most counts and lengths are small numbers.
                 *byte = if random.below(3) == 0 { *byte } else { *byte & 3 };
             }
             let mut out = Vec::new();
@@ -348,7 +349,7 @@ fn nesting_costs_no_stack() {
         let mut out = Vec::new();
         write_text(&ty, bytes, &options, &mut out).map(|()| out)
     };
-    // A jsonb of arrays within arrays, each of one entry that ends where all end.
+    // Nested one-element jsonb arrays that all end at the same byte.
     let depth = 100_000;
     let mut jsonb = Vec::new();
     for left in (1..depth).rev() {
@@ -361,7 +362,7 @@ fn nesting_costs_no_stack() {
         text(3802, &jsonb).unwrap(),
         ["[".repeat(depth), "]".repeat(depth)].concat().into_bytes()
     );
-    // A query of nots, each over the next.
+    // A query of nested NOT operators.
     let nots = 100_000_u32;
     let mut query = (nots + 1).to_le_bytes().to_vec();
     for _ in 0..nots {
@@ -369,7 +370,7 @@ fn nesting_costs_no_stack() {
     }
     query.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, b'a', 0]);
     assert!(text(3615, &query).unwrap().ends_with(b"!!'a'"));
-    // A path of minuses, which does cost stack: too many are refused.
+    // A path of nested unary minuses. Printing it recurses, so too deep a nesting is rejected.
     let minuses = |count: u32| {
         let mut path = 0x8000_0001_u32.to_le_bytes().to_vec();
         for _ in 0..count {
@@ -384,7 +385,7 @@ fn nesting_costs_no_stack() {
 
 #[test]
 fn names_of_types_made_of_domains() {
-    // create domain dar as int[]; create domain d as int; as PostgreSQL 15 has them.
+    // `create domain dar as int[]; create domain d as int;` as PostgreSQL 15 stores them.
     let mut catalog = Catalog::parse(include_str!("../../testdata/catalog-15.txt"));
     let more = "type|90001|dar|11|-1|i|d|,|0|0|751|1007\ntype|90002|_dar|11|-1|i|b|,|0|90001|751|0\n\
                 type|90003|_loop|11|-1|i|b|,|0|90003|751|0";
