@@ -24,7 +24,7 @@ fn storage(aio: &Aio, data: &Path, direct: bool) -> Storage {
     Storage::of_datadir(&dir, &files, direct)
 }
 
-/// A database's main forks that begin with a B-tree metapage, and their lengths in blocks.
+/// All main forks of a database that start with a B-tree metapage, and their lengths in blocks.
 fn indexes(data: &Path, database: u32) -> Vec<(RelationLocator, u64)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(data.join(format!("base/{database}"))).expect("read") {

@@ -28,7 +28,7 @@ struct Opened {
 
 impl Opened {
     fn new(data: &Path, method: MethodKind, buffers: u32, direct: bool) -> Opened {
-        // A few more pages for the commit log.
+        // Leave room for a few commit log pages.
         let region = (buffers as usize + 64) * 8192;
         let aio = Builder::new().method(method).region_bytes(region).start().expect("started");
         Self::with(aio, data, buffers, direct, Policy::default()).expect("opened")
@@ -58,7 +58,7 @@ fn text(name: &[u8]) -> String {
     String::from_utf8(name.to_vec()).expect("UTF-8")
 }
 
-/// Every column in the form in which the server listed it: schema, relation, kind and column name.
+/// Every column, in the format of the server's list: schema, relation, kind and column name.
 fn listed(database: &Database) -> Vec<[String; 4]> {
     let mut found = Vec::new();
     for relation in database.relations() {
@@ -156,8 +156,8 @@ fn databases_and_tablespaces() {
     }
 }
 
-/// A database references its cluster, and the catalog references its databases. This cycle must not
-/// keep them alive, because they would in turn keep the pool's memory allocated.
+/// A database references its cluster, and the catalog references its databases. If this cycle kept
+/// them alive, the pool's memory would leak.
 #[test]
 fn a_dropped_catalog_is_freed() {
     if let Some((_, data)) = fixtures().first() {
@@ -315,7 +315,7 @@ fn look_ups() {
         assert_eq!(named(ObjectClass::Database, "bench"), 1);
         assert_eq!(named(ObjectClass::Type, "int4"), 1);
         assert_eq!(catalog.object(ObjectClass::Procedure, Oid(42)), None);
-        // 1008 is regproc[]. Loading it must load its element type regproc too.
+        // 1008 is `regproc[]`. Loading names for an array type must cover its element type, too.
         database.load_names(&mut opened.backend, [Oid(1008), Oid(23)]).expect("read");
         let input = catalog.object(ObjectClass::Procedure, Oid(42)).expect("int4in");
         assert_eq!((text(&input.name).as_str(), input.arguments), ("int4in", vec![Oid(2275)]));
@@ -331,7 +331,7 @@ fn look_ups() {
     }
 }
 
-/// Copies the files that the catalog reads: the small files, and the catalogs of one database.
+/// Copies the files that the catalog code reads: the small files, and one database's catalogs.
 fn copy_catalogs(data: &Path, to: &Path, database: Oid) {
     let copy = |name: &str| {
         let target = to.join(name);
@@ -404,8 +404,8 @@ fn flipped_bits_end_in_a_catalog_or_an_error() {
 
 fn open(data: &Path) -> Result<Opened, CatalogError> {
     let aio = Builder::new().method(MethodKind::Sync).region_bytes(1 << 20).start();
-    // Ignore checksums. Otherwise we'd already fail there on every flipped bit, and the parser
-    // would never see it.
+    // Ignore checksum failures. Otherwise the pool would reject every page with a flipped bit,
+    // and the catalog parser would never see it.
     let policy = Policy { ignore_checksum_failure: true, ..Policy::default() };
     Opened::with(aio.expect("started"), data, 64, false, policy)
 }
@@ -425,8 +425,8 @@ fn open_and_ask(data: &Path) -> Result<(), CatalogError> {
     database.load_names(&mut opened.backend, [Oid(2249)])
 }
 
-/// A database is read only once, no matter how often it is opened, and even a small pool is large
-/// enough.
+/// A database's catalog is read only once, no matter how often the database is opened. Even a small
+/// pool is sufficient.
 #[test]
 fn snapshots_are_shared() {
     for (_, data) in fixtures() {

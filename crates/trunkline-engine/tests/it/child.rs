@@ -15,7 +15,7 @@ pub(crate) fn is_child() -> bool {
     std::env::args().any(|arg| arg == MARK)
 }
 
-/// Whether this process may read all files (as root may), in which case file modes have no effect.
+/// Whether this process may read all files, as root may. In that case file modes have no effect.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

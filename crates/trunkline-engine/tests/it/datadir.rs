@@ -22,8 +22,8 @@ impl Living {
         let mut cat = Command::new("cat");
         let mut child =
             cat.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat started");
-        // Once the child has replied, exec is complete and the process has its own name. It then
-        // waits for input that never arrives.
+        // The child's reply proves that exec is complete, so the process now has its own name.
+        // From here on it waits for input that never arrives.
         child.stdin.as_mut().expect("piped").write_all(b"?").expect("written");
         child.stdout.as_mut().expect("piped").read_exact(&mut [0]).expect("answered");
         Living(child)
@@ -74,7 +74,8 @@ fn server_running() {
         )
     );
     let error = fake.open().expect_err("refused");
-    // The process has a different working directory, so the hint says that it may not be a server.
+    // The process has a different working directory, so it probably isn't a server. The hint must
+    // say that the PID file may be stale.
     assert!(error.hint().is_some_and(|hint| hint.contains("stale")), "{:?}", error.hint());
 
     let forced = fake.open_forced();
@@ -259,7 +260,7 @@ fn a_server_that_starts_later_is_noticed() {
     let text = opened.recheck().expect_err("noticed").to_string();
     assert!(text.starts_with("a server has started on"), "{text}");
 
-    // Meanwhile a server was started and stopped again, which the control file shows.
+    // Simulate a server that was started and stopped again in between. The control file shows it.
     fs::remove_file(fake.at("postmaster.pid")).expect("removed");
     opened.recheck().expect("as before");
     fake.control(fake::STATE, 6);

@@ -1,4 +1,4 @@
-//! The engine's main API: opens clusters and relations by name, and creates new tables.
+//! Tests of the engine's main API: opening clusters and relations by name, and creating tables.
 
 use std::fs;
 

@@ -74,7 +74,8 @@ impl Fake {
         DataDir::open(&self.path, OpenOptions { force_unclean: true }).expect("opened by force")
     }
 
-    /// The text of the error when opening the directory, with `DIR` in place of its path.
+    /// Opens the directory, which must fail. Returns the error's text, with `DIR` in place of the
+    /// path.
     pub(crate) fn refusal(&self) -> String {
         let error = self.open().expect_err("refused");
         error.to_string().replace(&*self.path.to_string_lossy(), "DIR")

@@ -1,4 +1,4 @@
-//! The listing of relation files, and the problems it reports.
+//! Tests of the relation file listing, and of the problems it reports.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ fn list(fake: &Fake) -> FileList {
     fake.open().expect("opened").relation_files()
 }
 
-/// The files, relative to the directory.
+/// The listed files' paths, relative to the data directory.
 fn names(fake: &Fake, list: &FileList) -> Vec<String> {
     let relative = |path: &std::path::Path| {
         path.strip_prefix(&fake.path).expect("inside").to_string_lossy().into_owned()

@@ -21,7 +21,7 @@ use crate::fake::Fake;
 use crate::jobs::instance;
 
 const BLOCKS: u32 = 24;
-/// Undamaged pages between damaged ones.
+/// One page in this many is damaged.
 const EVERY: u32 = 3;
 
 fn random_page(block: u32, random: &mut Rng) -> PageBytes {
@@ -35,7 +35,7 @@ fn random_page(block: u32, random: &mut Rng) -> PageBytes {
         let infomask = match random.below(3) {
             0 => 0x0900,
             1 => 0x0800,
-            // Any infomask, but with a null bitmap.
+            // A random infomask. Clear `HEAP_HASNULL`, because the rows have no null bitmap.
             _ => random.next_u64() as u16 & !1,
         };
         rows.push(Crafted { xmin, xmax, infomask, value });
@@ -43,8 +43,8 @@ fn random_page(block: u32, random: &mut Rng) -> PageBytes {
     page_of(block, &rows)
 }
 
-/// Scans a file. For each page returns its rows' TIDs and states, the number of invalid rows, or
-/// the page's error.
+/// Scans a file. For each page, returns its rows and the number of invalid rows, or `None` if the
+/// whole page was rejected.
 fn scan(fake: &Fake, pages: &[PageBytes], rows: RowFilter) -> Vec<Option<(Vec<u16>, usize)>> {
     fake.write("base/5/16384", &pages.concat());
     let (aio, dir) = (instance(MethodKind::Sync), fake.open().expect("opened"));

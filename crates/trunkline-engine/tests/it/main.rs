@@ -2,7 +2,7 @@
 //! `TRUNKLINE_FIXTURE_DIR` is set, also use data directories made by PostgreSQL.
 //!
 //! `fake` builds a minimal data directory, `jobs` starts instances that inject faults, and `child`
-//! reruns a test in a process with other privileges or limits.
+//! reruns a test in a process with different privileges or limits.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
 mod btree;

@@ -1,4 +1,4 @@
-//! The storage layer: file names, fork lengths, segments and errors.
+//! Tests of the storage layer: file names, fork lengths, segments and errors.
 
 use std::fs;
 use std::path::Path;
@@ -71,7 +71,7 @@ fn every_cluster_has_a_number() {
     assert!(!numbers.contains(&0));
 }
 
-/// Segment lengths, and the fork's expected number of blocks or the expected error.
+/// Creates segments of the given lengths, and checks the fork's number of blocks or the error.
 fn check_blocks(lengths: &[u64], expected: Result<u32, &str>) {
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
     for (segment, &bytes) in lengths.iter().enumerate() {
@@ -190,7 +190,7 @@ fn missing_segments() {
     );
 }
 
-/// The error for a read that returned no bytes.
+/// The error for a read that returned no bytes must say why.
 #[test]
 fn why_a_block_is_missing() {
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
@@ -265,7 +265,7 @@ fn direct_files() {
             assert!(located.file.is_direct());
             assert!(8192_u32.is_multiple_of(located.file.alignment()));
         }
-        // The file system for temporary files may not support direct I/O, in which case the error
+        // The temporary directory's file system may not support direct I/O. In that case the error
         // must say so.
         Err(StorageError::Direct { file_system, .. }) => println!("skipped: {file_system}"),
         Err(error) => panic!("{error}"),

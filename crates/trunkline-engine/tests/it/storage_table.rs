@@ -1,4 +1,4 @@
-//! The open-file table: its limit, its replacement order, and files in use.
+//! Tests of the open-file table: its limit, its replacement order, and files in use.
 
 use std::fs;
 use std::io;
@@ -52,8 +52,8 @@ impl Gate {
     }
 }
 
-/// Waits until only `count` files are open. Threads that complete I/O leave closing files to
-/// another thread, so we have to wait for that thread.
+/// Waits until only `count` files are open. A thread that completes I/O doesn't close files itself
+/// but leaves that to another thread, so we have to wait for the other thread.
 fn wait_until_open(aio: &Aio, count: usize) {
     while aio.open_files() != count {
         thread::yield_now();
@@ -121,7 +121,7 @@ fn descriptors_run_short() {
     assert!(storage.files().evictions() > 200, "{}", storage.files().evictions());
     assert_eq!(storage.files().opens(), 300);
 
-    // Other code holds all descriptors, and the table has no file left to close.
+    // Now code outside the table holds all descriptors, and the table has no file left to close.
     storage.forget(locator(16384 + 299));
     let mut others = Vec::new();
     let refused = loop {
@@ -288,7 +288,7 @@ fn a_file_evicted_during_io_stays_open_until_completion() {
     }
 }
 
-/// I/O reads the located block, with every I/O method.
+/// A read at a block's location returns that block, with every I/O method.
 #[test]
 fn reads_through_located_files() {
     for method in METHODS {
@@ -349,7 +349,7 @@ fn forgetting_closes_all_forks_and_segments_of_a_relation() {
     storage.forget(locator(16384));
     assert_eq!((storage.files().open(), other.files().open()), (1, 5));
 
-    // Only then do we find a new file under the same name.
+    // After a file is replaced, we keep using the old file until the relation is forgotten.
     let replace = || {
         fs::remove_file(fake.at("base/5/16385")).expect("removed");
         fake.sparse("base/5/16385", 3 * 8192);
@@ -385,7 +385,8 @@ fn clusters_share_a_table_and_close_their_files() {
     assert_eq!((files.open(), aio.open_files()), (0, 0));
 }
 
-/// If a file is forgotten while a thread is opening it, the thread must not add it to the table.
+/// Stops a thread that has just opened a file. If the file is forgotten at that moment, the thread
+/// must not add it to the table.
 struct Forgetful {
     files: KernelFiles,
     begun: Gate,

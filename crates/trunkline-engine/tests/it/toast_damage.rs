@@ -137,7 +137,7 @@ impl Sample {
         self.values.iter().map(|(pointer, _)| *pointer).collect()
     }
 
-    /// The versions of a chunk.
+    /// All tuple versions of a chunk.
     fn chunk(&self, pointer: ToastPointer, chunk: u32) -> FoundChunk {
         let key = [pointer.value_id, chunk].map(u32::to_le_bytes).concat();
         for (block, page) in self.heap.iter().enumerate() {
@@ -227,7 +227,7 @@ fn every_kind_of_damage_is_reported() {
             "column 3 at byte 8: a value of 40000 bytes",
         );
         check(&put(line, word(8188 | 1 << 15 | 2000 << 17)), "does not fit into its item or page");
-        // A rolled-back row does not count.
+        // A chunk whose inserting transaction aborted must be ignored.
         let aborted = |heap: &mut [PageBytes]| {
             let page = &mut heap[first.block];
             page[10] &= !4;

@@ -1,4 +1,4 @@
-//! Hand-made commit logs and multixacts, present, missing and damaged, and rows whose visibility
+//! Hand-made commit logs and multixacts (valid, missing and damaged), and rows whose visibility
 //! depends on them.
 
 use std::fs;
@@ -106,7 +106,7 @@ impl Cluster {
     }
 }
 
-/// Multixacts from 10 on, with their members, in files with the layout of versions up to 18.
+/// Writes multixacts from 10 on, with their members, in the file layout of versions up to 18.
 fn multixacts(fake: &Fake, multis: &[&[(u32, u8)]], first: u32) {
     let (mut offsets, mut members) = (vec![0; 8192], vec![0; 8192 * 4]);
     let mut next = first;
@@ -143,7 +143,7 @@ fn fates() {
             assert_eq!(cluster.fate(xid), Ok(fate), "{method} {xid}");
             assert_eq!(cluster.fate(xid), Ok(fate), "{method} {xid}, known by now");
         }
-        // Half the id space back: so old that its file was removed.
+        // This id is in the past (modulo 2^32), and so old that its commit log file was removed.
         let gone = cluster.fate(3_000_000_000);
         let expected = "transaction 3000000000 has no record: \"DIR/pg_xact/0B2D\" is missing, the \
                         oldest transaction is 700";
@@ -287,8 +287,8 @@ fn row_states_follow_from_transactions() {
     }
 }
 
-/// There are no lookups for a page marked all-visible. If a row is invalid or its transaction can't
-/// be looked up, the scan returns an error for that row and continues.
+/// For a page marked all-visible, the scan must not look up any transaction. If a row is invalid or
+/// its transaction can't be looked up, the scan returns an error for that row and continues.
 #[test]
 fn rows_without_known_state_are_errors() {
     let mut cluster = Cluster::new(MethodKind::Worker);
@@ -296,7 +296,7 @@ fn rows_without_known_state_are_errors() {
     let rows = [row(750, 0), row(3_000_000_000, 1), row(751, 2), row(752, 3)];
     let mut pages = [page_of(0, &rows), page_of(1, &rows), page_of(2, &rows)];
     pages[1][10] |= 4;
-    // The third row of the last page begins beyond its end.
+    // Make the third line pointer of the last page point past the end of the page.
     let pointer = u32::from_le_bytes(pages[2][32..36].try_into().expect("four bytes"));
     pages[2][32..36].copy_from_slice(&(pointer & !0x7FFF | 0x7FF8).to_le_bytes());
     (0..).zip(&mut pages).for_each(|(block, page)| crate::crafted::seal(page, block));

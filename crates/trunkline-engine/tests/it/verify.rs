@@ -1,4 +1,4 @@
-//! Page verification of fake directories: findings, counters, and the conditions that end the job.
+//! Page verification of fake data directories: findings, counters, and what ends a job early.
 
 use std::fs;
 use std::path::PathBuf;
@@ -288,8 +288,8 @@ fn short_reads_at_every_length() {
             assert_eq!(report.other_findings, 0, "{method} {most}");
         }
     }
-    // The file has its full length, but no block can be read whole. We must report every block,
-    // without an endless loop.
+    // The file has its full length, but every read of a block returns short. We must report every
+    // block and must not retry forever.
     let (aio, _) = Faulty::instance(MethodKind::Worker, Fault::Short(8191));
     let report = verified(&aio, &dir, OPTIONS);
     assert_eq!((report.blocks, report.end), (0, End::Complete));
@@ -349,7 +349,7 @@ fn server_starts_meanwhile() {
     assert!(error.to_string().starts_with("a server has started on"), "{error}");
 }
 
-/// If cancellation didn't work, this job would run for minutes.
+/// Cancels a job that would otherwise run for minutes.
 #[test]
 fn server_that_starts_stops_a_long_job() {
     let fake = Fake::new();

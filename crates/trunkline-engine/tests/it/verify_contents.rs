@@ -1,4 +1,4 @@
-//! Verifies the contents of clusters exactly as real servers left them. There must be no findings.
+//! Verifies the contents of undamaged clusters made by real servers. There must be no findings.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
 //! Damages a copy of a real cluster and expects the right check to find the damage. We recompute
-//! checksums, so that checking pages individually can't detect it.
+//! the page checksums, so that only checks of the contents can detect it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -117,7 +117,7 @@ fn set_pointer(page: &mut PageBytes, item: u16, pointer: LinePointer) {
     page[at..at + 4].copy_from_slice(&pointer.to_bits().to_le_bytes());
 }
 
-/// The bytes of an item.
+/// The bytes of an item, found through its line pointer.
 fn item(page: &mut PageBytes, number: u16) -> &mut [u8] {
     let found = pointer(page, number);
     &mut page[usize::from(found.offset)..usize::from(found.end())]
@@ -158,7 +158,8 @@ const ACCOUNTS_KEY: (&str, &str, Fork) = ("bench", "public.pgbench_accounts_pkey
 
 type Case = ((&'static str, &'static str, Fork), &'static [&'static str], fn(&mut Vec<PageBytes>));
 
-/// One case: the relation, the expected findings, and the function that does the damage.
+/// Damaged rows. Each case has a relation, the expected findings, and a function that does the
+/// damage.
 const ROWS: &[Case] = &[
     (ACCOUNTS, &["block 3: line pointer 5: column \"filler\": "], |pages| {
         item(&mut pages[3], 5)[24 + 12] = 0xFF;
@@ -327,7 +328,8 @@ const TREES: &[Case] = &[
         double(item(&mut pages[page], 5), 8, |key| key - 1);
     }),
     (ACCOUNTS_KEY, &["left link points to block ", "no downlink points to this page"], |pages| {
-        // A page that only its parent and its right sibling still point to.
+        // Make the page's right link skip its right sibling. Only the parent and the next page
+        // still point to the skipped page.
         let page = inside(pages, 0);
         let skipped = BtreePage::parse(&pages[page]).expect("sound").right().expect("a neighbour");
         let right = BtreePage::parse(&pages[skipped as usize]).expect("sound").right();
@@ -389,7 +391,7 @@ const HEAP_AND_INDEX: &[Case] = &[
         ACCOUNTS_KEY,
         &["row has the same key in unique index pgbench_accounts_pkey as row ("],
         |pages| {
-            // Across a leaf boundary.
+            // Two entries on different leaves.
             let page = inside(pages, 0);
             let leaf = BtreePage::parse(&pages[page]).expect("sound");
             let (last, right) = (leaf.count(), leaf.right().expect("a neighbour"));
@@ -601,7 +603,7 @@ fn random_damage_ends_in_findings() {
             let block = random.below(pages.len() as u64) as usize;
             let Some(page) = pages.get_mut(block) else { continue };
             for _ in 0..=random.below(6) {
-                // Prefer the line pointers at the beginning of the page to tuple data.
+                // Damage the line pointers about as often as all tuple data.
                 let within = if random.below(2) == 0 { 200 } else { BLOCK_SIZE as u64 };
                 page[24 + random.below(within - 24) as usize] = random.next_u64() as u8;
             }

@@ -80,7 +80,7 @@ fn counts_equal_those_of_pg_checksums() {
     }
 }
 
-/// We use our own random generator, so that a run can be repeated from its printed seed.
+/// Random number generator with a printable seed, so that a failed run can be repeated.
 struct XorShift(u64);
 
 impl XorShift {
@@ -117,7 +117,8 @@ fn one_flipped_bit_anywhere_is_found() {
             let bit = random.below(8192 * 8);
             let before = page_checksum_portable(page, block);
             page[bit as usize / 8] ^= 1 << (bit % 8);
-            // The checksum doesn't cover itself. Elsewhere it misses one change in 65,536.
+            // The checksum doesn't cover its own field. Elsewhere it misses about one change in
+            // 65,536.
             if !(64..80).contains(&bit) && page_checksum_portable(page, block) == before {
                 continue;
             }

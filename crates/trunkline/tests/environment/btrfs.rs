@@ -1,6 +1,6 @@
-//! btrfs with direct I/O. The file system first computes a checksum of a page and then writes the
-//! page. If the page changes in between, it can never be read again. PostgreSQL hit this problem on
-//! a build farm machine.
+//! btrfs with direct I/O. btrfs checksums each page before it writes the page. If the page changes
+//! between these two steps, the checksum on disk is wrong and the page becomes unreadable.
+//! PostgreSQL hit this problem on a build farm machine.
 //!
 //! ```text
 //!   sessions change pages ──▶ pool ── checkpoints, one after the other, O_DIRECT ──▶ btrfs on a loop
@@ -51,7 +51,7 @@ fn change(pool: &Pool, relation: &Relation, number: u32) {
     }
 }
 
-/// Reads pages and sets hint bits until the writers are done.
+/// Reads pages and toggles hint bits until the writers are done.
 fn look(pool: &Pool, relation: &Relation, writing: &AtomicU32, hints: &AtomicU32) {
     let mut backend = pool.backend(BackendType::Client).expect("a session");
     let mut block = 0;
@@ -128,7 +128,7 @@ fn pages_do_not_change_under_btrfs() {
         fs::create_dir_all(root.join("base/5")).expect("a folder");
         let bytes: Vec<u8> = (0..BLOCKS).flat_map(|block| page(block, 0)).collect();
         fs::write(&file, bytes).expect("written");
-        // Without page checksums, only btrfs can detect a change.
+        // Without data checksums, only btrfs can detect that a page changed during its write.
         work(method, checksums, &root);
         let path = mount.path();
         let scrub = run("btrfs", &["scrub", "start", "-B", path.to_str().expect("a name")]);

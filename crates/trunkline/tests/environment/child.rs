@@ -1,7 +1,7 @@
-//! A child process: waits for its messages and its exit, with a deadline.
+//! Child process under test: waits for its messages and its exit, with a deadline.
 //!
-//! A single `poll` covers both pipes and, through its pidfd, the process itself, so nothing here
-//! sleeps. The deadline only ends tests that have already failed.
+//! We wait for both pipes and for the process itself (through its pidfd) in a single `poll`, so
+//! nothing here sleeps. The deadline only ends tests that have already failed.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,7 +13,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use trunkline_aio::clock::{self, Time};
 
-/// How long to wait. This is far longer than anything here takes, because the machine may be busy.
+/// Time limit for each wait. It's far longer than any wait should take, since the machine may be
+/// busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Exit status and complete output of a child.
@@ -58,7 +59,7 @@ impl Running {
         });
     }
 
-    /// Waits until all of its threads have exited and both pipes have been read completely.
+    /// Waits until all of the child's threads have exited and both pipes have reached end of file.
     pub(crate) fn wait_for_end(mut self) -> Ended {
         self.wait("the end of the process", |running| {
             running.gone && running.stdout.pipe.is_none() && running.stderr.pipe.is_none()
@@ -134,7 +135,7 @@ impl Stream {
         Stream { pipe: Some(pipe.into()), text: Vec::new() }
     }
 
-    /// Reads what is available. Only called if that doesn't block.
+    /// Reads the bytes available in the pipe. Must be called only if the read won't block.
     fn take(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
         let mut buffer = [0; 4096];

@@ -1,4 +1,4 @@
-//! Builds PostgreSQL 18 data directories with valid pages and checksums, in the shut down state.
+//! Builds cleanly shut down PostgreSQL 18 data directories with valid pages and checksums.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -27,8 +27,9 @@ fn faulty_file() -> String {
     format!("pg_tblspc/16400/{}", file(16_501))
 }
 
-/// Verifies with every method, buffered and direct. Expects that `scanned` blocks of the faulty
-/// file are read, and that there are findings with these blocks, kinds and parts of texts.
+/// Verifies with every method, buffered and direct. `scanned` is the number of the faulty file's
+/// blocks that must be read. Each expected finding gives a block, a kind, and text that the
+/// finding's message must contain.
 fn check(fault: Fault, blocks: u32, scanned: u32, expected: &[(Value, &str, &str)]) {
     let cluster = Cluster::with_files(3, 1);
     let _mount = mounted(&cluster, fault.clone(), blocks);
@@ -61,7 +62,7 @@ fn blocks_that_cannot_be_read() {
     let block = BLOCK_SIZE as u64;
     let error = |number: u32| (json!(number), "unreadable", "Input/output error");
     check(Fault::Eio(17 * block..18 * block), BLOCKS, BLOCKS - 1, &[error(17)]);
-    // Two bytes, across a block boundary that is also a read boundary.
+    // Two bytes that straddle a block boundary which is also a read boundary.
     let edge = 16 * block;
     check(Fault::Eio(edge - 1..edge + 1), BLOCKS, BLOCKS - 2, &[error(15), error(16)]);
 }

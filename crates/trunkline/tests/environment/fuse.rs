@@ -1,7 +1,7 @@
-//! A FUSE file system in this process that serves files from memory, with faults.
+//! In-process FUSE file system that serves files from memory and injects faults.
 //!
-//! To simulate a hang, the file system holds back its reply. Only the kernel and the reader wait
-//! then, not this process. Releasing the replies ends every wait.
+//! To simulate a hang, the file system holds back its reply. Only the kernel and the reader wait,
+//! while the test process continues. Releasing the replies ends every wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -24,8 +24,8 @@ use trunkline_aio::sync::{Arc, Mutex};
 
 use crate::child::PATIENCE;
 
-/// How long the kernel may cache attributes: not at all. The kernel would correct a wrong size in
-/// its cache, so the fault would occur only once.
+/// How long the kernel may cache attributes. We disable this cache, because the kernel would
+/// correct a wrong size in it, and the fault would then occur only once.
 const BELIEF: Duration = Duration::ZERO;
 
 /// A fault to inject into a file or directory.
@@ -33,17 +33,17 @@ const BELIEF: Duration = Duration::ZERO;
 pub(crate) enum Fault {
     /// No fault.
     None,
-    /// Reading it, or listing it, hangs until [`Mount::release`] and then fails.
+    /// Reading the file, or listing the directory, hangs until [`Mount::release`] and then fails.
     HangRead,
-    /// Opening it hangs until [`Mount::release`] and then fails.
+    /// Opening the file hangs until [`Mount::release`] and then fails.
     HangOpen,
-    /// Reading it hangs until [`Mount::release`] and then succeeds.
+    /// Reading the file hangs until [`Mount::release`] and then succeeds.
     AnswersLate,
     /// Reads that include these bytes fail.
     Eio(Range<u64>),
-    /// It reports this size.
+    /// `stat` reports this size.
     Claims(u64),
-    /// It cannot be opened for direct I/O.
+    /// The file can't be opened for direct I/O.
     NoDirect,
 }
 
@@ -67,7 +67,7 @@ impl Tree {
         Tree { nodes: vec![Node::directory()] }
     }
 
-    /// Adds a file, and the directories above it.
+    /// Adds a file and its parent directories.
     pub(crate) fn file(mut self, path: &str, bytes: Vec<u8>, fault: Fault) -> Tree {
         let at = self.node(path);
         self.nodes[at] = Node { content: Content::File(bytes), fault };
@@ -178,7 +178,8 @@ impl Server {
         match node.fault {
             Fault::HangOpen => self.hold(move || reply.error(Errno::EIO)),
             Fault::NoDirect if direct => reply.error(Errno::EINVAL),
-            // Bypass the kernel's cache, which would trust the size and return zeros.
+            // Bypass the page cache, because the kernel would trust the reported size and return
+            // zeros.
             Fault::Claims(_) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
             _ => reply.opened(FileHandle(0), FopenFlags::empty()),
         }
@@ -321,7 +322,7 @@ impl Mount {
         let mut config = Config::default();
         let name = MountOption::FSName("trunkline-test".into());
         config.mount_options = vec![name, MountOption::RO, MountOption::AutoUnmount];
-        // Required by `AutoUnmount`.
+        // `AutoUnmount` requires this.
         config.acl = SessionACL::All;
         let session = fuser::spawn_mount(server, &path, &config).expect("mounted");
         Mount { path, held, events: reader, session: Some(session) }

@@ -1,10 +1,10 @@
 //! `verify` on a file system that hangs: other file systems' files are still verified, and Ctrl-C
 //! ends the command.
 //!
-//! Whether the process can exit depends on the kernel. A thread waiting for the page cache can be
-//! killed. But a thread waiting for the file system itself (open, list, direct read) stays until
-//! there is a reply, and the process remains as a zombie. In that case the test checks that all
-//! output was written, and then lets the file system reply.
+//! Whether the process can exit depends on where its threads block in the kernel. A thread waiting
+//! for a page-cache page can be killed. But a thread waiting for the file system itself (in open,
+//! list or direct read) can't exit until the file system replies, and the process remains a zombie.
+//! In that case the test first checks that all output was written, and then releases the reply.
 
 use rustix::process::Signal;
 
@@ -14,7 +14,7 @@ use crate::fuse::{Event, Fault, Mount, Tree};
 use crate::need;
 use crate::verify::{DIRECT, Report, binary, verify};
 
-/// Number of files on the working mount.
+/// Number of files in the tablespace that works.
 const FILES: u32 = 20;
 const BLOCKS: u32 = 40;
 
@@ -84,7 +84,7 @@ fn ctrl_c_while_an_open_hangs() {
     check(&Case { method: "worker", direct: false, fault: Fault::HangOpen, killable: false });
 }
 
-/// The listing hangs before we know the size of the job.
+/// Listing the directory hangs, before `verify` knows how many blocks there are.
 #[test]
 fn ctrl_c_while_a_listing_hangs() {
     if !need::fuse() {

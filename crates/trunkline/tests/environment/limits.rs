@@ -25,7 +25,7 @@ fn little_locked_memory() {
         let case = format!("{limit_kb} kB: {report:?}");
         assert_eq!(report.code, 0, "{case}");
         assert_eq!(report.summary["blocks_scanned"], 800, "{case}");
-        // Kernels before 5.12 also charge the ring itself.
+        // Kernels before 5.12 also charge the ring's own memory to `RLIMIT_MEMLOCK`.
         let lost = match report.summary["io_method"].as_str() {
             Some("io_uring") => "io_uring works without registered memory",
             _ => "io_uring is not available, using worker",

@@ -1,4 +1,4 @@
-//! A file system on a loop device, which a test can mount, unmount and damage.
+//! File system on a loop device, which a test can mount, unmount and damage.
 //!
 //! ```text
 //!   home/device/image   the device, a sparse file; on a tmpfs of its own if the test fills that up

@@ -14,7 +14,8 @@ pub(crate) fn fuse() -> bool {
     root() && (Path::new("/dev/fuse").exists() || skip("no /dev/fuse"))
 }
 
-/// Prints that the test is skipped, and returns false. As root in CI, this is a failure instead.
+/// Prints that the test is skipped, and returns false. In CI, if we are root, the test fails
+/// instead.
 pub(crate) fn skip(reason: &str) -> bool {
     let ci = env::var("CI").is_some_and(|value| value == *"true");
     assert!(!(ci && rustix::process::geteuid().is_root()), "nothing is skipped in CI: {reason}");

@@ -84,7 +84,7 @@ fn interrupted(method: &str, direct: &[&str], fault: Fault, killable: bool) {
     cluster.link_tablespace(16_401, hung.path());
     let mut running = Running::start(prewarm(&cluster.path, method).args(direct));
     hung.wait_for(Event::Hung, 1);
-    // The file stays open, so there is no later event to wait for.
+    // Prewarm keeps the file open, so there's no `Finished` event to wait for.
     sound.wait_for(Event::End, 1);
     running.signal(Signal::INT);
     running.wait_for_message("trunkline: warning: interrupted");

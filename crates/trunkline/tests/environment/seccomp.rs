@@ -1,5 +1,5 @@
-//! A seccomp filter, as in containers, forbids some or all io_uring system calls. The command falls
-//! back to another method and prints the reason.
+//! A seccomp filter, such as container runtimes install, forbids some or all io_uring system calls.
+//! The command must fall back to another method and print the reason.
 //!
 //! A filter applies to a thread and is inherited by its children. So a thread of this process
 //! installs the filter, starts the child, and exits.
@@ -17,7 +17,7 @@ const IO_URING_SETUP: i64 = 425;
 const IO_URING_ENTER: i64 = 426;
 const IO_URING_REGISTER: i64 = 427;
 
-/// Verifies with the system call `call` failing with `errno`.
+/// Runs `verify` under a filter that makes the system call `call` fail with `errno`.
 fn verify_without(call: i64, errno: u32, cluster: &Cluster) -> Report {
     let mut command = verify(&[], binary(), &cluster.path, "io_uring");
     let (sender, receiver) = bounded::<Ended>(1);

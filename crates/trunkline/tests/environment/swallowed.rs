@@ -1,6 +1,6 @@
 //! A device runs out of space during writeback, so pages are lost long after write(2) succeeded.
-//! The kernel reports this once per open file, either in fsync(2) or in a sync_file_range(2) that
-//! waits. In both cases the checkpoint must fail.
+//! The kernel reports the error once per open file, from whichever comes first: fsync(2), or a
+//! sync_file_range(2) that waits for writeback. In both cases the checkpoint must fail.
 //!
 //! ```text
 //!   checkpoint ──▶ page cache ──▶ ext4 on a loop ──▶ image with holes ──▶ tmpfs that is full
@@ -21,7 +21,7 @@ use crate::looped::{Looped, run};
 use crate::need;
 
 const BLOCKS: u32 = 1024;
-/// Number of blocks that lose their space on the device.
+/// Number of file system blocks for which the device loses its space.
 const LOST: u64 = 512;
 /// Block size of ext4 in bytes.
 const FS_BLOCK: u64 = 4096;
@@ -42,7 +42,8 @@ fn mount() -> Option<Looped> {
     Looped::in_memory(&[&make[..], &lazily].concat(), IMAGE_BYTES, kind, ROOM_BYTES)
 }
 
-/// Punches holes into the image where a file's first blocks are, and fills up the tmpfs.
+/// Punches holes into the image where the file's first blocks are stored, and then fills up the
+/// tmpfs, so that writing these blocks fails with ENOSPC.
 fn take_room(mount: &Looped, file: &Path) {
     let (name, image) = (file.to_str().expect("a name"), mount.image());
     run("sync", &["-f", name]).expect("synced");
@@ -69,7 +70,7 @@ fn take_room(mount: &Looped, file: &Path) {
 }
 
 /// Changes every page of the relation below `root` and runs a checkpoint. With `others`, another
-/// session holds a handle in the meantime.
+/// session holds a handle during the checkpoint.
 fn change_all(method: MethodKind, root: &Path, others: bool) -> Result<String, CheckpointError> {
     let aio = Builder::new().method(method).region_bytes(32 << 20).start().expect("starts");
     let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };

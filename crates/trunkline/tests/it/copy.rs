@@ -1,4 +1,4 @@
-//! `copy`: rows of real clusters on standard output and in files, and errors.
+//! `copy`: copies rows of real clusters to standard output and to files, and reports errors.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -247,7 +247,7 @@ fn a_killed_copy_is_resumed_by_only_one_process() {
 /// Whether a process has handled all signals sent to it and all its threads are sleeping.
 ///
 /// A signal stays in `ShdPnd` until a thread takes it, and that thread runs the handler before it
-/// can sleep again. So we must look at the threads only after `ShdPnd` has been empty.
+/// can sleep again. We must therefore see an empty `ShdPnd` before we look at the threads.
 fn signals_are_handled(pid: u32) -> bool {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let pending = status_field(&process.join("status"), "ShdPnd");
@@ -257,7 +257,8 @@ fn signals_are_handled(pid: u32) -> bool {
     nothing_pending && tasks.flatten().all(|task| sleeps(&task.path()))
 }
 
-/// `timeout` signals a process and then its process group. These signals are one request, not two.
+/// `timeout` signals a process and then its process group, so the process gets two signals. We must
+/// treat them as a single request to stop.
 #[test]
 fn two_signals_in_quick_succession_are_one_request() {
     for fixture in fixtures() {
@@ -265,8 +266,8 @@ fn two_signals_in_quick_succession_are_one_request() {
         child.args(["copy", "bench.public.pgbench_accounts", "-D"]).arg(fixture.join("data"));
         let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = child.expect("runs");
-        // The table is far larger than a pipe, so the child can't end while we don't read, and we
-        // don't continue reading until the child has seen both signals.
+        // The table is far larger than a pipe's buffer, so the child can't exit until we read. We
+        // resume reading only after the child has handled both signals.
         let mut rows = child.stdout.take().expect("a pipe");
         rows.read_exact(&mut [0; 100]).expect("rows");
         for signal in [Signal::INT, Signal::TERM] {
@@ -306,7 +307,7 @@ fn a_directory_contains_copies_of_one_database() {
 struct Damaged {
     _home: TempDir,
     fixture: PathBuf,
-    /// The first file of the table `s1.rw`.
+    /// The first segment of the table `s1.rw`.
     file: PathBuf,
 }
 

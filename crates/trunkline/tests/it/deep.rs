@@ -77,7 +77,7 @@ fn a_row_that_differs_from_its_index_entry_is_found() {
     assert_eq!(report["contents"]["findings"][0]["kind"], "heap_and_index");
 }
 
-/// One row of `pg_class` is damaged, so just that row's table is missing.
+/// One row of `pg_class` is damaged, so only that row's table must be missing.
 #[test]
 fn a_damaged_catalog_row_hides_only_its_table() {
     let Some(fixture) = fixtures().pop() else { return };

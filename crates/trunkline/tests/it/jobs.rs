@@ -351,8 +351,8 @@ fn ctrl_c_ends_with_partial_counts() {
                 .stderr(Stdio::piped())
                 .spawn()
                 .expect("started");
-            // The handler is installed early, but on a slow machine the process may not have got
-            // there yet.
+            // The process installs the handler early, but on a slow machine it may not have done
+            // so yet.
             until(&mut child, |pid| catches_interrupts(pid) && cpu_ticks(pid) > 20);
             signal(&child, "-INT");
             let output = child.wait_with_output().expect("ended");
@@ -362,7 +362,7 @@ fn ctrl_c_ends_with_partial_counts() {
             assert!(err.contains("trunkline: warning: interrupted"), "{case}");
             let report = json(&String::from_utf8_lossy(&output.stdout));
             assert_eq!(report["complete"], false, "{case}");
-            // Prewarm may still have been querying the page cache.
+            // Prewarm may have been interrupted while it was still querying the page cache.
             let blocks = report[counted].as_u64().expect("number");
             let least = u64::from(command == "verify");
             assert!((least..100 * 131_072).contains(&blocks), "{case}");

@@ -40,7 +40,7 @@ insert into long select i, repeat(chr(65 + i), 9000) from generate_series(1, 20)
 create table other (a int);
 ";
 
-/// Tables with duplicate keys. We only know the order of entries for the first three.
+/// Tables with duplicate keys. We know the order of index entries only for the first three.
 const DUPLICATES: &[(&str, &str)] = &[
     ("plain", "i"),
     ("exact", "i::numeric"),
@@ -178,7 +178,7 @@ fn toast_values_left_by_a_rewrite_are_a_note() {
         let toast = server
             .sql("postgres", "select reltoastrelid::regclass from pg_class where relname = 'long'");
         let toast = String::from_utf8(toast).expect("text");
-        // Servers can only show a value's chunk_id from version 17 on.
+        // `pg_column_toast_chunk_id` exists only in version 17 and later.
         let said = (server.major() >= 17)
             .then(|| server.sql("postgres", &count.replace("%s", toast.trim())));
         let major = server.major();

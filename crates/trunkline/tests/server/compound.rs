@@ -51,7 +51,7 @@ pub(crate) fn value(rng: &mut Rng, ty: &str) -> Option<String> {
             format!("row({}, {})::s.mix", parts.join(", "), pair(rng))
         }
         "s.shift" => {
-            // Fill whatever attributes exist at that moment.
+            // Set only the attributes that exist when the server executes this statement.
             let text = format!("\"x{}\"", rng.below(1 << 30));
             let (a, c, d) = (number(rng, 15), number(rng, 63), number(rng, 40));
             let json = format!(
@@ -126,7 +126,7 @@ pub(crate) fn array(rng: &mut Rng, element: &str) -> String {
     let dimensions = if chance(rng, 3) { 2 + rng.below(2) } else { 1 };
     let lengths: Vec<u64> = (0..dimensions).map(|_| 1 + rng.below(4)).collect();
     let plain = format!("{}::{ty}", nested(rng, element, &lengths));
-    // An array of arrays with a delimiter of its own, or a value that array[] cannot take.
+    // The other half of the arrays get explicit lower bounds.
     if chance(rng, 2) {
         return plain;
     }

@@ -132,7 +132,7 @@ fn settings_that_are_long_or_damaged() {
         let mut bytes = fs::read(&file).expect("read");
         let text = b"bytea_output=escape";
         let at = bytes.windows(text.len()).position(|it| it == text).expect("the setting");
-        // The length of the text in the array.
+        // Damage the length word of the text in the array.
         bytes[at - 4..at].fill(0xFC);
         let page = bytes.first_chunk_mut().expect("a page");
         let checksum = page_checksum(page, 0);

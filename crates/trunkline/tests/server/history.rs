@@ -6,8 +6,9 @@
 //!                                                      one for each table: some changes, then COPY,
 //!                                                      then commit
 //! ```
-//! The server copies each table inside the last transaction that changes it. It therefore sets no
-//! hint bits on these rows, and only the commit log records that they are visible.
+//! The server copies each table inside the last transaction that changes it. That transaction is
+//! still in progress, so the server can't set hint bits on the changed rows. Only the commit log
+//! records that these rows are visible.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -157,7 +158,7 @@ fn make_table(
     }
 }
 
-/// Creates a partition, or attaches a table with a different column order as a partition.
+/// Creates a partition, or attaches a table with a different column order.
 fn make_partition(
     rng: &mut Rng,
     parent: &str,
@@ -340,8 +341,7 @@ fn step(rng: &mut Rng, table: &mut Table, transactions: &mut u64, script: &mut S
     }
 }
 
-/// Locks and updates rows in subtransactions, which creates multixacts with subtransactions as
-/// members.
+/// Locks and updates rows in subtransactions, which creates multixacts with subtransaction members.
 fn lock_oneself(rng: &mut Rng, table: &Table, script: &mut String) {
     let name = &table.name;
     let mut lock = |script: &mut String| {
@@ -417,7 +417,8 @@ fn alter(rng: &mut Rng, table: &mut Table, script: &mut String) {
     table.columns.push((column, ty));
 }
 
-/// A table's last transaction. Its COPY shows the table as it will be after the commit.
+/// A table's last transaction. Its COPY already sees the transaction's own changes, so the output
+/// is what later transactions would see.
 fn last_words(rng: &mut Rng, table: &Table, file: &Path, script: &mut String) {
     script.push_str("begin;\n");
     for _ in 0..rng.below(3) {

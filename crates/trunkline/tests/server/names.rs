@@ -1,5 +1,5 @@
 //! Relation names on the command line, with real clusters: listings, and errors with their reasons.
-//! If a relation of some kind can't be read, we refuse it and give its name.
+//! If the command can't read a relation of that kind, the error must include the relation's name.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn run(stopped: &Stopped, args: &[&str]) -> (i32, String, String) {
     (output.status.code().expect("exited"), text(output.stdout), text(output.stderr))
 }
 
-/// The cells of the line that begins with `beginning`.
+/// The cells of the line starting with `beginning`.
 fn line<'t>(table: &'t str, beginning: &[&str]) -> Option<Vec<&'t str>> {
     let mut lines = table.lines().map(|line| {
         line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>()

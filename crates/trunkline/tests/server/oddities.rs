@@ -261,7 +261,7 @@ fn names_with_anything(stopped: &Stopped) {
     assert_eq!(names, ["t\\xE4", "tä"]);
 }
 
-/// Transactions that do not exist yet, and TOAST values that do not exist.
+/// Transaction ids that haven't been assigned yet, and missing TOAST values.
 fn what_is_not_there(stopped: &Stopped, prepared: &str) {
     let (code, out, err) = run(stopped, &["inspect", "clog", prepared]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");

@@ -1,4 +1,5 @@
-//! A PostgreSQL server for one test: creates, starts, queries and stops it.
+//! PostgreSQL server for one test: creates, starts, queries and stops a cluster, like PostgreSQL's
+//! `PostgreSQL::Test::Cluster`.
 //!
 //! The server uses a socket in a temporary directory. PostgreSQL refuses to run as root, so root
 //! gives the directory to another user, along with a copy of the server's programs if that user has
@@ -87,14 +88,14 @@ fn numbers(version: &str) -> Vec<u32> {
     numbers.filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Reports what we can't test, and fails in CI.
+/// Prints which server is missing. In CI, this fails the test.
 fn missing(why: &str) {
     assert!(env::var("CI").is_none_or(|value| value != "true"), "CI=true, and {why}");
     println!("skipped: {why}");
 }
 
-/// The user to run the server as: `Some(None)` for the current user, if that isn't root. `None` if
-/// we are root and there is no suitable user.
+/// The user to run the server as. Returns `Some(None)` for the current user unless we are root, and
+/// `None` if we are root but there is no suitable user.
 fn user() -> Option<Option<(u32, u32)>> {
     if !rustix::process::geteuid().is_root() {
         return Some(None);
@@ -181,7 +182,7 @@ impl Server {
     }
 
     /// Runs commands in one transaction, unless they control transactions themselves. Returns their
-    /// output: rows with tabs between columns, and unchanged COPY data.
+    /// output: rows with tab-separated columns, and unmodified COPY data.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> Vec<u8> {
         let mut psql = self.psql(database);
         psql.args(["-c", sql]);
@@ -239,7 +240,7 @@ impl Server {
         self.run();
     }
 
-    /// Stops the server in immediate mode, as in a crash, and starts it again.
+    /// Stops the server in immediate mode, which simulates a crash, and starts it again.
     pub(crate) fn crash(&mut self) {
         self.halt("immediate");
         self.run();
@@ -250,7 +251,7 @@ impl Server {
         self.end("fast")
     }
 
-    /// Stops the server in immediate mode, as in a crash.
+    /// Stops the server in immediate mode, which simulates a crash.
     pub(crate) fn stop_at_once(self) -> Stopped {
         self.end("immediate")
     }

@@ -17,7 +17,8 @@ pub(crate) fn chance(rng: &mut Rng, of: u64) -> bool {
     rng.below(of) == 0
 }
 
-/// Types with values from this file, and compound types from [`compound`](crate::compound).
+/// The types this file generates values for, and the compound types of
+/// [`compound`](crate::compound).
 pub(crate) const TYPES: &[&str] = &[
     "bool",
     "\"char\"",
