@@ -16,7 +16,7 @@
 use trunkline_aio::sync::Mutex;
 use trunkline_aio::sync::hash::Map;
 
-/// Bytes of a block.
+/// Block size in bytes.
 pub const BLOCK: usize = 8192;
 
 /// The contents of a block at a given version. Every 16-byte piece contains the file, block,
@@ -63,8 +63,8 @@ struct Entry {
     /// How often `mixed` was set. [`Baseline`] remembers this count, because `mixed` may be set and
     /// cleared again while a read is in flight.
     mixes: u32,
-    /// The issuer abandoned a write in flight. The write may still execute at any time, so from now
-    /// on we can never expect a single version.
+    /// The issuer abandoned a write in flight. That write may still execute at any time, so from
+    /// now on we can't rely on any particular version.
     abandoned: bool,
 }
 

@@ -9,12 +9,12 @@
 //! state. Operations take no virtual time while they hold the mutex. Only the fault plan adds
 //! delays, outside the mutex.
 //!
-//! The disk can be full ([`Disk::limit_space`]). A sync can fail as on Linux ("fsyncgate"): it
-//! reports the error once and marks the data clean, although the data was never written
-//! ([`Disk::lose_syncs`]). Kernel writeback can fail before the sync ([`Disk::lose_writebacks`]).
-//! In that case each open file reports the error once, at its next sync or awaited writeback, as
-//! `errseq_t` does in Linux. A new file is guaranteed to survive a crash only after its directory
-//! was synced.
+//! The disk can run out of space ([`Disk::limit_space`]). A sync can fail as on Linux
+//! ("fsyncgate"): it reports the error once and marks the data clean, although the data was never
+//! written ([`Disk::lose_syncs`]). Kernel writeback can also fail before the sync
+//! ([`Disk::lose_writebacks`]). In that case each open file reports the error once, at its next
+//! sync or awaited writeback, as Linux does with `errseq_t`. A new file is guaranteed to survive a
+//! crash only after its directory was synced.
 //! ```
 //! # use trunkline_sim::Disk;
 //! let disk = Disk::new();
@@ -57,8 +57,8 @@ struct DiskState {
     held: Set<u64>,
     /// Number of threads blocked in the executor because a mount hangs.
     stuck: usize,
-    /// Number of I/Os that a hanging mount blocks in the simulated device. The device keeps these
-    /// I/Os, so no thread blocks.
+    /// Number of I/Os that hanging mounts block in the simulated device. The device just keeps
+    /// these I/Os queued, so no thread blocks.
     held_in_device: usize,
     /// Number of operations executed. A reordered I/O waits for this to change.
     performed: u64,
@@ -68,8 +68,8 @@ struct DiskState {
     lost_syncs: u32,
     /// How many of the next writebacks fail and lose their data.
     lost_writebacks: u32,
-    /// By file id: the number of losses this open file has reported. Losses reported before it was
-    /// opened are included.
+    /// Number of losses each open file has reported, by file id. This includes losses that were
+    /// reported before the file was opened.
     reported: Map<u64, u64>,
     /// New files in directories that haven't been synced since. A crash may remove them.
     new_names: Set<String>,
@@ -301,8 +301,7 @@ impl Disk {
 }
 
 impl DiskState {
-    /// Registers an open file. It does not report losses that another open file has already
-    /// reported.
+    /// Registers an open file. Losses already reported by another open file count as seen.
     fn note_open(&mut self, file: &File, name: &str) {
         self.open.insert(file.id(), name.to_owned());
         let reported = self.files.get(name).map_or(0, Image::reported_losses);
@@ -335,7 +334,7 @@ impl DiskState {
         self.files.values().map(|image| image.volatile.len() as u64).sum()
     }
 
-    /// Number of bytes by which files may still grow.
+    /// Free space in bytes.
     fn free(&self) -> u64 {
         self.space.map_or(u64::MAX, |space| space.saturating_sub(self.used()))
     }

@@ -2,7 +2,7 @@
 //! methods and inline execution.
 //!
 //! An executor runs one request on the calling thread, as `preadv` or `fsync` would. Here the
-//! thread blocks only in virtual time: for a delay of the fault plan, while a mount hangs, or until
+//! thread blocks only in virtual time: during an injected delay, while a mount hangs, or until
 //! another operation has executed first. See the crate documentation for an example.
 
 use crate::disk::Disk;
@@ -16,7 +16,7 @@ use trunkline_aio::{Executor, File, Request};
 pub struct SimExecutor {
     disk: Arc<Disk>,
     plan: FaultPlan,
-    /// One in this many cached reads is a page-cache hit; 0 means that there is no page cache.
+    /// One in this many cached-only reads is a page-cache hit; 0 means that there is no page cache.
     cached_one_in: u64,
     cached_reads: AtomicU64,
     /// Number of [`Executor::advise`] calls, which have no other effect here.

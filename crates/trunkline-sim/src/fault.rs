@@ -40,9 +40,9 @@ pub enum Fault {
     TornWrite(u32),
     /// Flips one bit of the data read, in this byte of the transfer (modulo its length).
     BitRot(u32),
-    /// Takes this much virtual time.
+    /// Delays the I/O by this much virtual time.
     Delay(Duration),
-    /// Executes only after a later I/O has executed.
+    /// Executes the I/O only after a later I/O has executed.
     Reorder,
 }
 
@@ -195,8 +195,8 @@ impl FaultPlan {
     }
 }
 
-/// Draws a fault. We draw one number and compare it with consecutive intervals, one per rate. That
-/// way at most one fault strikes, and the rates add up.
+/// Draws a fault. We draw a single number and compare it with consecutive intervals, one for each
+/// rate. That way at most one fault strikes, and the rates add up.
 fn draw(rng: &mut Rng, rates: Rates, operation: Operation) -> Option<Fault> {
     let moves = matches!(operation, Operation::Readv | Operation::Writev);
     let mut ticket = rng.below(1000);

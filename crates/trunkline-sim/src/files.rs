@@ -1,4 +1,4 @@
-//! The simulated disk's file system, which the engine uses to open, extend, truncate and remove
+//! File system of the simulated disk, which the engine uses to open, extend, truncate and remove
 //! segments.
 //!
 //! A path is used unchanged as the file name on the disk: a cluster at `/sim` has a file
@@ -25,7 +25,8 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, File};
 use trunkline_engine::storage::{FileSystem, WritableFiles};
 
-/// A simulated disk's files. Open files belong to an instance, so this keeps the instance alive.
+/// A simulated disk's file system. Open files belong to an instance, so this keeps the instance
+/// alive.
 pub struct SimFiles {
     aio: Aio,
     disk: Arc<Disk>,

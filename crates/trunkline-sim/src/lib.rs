@@ -27,9 +27,9 @@
 //! | reorder | a later I/O is executed first | success |
 //!
 //! The model excludes anything a correct kernel never does. An I/O never changes bytes outside its
-//! memory and never reports more bytes than requested. A crash never loses a synced write. A mount
-//! can *hang* ([`Disk::hold`]), as NFS does: in that case its I/O neither completes nor fails until
-//! the mount is released.
+//! memory, and never reports more bytes than requested. A crash never loses a synced write. A mount
+//! can *hang* ([`Disk::hold`]), as an NFS mount does: its I/O then neither completes nor fails
+//! until the mount is released.
 //!
 //! Two components execute I/O on the disk. [`SimExecutor`] replaces the kernel underneath `sync`,
 //! `worker` and inline execution. [`SimMethod`] is a fourth I/O method: a device with a short queue

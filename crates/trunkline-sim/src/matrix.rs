@@ -1,8 +1,8 @@
 //! Test matrix of the contract suites. Each case runs under every I/O method, on the simulated disk
 //! and on real files, with every applicable setting.
 //!
-//! Each case is written only once, and the matrix runs it under all methods. A method that behaves
-//! differently therefore fails a test.
+//! Each case is written only once, and the matrix runs it under all methods. A method that doesn't
+//! behave like the others therefore fails a test.
 //! ```text
 //!   Matrix         a list of environments
 //!   Environment    one I/O method, simulated disk with a seed or real files, pool, settings
@@ -11,8 +11,8 @@
 //!     cluster::check   a case of the buffer pool: what it needs, and a function of a Cluster
 //! ```
 //! Simulated environments run first, because the scheduler reports a deadlock immediately, whereas
-//! a case on real files would hang. A failure prints the environment including its seed, which is
-//! all we need to repeat a simulated run.
+//! a case on real files would just hang. A failure prints the environment including its seed, which
+//! is all we need to repeat a simulated run.
 //! ```
 //! use trunkline_sim::matrix::{self, Needs, cluster};
 //!

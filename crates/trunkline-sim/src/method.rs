@@ -1,4 +1,5 @@
-//! I/O method on the simulated disk: a device with a bounded queue that completes I/O out of order.
+//! I/O method for the simulated disk: a device with a bounded queue that completes I/O out of
+//! order.
 //!
 //! A session submits I/Os until the device's queue is full, and executes the remaining ones itself.
 //! A single device thread executes the queued I/Os in an order determined by the seed:

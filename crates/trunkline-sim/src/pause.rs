@@ -1,7 +1,7 @@
 //! Pause points: a thread stops at a pause point until the test releases it.
 //!
-//! Tests must not sleep, because no delay is long enough to prove that another thread has reached
-//! some state. With a pause point, a test can wait for the state itself:
+//! Tests must not sleep, because no delay proves that another thread has reached some state. With a
+//! pause point, a test can wait for the state itself:
 //! ```text
 //!   thread under test            test
 //!   point.wait()   stops         point.wait_for_arrivals(1)   returns when the thread has stopped

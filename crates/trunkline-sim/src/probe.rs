@@ -1,5 +1,5 @@
-//! The contract suites' probe. It counts handle state transitions, stops threads at a transition,
-//! and replaces raw results.
+//! Probe of the contract suites. It counts handle state transitions, can stop a thread at a
+//! transition, and can replace raw results.
 //!
 //! Most races in the I/O core require one thread to be between two particular steps.
 //! [`TestProbe::pause_at`] stops the first thread that moves a matching I/O to a given state. The
@@ -51,7 +51,7 @@ struct Pause {
 #[derive(Debug)]
 pub struct PausedIo(Place);
 
-/// A pause point, and the I/O with which a thread stopped there.
+/// A pause point, and the I/O of the thread that stopped there.
 #[derive(Debug, Clone, Default)]
 struct Place {
     point: PausePoint,

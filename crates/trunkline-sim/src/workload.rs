@@ -50,7 +50,7 @@ impl Default for Workload {
     }
 }
 
-/// I/O counts. At the end, `issued` must equal `taken + abandoned`.
+/// I/O counts. At the end of a run, `issued` must equal `taken + abandoned`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
     /// I/Os defined.

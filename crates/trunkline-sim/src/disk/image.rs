@@ -10,8 +10,8 @@ use crate::fault::Fault;
 use trunkline_aio::Request;
 use trunkline_aio::sync::random::Rng;
 
-/// Sector sizes in bytes, at which a crash can tear a write. Sectors themselves are never torn:
-/// both sizes are write units of real devices.
+/// Sector sizes in bytes. A crash can tear a write only at a sector boundary, because real devices
+/// write sectors of these sizes atomically.
 pub const SECTOR_SIZES: [usize; 2] = [512, 4096];
 
 /// A change since the last sync. A crash may keep it, drop it, or keep part of it.

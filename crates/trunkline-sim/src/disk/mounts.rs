@@ -1,10 +1,10 @@
 //! Mounts that hang, as an NFS mount does when its server is down: I/O neither completes nor fails
 //! until the mount is released.
 //!
-//! I/O blocks in one of two ways. A blocking executor stops its thread at the mount. The simulated
-//! device keeps the I/O and records how many I/Os are blocked. All waiting threads sleep on the
-//! disk's single futex. Every change and every operation wakes all of them, and each thread then
-//! rechecks its condition.
+//! I/O to a hanging mount blocks in one of two ways. A blocking executor stops its thread. The
+//! simulated device, on the other hand, keeps the I/O in its queue and only tracks how many I/Os
+//! are blocked. All waiting threads sleep on the disk's single futex. Every change and every
+//! operation wakes all of them, and each thread then rechecks its condition.
 
 use super::{Disk, DiskState};
 use crate::pause::pause;

@@ -36,7 +36,7 @@ const FIRST_FILE: u32 = 16_384;
 /// Maximum number of files a cluster keeps open.
 const FILES_OPEN: usize = 16;
 
-/// Pages in the I/O region beyond the pool's.
+/// Number of pages in the I/O region in addition to the pool's buffers.
 const FRAMES_BESIDE: usize = 128;
 
 /// The kinds of pool a case runs in.
@@ -196,7 +196,7 @@ pub struct Cluster {
     pub log: PositionLog,
     /// Checks every page write for a valid checksum and for WAL before data.
     pub writes: Arc<WriteChecker>,
-    /// An fsync has failed. From then on every checkpoint fails, so the final checks must not
+    /// An fsync has failed. From that point on every checkpoint fails, so the final checks must not
     /// expect a clean pool.
     pub(super) sync_failed: AtomicBool,
     pub(super) instance: Instance,

@@ -1,9 +1,9 @@
-//! Coverage meter of a test matrix: which cells must be reached, and which were.
+//! Coverage meter of a test matrix: records which cells must be reached, and which cells were.
 //!
-//! A cell is one combination, e.g. of fault, operation, executor and state. A case can pass without
-//! reaching its cell, if the fault strikes another I/O or the I/O was already complete. The meter
-//! fails the test if any cell was not reached. It also fails if the number of cells changes, so
-//! that a matrix cannot lose a row unnoticed.
+//! A cell is one combination of, e.g., fault, operation, executor and handle state. A case can pass
+//! without reaching its cell, if the fault strikes another I/O or the I/O was already complete. The
+//! meter therefore fails the test if any cell was not reached. It also fails the test if the number
+//! of cells changes, so that a matrix can't lose a row unnoticed.
 //! ```
 //! let coverage = trunkline_sim::matrix::Coverage::new(vec![(1, 'a'), (1, 'b')]);
 //! coverage.hit((1, 'a'));

@@ -26,8 +26,8 @@ pub struct Environment {
     pub local_pool: bool,
     /// Which I/Os a session executes itself instead of through the method.
     pub inline: InlineIo,
-    /// The scheduler switches threads at one in this many switch points. If the number is large,
-    /// one thread can run far while another is stopped between two steps, which some races need.
+    /// The scheduler switches threads at one in this many switch points. With a large number, one
+    /// thread can run far while another is stopped between two steps. Some races need that.
     pub switch_one_in: u32,
 }
 
@@ -73,7 +73,7 @@ impl Environment {
         self.inline == InlineIo::Writes
     }
 
-    /// Returns this environment twice: with a shared pool, and with a local pool.
+    /// Returns two copies of this environment: one with a shared pool, and one with a local pool.
     pub fn with_both_pools(self) -> [Self; 2] {
         [false, true].map(|local_pool| Self { local_pool, ..self })
     }

@@ -1,4 +1,4 @@
-//! File system for cluster cases. It can fail a call, and can run a hook before a call.
+//! File system for cluster cases. It can make a call fail, and can run a hook before a call.
 //!
 //! Fault plans cover only I/O. This module covers metadata calls (open, length, allocate, truncate,
 //! unlink, directory fsync), which the engine makes synchronously.

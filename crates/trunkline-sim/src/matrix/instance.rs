@@ -110,7 +110,7 @@ impl Instance {
         self.folder().unwrap_or(Path::new("/sim"))
     }
 
-    /// The file system of the storage.
+    /// The file system: the simulated disk's, or the kernel's.
     pub fn files(&self) -> Box<dyn WritableFiles> {
         match self.is_simulated() {
             true => Box::new(SimFiles::new(&self.aio, &self.disk)),
@@ -118,7 +118,7 @@ impl Instance {
         }
     }
 
-    /// Makes the next `times` executions of `operation` meet `fault`. On the simulated disk, the
+    /// Injects `fault` into the next `times` executions of `operation`. On the simulated disk, the
     /// fault takes effect. On real files, the kernel still executes the I/O and we replace only its
     /// result, so silent faults and delays are ignored there.
     pub fn inject(&self, operation: Operation, fault: Fault, times: u64) {
@@ -144,7 +144,7 @@ impl Instance {
         });
     }
 
-    /// How often the faults of the last [`Instance::inject`] have struck.
+    /// How often the fault passed to the last [`Instance::inject`] has struck.
     pub fn injected(&self) -> u64 {
         self.replaced.load(Ordering::SeqCst) + self.plan.struck()
     }

@@ -262,8 +262,8 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHa
     thread::spawn(name, body).expect("a thread")
 }
 
-/// A completion callback that changes nothing. A heavy callback may be left to a helper thread, so
-/// it takes a different path to completion than a light callback.
+/// A completion callback that doesn't change the result. A heavy callback may be left to a helper
+/// thread, so it takes a different completion path than a light callback.
 #[derive(Debug, Clone, Copy)]
 pub struct PassThrough(pub Weight);
 

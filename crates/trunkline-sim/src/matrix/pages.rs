@@ -1,15 +1,16 @@
 //! Self-identifying pages: valid heap pages with one row, built from relation, block and version.
 //!
-//! This detects pages in the wrong buffer or at the wrong block, and old versions. As on a server
-//! with data checksums, the header contains the LSN of the last change and a checksum.
+//! Their contents let a case detect a page in the wrong buffer or at the wrong block, and an old
+//! version of a page. As on a server with data checksums, the page header contains the last
+//! change's LSN and a checksum.
 
 use super::Cluster;
 use trunkline_format::page::is_new;
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, Lsn, PageBytes, page_checksum};
 use trunkline_sample::push_account;
 
-/// First byte that depends only on relation, block and version. It follows the LSN (8 bytes) and
-/// the checksum (2 bytes).
+/// Offset of the first byte that depends only on relation, block and version. The LSN (8 bytes) and
+/// the checksum (2 bytes) precede it.
 const CONTENT: usize = 10;
 
 /// Builds the page for a version of a block, with `lsn` in its header.
@@ -41,9 +42,9 @@ pub fn is_sound(found: &[u8], block: BlockNo) -> bool {
 /// treat the two differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
-    /// The checksum is wrong, but the header is valid.
+    /// The checksum doesn't match, but the header is valid.
     Checksum,
-    /// The header is invalid, but the checksum is right.
+    /// The header is invalid, but the checksum matches.
     Header,
     /// Both.
     Both,

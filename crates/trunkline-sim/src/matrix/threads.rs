@@ -1,4 +1,4 @@
-//! Test threads: each of them shares the case's fixture while it runs, and returns a result.
+//! Test threads. Each thread shares the case's fixture while it runs, and returns a result.
 //!
 //! A case can end only when its fixture has a single owner again. A thread must therefore drop its
 //! reference before it publishes its result:

@@ -1,10 +1,11 @@
 //! Write checker: verifies the checksum of every page that a case writes, and that WAL came before
 //! data.
 //!
-//! On submission of a write, the checker notes up to which LSN the log is durable. When the write's
-//! result arrives, the checker reads the pages back from the file and compares their LSNs with that
-//! one. The checker runs on whichever thread completes the I/O, where a panic would abort the
-//! process. It therefore only collects violations, and the cluster's final checks report them.
+//! When a write is submitted, the checker records up to which LSN the WAL is durable. When the
+//! write's result arrives, the checker reads the pages back from the file, and no page's LSN may be
+//! past that point. The checker runs on whichever thread completes the I/O, where a panic would
+//! abort the process. It therefore only collects violations, and the cluster's final checks report
+//! them.
 
 use super::FaultyFiles;
 use crate::probe::TestProbe;

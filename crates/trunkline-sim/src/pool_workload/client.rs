@@ -223,7 +223,7 @@ impl Client {
         (readers > 0).then(|| self.rng.below(readers) as usize)
     }
 
-    /// Unpins a stream's read-ahead.
+    /// Makes a stream unpin the pages it has read ahead.
     fn let_go(&mut self, at: usize) {
         if let Some(which) = self.some_reader(at) {
             self.sessions[at].readers[which].let_go();
@@ -265,9 +265,9 @@ impl Client {
         }
     }
 
-    /// Performs a step that waits for other clients to release their pins. The session must not have
-    /// pins or streams itself; otherwise the step is skipped. Several clients may invalidate
-    /// concurrently, but only one at a time may resize a relation or wait for a cleanup lock.
+    /// Performs a step that waits for other clients to release their pins. If the session has pins
+    /// or streams itself, it skips the step. Several clients may invalidate concurrently, but only
+    /// one client at a time may resize a relation or wait for a cleanup lock.
     fn exclusive(&mut self, at: usize) {
         let Self { run, rng, sessions, counts, number, .. } = self;
         let session = &mut sessions[at];
@@ -348,7 +348,7 @@ impl Client {
         self.counts.dropped += dropped as u64;
     }
 
-    /// Reads most streams to their ends. At this point a stream must not be refused pins forever.
+    /// Reads most streams to their ends. Each of these streams must eventually get its pins.
     fn finish(&mut self) {
         for at in 0..self.sessions.len() {
             let mut refusals = 0;

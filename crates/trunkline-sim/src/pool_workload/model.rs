@@ -127,7 +127,7 @@ impl Model {
 /// What happens to a damaged page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Damage {
-    /// The checksum still matches by chance, as for one damaged page in 65,536.
+    /// The checksum still matches by chance, which happens for one damaged page in 65,536.
     Unnoticed,
     /// The damaged page is used unchanged.
     Ignored,

@@ -18,7 +18,7 @@ use trunkline_engine::pool::{Backend, PINS_GUARANTEED, Pin, ReadError, Strategy}
 use trunkline_engine::read_stream::StreamPage;
 use trunkline_format::BlockNo;
 
-/// The largest relation a crowd prefers, in blocks.
+/// Crowds prefer relations of at most this many blocks.
 const CROWDED_BLOCKS_MAX: BlockNo = 20;
 
 /// Maximum number of consecutive polls by an executor that doesn't wait for wake-ups.
@@ -295,8 +295,8 @@ impl PoolSession {
         reader.close(run);
     }
 
-    /// Drops the backend, streams and pins in random order. Each of them must work after the others
-    /// are gone.
+    /// Drops the backend, streams and pins in random order. Each of them must stay valid even if the
+    /// others have already been dropped.
     pub(super) fn abandon(self, run: &Run, rng: &mut Rng) {
         let Self { backend, readers, kept, .. } = self;
         readers.iter().for_each(|reader| reader.close(run));

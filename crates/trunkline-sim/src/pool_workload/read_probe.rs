@@ -1,4 +1,4 @@
-//! A pool workload's probe. It sees the result of every read and updates the expectations.
+//! Probe of a pool workload. It sees the result of every read and updates the expectations.
 //!
 //! ```text
 //!   defined            on the issuer's thread: the issuer, the kind of request, the policy
@@ -62,7 +62,7 @@ struct ReadRecord {
     waiters: Option<Waiters>,
 }
 
-/// Pools and relations, needed to count a page's pins.
+/// The run's pools and relations. We need both to look up a page's pin count.
 type Pools = ([Pool; 2], Vec<Relation>);
 
 /// A run's probe.
@@ -139,7 +139,7 @@ impl ReadProbe {
             self.expectations.receive(record.issuer.owner, block, failure);
         }
         let expected = self.update(record.issuer, (first, blocks), raw, fault);
-        // The meter's cells cover only reads that met a fault.
+        // The meter's cells cover only reads that were struck by a fault.
         let pins = if record.faults.is_empty() { None } else { self.pins(&record, first, blocks) };
         // The I/O has one pin, the issuer another, and each joining session adds one.
         let waiters = pins.map(|pins| match pins {

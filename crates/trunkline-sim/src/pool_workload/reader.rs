@@ -1,4 +1,4 @@
-//! A read stream of a pool workload, which checks everything the stream returns.
+//! Reader of a pool workload: a read stream, with checks of everything the stream returns.
 //!
 //! The block source records each block it passes to the stream. The stream must return each of
 //! these blocks exactly once, as a page or as an error, together with the block's per-buffer data.

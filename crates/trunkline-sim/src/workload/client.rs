@@ -439,7 +439,8 @@ impl Client {
     }
 }
 
-/// Slots with a light or a heavy callback. A heavy callback takes a different path to completion.
+/// Slots with a light or a heavy callback, chosen at random. A heavy callback takes a different
+/// completion path.
 fn some_slots(rng: &mut Rng) -> Slots {
     let weight = if rng.below(2) == 0 { Weight::Light } else { Weight::Heavy };
     Slots::with_callbacks(SLOTS, vec![Arc::new(PassThrough(weight))])
