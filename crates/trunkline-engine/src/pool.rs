@@ -44,11 +44,11 @@
 //!   claimed. A session never waits while it holds a claim, because the session that could end its
 //!   wait may itself be waiting for the claimed page.
 //! - Pins, locks and claims are released only by the methods of `buffers`, which wake the waiters.
-//! - A pool for the temporary relations of one session is a second pool ([`Pool::local`]).
+//! - One session's temporary relations use a second, local pool ([`Pool::local`]).
 //!
 //! # Files
 //!
-//! From the bottom up; no file uses one that comes later.
+//! The files, from the bottom up. No file uses a later one.
 //!
 //! | File | Content |
 //! |---|---|
@@ -120,7 +120,7 @@ use std::sync::Arc;
 use trunkline_aio::{Aio, TooManySessions};
 use trunkline_format::BlockNo;
 
-/// A buffer pool. Clones are the same pool.
+/// A buffer pool. Clones share the same pool.
 #[derive(Debug, Clone)]
 pub struct Pool {
     manager: Arc<BufferManager>,
@@ -139,8 +139,8 @@ impl Pool {
         Self::with_log(aio, buffers, Unlogged)
     }
 
-    /// The same, with a write-ahead log: a page is written only after the log is durable up to its
-    /// LSN.
+    /// Like [`Pool::new`], but with a write-ahead log: a page is written only after the log is
+    /// durable up to the page's LSN.
     ///
     /// # Errors
     /// See [`PoolError`].
@@ -183,7 +183,7 @@ impl Pool {
     /// A backend with a new session.
     ///
     /// # Errors
-    /// The instance has no session left.
+    /// All of the instance's sessions are in use.
     pub fn backend(&self, kind: BackendType) -> Result<Backend, TooManySessions> {
         Ok(Backend::new(&self.manager, &self.statistics, self.aio.session()?, kind))
     }
@@ -216,14 +216,14 @@ impl Pool {
         total
     }
 
-    /// Permits for pins that sessions hold, at least as many as there are pins: a session takes
-    /// permits before it pins.
+    /// Permits that sessions hold for pins. There are never fewer permits than pins, because a
+    /// session takes its permits before it pins.
     pub fn permits(&self) -> u32 {
         self.manager.limits().taken()
     }
 
-    /// Lists every buffer that has a page. As in `pg_buffercache`, each row is consistent, but the
-    /// rows may be from different moments.
+    /// Lists every buffer that holds a page. As in `pg_buffercache`, each row is consistent, but
+    /// different rows may show different moments.
     pub fn rows(&self) -> Vec<BufferRow> {
         self.manager.rows()
     }
@@ -240,8 +240,8 @@ impl Pool {
         self.manager.peek_block(relation, block).map(|state| state.pins())
     }
 
-    /// Evicts one buffer, numbered from 1 (`pg_buffercache_evict`). False: it is empty, pinned,
-    /// dirty or under I/O, or there is no such buffer.
+    /// Evicts one buffer, numbered from 1 (`pg_buffercache_evict`). Returns false if the buffer is
+    /// empty, pinned, dirty or under I/O, or does not exist.
     pub fn evict(&self, bufferid: u32) -> bool {
         self.manager.evict_buffer(bufferid)
     }

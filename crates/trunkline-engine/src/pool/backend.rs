@@ -41,7 +41,7 @@ pub struct Backend {
     reads: PageReads,
     counter: IoCounter,
     warnings: Vec<ReadWarning>,
-    /// Warnings that were not kept.
+    /// Number of warnings dropped because the list was full.
     warnings_lost: u64,
     /// Created when the session first finds no clean buffer. Most sessions never need it.
     eviction: Option<Box<EvictionWriter>>,
@@ -80,7 +80,7 @@ impl Backend {
         &mut self.session
     }
 
-    /// Iovecs that one I/O can have. They limit how many pages can be combined if their frames
+    /// Maximum number of iovecs per I/O. It limits how many pages can be combined if their frames
     /// aren't neighbours.
     pub(crate) fn iovecs(&self) -> usize {
         self.session.iovecs()
@@ -111,12 +111,12 @@ impl Backend {
         self.manager.limits().pins(self.session.id())
     }
 
-    /// Returns the warnings since the last call, and the number of those that were not kept.
+    /// Returns the warnings since the last call, and the number of warnings that were dropped.
     pub fn take_warnings(&mut self) -> (Vec<ReadWarning>, u64) {
         (std::mem::take(&mut self.warnings), std::mem::take(&mut self.warnings_lost))
     }
 
-    /// Keeps a warning, up to a limit.
+    /// Keeps a warning, unless `WARNINGS_MAX` are kept already.
     pub(crate) fn warn(&mut self, warning: ReadWarning) {
         if self.warnings.len() < WARNINGS_MAX {
             self.warnings.push(warning);
@@ -145,7 +145,7 @@ impl Backend {
         self.counter.statistics()
     }
 
-    /// Whether this is a backend of the pool with that shared part.
+    /// Whether the backend belongs to the pool with this shared part.
     pub(crate) fn is_of(&self, manager: &Arc<BufferManager>) -> bool {
         Arc::ptr_eq(&self.manager, manager)
     }
@@ -160,9 +160,9 @@ impl Backend {
         self.flush_after
     }
 
-    /// Counts for this relation from now on, and allows changes to its pages if its cluster is
-    /// writable. This is on the hit path, so it does nothing if the relation is the same as last
-    /// time.
+    /// Attributes counts to this relation from now on, and allows changes to its pages if its
+    /// cluster is writable. This is on the hit path, so it does nothing if the relation is the same
+    /// as last time.
     pub(crate) fn count_for(&mut self, relation: &Relation) {
         let key = self.key(relation, Strategy::Normal);
         if self.counter.count_as(key) {
@@ -175,12 +175,13 @@ impl Backend {
         self.counter.statistics().key(self.kind, context, relation)
     }
 
-    /// The counts that were not published yet.
+    /// The counts that haven't been published yet.
     pub(crate) fn tally(&mut self) -> &mut Tally {
         self.counter.tally()
     }
 
-    /// Exchanges the unpublished counts, so that the backend counts for a stream or a bulk write.
+    /// Swaps the unpublished counts with `tally`, so that the backend counts on behalf of a stream
+    /// or a bulk write.
     pub(crate) fn swap_tally(&mut self, tally: &mut Tally) {
         std::mem::swap(self.counter.tally(), tally);
     }

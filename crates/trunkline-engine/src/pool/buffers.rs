@@ -68,7 +68,7 @@ impl Buffers {
         self.descriptor(buffer).state()
     }
 
-    /// The tag of a buffer: stable under a pin, otherwise a hint.
+    /// The tag of a buffer. It's stable under a pin, but only a hint otherwise.
     pub(crate) fn tag(&self, buffer: u32) -> BufferTag {
         self.descriptor(buffer).tag()
     }
@@ -84,8 +84,8 @@ impl Buffers {
         self.wake_after_unpin(buffer, unpinned);
     }
 
-    /// Wakes this buffer's waiters if the word had any, and the waiters for a victim if the last
-    /// pin is gone.
+    /// Wakes this buffer's waiters if the word had announced any, and the sessions on the victim
+    /// wait list if the last pin is gone.
     fn wake_after_unpin(&self, buffer: u32, unpinned: Unpinned) {
         if unpinned.wake {
             self.waiters.notify(buffer, &self.notifier);
@@ -102,7 +102,7 @@ impl Buffers {
         }
     }
 
-    /// Turns an exclusive lock back into the mode that it had before an upgrade.
+    /// Downgrades an exclusive lock to the mode it had before an upgrade.
     pub(crate) fn downgrade(&self, buffer: u32, mode: LockMode) {
         if self.word(buffer).downgrade(mode) {
             self.waiters.notify(buffer, &self.notifier);
@@ -117,7 +117,7 @@ impl Buffers {
         self.wake_after_unpin(buffer, unpinned);
     }
 
-    /// Lets readers in to a page whose write was claimed.
+    /// Downgrades the lock of a claimed write, so that readers can lock the page.
     pub(crate) fn begin_write(&self, buffer: u32) {
         if self.word(buffer).begin_write() {
             self.waiters.notify(buffer, &self.notifier);
@@ -135,13 +135,13 @@ impl Buffers {
         self.wake_after_unpin(buffer, unpinned);
     }
 
-    /// Records that a buffer has nothing to write any more. The caller has it pinned.
+    /// Records that a buffer no longer has anything to write. The caller has it pinned.
     pub(crate) fn note_clean(&self, buffer: u32) {
         self.clean.set(buffer);
     }
 
-    /// Visits the buffers that are not dirty, roughly from `first` on, until a visit returns
-    /// `Break`. True: a visit did.
+    /// Visits the buffers that are not dirty, starting near `first`, until a visit returns `Break`.
+    /// Returns whether one did.
     pub(crate) fn visit_clean(
         &self,
         first: u32,
@@ -150,7 +150,7 @@ impl Buffers {
         self.clean.visit(first, |buffer| self.state(buffer).has(flag::DIRTY), visit)
     }
 
-    /// Whether some buffer is unpinned and dirty: a victim once its page was written.
+    /// Whether some unpinned buffer is dirty, so that writing its page would make it a victim.
     pub(crate) fn has_dirty_victim(&self) -> bool {
         self.descriptors.iter().any(|descriptor| {
             let state = descriptor.state();
@@ -173,8 +173,8 @@ impl Buffers {
     /// determined before this loop, and such a page's changes are logged after it.
     pub(crate) fn mark_for_checkpoint(&self) -> Vec<(BufferTag, u32)> {
         let dirty = self.iter().filter(|(_, descriptor)| descriptor.word().mark_for_checkpoint());
-        // The tag is read without a pin, so it may be torn. But then the page was evicted after it
-        // was marked, and must have been written before that. The write of this entry rechecks the
+        // The tag is read without a pin, so it may be torn. But then the page was evicted after we
+        // marked it, and must have been written before that. The write of this entry rechecks the
         // tag and finds nothing to do.
         dirty.map(|(buffer, descriptor)| (descriptor.tag(), buffer)).collect()
     }
@@ -189,8 +189,8 @@ impl Buffers {
         &self.victim_waiters
     }
 
-    /// Sleeps until `done` holds for the buffer. Every change of the buffer's lock, pins or I/O
-    /// makes the session test it again.
+    /// Sleeps until `done` holds for the buffer. Whenever the buffer's lock, pins or I/O change,
+    /// the session wakes up and tests the condition again.
     ///
     /// # Errors
     /// The session was cancelled.

@@ -29,14 +29,13 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, Session};
 use trunkline_format::BlockNo;
 
-/// Writes in flight.
+/// Maximum number of writes in flight.
 const WRITES: usize = 16;
 
-/// Blocks of one write at most.
+/// Maximum number of blocks in one write.
 const COMBINE: u32 = 16;
 
-/// The most slots ahead of the current one in which pages are flushed early: as many as can be in
-/// flight.
+/// How many slots ahead of the current slot pages are flushed early: as many as can be in flight.
 const LEAD: usize = WRITES * COMBINE as usize;
 
 /// The ring of one bulk write (context `bulkwrite` of `pg_stat_io`), for
@@ -49,10 +48,11 @@ pub struct BulkWrite {
     session: u32,
     ring: RingBuffer,
     writes: PageWrites,
-    /// Neighbours that are written together.
+    /// Neighbouring buffers for the next combined write.
     run: Vec<u32>,
     combine: u32,
-    /// Slots ahead that were examined. The write of each dirty page among them has been started.
+    /// Number of slots ahead that we have examined. We've started writing every dirty page among
+    /// them.
     examined: usize,
     writeback: WritebackQueue,
     counter: IoCounter,
@@ -90,11 +90,10 @@ impl BulkWrite {
         self.ring.size()
     }
 
-    /// Waits for the writes in flight, and starts writeback of what was not handed to the kernel
-    /// yet.
+    /// Waits for the writes in flight, and starts writeback of blocks not yet handed to the kernel.
     ///
     /// # Errors
-    /// One of the writes failed, and its pages are still dirty; or the session was cancelled.
+    /// A write failed, in which case its pages are still dirty, or the session was cancelled.
     pub fn finish(mut self, backend: &mut Backend) -> Result<(), WriteError> {
         let mut failed = None;
         while self.writes.in_flight() > 0 {
@@ -110,15 +109,16 @@ impl BulkWrite {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Pages of one extension at most. The other half of the ring is being written.
+    /// Maximum number of pages in one extension: half of the ring, because the other half is being
+    /// written.
     pub(super) fn extend_max(&self) -> u32 {
         (self.ring.size() / 2).max(1)
     }
 
-    /// Makes the backend count for this bulk write.
+    /// Makes the backend count on behalf of this bulk write.
     ///
     /// # Panics
-    /// If it belongs to another session.
+    /// If the bulk write belongs to another session.
     pub(super) fn begin(&mut self, backend: &mut Backend, relation: &Relation) {
         let mine = backend.is_of(&self.manager) && backend.session_id() == self.session;
         assert!(mine, "a bulk write of another session");
@@ -132,8 +132,8 @@ impl BulkWrite {
         self.counter.publish();
     }
 
-    /// Allocates up to `want` buffers: from the ring if only the load has used them, else from the
-    /// pool. None if no more are available now.
+    /// Allocates up to `want` buffers: from the ring if only the load has used them, otherwise from
+    /// the pool. Allocates nothing if no buffer is available now.
     ///
     /// # Errors
     /// A write failed, the log could not be made durable, or the session was cancelled.
@@ -174,8 +174,8 @@ impl BulkWrite {
         self.is_reusable_after_flush(buffer) && self.manager.buffers().state(buffer).pins() == 0
     }
 
-    /// Waits for the write of a page in the ring, or writes it. False: another session has it
-    /// locked.
+    /// Flushes a page in the ring, or waits if it is already being written. Returns false if
+    /// another session has the page locked.
     fn flush(
         &mut self,
         backend: &mut Backend,
@@ -206,7 +206,7 @@ impl BulkWrite {
         }
     }
 
-    /// Starts the writes of the pages that the ring reuses soon. Waits for nothing but the log.
+    /// Starts writing the pages whose buffers the ring will reuse soon. Waits only for the log.
     fn flush_ahead(&mut self, backend: &mut Backend, want: usize) -> Result<(), WriteError> {
         let size = self.ring.size() as usize;
         let lead = LEAD.min(size / 2);
@@ -227,7 +227,7 @@ impl BulkWrite {
         }
     }
 
-    /// Starts writes up to `goal` slots ahead. Returns what prevents the next one.
+    /// Starts writes up to `goal` slots ahead. Returns what prevents the next write.
     fn start_runs(
         &mut self,
         session: &mut Session,
@@ -255,7 +255,7 @@ impl BulkWrite {
             return Ok(WriteStart::Clean);
         };
         let (buffers, clusters) = (self.manager.buffers(), self.manager.clusters());
-        // Read without a pin: the claim tests it again.
+        // The tag is read without a pin, so the claim tests it again.
         let first = buffers.tag(buffer);
         let Some(relation) = clusters.relation(first) else {
             return Ok(WriteStart::Clean);
@@ -282,7 +282,7 @@ impl BulkWrite {
         self.writes.start(session, &request)
     }
 
-    /// Takes the results of writes that have ended, and issues writeback if it is due.
+    /// Takes the results of completed writes, and issues writeback if it is due.
     fn take_ended(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
         while let Some(ended) = self.writes.take_ended() {
             Self::note(&mut self.writeback, backend.tally(), ended)?;
@@ -299,7 +299,8 @@ impl BulkWrite {
         tally: &mut Tally,
         ended: Result<WriteResult, WriteError>,
     ) -> Result<(), WriteError> {
-        // The rest of a short write is still dirty, and written at its turn.
+        // The blocks that a short write left out are still dirty, and are written when their turn
+        // comes.
         let WriteResult { first, blocks, .. } = ended?;
         tally.writes += 1;
         tally.written_blocks += u64::from(blocks);

@@ -35,7 +35,7 @@ impl fmt::Debug for WritableClusters {
 }
 
 impl WritableClusters {
-    /// No cluster yet.
+    /// A table without clusters.
     pub(crate) fn new(log: Box<dyn Log>) -> Self {
         let words = usize::from(u16::MAX) / 64 + 1;
         let writable = (0..words).map(|_| AtomicU64::new(0)).collect();
@@ -84,9 +84,9 @@ impl WritableClusters {
         let (mut open, mut closed) = (Vec::new(), Vec::new());
         let mut storages = self.storages.lock();
         storages.retain(|&number, storage| {
-            // A session can reach a page of the cluster only through the storage, which is the last
-            // reference here, or through an existing pin. So the page can't come into use after
-            // this test.
+            // A session can reach a page of the cluster only through an existing pin, or through
+            // the storage, to which we hold the last reference. So the page can't come into use
+            // after this test.
             let over =
                 storage.is_last() && storage.pending_fsyncs().is_durable() && !is_in_use(number);
             if over {
@@ -112,8 +112,8 @@ impl WritableClusters {
     /// I/O and no claim on a page, because this waits for storage.
     ///
     /// # Errors
-    /// The log could not be written, or it ends before `lsn`: then the page with that LSN is
-    /// damaged.
+    /// The log could not be written, or it ends before `lsn`, in which case the page with that LSN
+    /// is damaged.
     pub(crate) fn flush_log(&self, lsn: Lsn) -> Result<(), WriteError> {
         self.log.flush(lsn)?;
         match self.log.durable() < lsn {

@@ -18,18 +18,18 @@ pub enum PoolError {
     /// Fewer buffers than [`BUFFERS_MIN`].
     #[error("a pool of {buffers} buffers is too small, the minimum is {BUFFERS_MIN}")]
     TooSmall {
-        /// Buffers asked for.
+        /// Number of buffers requested.
         buffers: u32,
     },
     /// The page region of the I/O instance has no run of that many free frames.
     #[error("no memory for {buffers} buffers in the page region")]
     NoMemory {
-        /// Buffers asked for.
+        /// Number of buffers requested.
         buffers: u32,
     },
 }
 
-/// Buffers of the smallest pool (PostgreSQL's lower bound of `shared_buffers`).
+/// Minimum number of buffers in a pool (PostgreSQL's lower bound of `shared_buffers`).
 pub const BUFFERS_MIN: u32 = 16;
 
 /// Why a page could not be read.
@@ -51,7 +51,7 @@ pub enum ReadError {
     Short {
         /// File and block.
         location: Location,
-        /// Bytes of the block that the file has.
+        /// Number of bytes of the block that the file contains.
         bytes: u32,
     },
     /// The page failed its checksum or header check.
@@ -160,7 +160,7 @@ pub enum WriteError {
     Io {
         /// File, and the first block that was not written.
         location: Location,
-        /// Blocks of the write from there on.
+        /// Number of blocks from there to the end of the write.
         blocks: u32,
         /// The kernel's error.
         source: io::Error,
@@ -208,9 +208,9 @@ impl From<Cancelled> for WriteError {
 }
 
 impl WriteError {
-    /// For a session that writes and cannot get a pin or a victim: the errors of that, without the
-    /// ones that only a read has. This isn't a `From`, because `?` on a real read would turn a
-    /// corrupt page into "cancelled".
+    /// Converts the error of a writing session that could not get a pin or a victim. Errors that
+    /// only a read can return don't occur here. This isn't a `From`, because `?` on a real read
+    /// would turn a corrupt page into "cancelled".
     pub(super) fn waiting_for_buffer(error: ReadError) -> Self {
         match error {
             ReadError::Eviction(error) => *error,

@@ -29,17 +29,17 @@ use super::writeback::WritebackQueue;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, Session};
 
-/// Pages of one batch.
+/// Maximum number of pages in one batch.
 const BATCH: usize = 64;
 
-/// Buffers that are searched for the least used pages, starting at the clock hand. Searching the
-/// whole pool would cost more than writing a page.
+/// Number of buffers, starting at the clock hand, that we search for the least used pages.
+/// Searching the whole pool would cost more than writing a page.
 const WINDOW: u32 = 1024;
 
-/// Writes in flight of one session.
+/// Maximum number of writes in flight per session.
 const WRITES: usize = 8;
 
-/// Blocks of one write at most.
+/// Maximum number of blocks in one write.
 const COMBINE: u32 = 16;
 
 /// Counts the writes of a session that writes many relations in turn, and attributes each write to
@@ -51,7 +51,7 @@ pub(crate) struct WriteCounter {
 }
 
 impl WriteCounter {
-    /// For a session of this type.
+    /// Creates the counter for a session of this type.
     pub(crate) fn new(statistics: &Arc<Statistics>, backend: BackendType) -> Self {
         Self { counter: IoCounter::new(statistics), backend }
     }
@@ -95,7 +95,7 @@ pub(crate) struct EvictionWriter {
 }
 
 impl EvictionWriter {
-    /// For a session with `iovecs` iovecs for each I/O.
+    /// For a session that can use `iovecs` iovecs per I/O.
     pub(crate) fn new(
         manager: &Arc<BufferManager>,
         counter: WriteCounter,
@@ -183,7 +183,8 @@ impl EvictionWriter {
     pub(crate) fn take_ended(&mut self) {
         while let Some(ended) = self.writes.take_ended() {
             match ended {
-                // The rest of a short write is still dirty, and found again.
+                // The blocks that a short write left out are still dirty, so the next search finds
+                // them again.
                 Ok(written) => {
                     self.counter.add(written.first, written.blocks);
                     self.writeback.push(written.first, written.blocks);
@@ -203,9 +204,9 @@ impl EvictionWriter {
         }
     }
 
-    /// Starts writes of the victims from position `at` on, with neighbours combined, until one has
-    /// ended. From then on there is a victim, and there's no need to write the rest. Returns what
-    /// prevents the next write.
+    /// Starts writes of the victims from position `at` on, with neighbours combined, until one of
+    /// the writes has ended. From then on there is a victim, and there's no need to write the rest.
+    /// Returns what prevents the next write.
     fn start_writes(
         &mut self,
         session: &mut Session,
@@ -287,7 +288,7 @@ mod tests {
 
     const BUFFERS: u32 = 16;
 
-    /// A pool, and a relation with twice as many blocks.
+    /// Creates a pool, and a relation with twice as many blocks.
     fn pool() -> (TempDir, Pool, Relation) {
         let root = tempfile::tempdir().expect("a folder");
         std::fs::create_dir_all(root.path().join("base/5")).expect("a folder");
@@ -327,7 +328,7 @@ mod tests {
         drop(clean);
         assert!(backend.start_eviction_writes().expect("no write can fail"), "no handle is needed");
         assert_eq!(dirty(&pool), BUFFERS as usize - 1);
-        // Without a clean page it writes.
+        // Without a clean page, the session must write.
         let clean = backend.read(&relation, 0).expect("a hit");
         assert!(backend.start_eviction_writes().expect("writes"));
         assert!(dirty(&pool) < BUFFERS as usize - 1);

@@ -61,12 +61,12 @@ impl Backend {
         self.extend_with(relation, count, method, None)
     }
 
-    /// The same for a bulk write: the new pages use the ring of the bulk write, whose old pages are
-    /// written first. Extends by half the ring at most.
+    /// Like [`Backend::extend`], but for a bulk write: the new pages use the buffers of the bulk
+    /// write's ring, whose old pages are written first. Extends by at most half the ring.
     ///
     /// # Errors
-    /// As [`Backend::extend`]. Or a page of the ring could not be written; it stays dirty, and the
-    /// next call tries again.
+    /// As for [`Backend::extend`], or a page of the ring could not be written. That page stays
+    /// dirty, and the next call tries again.
     /// # Panics
     /// If `count` is 0, or the bulk write belongs to another session.
     pub fn extend_in_bulk(
@@ -255,8 +255,8 @@ impl Backend {
                 class,
                 needed: 0,
                 needed_now: true,
-                // Zeros have no LSN, but another session may have filled the page already, and then
-                // it has one.
+                // Zero pages have no LSN, but another session may have filled the page already, and
+                // then it has one.
                 durable: clusters.durable(),
             };
             let count = match writes.start(self.session(), &request)? {

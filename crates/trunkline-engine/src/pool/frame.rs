@@ -1,8 +1,8 @@
 //! Frames: the memory of the pages, and the only code that creates references to it.
 //!
-//! This is the only file of the engine with `unsafe`. A buffer's state word decides which thread
-//! may access its frame. The compiler can't check that, so every access goes through one of the
-//! functions below, which asserts the required right first:
+//! This is the only file in the engine that uses `unsafe`. A buffer's state word decides which
+//! thread may access its frame. The compiler can't check that, so every access goes through one of
+//! the functions below, which asserts the required right first:
 //!
 //! ```text
 //!   access by                      right                                              gets
@@ -42,8 +42,8 @@ pub(crate) struct Frames {
     start: *mut PageBytes,
 }
 
-// SAFETY: the lease owns the frames exclusively and may be used on any thread. References to
-// frames are made only by the functions of this module, each of which says why it may.
+// SAFETY: the lease owns the frames exclusively and may be used on any thread. Only the functions
+// of this module create references to frames, and each function explains why it may.
 unsafe impl Send for Frames {}
 // SAFETY: as above.
 unsafe impl Sync for Frames {}
@@ -91,7 +91,7 @@ impl Frames {
     /// the I/O has pinned it.
     ///
     /// # Panics
-    /// If one of them was not, or the handle belongs to another instance.
+    /// If a buffer is not claimed for this I/O, or the handle belongs to another instance.
     pub(crate) fn issue_read<P: Payload>(
         &self,
         io: Io<'_>,
@@ -131,7 +131,7 @@ impl Frames {
     /// the I/O holds a pin and the share-exclusive lock on it.
     ///
     /// # Panics
-    /// If one of them was not, or the handle belongs to another instance.
+    /// If a buffer is not claimed for this I/O, or the handle belongs to another instance.
     pub(crate) fn issue_write<P: Payload>(
         &self,
         io: Io<'_>,
@@ -151,7 +151,8 @@ impl Frames {
         unsafe { io.write_frames(file, offset, frames, slots, slot) }
     }
 
-    /// Lends the session that has claimed a write the page, to set its checksum.
+    /// Lends a claimed page to the session that is about to write it, so that it can set the
+    /// checksum.
     ///
     /// # Panics
     /// If the page was not claimed for this I/O, or readers were let in already.
@@ -191,7 +192,7 @@ impl Frames {
         let empty = state.is_empty() && state.pins() > 0;
         assert!(empty, "buffer {buffer} is not empty, or not pinned");
         // SAFETY: without a tag no lookup finds the buffer, no lock on it can be taken and no I/O
-        // is in progress. One session has taken it, the caller.
+        // is in progress. Only the caller has taken the buffer.
         unsafe { (*self.page(buffer)).fill(0) };
     }
 
@@ -245,9 +246,9 @@ impl<'p> Page<'p> {
 }
 
 impl Page<'_> {
-    /// Sets hint bits in the page, without waiting. False, and nothing is changed: other readers
-    /// have the page locked, it is being written, or its cluster is read-only. A later reader sets
-    /// the hint then.
+    /// Sets hint bits in the page, without waiting. Changes nothing and returns false if other
+    /// readers have the page locked, it is being written, or its cluster is read-only. In that case
+    /// a later reader sets the hint.
     ///
     /// The page becomes dirty without a log record, and its LSN stays as it is. Losing a hint bit
     /// in a crash does no harm, but a torn page would. With checksums, the log must contain a full

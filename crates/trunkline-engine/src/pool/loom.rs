@@ -35,7 +35,7 @@ mod tests {
         word.publish();
         word.finish_read(true);
         word.unpin();
-        // As after one round of the clock.
+        // The state after one round of the clock.
         assert_eq!(word.clock_visit(), ClockVisit::Decremented);
         Arc::new(word)
     }
@@ -84,7 +84,7 @@ mod tests {
         });
     }
 
-    /// The exclusive lock excludes readers, in any order.
+    /// The exclusive lock excludes readers, whichever session locks first.
     #[test]
     fn loom_exclusive_excludes_shared() {
         loom::model(|| {

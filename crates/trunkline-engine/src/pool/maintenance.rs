@@ -54,7 +54,7 @@ impl BufferManager {
         let rows = self.buffers().iter().filter_map(|(buffer, descriptor)| {
             let tag = descriptor.tag();
             let state = descriptor.state();
-            // A tag that changed in between may be torn.
+            // If the tag changed in between, it may be torn.
             if !state.has(flag::TAG_VALID) || descriptor.tag() != tag {
                 return None;
             }
@@ -100,7 +100,7 @@ impl BufferManager {
             if !wanted(descriptor.tag()) || descriptor.word().pin(0).is_none() {
                 continue;
             }
-            // Tested again: the tag is stable now.
+            // Test again: our pin keeps the tag stable now.
             if wanted(descriptor.tag()) {
                 let evicted = self.evict(buffer);
                 counts.evicted += u32::from(evicted);
@@ -116,18 +116,19 @@ impl Backend {
     /// Discards every page of a relation's fork from block `first` on, dirty or not (PostgreSQL's
     /// `DropRelationBuffers`). Waits for I/O in progress, and for other sessions to release their
     /// pins. In PostgreSQL the caller's AccessExclusiveLock ensures that only a concurrent flush
-    /// can have such a page pinned; without lock management here, other pins are waited for too.
-    /// The session itself must not have any of these pages pinned, or it would wait for itself.
+    /// can have such a page pinned. We have no lock manager here, so we must wait for all other
+    /// pins. The session itself must not have any of these pages pinned, or it would wait for
+    /// itself.
     ///
     /// # Errors
-    /// The session was cancelled; some pages may be discarded.
+    /// The session was cancelled, in which case some pages may already be discarded.
     pub fn invalidate(&mut self, relation: &Relation, first: BlockNo) -> Result<(), Cancelled> {
         let manager = Arc::clone(self.manager());
         let tag = BufferTag::of(relation, first);
         let wanted = |other: BufferTag| other.same_fork(tag) && other.block() >= first;
         for (buffer, descriptor) in manager.buffers().iter() {
             while wanted(descriptor.tag()) && descriptor.word().pin(0).is_some() {
-                // Pinned, so the tag is stable, and the last pin will be this one.
+                // Our pin keeps the tag stable. The discard succeeds once ours is the only pin.
                 if !wanted(descriptor.tag()) || manager.discard(buffer) {
                     manager.unpin(buffer);
                     break;
@@ -154,14 +155,14 @@ impl Backend {
     /// not, once they are neither pinned nor under I/O.
     ///
     /// # Errors
-    /// The cluster is read-only, the fork cannot be opened, or the session was cancelled: then
-    /// nothing has changed on disk. Or the file could not be truncated after its pages were
-    /// discarded ([`crate::storage::StorageError::Damaged`]): the caller can try again, and must
+    /// If the cluster is read-only, the fork cannot be opened, or the session was cancelled,
+    /// nothing has changed on disk. If the file could not be truncated after its pages were
+    /// discarded ([`crate::storage::StorageError::Damaged`]), the caller can try again, but must
     /// not use the relation before a truncation succeeds.
     pub fn truncate(&mut self, relation: &Relation, blocks: BlockNo) -> Result<(), WriteError> {
         // The next checkpoint of this pool must sync the truncated file.
         self.manager().clusters().allow_writes(relation.storage());
-        // Everything that can fail without harm comes first.
+        // First do everything that can fail without harm.
         let Some(cut) = relation.prepare_truncate(blocks)? else { return Ok(()) };
         self.invalidate(relation, blocks)?;
         Ok(cut.run()?)

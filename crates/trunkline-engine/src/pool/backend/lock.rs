@@ -85,7 +85,7 @@ impl Backend {
         })
     }
 
-    /// Waits until a page that is locked or under I/O may be free for a write.
+    /// Waits until a page that is locked or under I/O can probably be written.
     pub(crate) fn wait_until_writable(&mut self, buffer: u32) -> Result<(), Cancelled> {
         let manager = Arc::clone(&self.manager);
         let descriptor = manager.buffers().descriptor(buffer);

@@ -8,8 +8,8 @@
 //!
 //! What a session may hold while it waits is the same for all waits: pins and granted permits, but
 //! no staged I/O and no claim. The resources are acquired in a fixed order: pin, I/O handle,
-//! victim, claim. If one is unavailable, the ones after it haven't been taken yet, and a handle is
-//! returned before the wait. So there can't be a cycle.
+//! victim, claim. If one resource is unavailable, the session hasn't taken any of the later
+//! resources yet, and it returns its handle before it waits. So no cycle of waits can form.
 
 use super::super::error::ReadError;
 use super::super::eviction::{EvictionWriter, WriteCounter};
@@ -23,7 +23,7 @@ use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
 use trunkline_aio::{Cancelled, Class, Notifier, WaitRef};
 
 impl Backend {
-    /// Reserves one pin, waiting for admission if need be. While it returns `Pending` the session
+    /// Reserves one pin, waiting for admission if necessary. While it returns `Pending` the session
     /// stays registered with the pin limiter.
     pub(crate) fn reserve_pin(
         &mut self,
@@ -52,21 +52,21 @@ impl Backend {
         }
     }
 
-    /// Reserves one pin, sleeping if need be.
+    /// Reserves one pin, sleeping if necessary.
     pub(crate) fn sleep_for_pin(&mut self) -> Result<(), ReadError> {
         slept(self.reserve_pin(&mut Waiting::Sleep))
     }
 
-    /// Waits until a buffer can be a victim, after starting to write dirty pages if there is no
-    /// clean one. While it returns `Pending` the session stays registered among the waiters for a
-    /// victim.
+    /// Waits until a buffer can be a victim. If there is no clean buffer, starts writing dirty
+    /// pages first. While it returns `Pending` the session stays on the victim wait list.
     pub(crate) fn wait_for_victim(
         &mut self,
         waiting: &mut Waiting<'_, '_>,
     ) -> Poll<Result<(), ReadError>> {
         let (manager, id) = (Arc::clone(&self.manager), self.session.id());
         let waiters = manager.buffers().victim_waiters();
-        // Register before the first test, so that a write which ends in between wakes the session.
+        // Register before the first test, so that a write that completes in between wakes the
+        // session.
         waiters.insert(id);
         let waited = match self.start_eviction_writes() {
             Ok(true) => ready!(self.timed(waiting, |backend, waiting| {
@@ -95,12 +95,12 @@ impl Backend {
         slept(self.wait_for_victim(&mut Waiting::Sleep))
     }
 
-    /// Starts to write dirty pages, unless a clean buffer can be taken. Waits for the log, and for
-    /// the first write if the mount executes writes in the session. False: there was something to
-    /// write, but no handle was free.
+    /// Starts writing dirty pages, unless a clean buffer is available. May wait for a WAL flush,
+    /// and for the first write if the mount executes writes in the session. Returns false if there
+    /// was something to write but no free handle.
     ///
     /// # Errors
-    /// A write of this session has failed, and there may never be a victim.
+    /// One of this session's writes has failed, so there may never be a victim.
     pub(crate) fn start_eviction_writes(&mut self) -> Result<bool, ReadError> {
         if self.manager.has_victim() {
             return Ok(true);
@@ -179,8 +179,8 @@ impl Backend {
         slept(self.wait_for_io(&mut Waiting::Sleep, io))
     }
 
-    /// Runs a step that waits, and counts the time if it sleeps. An async task measures its waits
-    /// itself, since it returns from here before the wait is over.
+    /// Runs a step that may wait, and counts the wait time if it sleeps. An async task must measure
+    /// its waits itself, because the step returns `Pending` before the wait is over.
     pub(crate) fn timed<'w, 'a, 'c, T>(
         &mut self,
         waiting: &'w mut Waiting<'a, 'c>,

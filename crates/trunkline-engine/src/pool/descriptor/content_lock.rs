@@ -6,11 +6,11 @@
 //! | share-exclusive | yes    | no              | no        |
 //! | exclusive       | no     | no              | no        |
 //!
-//! The lock is bits of the buffer word, as in PostgreSQL 19, and not an `RwLock`: a write to disk
-//! takes it in the session that issues the write, and the completion releases it on another thread.
-//! A guard tied to a thread could not do that. Nothing here sleeps. A session that must wait
-//! announces itself in the word, and the methods that release a lock report that a waiter must be
-//! woken.
+//! The lock consists of bits in the buffer word, as in PostgreSQL 19, and is not an `RwLock`: a
+//! write to disk takes it in the session that issues the write, and the completion releases it on
+//! another thread. A guard tied to a thread could not do that. Nothing here sleeps. A session that
+//! must wait announces itself in the word, and the methods that release a lock report that a waiter
+//! must be woken.
 //!
 //! A caller that locks several pages must have its own lock order, as in PostgreSQL. The pool
 //! itself never waits for one content lock while it holds another.
@@ -27,10 +27,11 @@ use super::word::BufferWord;
 /// Mode of a content lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LockMode {
-    /// Read the page beside other readers.
+    /// Read the page concurrently with other readers.
     Shared,
-    /// Read the page beside other readers, and exclude every change. Writes to disk use this mode:
-    /// a page that changed while the kernel copies it would reach the disk with a wrong checksum.
+    /// Read the page concurrently with other readers, but exclude every change. Writes to disk use
+    /// this mode: a page that changed while the kernel copies it would reach the disk with a wrong
+    /// checksum.
     ShareExclusive,
     /// Change the page while no other session reads or writes it.
     Exclusive,
@@ -55,7 +56,7 @@ impl LockMode {
         }
     }
 
-    /// Bits of which at least one is set while a holder exists.
+    /// Bits that show whether the lock is held: at least one of them is set while it has a holder.
     fn held(self) -> u64 {
         match self {
             LockMode::Shared => SHARES,
@@ -100,9 +101,9 @@ impl BufferWord {
         }
     }
 
-    /// Whether a lock would be granted now: the condition of a session that waits for it. A cleanup
-    /// lock also needs the caller's pin to be the only one. The answer may be outdated, so the
-    /// caller then tries.
+    /// Whether a lock would be granted now: the condition of a session that waits for the lock. A
+    /// cleanup lock also needs the caller's pin to be the only one. The answer may be outdated, so
+    /// the caller must still try.
     pub(crate) fn could_lock(&self, mode: LockMode, cleanup: bool) -> bool {
         let state = self.load();
         !state.any(mode.conflicts()) && (!cleanup || state.pins() == 1)
@@ -120,13 +121,13 @@ impl BufferWord {
         upgraded.is_ok()
     }
 
-    /// Turns the exclusive lock back into the mode it had before [`BufferWord::try_upgrade`]. True:
-    /// wake the waiters.
+    /// Turns the exclusive lock back into the mode it had before [`BufferWord::try_upgrade`].
+    /// Returns true if the caller must wake the waiters.
     pub(crate) fn downgrade(&self, mode: LockMode) -> bool {
         self.release_lock(LockMode::Exclusive, mode.unit())
     }
 
-    /// Releases the lock. True: wake the waiters.
+    /// Releases the lock. Returns true if the caller must wake the waiters.
     pub(crate) fn unlock(&self, mode: LockMode) -> bool {
         self.release_lock(mode, 0)
     }

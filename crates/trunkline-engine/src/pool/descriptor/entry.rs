@@ -54,7 +54,7 @@ impl BufferDescriptor {
         self.word.load()
     }
 
-    /// The tag: stable under a pin, otherwise a hint that may be torn.
+    /// The tag. It's stable under a pin; otherwise it's only a hint, and may be torn.
     ///
     /// Relaxed loads suffice. A caller that relies on the tag has pinned the buffer first, and the
     /// pin reads the word that was published after the tag was stored.

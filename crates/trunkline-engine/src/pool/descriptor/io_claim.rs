@@ -81,10 +81,10 @@ impl BufferWord {
         assert!(marked.is_ok(), "a page changed without the exclusive lock");
     }
 
-    /// Marks a dirty page as one that the checkpoint which begins now must write. False: it is
-    /// clean. Test and mark are one step, so a page that was dirty when the checkpoint began is
-    /// either marked, or was written since. Pages that become dirty later are left to the next
-    /// checkpoint.
+    /// Marks a dirty page as one that the checkpoint which begins now must write. Returns false if
+    /// the page is clean. Test and mark are one step, so a page that was dirty when the checkpoint
+    /// began is either marked, or was written since. Pages that become dirty later are left to the
+    /// next checkpoint.
     pub(crate) fn mark_for_checkpoint(&self) -> bool {
         let marked = self.update(|word| {
             BufferState(word).has(flag::DIRTY).then_some(word | flag::CHECKPOINT_NEEDED)
@@ -94,14 +94,15 @@ impl BufferWord {
 
     /// Claims the write of a dirty page that has all flags of `needed`. The write gets its own pin.
     /// The content lock is exclusive until [`BufferWord::begin_write`], so that the checksum can be
-    /// set in the page. It is never waited for: a caller that finds the page locked gets `Busy`.
+    /// set in the page. We never wait for the lock: a caller that finds the page locked gets
+    /// `Busy`.
     pub(crate) fn start_write(&self, needed: u64) -> WriteClaim {
         self.claim_write(needed, EXCLUSIVE, |state| !state.is_locked())
     }
 
     /// Claims the write of a page that readers have locked. The content lock is share-exclusive
-    /// from the start: the caller copies the page beside its readers, and sets the checksum in the
-    /// copy.
+    /// from the start: the caller copies the page while readers still use it, and sets the checksum
+    /// in the copy.
     pub(crate) fn start_write_of_copy(&self, needed: u64) -> WriteClaim {
         self.claim_write(needed, SHARE_EXCLUSIVE, |state| !state.any(EXCLUSIVE | SHARE_EXCLUSIVE))
     }
@@ -126,7 +127,7 @@ impl BufferWord {
     }
 
     /// Downgrades the write's lock from exclusive to share-exclusive, so that readers continue
-    /// until the end of the write. True: wake the waiters.
+    /// until the end of the write. Returns true if the caller must wake the waiters.
     pub(crate) fn begin_write(&self) -> bool {
         let begun = self.update(|word| {
             let mine = word & EXCLUSIVE != 0 && BufferState(word).has(flag::IO_IN_PROGRESS);
@@ -137,9 +138,9 @@ impl BufferWord {
     }
 
     /// Ends a write: releases the content lock, in whichever mode it is, and the write's pin. Only
-    /// a page that was written completely becomes clean. The content lock may be released by
-    /// another thread than the one that took it, since the completion runs on whichever thread
-    /// reaps the I/O.
+    /// a page that was written completely becomes clean. Note that the thread that releases the
+    /// lock may not be the one that took it, since the completion runs on whichever thread reaps
+    /// the I/O.
     pub(crate) fn finish_write(&self, end: WriteEnd) -> Unpinned {
         let locks = EXCLUSIVE | SHARE_EXCLUSIVE;
         let (clean, set) = match end {

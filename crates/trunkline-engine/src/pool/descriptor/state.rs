@@ -1,5 +1,5 @@
-//! Buffer state: the 64 bits that PostgreSQL calls `BufferDesc.state`, and the rules between two
-//! values of it.
+//! Buffer state: the 64 bits that PostgreSQL calls `BufferDesc.state`, and the rules for changing
+//! them.
 //!
 //! ```text
 //!   63    54 53          52               51    34 33    22 21   18 17   0

@@ -1,6 +1,6 @@
 //! The buffer word in one thread: which steps it allows, and when waiters must be woken.
 //!
-//! What several threads do to one word at a time is checked by loom, in `pool/loom.rs`.
+//! Loom checks what happens when several threads change one word concurrently (`pool/loom.rs`).
 
 use super::{
     BufferWord, ClockVisit, LockMode, ReadClaim, TryLock, USAGE_MAX, WriteClaim, WriteEnd,

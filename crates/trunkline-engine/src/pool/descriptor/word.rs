@@ -12,7 +12,7 @@
 //!
 //! Every change of more than one bit goes through [`BufferWord::update`], which asserts the rules
 //! of `BufferState::assert_change` in release builds too. The content lock (`content_lock`) and the
-//! right to read or write the page (`io_claim`) are more methods of the same word, in separate
+//! right to read or write the page (`io_claim`) are also methods of this word, but in separate
 //! files.
 //!
 //! Each I/O holds its own pin on the page, so the page can't be evicted during the I/O even if the
@@ -46,9 +46,9 @@ pub(crate) enum ClockVisit {
 /// What the caller must do after a pin was released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unpinned {
-    /// Pins that are left.
+    /// Number of remaining pins.
     pub(crate) left: u32,
-    /// A session sleeps on this word: wake it.
+    /// A session sleeps on this word, so the caller must wake it.
     pub(crate) wake: bool,
 }
 
@@ -67,7 +67,7 @@ impl BufferWord {
         BufferState(self.0.load(Ordering::SeqCst))
     }
 
-    /// Replaces the word by `change` of it, and returns it before and after. If `change` returns
+    /// Applies `change` to the word, and returns the old and the new value. If `change` returns
     /// `None`, the word stays as it is and is returned as the error.
     ///
     /// `change` runs again whenever another thread has changed the word in between, so it must
@@ -98,9 +98,9 @@ impl BufferWord {
     /// the only one. The tag need not be the one that the caller looked up: the buffer may have
     /// been reused since. The caller must compare it after the pin.
     ///
-    /// Ring buffers pass a low `usage_max`, so that a bulk scan does not age its pages beyond the
-    /// reach of its own ring. With 0 the pin doesn't count as a use, which internal visits such as
-    /// the checkpoint's need.
+    /// Ring buffers pass a low `usage_max`, so that a bulk scan doesn't raise its pages' usage
+    /// counts too far for its own ring to reuse them. With 0 the pin doesn't count as a use, which
+    /// internal visits such as the checkpoint's need.
     pub(crate) fn pin(&self, usage_max: u32) -> Option<BufferState> {
         debug_assert!(usage_max <= USAGE_MAX);
         let pinned = self.update(|word| {
@@ -112,7 +112,7 @@ impl BufferWord {
     }
 
     /// Releases a pin. Waiters matter only once at most one pin is left: a cleanup lock waits until
-    /// its own pin is the only one, invalidation until there is none.
+    /// its own pin is the only one, and invalidation waits until there is none.
     ///
     /// This is the hottest change of the word and has no precondition, so it is a plain subtraction
     /// and not a compare-exchange loop. The rules are therefore asserted here, on the old value.
@@ -127,13 +127,13 @@ impl BufferWord {
         Unpinned { left, wake }
     }
 
-    /// The visit of the clock sweep: takes an unpinned, unused, clean buffer, or lowers the usage
-    /// count. A dirty buffer ages too, although it is not a victim. Otherwise it would outlive
-    /// pages that are used more often.
+    /// Visits the buffer for the clock sweep: takes an unpinned, unused, clean buffer, or lowers
+    /// the usage count. A dirty buffer ages too, although it is not a victim. Otherwise it would
+    /// outlive pages that are used more often.
     ///
     /// An empty buffer also counts as clean with usage count 0, so the sweep finds it without a
-    /// free list. The victim keeps its tag for now. The caller removes it in a second step, under
-    /// the partition lock, and until then other sessions can still find and pin the page.
+    /// free list. The victim keeps its tag for now. The caller removes the tag in a second step,
+    /// under the partition lock. Until then, other sessions can still find and pin the page.
     pub(crate) fn clock_visit(&self) -> ClockVisit {
         let visited = self.update(|word| {
             let state = BufferState(word);
@@ -165,7 +165,7 @@ impl BufferWord {
     }
 
     /// Removes the tag of a clean page. The caller has the only pin and holds the partition lock of
-    /// the mapping table. False: another session has pinned the page, or it is dirty.
+    /// the mapping table. Returns false if another session has pinned the page, or it is dirty.
     ///
     /// The partition lock makes the removal of the tag and of the chain link one step for
     /// insertions of the same page. Lookups take no lock. They are excluded by the word alone: a
@@ -216,7 +216,8 @@ impl BufferWord {
         self.publish_with(flag::TAG_VALID | flag::IO_IN_PROGRESS, PIN);
     }
 
-    /// Gives an empty buffer, whose frame the caller has filled, a tag: a page that needs no read.
+    /// Gives a tag to an empty buffer whose frame the caller has already filled, so that the page
+    /// needs no read.
     pub(crate) fn publish_valid(&self, dirty: bool) {
         let dirty = if dirty { flag::DIRTY } else { 0 };
         self.publish_with(flag::TAG_VALID | flag::VALID | dirty, 0);
