@@ -41,7 +41,8 @@ impl fmt::Debug for BufferManager {
 }
 
 impl BufferManager {
-    /// Empty buffers over the frames of `lease`. The look-ahead of one session may use `ahead_max`.
+    /// A manager of empty buffers over the frames of `lease`. One session's look-ahead may use at
+    /// most `ahead_max` of them.
     pub(crate) fn new(
         lease: Lease,
         ahead_max: u32,
@@ -129,8 +130,8 @@ impl BufferManager {
         self.replacement.has_victim(self.buffers())
     }
 
-    /// Gives an allocated buffer to a page, with its read claimed for `io`, unless the page has
-    /// one.
+    /// Assigns an allocated buffer to a page and claims its read for `io`, unless the page has a
+    /// buffer already.
     pub(crate) fn insert_for_read(
         &self,
         tag: BufferTag,
@@ -141,18 +142,20 @@ impl BufferManager {
         self.mapping.insert_for_read(self.buffers(), tag, buffer, usage_max, io)
     }
 
-    /// Gives an allocated and filled buffer to a new page, dirty, unless the page has one.
+    /// Assigns an allocated and filled buffer to a new, dirty page, unless the page has a buffer
+    /// already.
     pub(crate) fn insert_new(&self, tag: BufferTag, buffer: u32) -> Insertion {
         self.mapping.insert_new(self.buffers(), tag, buffer)
     }
 
-    /// Removes the page of a buffer that the caller has pinned. False: it is pinned elsewhere too,
-    /// dirty or under I/O.
+    /// Removes the page of a buffer that the caller has pinned. Returns false if another session
+    /// has it pinned too, or it is dirty or under I/O.
     pub(crate) fn evict(&self, buffer: u32) -> bool {
         self.mapping.evict(self.buffers(), buffer)
     }
 
-    /// The same for a page that may be dirty: its relation was dropped or truncated.
+    /// Like [`BufferManager::evict`], but the page may be dirty, because its relation was dropped
+    /// or truncated.
     pub(crate) fn discard(&self, buffer: u32) -> bool {
         self.mapping.discard(self.buffers(), buffer)
     }

@@ -9,18 +9,18 @@
 //!   lookup:  walk the chain ──▶ tag matches? ──▶ pin (compare-exchange) ──▶ tag still matches? ──▶ hit
 //! ```
 //!
-//! A concurrent change can mislead a lookup. If a buffer on its way is evicted and inserted into
-//! another chain, the lookup continues in that other chain and misses a page that is in the pool. A
-//! miss is therefore only a hint, and the insertion that follows looks again under the lock. A
-//! lookup never returns a wrong page: it compares the tag again after the pin, and a tag cannot
-//! change under a pin.
+//! A concurrent change can mislead a lookup. If a buffer on the lookup's path is evicted and
+//! inserted into another chain, the lookup continues in that other chain and misses a page that is
+//! in the pool. A miss is therefore only a hint, and the insertion that follows looks again under
+//! the lock. A lookup never returns a wrong page: it compares the tag again after the pin, and a
+//! tag cannot change under a pin.
 //!
 //! # Lock order
 //!
-//! A partition lock is the innermost lock. Under it only atomics of descriptors are changed; no
-//! other lock is taken, nothing is waited for and no waiter is notified. Evicting the old page and
-//! inserting the new one are two separate steps, so no operation needs two partition locks.
-//! (PostgreSQL's `BufferAlloc` held two until version 15, in partition order.)
+//! A partition lock is the innermost lock. Code that holds one changes only atomics of descriptors:
+//! it takes no other lock, never waits and notifies no waiter. Evicting the old page and inserting
+//! the new one are two separate steps, so no operation needs two partition locks. (PostgreSQL's
+//! `BufferAlloc` held two until version 15, in partition order.)
 //!
 //! PostgreSQL takes the partition lock in shared mode for every lookup (`BufTableLookup`).
 
@@ -31,12 +31,12 @@ use trunkline_aio::WaitRef;
 use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
 use trunkline_aio::sync::{Mutex, MutexGuard};
 
-/// Partitions with a lock each (PostgreSQL's `NUM_BUFFER_PARTITIONS`).
+/// Number of partitions, each with its own lock (PostgreSQL's `NUM_BUFFER_PARTITIONS`).
 const PARTITIONS: usize = 128;
 
-/// The most steps of a lookup without the lock. There are twice as many buckets as buffers, so
-/// chains are a few buffers long. A longer walk has left its chain, and could even follow a cycle
-/// without end.
+/// Maximum number of steps in a lookup without the lock. There are twice as many buckets as
+/// buffers, so chains are a few buffers long. A longer walk has strayed into other chains, and
+/// could even loop forever.
 const STEPS_MAX: u32 = 64;
 
 /// The mapping table.
@@ -63,7 +63,7 @@ pub(crate) struct PinnedBuffer {
 pub(crate) enum Insertion {
     /// The buffer has the tag now.
     Inserted,
-    /// Another session has inserted the page before; its buffer is pinned.
+    /// Another session has inserted the page first. Its buffer is pinned.
     Present(PinnedBuffer),
 }
 
@@ -130,8 +130,8 @@ impl BufferMapping {
         io: WaitRef,
     ) -> Insertion {
         self.insert(buffers, tag, buffer, usage_max, |descriptor| {
-            // Before the buffer is published, so that a session that joins the read finds the
-            // reference.
+            // Store the reference before the buffer is published, so that a session that joins the
+            // read finds it.
             descriptor.set_io(io);
             BufferWord::publish
         })
@@ -177,8 +177,8 @@ impl BufferMapping {
         Insertion::Inserted
     }
 
-    /// Makes sure that a buffer, which the caller has pinned, has no page. False: another session
-    /// has pinned it too, or it is dirty or under I/O.
+    /// Ensures that a buffer, which the caller has pinned, has no page. Returns false if another
+    /// session has pinned it too, or it is dirty or under I/O.
     pub(crate) fn evict(&self, buffers: &Buffers, buffer: u32) -> bool {
         !buffers.state(buffer).has(flag::TAG_VALID)
             || self.unlink(buffers, buffer, BufferWord::evict)
@@ -205,9 +205,9 @@ impl BufferMapping {
         discarded
     }
 
-    /// Removes the tag by `release`, and the buffer from its chain. Both happen under the partition
-    /// lock, and the word changes first: once it refuses pins, a lookup that still reaches the
-    /// buffer fails.
+    /// Removes the tag with `release`, and the buffer from its chain. Both happen under the
+    /// partition lock, and the word changes first: once it refuses pins, a lookup that still
+    /// reaches the buffer can't pin it.
     fn unlink(
         &self,
         buffers: &Buffers,
@@ -238,7 +238,8 @@ impl BufferMapping {
     }
 
     fn lock_partition(&self, tag: BufferTag) -> MutexGuard<'_, ()> {
-        // The number of chains is a multiple of the number of partitions, so a chain has one lock.
+        // The number of chains is a multiple of the number of partitions, so each chain has exactly
+        // one lock.
         self.partitions[tag.hash() as usize & (PARTITIONS - 1)].lock()
     }
 }
@@ -248,7 +249,7 @@ mod tests {
     use super::*;
     use trunkline_aio::{Builder, MethodKind};
 
-    /// Buffers whose waiters are never notified, since no session of the instance waits.
+    /// Creates buffers without waiters to notify, since no session of the instance waits.
     fn buffers(count: u32) -> Buffers {
         let aio = Builder::new().method(MethodKind::Sync).start().expect("starts");
         Buffers::new(count, aio.notifier())

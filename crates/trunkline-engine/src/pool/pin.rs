@@ -78,7 +78,7 @@ impl Pin {
         Self { manager: Arc::clone(manager), session, buffer }
     }
 
-    /// The page, to be locked.
+    /// The page, ready to be locked.
     pub fn page(&self) -> PinRef<'_> {
         PinRef { frames: self.manager.frames(), buffer: self.buffer }
     }

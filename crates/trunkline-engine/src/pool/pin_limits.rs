@@ -4,8 +4,8 @@
 //! A session that wants its first pin is *admitted*: it gets permits for [`PINS_GUARANTEED`] pins,
 //! which is as many as any single step of any code path needs. The sum of all permits never exceeds
 //! the number of buffers. An admitted session therefore always finds a victim, at the latest when
-//! other sessions' I/O completes. A session that cannot be admitted waits until another one has
-//! released its pages. It waits without holding any pin, so sessions that wait for admission cannot
+//! other sessions' I/O completes. A session that cannot be admitted waits until another session has
+//! released its pages. It holds no pin while it waits, so sessions that wait for admission cannot
 //! deadlock each other.
 //!
 //! Permits beyond the guarantee are for look-ahead. They're granted from the free permits, at most
@@ -27,8 +27,8 @@
 //!
 //! `taken` is never less than the sum of the permits in all accounts. A grant raises `taken` first
 //! and the account second. A reclaim lowers the account first and `taken` second. A thread that
-//! stops between the two steps makes permits scarcer for a moment, and never more than there are
-//! buffers.
+//! stops between the two steps only makes permits scarcer for a moment, but there are never more
+//! permits than buffers.
 //!
 //! Pins and permits of a session share one atomic word. Reserving a pin tests the permits and
 //! counts the pin in one step, so another session can reclaim unused permits at any time without a
@@ -40,9 +40,9 @@ use trunkline_aio::Notifier;
 use trunkline_aio::limits::SESSIONS_MAX;
 use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Pins that an admitted session can always hold: the current pages of two scans, and two more that
-/// those lead to, such as a TOAST or visibility map page. A code path that would need more copies
-/// the data out of a page and releases it.
+/// Pins that an admitted session can always hold: the current pages of two scans, and two further
+/// pages that those lead to, such as a TOAST or visibility map page. A code path that would need
+/// more pins copies the data out of a page and releases it.
 pub const PINS_GUARANTEED: u32 = 4;
 
 const PERMIT: u64 = 1 << 32;
@@ -69,10 +69,9 @@ pub(crate) struct TooManyPins(pub(crate) u32);
 pub(crate) struct PinLimiter {
     buffers: u32,
     guaranteed: u32,
-    /// Buffers that the look-ahead of one session may use at most.
+    /// Maximum number of buffers that one session's look-ahead may use.
     ahead_max: u32,
-    /// Permits given out.
-    /// May be more than the sum of all accounts for a moment, never less.
+    /// Permits given out. May exceed the sum of all accounts for a moment, but is never less.
     taken: AtomicU32,
     accounts: Box<[Account]>,
     /// Sessions that wait for admission. While it is not empty, no permits are granted for
@@ -110,7 +109,7 @@ impl PinLimiter {
         &self.waiters
     }
 
-    /// Pins that the look-ahead of one session may hold at most.
+    /// Maximum number of pins that one session's look-ahead may hold.
     pub(crate) fn ahead_max(&self) -> u32 {
         self.ahead_max.max(1)
     }
@@ -120,8 +119,8 @@ impl PinLimiter {
         self.reserve_up_to(session, 1, 0) == 1
     }
 
-    /// Reserves up to `want` pins for look-ahead, and returns how many. Leaves enough of the
-    /// guarantee for the work on the current page.
+    /// Reserves up to `want` pins for look-ahead, and returns how many it reserved. Leaves enough
+    /// of the guarantee for the work on the current page.
     pub(crate) fn reserve_ahead(&self, session: u32, want: u32) -> u32 {
         self.reserve_up_to(session, want, self.guaranteed - 1)
     }
@@ -168,9 +167,9 @@ impl PinLimiter {
         }
     }
 
-    /// Gives reserved pins back. While a session waits for admission, unused permits go with them.
-    /// The pin count is lowered before the waiters are tested, and a waiter registers before it
-    /// tries to be admitted, so one of the two sees the other.
+    /// Returns reserved pins. While a session waits for admission, also returns unused permits. The
+    /// pin count is lowered before the waiters are tested, and a waiter registers before it tries
+    /// to be admitted, so at least one of the two sees the other.
     pub(crate) fn give_back(&self, session: u32, count: u32) {
         let old = self.account(session).fetch_sub(u64::from(count), Ordering::SeqCst);
         assert!(pins(old) >= count, "more pins given back than were reserved");
@@ -179,14 +178,15 @@ impl PinLimiter {
         }
     }
 
-    /// Admits the session. True: it has its guaranteed permits, now or already before.
+    /// Admits the session. Returns true if it has its guaranteed permits, whether they were granted
+    /// now or earlier.
     pub(crate) fn admit(&self, session: u32) -> bool {
         if permits(self.account(session).load(Ordering::SeqCst)) >= self.guaranteed {
             return true;
         }
         if !self.take(self.guaranteed) {
-            // Other sessions may keep permits that they have no pins for. They keep them to avoid
-            // this function on their next read, so they are taken only now.
+            // Other sessions may keep permits that they have no pins for. Keeping them saves a call
+            // of this function on their next read, so we reclaim such permits only here.
             (0..SESSIONS_MAX as u32).filter(|&other| other != session).for_each(|other| {
                 self.reclaim(other);
             });
@@ -200,10 +200,10 @@ impl PinLimiter {
         true
     }
 
-    /// Raises the permits of an admitted session so that it can reserve `want` more pins for
-    /// look-ahead, or some of them. It grants at most half of what is free, so that the first of
-    /// several scans does not take the whole pool: the next one still gets half of the rest. Grants
-    /// nothing while a session waits for admission.
+    /// Raises the permits of an admitted session so that it can reserve up to `want` more pins for
+    /// look-ahead. It grants at most half of the free permits, so that the first of several scans
+    /// doesn't take the whole pool: the second scan still gets half of the rest. Grants nothing
+    /// while a session waits for admission.
     pub(crate) fn grant_ahead(&self, session: u32, want: u32) {
         let old = self.account(session).load(Ordering::SeqCst);
         let (held, allowed) = (pins(old), permits(old));
@@ -249,8 +249,9 @@ impl PinLimiter {
         }
     }
 
-    /// Takes back permits that the session has no pins for: all of them if it holds no pin,
-    /// otherwise those that it cannot need with the pages that it holds. True: there were some.
+    /// Reclaims permits that the session has no pins for: all of them if it holds no pin, otherwise
+    /// those that it cannot need in addition to the pages that it holds. Returns whether there were
+    /// any.
     fn reclaim(&self, session: u32) -> bool {
         let account = self.account(session);
         let mut old = account.load(Ordering::SeqCst);
@@ -271,8 +272,8 @@ impl PinLimiter {
         }
     }
 
-    /// Takes permits from the free ones: all of `count`, or none. The only place where `taken`
-    /// grows, and so the place that upholds the invariant.
+    /// Takes `count` free permits, or none. This is the only place where `taken` grows, so it is
+    /// the place that upholds the invariant.
     fn take(&self, count: u32) -> bool {
         let mut old = self.taken.load(Ordering::SeqCst);
         while old + count <= self.buffers {

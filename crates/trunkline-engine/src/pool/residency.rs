@@ -13,7 +13,7 @@ use std::io;
 use trunkline_aio::resident_blocks;
 use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
 
-/// Blocks of one fork by where they are. `pool` and `cache` both include `both`.
+/// Block counts of one fork, by where the blocks are. `pool` and `cache` both include `both`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RelationResidency {
     /// All blocks.

@@ -198,7 +198,7 @@ impl Statistics {
         self.key_of(backend, context, relation.storage().number(), relation.locator())
     }
 
-    /// The same for a relation whose storage is not at hand.
+    /// Like `Statistics::key`, but for a caller that doesn't have the relation's storage.
     pub(crate) fn key_of(
         &self,
         backend: BackendType,
@@ -219,7 +219,7 @@ impl Statistics {
     }
 }
 
-/// Hits that a session counts before it publishes them.
+/// Number of hits that a session counts before it publishes them.
 const UNPUBLISHED_HITS_MAX: u64 = 256;
 
 /// The counts of one session, stream or writer, and the shared cell they're published to. A writer
@@ -239,7 +239,7 @@ impl IoCounter {
         Self { statistics: Arc::clone(statistics), tally: Tally::default(), cell: None }
     }
 
-    /// The statistics that are published to.
+    /// The shared statistics that this counter publishes to.
     pub(crate) fn statistics(&self) -> &Arc<Statistics> {
         &self.statistics
     }
@@ -254,12 +254,12 @@ impl IoCounter {
         changed
     }
 
-    /// The counts that were not published yet.
+    /// The counts that haven't been published yet.
     pub(crate) fn tally(&mut self) -> &mut Tally {
         &mut self.tally
     }
 
-    /// Publishes the counts if there are reads or many hits among them.
+    /// Publishes the counts if they include reads or many hits.
     pub(crate) fn publish_if_due(&mut self) {
         if self.tally.reads > 0 || self.tally.hits >= UNPUBLISHED_HITS_MAX {
             self.publish();

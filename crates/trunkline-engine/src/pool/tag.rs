@@ -8,8 +8,8 @@
 //!
 //! A tag is PostgreSQL's `BufferTag` with three additional fields. The cluster number lets one pool
 //! serve several data directories. The kind leaves room for pages that belong to no relation
-//! (commit log, multixacts) and for pages that exist in memory only. The owner is 0, or the session
-//! that alone may see the page.
+//! (commit log, multixacts) and for pages that exist in memory only. The owner is 0, or the only
+//! session that may see the page.
 //!
 //! The descriptor stores the words as three atomics, so that a lookup can compare them without a
 //! lock. A lookup may therefore see a mixture of an old and a new tag, and must compare again after

@@ -7,10 +7,10 @@
 //! # No wake-up is lost
 //!
 //! A waiter registers, then tests its condition, then sleeps. The code that changes the condition
-//! changes it first and looks for registrations second. Both sides use sequentially consistent
-//! accesses, so at least one of them sees the other: the waiter sees the condition hold, or the
-//! other thread sees the registration and notifies it. PostgreSQL's condition variables require the
-//! same order (`ConditionVariablePrepareToSleep` before the test).
+//! changes it first, then looks for registrations. Both sides use sequentially consistent accesses,
+//! so at least one of them sees the other: the waiter sees the condition hold, or the other thread
+//! sees the registration and notifies it. PostgreSQL's condition variables require the same order
+//! (`ConditionVariablePrepareToSleep` before the test).
 //!
 //! Wake-ups can be spurious. A waiter always tests its condition again, and several sessions may be
 //! woken for one free buffer.
@@ -24,7 +24,7 @@ use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use trunkline_aio::{Cancelled, Notifier, Session};
 
 /// Sessions that wait for one condition. A session can be registered several times, once for each
-/// of its streams that waits.
+/// of its waiting streams.
 #[derive(Debug)]
 pub(crate) struct SessionSet {
     /// By session: how many of its streams are registered.
@@ -125,9 +125,9 @@ impl BufferWaiters {
 }
 
 /// A mutex for code that does I/O under it, such as a checkpoint (PostgreSQL's `CheckpointLock`). A
-/// session waits for it as for everything else: its staged I/O is submitted before it sleeps, and a
-/// cancel wakes it. An ordinary mutex must not be held across I/O, because a session would sleep on
-/// it with staged I/O and could not be cancelled.
+/// session waits for this mutex just as for any other event: its staged I/O is submitted before it
+/// sleeps, and a cancel wakes it. An ordinary mutex must not be held across I/O, because a session
+/// would sleep on it with staged I/O and could not be cancelled.
 #[derive(Debug)]
 pub(crate) struct SessionLock {
     held: AtomicBool,

@@ -36,17 +36,18 @@ use trunkline_aio::{
 use trunkline_format::segment::segment_of;
 use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
 
-/// Ranges in flight at most.
+/// Maximum number of ranges in flight.
 const RANGES: usize = 4;
 
-/// Ranges in flight at most while other sessions do I/O, which would queue behind them.
+/// Maximum number of ranges in flight while other sessions do I/O, which would queue behind these
+/// ranges.
 const RANGES_BESIDE_OTHERS: usize = 2;
 
-/// Blocks that are issued together while no other session does I/O: 2 MB, PostgreSQL's upper bound
-/// of these settings (decision 0008).
+/// Number of blocks that are issued together while no other session does I/O: 2 MB, PostgreSQL's
+/// upper bound of these settings (decision 0008).
 const BLOCKS_ALONE_MIN: u32 = 256;
 
-/// Writes of fewer blocks on average count as scattered.
+/// Writes that average fewer blocks than this count as scattered.
 const BLOCKS_PER_WRITE_MIN: u32 = 4;
 
 /// Largest gap between two ranges that are merged (1 MB). The kernel only searches the range for
@@ -56,7 +57,7 @@ const GAP_MAX: u32 = (1 << 20) / BLOCK_SIZE as u32;
 // The longest range is a segment.
 const _: () = assert!(SEGMENT_BLOCKS as u64 * BLOCK_SIZE as u64 <= u32::MAX as u64, "its length");
 
-/// Ranges that were written and whose writeback was not started, and the writebacks in flight.
+/// Ranges that were written but not yet handed to the kernel, and the writebacks in flight.
 #[derive(Debug)]
 pub(crate) struct WritebackQueue {
     clusters: Arc<WritableClusters>,
@@ -115,7 +116,8 @@ fn error_of(outcome: Outcome) -> Option<i32> {
 }
 
 impl WritebackQueue {
-    /// Issues writeback after every `flush_after` blocks, as I/O of `class`; 0 is never.
+    /// A queue that issues writeback, as I/O of `class`, after every `flush_after` blocks. 0
+    /// disables it.
     pub(crate) fn new(clusters: &Arc<WritableClusters>, flush_after: u32, class: Class) -> Self {
         let mut queue = Self {
             clusters: Arc::clone(clusters),
@@ -156,9 +158,9 @@ impl WritebackQueue {
         self.blocks > 0 && self.blocks >= self.flush_after
     }
 
-    /// Whether enough blocks are queued for a writer that has the device to itself. Long ranges,
-    /// issued less often, are then worth more than an even amount of dirty page cache. Scattered
-    /// pages don't form long ranges, so waiting for more of them gains nothing.
+    /// Whether enough blocks are queued for a writer that has the device to itself. In that case
+    /// long ranges, issued less often, are worth more than keeping the amount of dirty page cache
+    /// even. Scattered pages don't form long ranges, so waiting for more of them gains nothing.
     pub(crate) fn is_due_alone(&self) -> bool {
         let scattered = self.blocks < self.ranges.len() as u32 * BLOCKS_PER_WRITE_MIN;
         self.is_due() && (scattered || self.blocks >= BLOCKS_ALONE_MIN)
@@ -188,8 +190,9 @@ impl WritebackQueue {
         self.keep_memory(ranges);
     }
 
-    /// Issues all queued ranges, waiting for slots. `beside_others`: few at a time, each until the
-    /// device has it, so that the I/O of other sessions does not queue behind them.
+    /// Issues all queued ranges, waiting for slots. With `beside_others`, only a few ranges are in
+    /// flight at a time, and each I/O completes only once its range is on the device, so that other
+    /// sessions' I/O does not queue behind the ranges.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -213,7 +216,7 @@ impl WritebackQueue {
         issued
     }
 
-    /// Issues the rest, and waits until every range has ended.
+    /// Issues the remaining ranges, and waits until every range has ended.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -224,8 +227,8 @@ impl WritebackQueue {
         Ok(())
     }
 
-    /// Issues one range, if a slot and a handle are free. Otherwise the kernel writes it some time
-    /// later.
+    /// Issues one range, if a slot and a handle are free. Otherwise the kernel writes the range
+    /// back some time later.
     fn issue_range(
         &mut self,
         session: &mut Session,
@@ -272,7 +275,7 @@ impl WritebackQueue {
                 relation.storage().pending_fsyncs().fsync_ended(io);
             }
             let Some(errno) = error_of(outcome) else { continue };
-            // There is no path only if the cluster was closed.
+            // The path is missing only if the cluster was closed.
             let path = relation.map(|of| of.path(segment_of(first.block()).0));
             self.failure.get_or_insert(WriteError::Sync {
                 location: Location::new(path.unwrap_or_default()),
@@ -294,7 +297,7 @@ impl WritebackQueue {
     }
 }
 
-/// Sorted ranges, with those of one segment that are close to each other merged.
+/// Merges sorted ranges that are close to each other in one segment.
 fn merged(ranges: &[(BufferTag, u32)]) -> impl Iterator<Item = (BufferTag, u32)> + '_ {
     let close = |(one, blocks): &(BufferTag, u32), (next, _): &(BufferTag, u32)| {
         let gap = next.block().saturating_sub(one.block().saturating_add(*blocks));
@@ -303,7 +306,7 @@ fn merged(ranges: &[(BufferTag, u32)]) -> impl Iterator<Item = (BufferTag, u32)>
     };
     ranges.chunk_by(close).map(|run| {
         let first = run[0].0;
-        // A range that was written twice may end before an earlier one.
+        // If some blocks were written twice, a later range may end before an earlier one.
         let blocks = run.iter().map(|(tag, blocks)| tag.block() - first.block() + blocks);
         (first, blocks.max().unwrap_or_default())
     })
@@ -322,7 +325,7 @@ mod tests {
             (tag(0, 7), 2),
             (tag(0, 0), 4),
             (tag(1, 9), 1),
-            // Written twice, the second time in part.
+            // Written twice, but only partially the second time.
             (tag(0, 500), 20),
             (tag(0, 505), 1),
             // The largest gap that is merged, measured from the range before; and one block more.

@@ -84,7 +84,7 @@ impl fmt::Debug for ReadCallback {
 }
 
 impl ReadCallback {
-    /// For reads of up to `blocks_max` blocks.
+    /// Creates the callback for reads of up to `blocks_max` blocks.
     pub(super) fn new(manager: &Arc<BufferManager>, blocks_max: u32) -> Self {
         let weight = if blocks_max <= LIGHT_BLOCKS_MAX { Weight::Light } else { Weight::Heavy };
         Self { manager: Arc::clone(manager), weight }
@@ -116,8 +116,8 @@ impl Callback<ReadPayload> for ReadCallback {
                 let accepted = matches!(check, PageCheck::Zeroed(_) | PageCheck::Ignored(_));
                 warned += u32::from(accepted);
             }
-            // A page behind the end of a short read is not valid. Its buffer keeps the tag, and the
-            // issuer or another session reads it again.
+            // A page beyond the end of a short read is not valid. Its buffer keeps the tag, so that
+            // the issuer or another session can read it again.
             self.manager.buffers().finish_read(*buffer, check.is_usable());
         }
         // The outcome counts whole blocks only. For an error the detail is the number of bad pages;

@@ -18,17 +18,17 @@ pub(crate) struct ReadRequest<'a> {
     /// The tag of any block of the relation.
     pub(crate) tag: BufferTag,
     pub(crate) first: BlockNo,
-    /// Blocks from `first` on, at most. The caller has reserved this many pins.
+    /// Maximum number of blocks from `first` on. The caller has reserved this many pins.
     pub(crate) count: u32,
     pub(crate) class: Class,
     /// The caller waits for the read immediately, so the method may execute it in this thread.
     pub(crate) needed_now: bool,
     pub(crate) policy: Policy,
-    /// Usage count that a hit raises the page to, at most.
+    /// The highest usage count to which a hit raises the page's count.
     pub(crate) usage_max: u32,
 }
 
-/// What was started. Buffers are pinned.
+/// What was started. All of these buffers are pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadStart {
     /// The first block is valid, in this buffer.

@@ -75,7 +75,7 @@ impl PageReads {
         Self { manager: Arc::clone(manager), window, allocated, combine_max }
     }
 
-    /// The reads in flight, to wait for.
+    /// The reads in flight, for a caller that must wait for them.
     pub(crate) fn window(&mut self) -> &mut SlotWindow<ReadPayload, PageRead> {
         &mut self.window
     }
@@ -198,7 +198,7 @@ impl PageReads {
             policy: request.policy,
             checksums: request.relation.storage().checksums(),
         };
-        // From here on nothing can be refused except by the definition of the I/O itself.
+        // From here on only the definition of the I/O itself can fail.
         let (read, slots) = self.window.item_and_slots(slot);
         if let Some(payload) = slots.payload(slot) {
             payload.set(checks, request.first, &read.buffers);
@@ -240,9 +240,9 @@ impl PageReads {
         (count, missing)
     }
 
-    /// Claims block after block for the I/O, until another session has one or the buffers run out.
-    /// Unused buffers are released. If another session is reading the first block, returns its
-    /// buffer, pinned.
+    /// Claims block after block for the I/O, until it reaches a block that another session has
+    /// claimed or runs out of buffers. Unused buffers are released. If another session is reading
+    /// the first block, returns its buffer, pinned.
     ///
     /// The claims are taken in ascending block order and none is waited for. Two sessions that read
     /// overlapping ranges therefore cannot deadlock.
@@ -262,7 +262,7 @@ impl PageReads {
         let mut first_taken = None;
         for at in 0..count {
             let tag = request.tag.at(request.first + at);
-            // The page may have been inserted since `extent` looked: use its buffer in that case,
+            // The page may have been inserted since `extent` looked. In that case use its buffer,
             // because a page must never have two.
             let known = match present {
                 Some(pinned) if at == 0 => Some(pinned),
@@ -300,8 +300,8 @@ impl PageReads {
         first_taken
     }
 
-    /// Reports what became of each block of a read whose outcome was taken, with its buffer. The
-    /// buffers still have the issuer's pins.
+    /// Reports what became of each block of a completed read, with its buffer. The buffers still
+    /// have the issuer's pins.
     pub(crate) fn finish(
         &mut self,
         slot: usize,

@@ -21,7 +21,7 @@ pub(crate) struct Allocations {
     /// The background writer hibernates, or is about to. The first session that swaps this to false
     /// sets the latch.
     armed: AtomicBool,
-    /// The word counts how often the latch was set, so that a set between reading the word and
+    /// The word counts how often the latch was set, so that setting it between reading the word and
     /// sleeping ends the sleep immediately.
     latch: Futex,
 }
@@ -50,7 +50,7 @@ impl Allocations {
         self.armed.store(true, Ordering::SeqCst);
     }
 
-    /// Sleeps until the latch was set after `epoch`, or the time is over. Disarms the latch.
+    /// Sleeps until the latch was set after `epoch`, or the timeout expires. Disarms the latch.
     pub(crate) fn wait(&self, epoch: u32, timeout: Duration) {
         self.latch.wait(epoch, Some(timeout));
         self.armed.store(false, Ordering::SeqCst);

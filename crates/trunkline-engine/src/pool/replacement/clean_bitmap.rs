@@ -38,16 +38,16 @@ impl CleanBitmap {
         Self { bits: (0..words).map(|word| AtomicU64::new(bits(word))).collect() }
     }
 
-    /// Sets the bit of a buffer that has become clean. The caller must have changed the state word
-    /// before.
+    /// Sets the bit of a buffer that has become clean. The caller must already have changed the
+    /// state word.
     pub(crate) fn set(&self, buffer: u32) {
         // Set it even if it seems to be set: another thread may be about to clear it.
         self.bits[buffer as usize / 64].fetch_or(1 << (buffer % 64), Ordering::SeqCst);
     }
 
     /// Visits every clean buffer, starting with the word that contains `first`, until a visit
-    /// returns `Break`. True: a visit did. Buffers that change during the call may be visited or
-    /// not.
+    /// returns `Break`. Returns whether one did. Buffers that change during the call may be visited
+    /// or not.
     pub(crate) fn visit(
         &self,
         first: u32,
@@ -73,8 +73,8 @@ impl CleanBitmap {
         })
     }
 
-    /// Clears the bit of a dirty buffer. True: the buffer has become clean again, and the bit is
-    /// set.
+    /// Clears the bit of a dirty buffer. Returns true if the buffer has become clean again, in
+    /// which case the bit is set.
     fn clear_dirty(&self, buffer: u32, is_dirty: impl Fn(u32) -> bool) -> bool {
         self.bits[buffer as usize / 64].fetch_and(!(1 << (buffer % 64)), Ordering::SeqCst);
         let clean = !is_dirty(buffer);

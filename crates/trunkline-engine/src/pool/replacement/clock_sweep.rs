@@ -16,8 +16,8 @@
 use super::super::descriptor::{BufferWord, ClockVisit};
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 
-/// Buffers without a victim after which the sweep gives up, and the clean-buffer bitmap is
-/// searched. A visit costs a cache line; one cache line of the bitmap covers 512 buffers.
+/// After this many buffers without a victim the sweep gives up, and we search the clean-buffer
+/// bitmap instead. A visit costs a cache line; one cache line of the bitmap covers 512 buffers.
 const VISITS_WITHOUT_VICTIM_MAX: u32 = 256;
 
 /// The hand of the clock.
@@ -26,7 +26,7 @@ pub(crate) struct ClockSweep {
     /// Buffers that the hand has passed since the start. The position is never reduced modulo the
     /// pool size: 64 bits do not overflow, so the number of complete rounds needs no second counter
     /// and no lock (PostgreSQL takes `buffer_strategy_lock` when the hand wraps). Relaxed order
-    /// suffices, because the hand only hands out positions. Everything that is known about a buffer
+    /// suffices, because the hand only assigns positions. Everything that is known about a buffer
     /// comes from its state word.
     hand: AtomicU64,
     buffers: u32,
@@ -50,9 +50,9 @@ impl ClockSweep {
     }
 
     /// Takes up to `want` victims, each pinned once, and offers them to `take`, which returns
-    /// whether it could use the buffer. Returns how many are still wanted: more than 0 only if the
-    /// hand has passed [`VISITS_WITHOUT_VICTIM_MAX`] buffers, or all of them, without a victim and
-    /// without an unused page.
+    /// whether it could use the buffer. Returns how many are still wanted. That is more than 0 only
+    /// if the hand has passed [`VISITS_WITHOUT_VICTIM_MAX`] buffers, or all of them, without
+    /// finding a victim or an unused page.
     pub(crate) fn sweep<'a>(
         &self,
         want: u32,

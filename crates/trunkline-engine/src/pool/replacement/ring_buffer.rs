@@ -85,7 +85,7 @@ impl RingBuffer {
         self.slots[self.current].checked_sub(1)
     }
 
-    /// The buffer that [`RingBuffer::advance`] returns after `steps` calls, if any.
+    /// The buffer that [`RingBuffer::advance`] would return after `steps` calls, if any.
     pub(crate) fn ahead(&self, steps: usize) -> Option<u32> {
         self.slots[(self.current + steps) % self.slots.len()].checked_sub(1)
     }

@@ -19,7 +19,7 @@ use super::clock_sweep::ClockSweep;
 use super::ring_buffer::RingBuffer;
 use std::ops::ControlFlow;
 
-/// The clock sweep, and the count of what it has given out.
+/// The clock sweep, and the count of the buffers that it has given out.
 #[derive(Debug)]
 pub(crate) struct Replacement {
     clock: ClockSweep,
@@ -70,8 +70,8 @@ pub(crate) struct Allocation<'a> {
 }
 
 impl Allocation<'_> {
-    /// Takes up to `want` buffers: the ring's own first if there is a ring, else victims of the
-    /// clock.
+    /// Takes up to `want` buffers: the ring's own first if there is a ring, otherwise clock sweep
+    /// victims.
     pub(crate) fn take(&mut self, want: u32, ring: Option<&mut RingBuffer>) {
         match ring {
             None => self.sweep(want),
@@ -113,7 +113,7 @@ impl Allocation<'_> {
         }
     }
 
-    /// Takes a buffer of the ring again, without its page.
+    /// Reuses a buffer of the ring, after removing its page.
     fn reuse(&self, buffer: u32) -> bool {
         self.buffers.word(buffer).reuse() && self.evict_or_unpin(buffer)
     }
@@ -150,10 +150,10 @@ impl Allocation<'_> {
         true
     }
 
-    /// Takes victims that the clock's hand has not reached, by the clean-buffer bitmap, when nearly
+    /// Takes victims that the clock hand hasn't reached, using the clean-buffer bitmap, when nearly
     /// every page is dirty. Repeats while visits lower usage counts, since those pages become
-    /// victims. The loop ends: usage counts are at most `USAGE_MAX`, and a round that lowers none
-    /// is the last.
+    /// victims. The loop must end, because usage counts are at most `USAGE_MAX`, and a round that
+    /// lowers none is the last.
     fn search_clean(&mut self, want: u32) {
         let (_, hand) = self.replacement.clock.position();
         let buffers = self.buffers;

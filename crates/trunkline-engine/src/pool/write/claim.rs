@@ -1,9 +1,9 @@
 //! Claiming a page for a write: takes the content lock, sets the checksum, and enforces WAL before
 //! data.
 //!
-//! A write request names buffers that are not pinned, because it may be minutes old: a checkpoint
-//! lists all dirty pages before it writes the first one. By the time of the write the buffer may
-//! hold another page. So the claim must recheck the tag under a pin before it trusts the buffer, as
+//! A write request refers to unpinned buffers, and it may be minutes old: a checkpoint lists all
+//! dirty pages before it writes the first one. By the time of the write the buffer may hold another
+//! page. So the claim must recheck the tag under a pin before it trusts the buffer, as
 //! `SyncOneBuffer` rechecks the flags under the buffer header lock.
 
 use super::super::descriptor::{BufferWord, WriteClaim, WriteEnd, flag};
@@ -22,8 +22,8 @@ pub(super) fn is_still_dirty(manager: &BufferManager, request: &WriteRequest<'_>
     dirty
 }
 
-/// Claims the write of `block`, by `how`, if the buffer still holds it. On success the I/O owns its
-/// own pin and the content lock, so the temporary pin can be released.
+/// Claims the write of `block` with `how`, if the buffer still holds that block. On success the I/O
+/// owns its own pin and the content lock, so the temporary pin can be released.
 pub(super) fn claim_with(
     manager: &BufferManager,
     request: &WriteRequest<'_>,
@@ -33,7 +33,7 @@ pub(super) fn claim_with(
     how: impl FnOnce(&BufferWord, u64) -> WriteClaim,
 ) -> WriteClaim {
     let descriptor = manager.buffers().descriptor(buffer);
-    // A short pin makes the tag stable.
+    // Take a short pin, so that the tag is stable.
     if descriptor.word().pin(0).is_none() {
         return WriteClaim::Clean;
     }
@@ -53,8 +53,8 @@ pub(super) fn claim_with(
 ///
 /// The LSN is tested under the exclusive lock. Testing it before the claim would be wrong: a
 /// session could change the page and raise its LSN between the test and the write. If the log isn't
-/// durable up to the LSN, we give the page back instead of flushing the log here, because a flush
-/// can take milliseconds and readers of the page would wait for it.
+/// durable up to the LSN, we release the page instead of flushing the log here, because a flush can
+/// take milliseconds and readers of the page would wait for it.
 pub(super) fn claim(
     manager: &BufferManager,
     request: &WriteRequest<'_>,

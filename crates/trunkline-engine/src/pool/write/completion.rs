@@ -123,8 +123,8 @@ impl Callback<WritePayload> for WriteCallback {
         // dirty.
         let WritePayload { segment, first, pages } = &mut *io.payload;
         if let Some(segment) = segment {
-            // Before any page is clean: a checkpoint that finds the page clean must find the
-            // segment among those to be synced.
+            // Do this before any page is clean: a checkpoint that finds the page clean must also
+            // find the segment in the list of pending fsyncs.
             segment.write_ended();
         }
         for (at, (page, block)) in pages.iter_mut().zip(*first..).enumerate() {
@@ -164,8 +164,8 @@ mod tests {
     fn an_unchanged_page_passes() {
         let sum = page_checksum(&page(1), 7);
         assert_unchanged(&page(1), 7, sum);
-        // The checksum field is not part of the sum: a copy is written with one, the page has none
-        // yet.
+        // The sum must not cover the checksum field: a copy is written with a checksum, but the
+        // page itself has none yet.
         let mut bare = page(1);
         bare[8..10].fill(0);
         assert_unchanged(&bare, 7, sum);

@@ -17,21 +17,21 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::{Lease, Session};
 use trunkline_format::BLOCK_SIZE;
 
-/// The slot that a copy is written from.
+/// The slot that copies are written from.
 const SLOT: usize = 0;
 
 impl PageWrites {
-    /// Gives the first slot memory of one frame, which copies are written from.
+    /// Gives the first slot one frame of memory to copy pages into.
     pub(crate) fn set_copy_memory(&mut self, lease: Lease) {
         if let Some(memory) = self.window().slots().memory(SLOT) {
             memory.push(lease);
         }
     }
 
-    /// Starts the write of one page from a copy, in the first slot, which is idle and has memory.
+    /// Starts writing a copy of one page from the first slot, which must be idle and have memory.
     ///
     /// # Errors
-    /// As [`PageWrites::start`].
+    /// As for [`PageWrites::start`].
     pub(crate) fn start_copy(
         &mut self,
         session: &mut Session,

@@ -63,9 +63,9 @@ impl From<WriteClaim> for WriteStart {
 pub(crate) struct WriteResult {
     /// The first block.
     pub(crate) first: BufferTag,
-    /// Blocks that the kernel has.
+    /// Number of blocks that the kernel has accepted.
     pub(crate) blocks: u32,
-    /// The buffers of the blocks after them, which a short write has left dirty. A second write of
-    /// them reports the reason.
+    /// The buffers of the remaining blocks, which a short write has left dirty. Writing them again
+    /// reports the reason.
     pub(crate) rest: Vec<u32>,
 }

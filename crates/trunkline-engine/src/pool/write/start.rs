@@ -50,8 +50,8 @@ pub(crate) struct PageWrites {
 /// the payload.
 #[derive(Debug, Default)]
 pub(crate) struct PageWrite {
-    /// The first block. Only a tag: the issuer may be idle for long before it takes the result, and
-    /// must not keep a file open that was removed, or a cluster that was closed.
+    /// The first block. Only a tag, because the issuer may be idle for a long time before it takes
+    /// the result. Until then it must not keep a removed file or a closed cluster open.
     first: Option<BufferTag>,
     buffers: Vec<u32>,
 }
@@ -70,12 +70,12 @@ impl PageWrites {
         Self { manager: Arc::clone(manager), window, combine_max }
     }
 
-    /// The pool that is written from.
+    /// The pool whose pages are written.
     pub(super) fn manager(&self) -> &Arc<BufferManager> {
         &self.manager
     }
 
-    /// The writes in flight, to wait for.
+    /// The writes in flight, for a caller that must wait for them.
     pub(crate) fn window(&mut self) -> &mut SlotWindow<WritePayload, PageWrite> {
         &mut self.window
     }
@@ -90,7 +90,7 @@ impl PageWrites {
         self.window.in_flight()
     }
 
-    /// Whether a write has ended whose result was not taken.
+    /// Whether a write has ended but its result hasn't been taken yet.
     pub(crate) fn has_ended(&self) -> bool {
         self.window.results().first_done().is_some()
     }
@@ -149,7 +149,7 @@ impl PageWrites {
         Ok(WriteStart::Issued { count })
     }
 
-    /// Issues the write of the pages that were claimed in a slot, by `define`. The segment is
+    /// Issues the write of the pages that were claimed in a slot, using `define`. The segment is
     /// registered as being written first, so that an fsync which starts during the write is known
     /// not to cover it.
     pub(super) fn issue<'s>(
@@ -227,8 +227,8 @@ impl PageWrites {
         }
         let block = first.block() + blocks;
         let left = write.buffers.len() as u32 - blocks;
-        // There is no path only if the cluster was closed, in which case nothing can use the file
-        // any more.
+        // The path is missing only if the cluster was closed, in which case nothing can use the
+        // file any more.
         let relation = self.manager.clusters().relation(first);
         let path = relation.map(|of| of.path(segment_of(block).0)).unwrap_or_default();
         // A write that returns 0 means that there is no space, as PostgreSQL assumes too. A write
