@@ -13,11 +13,11 @@
 //!
 //! # An example
 //!
-//! A table of 1000 blocks, none of them in the pool, and 16 reads of 16 blocks allowed. `next`
-//! reads block 0 in this thread and waits for it. Because it had to wait, both distances double:
-//! the next read is of blocks 1 and 2, then 4 blocks, 8, 16, and from then on as many reads of 16
-//! blocks as it takes to hide the device's latency. If the consumer had stopped after the first
-//! page, only one block would have been read.
+//! For example, take a table of 1000 blocks, none of them in the pool, with 16 reads of 16 blocks
+//! allowed. `next` reads block 0 in this thread and waits for it. Because it had to wait, both
+//! distances double: the next read is of blocks 1 and 2, then 4 blocks, 8, 16, and from then on as
+//! many reads of 16 blocks as it takes to hide the device's latency. If the consumer had stopped
+//! after the first page, only one block would have been read.
 //!
 //! # Rules
 //!
@@ -78,7 +78,7 @@ pub struct ReadStream<S: BlockSource> {
     source: S,
     /// The source has returned its last block.
     exhausted: bool,
-    /// A block that the source has returned and that did not fit into the queue.
+    /// A block that the source has returned but that did not fit into the queue.
     unget: Option<(BlockNo, S::Data)>,
     queue: Queue<S::Data>,
     /// Sequence numbers of ready entries, for an unordered stream.
@@ -92,7 +92,8 @@ pub struct ReadStream<S: BlockSource> {
     group: GroupSize,
     /// Entries with a pin.
     pinned: u32,
-    /// Pins among `pinned` on a page that another entry of this stream has pinned as well.
+    /// How many of the pins in `pinned` are on a page that another entry of this stream has pinned
+    /// as well.
     duplicates: u32,
     /// Reads in flight after their pages were released. They still occupy slots.
     released_reads: usize,
@@ -100,9 +101,9 @@ pub struct ReadStream<S: BlockSource> {
     advised: u32,
     /// The block after the last one that was started.
     next_sequential: Option<BlockNo>,
-    /// A pin is reserved that is not used yet.
+    /// A pin is reserved but not used yet.
     reserved: bool,
-    /// The page that the consumer has.
+    /// The page that the consumer is using.
     current: Option<Current<S::Data>>,
     /// When a polled consumer began to wait.
     blocked_since: Option<Time>,
@@ -132,7 +133,7 @@ enum Step {
     Blocked(Blocked),
 }
 
-/// A page, until the stream is asked for the next one.
+/// A page. It stays pinned until the consumer asks the stream for the next page.
 #[derive(Debug)]
 pub struct StreamPage<'s, D> {
     /// The page, pinned. Lock it to read it.
@@ -217,18 +218,18 @@ impl<S: BlockSource> ReadStream<S> {
         &self.relation
     }
 
-    /// Pages pinned ahead, those of reads in flight included.
+    /// Number of pages pinned ahead, including those of reads in flight.
     pub fn pinned(&self) -> u32 {
         self.pinned
     }
 
-    /// Returns the next page, or `None` at the end. Releases the page before it.
+    /// Returns the next page, or `None` at the end. Releases the previous page.
     ///
     /// # Errors
-    /// The block could not be read, or the session was cancelled. The stream can be asked again: it
-    /// returns the page after the failed block, or after a cancel the same page.
+    /// The block could not be read, or the session was cancelled. The stream can be asked again:
+    /// after a failed block it returns the next page, and after a cancel it returns the same page.
     /// # Panics
-    /// If the backend is not the one that the stream was made with.
+    /// If the backend is not the one the stream was created with.
     pub fn next(
         &mut self,
         backend: &mut Backend,
@@ -240,9 +241,9 @@ impl<S: BlockSource> ReadStream<S> {
     /// when the page may be available.
     ///
     /// # Errors
-    /// As [`ReadStream::next`].
+    /// As for [`ReadStream::next`].
     /// # Panics
-    /// As [`ReadStream::next`].
+    /// As for [`ReadStream::next`].
     pub fn poll_next(
         &mut self,
         context: &mut Context<'_>,

@@ -17,12 +17,13 @@ use crate::waiting::{Waiting, slept};
 use std::task::Poll;
 use trunkline_aio::{Cancelled, Outcome, Payload, Session, Slots};
 
-/// Result slots with one item of the issuer's for each.
+/// Result slots, with one item of the issuer's data for each slot.
 #[derive(Debug)]
 pub(crate) struct SlotWindow<P: Payload, T> {
     slots: Slots<P>,
     items: Vec<T>,
-    /// Used as a stack: a slot that was used last has its memory in the processor's cache.
+    /// Used as a stack, because the memory of the slot used last is most likely still in the
+    /// processor's cache.
     idle: Vec<usize>,
 }
 
@@ -41,7 +42,7 @@ impl<P: Payload, T> SlotWindow<P, T> {
         self.items.len()
     }
 
-    /// I/Os whose results were not taken yet.
+    /// Number of I/Os whose results haven't been taken yet.
     pub(crate) fn in_flight(&self) -> usize {
         self.len() - self.idle.len()
     }
@@ -68,7 +69,7 @@ impl<P: Payload, T> SlotWindow<P, T> {
         &mut self.slots
     }
 
-    /// The result slots, to wait for.
+    /// The result slots, for a caller that must wait for them.
     pub(crate) fn results(&self) -> &Slots<P> {
         &self.slots
     }
@@ -76,7 +77,7 @@ impl<P: Payload, T> SlotWindow<P, T> {
     /// The payload of a slot that is not in flight.
     ///
     /// # Panics
-    /// If it is in flight: the payload belongs to the I/O.
+    /// If the slot is in flight, because the payload belongs to the I/O.
     pub(crate) fn payload(&mut self, slot: usize) -> &mut P {
         match self.slots.payload(slot) {
             Some(payload) => payload,
@@ -89,7 +90,7 @@ impl<P: Payload, T> SlotWindow<P, T> {
         &self.items[slot]
     }
 
-    /// The issuer's data of a slot, to be changed.
+    /// The issuer's data of a slot, for changes.
     pub(crate) fn item_mut(&mut self, slot: usize) -> &mut T {
         &mut self.items[slot]
     }
@@ -99,15 +100,15 @@ impl<P: Payload, T> SlotWindow<P, T> {
         (&mut self.items[slot], &mut self.slots)
     }
 
-    /// Takes the result of a slot, if its I/O is complete. The slot is idle again; payload and item
-    /// stay.
+    /// Takes the result of a slot, if its I/O is complete. The slot is idle again, but its payload
+    /// and item stay.
     pub(crate) fn take(&mut self, slot: usize) -> Option<Outcome> {
         let outcome = self.slots.take(slot)?;
         self.idle.push(slot);
         Some(outcome)
     }
 
-    /// Takes the result of some I/O that is complete.
+    /// Takes the result of any I/O that is complete.
     pub(crate) fn take_any(&mut self) -> Option<(usize, Outcome)> {
         let slot = self.slots.first_done()?;
         Some((slot, self.take(slot)?))
@@ -151,7 +152,8 @@ impl<P: Payload, T> SlotWindow<P, T> {
         slept(self.wait_any(session, &mut Waiting::Sleep))
     }
 
-    /// Sleeps until `count` I/Os are complete, or all that are in flight. Takes no result.
+    /// Sleeps until `count` I/Os are complete, or all I/Os in flight if there are fewer. Takes no
+    /// results.
     ///
     /// # Errors
     /// The session was cancelled.

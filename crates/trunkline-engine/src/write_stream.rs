@@ -8,15 +8,15 @@
 //! ```
 //!
 //! The caller adds pages sorted by tag, so that neighbours are combined. The stream keeps a bounded
-//! number of writes in flight. Before it writes pages it makes the log durable up to the LSN that
-//! the next of them needs, which is one flush for many pages.
+//! number of writes in flight. Before it writes pages, it makes the log durable up to the LSN that
+//! the next pages need, which is one flush for many pages.
 //!
 //! A page that is locked is deferred: the stream never waits for a lock while it collects pages. At
-//! the end deferred pages are waited for one by one if they *must* be written (a checkpoint), and
-//! are skipped otherwise (the background writer). A page that readers keep locked even then is
-//! written from a copy, since readers may follow each other without end. Waiting for a lock at the
-//! end is safe: writes in flight hold their pages' content locks, but they've been submitted and
-//! will complete without this session.
+//! the end it waits for the deferred pages one by one if they *must* be written (a checkpoint), but
+//! skips them otherwise (the background writer). A page that readers keep locked even then is
+//! written from a copy, since new readers may keep arriving. Waiting for a lock at the end is safe:
+//! writes in flight hold their pages' content locks, but they've been submitted and will complete
+//! without this session.
 //!
 //! PostgreSQL's checkpointer writes one page at a time, synchronously (`SyncOneBuffer`).
 
@@ -52,10 +52,11 @@ pub struct WriteStream {
     /// How many more writes to issue with reduced concurrency. Reset whenever other sessions' I/O
     /// is seen.
     yields: u32,
-    /// Memory of runs that were submitted.
+    /// Vectors of submitted runs, kept for reuse.
     spare: Vec<Vec<u32>>,
     stats: WriteStats,
-    /// The first error. Pages of other failed writes stay dirty too, so their errors are not lost.
+    /// The first error. Later errors need not be kept, because the pages of those failed writes
+    /// stay dirty too.
     failure: Option<WriteError>,
 }
 
@@ -66,16 +67,17 @@ struct Run {
     buffers: Vec<u32>,
 }
 
-/// Writes in flight of a checkpoint while other sessions do I/O. More of them delay every read that
-/// queues behind them, and are hardly faster.
+/// Maximum number of a checkpoint's writes in flight while other sessions do I/O. More writes would
+/// delay every read that queues behind them, but would hardly make the checkpoint faster.
 const WRITES_BESIDE_OTHERS: usize = 8;
 
 /// Writes after which a checkpoint assumes that it has the device to itself, if no other I/O was
 /// seen.
 const YIELDS: u32 = 64;
 
-/// Part of the concurrency that is submitted, and waited for, together. Each submission wakes a
-/// thread, and may cost a virtual machine an exit to its hypervisor.
+/// The writes of a group are submitted, and waited for, together. A group is this part of the
+/// concurrency. Each submission wakes a thread, and may cost a virtual machine an exit to its
+/// hypervisor.
 const GROUP_PART: usize = 8;
 
 impl fmt::Debug for WriteStream {
@@ -85,7 +87,7 @@ impl fmt::Debug for WriteStream {
 }
 
 impl WriteStream {
-    /// A stream of writes. Every call must be given the same `backend`.
+    /// Creates a stream of writes. Every call must be given the same `backend`.
     pub fn new(backend: &Backend, options: WriteOptions) -> Self {
         let manager = Arc::clone(backend.manager());
         let combine = options.combine.clamp(1, backend.iovecs() as u32);
@@ -119,8 +121,8 @@ impl WriteStream {
     /// returned by [`WriteStream::finish`].
     ///
     /// # Errors
-    /// The log could not be made durable, or the session was cancelled. Nothing more is written
-    /// then.
+    /// The log could not be made durable, or the session was cancelled. In either case, nothing
+    /// more is written.
     pub fn write(
         &mut self,
         backend: &mut Backend,
@@ -173,7 +175,7 @@ impl WriteStream {
         self.failure.take().map_or(Ok(self.stats), Err)
     }
 
-    /// Writes that are submitted, and waited for, together.
+    /// Number of writes that are submitted, and waited for, together.
     fn group(&self) -> usize {
         (self.options.concurrency as usize / GROUP_PART).max(1)
     }
@@ -248,7 +250,7 @@ impl WriteStream {
         Ok(None)
     }
 
-    /// Starts one write, for which there is room.
+    /// Starts one write. The caller has checked that there is room for it.
     fn start(
         &mut self,
         session: &mut Session,
@@ -293,8 +295,8 @@ impl WriteStream {
         }
     }
 
-    /// Resolves what prevents a write, except a lock: flushes the log, or waits for an I/O handle.
-    /// In both cases staged writes are submitted first, because they hold content locks.
+    /// Removes what prevents a write, except a lock: flushes the log, or waits for an I/O handle.
+    /// In both cases staged writes must be submitted first, because they hold content locks.
     fn resolve(&mut self, backend: &mut Backend, refused: WriteStart) -> Result<(), WriteError> {
         match refused {
             WriteStart::LogFirst(lsn) => {
@@ -308,7 +310,7 @@ impl WriteStream {
         }
     }
 
-    /// Waits until enough writes have ended that a submission is worth it.
+    /// Waits until enough writes have ended to make another submission worthwhile.
     fn wait_for_group(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
         // While other sessions do I/O there are too few writes in flight for a group.
         let count = if self.yields > 0 { 1 } else { self.group() };
@@ -333,8 +335,8 @@ impl WriteStream {
         }
     }
 
-    /// Takes the results of writes that have ended, among them those that the session has executed
-    /// itself. Issues writeback if it is due.
+    /// Takes the results of completed writes, including those that the session has executed itself.
+    /// Issues writeback if it is due.
     fn take_ended(&mut self, session: &mut Session) -> Result<(), WriteError> {
         while let Some(ended) = self.writes.take_ended() {
             self.note(ended);

@@ -36,15 +36,15 @@ const HIBERNATE_FACTOR: u32 = 50;
 pub struct BackgroundWriterSettings {
     /// `bgwriter_delay`: time between two rounds.
     pub delay: Duration,
-    /// `bgwriter_lru_maxpages`: pages written in a round at most; 0 turns the writer off.
+    /// `bgwriter_lru_maxpages`: maximum number of pages written per round. 0 turns the writer off.
     pub max_pages: u32,
     /// `bgwriter_lru_multiplier`.
     pub multiplier: f64,
     /// `bgwriter_flush_after`, in blocks; 0 leaves writeback to the kernel.
     pub flush_after: u32,
-    /// Writes in flight at most.
+    /// Maximum number of writes in flight.
     pub concurrency: u32,
-    /// Blocks of one write at most (`io_max_combine_limit`).
+    /// Maximum number of blocks in one write (`io_max_combine_limit`).
     pub combine: u32,
 }
 
@@ -119,7 +119,7 @@ impl BackgroundWriter {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The kernel refuses another thread, or the instance another session.
+    /// The kernel can't create another thread, or the instance has no session left.
     pub fn start(pool: &Pool, settings: BackgroundWriterSettings) -> io::Result<Self> {
         let shared = Arc::new(SharedCounts::default());
         let mut backend = pool.backend(BackendType::BackgroundWriter).map_err(io::Error::other)?;
@@ -130,7 +130,7 @@ impl BackgroundWriter {
         Ok(Self { shared, pool: pool.clone(), thread: Some(thread), canceller })
     }
 
-    /// What it has done so far.
+    /// The counts so far.
     pub fn counts(&self) -> BackgroundWriterCounts {
         let get = |counter: &AtomicU64| counter.load(Ordering::SeqCst);
         BackgroundWriterCounts {
@@ -152,7 +152,7 @@ impl Drop for BackgroundWriter {
         // responds.
         self.canceller.cancel();
         if let Some(thread) = self.thread.take() {
-            // A panic was printed by the thread itself.
+            // The thread itself has already printed its panic.
             let _ = thread.join();
         }
     }
@@ -226,8 +226,8 @@ impl Rounds {
         self.idle = if idle { self.idle.saturating_add(1) } else { 0 };
     }
 
-    /// Scans ahead of the clock's hand, and writes the dirty buffers there. True: the whole pool
-    /// was scanned, and no buffer was allocated.
+    /// Scans ahead of the clock hand, and writes the dirty buffers found there. Returns true if the
+    /// whole pool was scanned and no buffer was allocated.
     fn clean(&mut self, counts: &SharedCounts, backend: &mut Backend, allocated: u64) -> bool {
         let hand = self.pool.manager().replacement().clock().passed();
         let BackgroundWriterSettings { delay, multiplier, .. } = self.settings;

@@ -24,7 +24,7 @@ use trunkline_aio::clock::{self, Time};
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Futex, Mutex, thread};
 
-/// Threads that a wake-up wakes at most: all of them.
+/// Number of sleeping threads that one wake-up wakes: all of them.
 const ALL: u32 = u32::MAX >> 1;
 
 /// Longest nap of a checkpoint that is ahead of its schedule (PostgreSQL's `CheckpointWriteDelay`).
@@ -87,7 +87,7 @@ pub struct CheckpointerCounts {
     pub write_time: Duration,
     /// Time spent in fsync.
     pub sync_time: Duration,
-    /// Pages written, by failed checkpoints too.
+    /// Pages written, including those of failed checkpoints.
     pub buffers_written: u64,
 }
 
@@ -127,7 +127,7 @@ impl Checkpointer {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The kernel refuses another thread, or the instance another session.
+    /// The kernel can't create another thread, or the instance has no session left.
     pub fn start(pool: &Pool, settings: CheckpointerSettings) -> io::Result<Self> {
         let shared = Arc::new(Requests {
             settings,
@@ -141,7 +141,7 @@ impl Checkpointer {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Requests a fast checkpoint, and waits for its end.
+    /// Requests a fast checkpoint, and waits until it has ended.
     ///
     /// # Errors
     /// The error of the checkpoint. It is shared by all sessions that requested the same one.
@@ -165,7 +165,7 @@ impl Checkpointer {
         }
     }
 
-    /// What it has done so far.
+    /// The counts so far.
     pub fn counts(&self) -> CheckpointerCounts {
         self.shared.inner.lock().counts
     }
@@ -173,7 +173,7 @@ impl Checkpointer {
     /// Runs a shutdown checkpoint, ends the thread, and returns the result.
     ///
     /// # Errors
-    /// The error of the shutdown checkpoint. The files are then not complete without the log.
+    /// The error of the shutdown checkpoint. In that case the files are incomplete without the log.
     pub fn shut_down(mut self) -> Result<CheckpointReport, Arc<CheckpointError>> {
         let well = self.stop();
         // If the thread has panicked, the last result belongs to an earlier checkpoint.
@@ -181,7 +181,7 @@ impl Checkpointer {
         last.unwrap_or_else(|| Err(Arc::new(CheckpointError::Write(WriteError::Cancelled))))
     }
 
-    /// Ends the thread. False: it has panicked, and printed that.
+    /// Ends the thread. Returns false if it has panicked, in which case it has printed the panic.
     fn stop(&mut self) -> bool {
         self.shared.inner.lock().stopping = true;
         self.shared.set_latch();

@@ -10,7 +10,7 @@ use crate::pool::BufferTag;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Pages of one turn: several combined writes.
+/// Number of pages in one turn: several combined writes.
 const TURN: usize = 256;
 
 /// Sorts the pages of a checkpoint, and balances tablespaces.

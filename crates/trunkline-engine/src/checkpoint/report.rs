@@ -47,7 +47,7 @@ pub struct CheckpointReport {
     pub total_time: Duration,
     /// Segments synced.
     pub files: u64,
-    /// Longest fsync, as the device took it.
+    /// Longest fsync, in device time.
     pub longest_sync: Duration,
     /// Average fsync.
     pub average_sync: Duration,

@@ -20,9 +20,9 @@ use trunkline_aio::{Class, clock};
 pub struct CheckpointOptions {
     /// Why it runs.
     pub cause: Cause,
-    /// Writes in flight at most.
+    /// Maximum number of writes in flight.
     pub concurrency: u32,
-    /// Blocks of one write at most (`io_max_combine_limit`).
+    /// Maximum number of blocks in one write (`io_max_combine_limit`).
     pub combine: u32,
     /// `checkpoint_flush_after`, in blocks; 0 leaves writeback to the kernel.
     pub flush_after: u32,
@@ -46,11 +46,11 @@ impl CheckpointOptions {
     }
 }
 
-/// Runs one checkpoint of the pool. `pace` is called after each page, with the fraction of the work
-/// that is done, 0 to 1; it may wait.
+/// Runs one checkpoint of the pool. `pace` is called after each page with the fraction of the work
+/// that is done, from 0 to 1. It may wait.
 ///
 /// A pool runs one checkpoint at a time. If another checkpoint is running, this call waits until
-/// that one has ended, even if that one is spread over time. Only [`super::Checkpointer::request`]
+/// that checkpoint has ended, even if it is spread over time. Only [`super::Checkpointer::request`]
 /// makes a running checkpoint hurry.
 ///
 /// # Errors
@@ -65,7 +65,7 @@ pub fn checkpoint(
     checkpoint_with(pool, backend, options, pace, &mut written)
 }
 
-/// The same, but also reports what was written if the checkpoint fails, in `written`.
+/// Like `checkpoint`, but also reports in `written` what was written if the checkpoint fails.
 pub(super) fn checkpoint_with(
     pool: &Pool,
     backend: &mut Backend,
@@ -118,11 +118,11 @@ pub(super) fn checkpoint_with(
     *written = stream.stats();
     let writes = finished?;
     let written_at = clock::now();
-    // All of our writes have completed and are counted as pending fsyncs. Writes by other sessions
-    // that cleaned a marked page have been counted too, before the page became clean.
+    // All of our writes have completed and are recorded as pending fsyncs. If another session's
+    // write cleaned a marked page, that write was recorded too, before the page became clean.
     let FsyncStats { files, longest, sum } = sync_all(backend, storages.values())?;
     wait_for_others(backend, storages.values())?;
-    // The kernel may have reported a lost page to an fsync of another session, and not to ours.
+    // The kernel may have reported a lost page to another session's fsync, and not to ours.
     refuse_after_failed_sync(manager)?;
     let ended = clock::now();
     Ok(CheckpointReport {

@@ -21,20 +21,20 @@ const SMOOTHING: f64 = 16.0;
 /// `scan_whole_pool_milliseconds`).
 const WHOLE_POOL_MILLIS: f64 = 120_000.0;
 
-/// Initial density: buffers that the clock passes for each reusable one (PostgreSQL's
+/// Initial density: buffers that the clock hand passes for each reusable buffer (PostgreSQL's
 /// `smoothed_density`).
 const DENSITY: f64 = 10.0;
 
 /// Estimates that are kept from round to round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Supply {
-    /// Position of the clock's hand in the last round; `None` before the first.
+    /// Position of the clock hand in the last round; `None` before the first round.
     hand: Option<u64>,
     /// The next buffer to scan.
     next: u64,
     /// Buffers allocated in a round, smoothed.
     allocated: f64,
-    /// Buffers that the clock passes for each reusable one, smoothed.
+    /// Buffers that the clock hand passes for each reusable buffer, smoothed.
     density: f64,
 }
 
@@ -43,16 +43,16 @@ pub(super) struct Supply {
 pub(super) struct Plan {
     /// First buffer to scan.
     pub(super) first: u64,
-    /// Buffers to scan at most.
+    /// Maximum number of buffers to scan.
     pub(super) lap: u64,
-    /// Reusable buffers wanted, those between the hand and `first` included.
+    /// Number of reusable buffers wanted, including those between the hand and `first`.
     pub(super) wanted: u64,
-    /// Reusable buffers estimated between the hand and `first`.
+    /// Estimated number of reusable buffers between the hand and `first`.
     pub(super) ready: u64,
 }
 
 impl Supply {
-    /// Nothing is known yet.
+    /// Creates the estimates before the first round.
     pub(super) fn new() -> Self {
         Self { hand: None, next: 0, allocated: 0.0, density: DENSITY }
     }
@@ -62,7 +62,7 @@ impl Supply {
         self.hand = None;
     }
 
-    /// Plans a round. The clock's hand is at `hand`, and `allocated` buffers were taken since the
+    /// Plans a round. The clock hand is at `hand`, and `allocated` buffers were taken since the
     /// last round.
     pub(super) fn plan(
         &mut self,

@@ -129,13 +129,13 @@ impl EvictionWriter {
             }
     }
 
-    /// Starts to write a batch of dirty pages. The session may wait for the log here. Where the
-    /// mount executes writes in the session itself, it also waits for the first write. False: no
-    /// I/O handle was free for any write.
+    /// Starts writing a batch of dirty pages. The session may wait for the log here. If the mount
+    /// executes writes in the session itself, the session also waits for the first write. Returns
+    /// false if no I/O handle was free for any write.
     ///
     /// # Errors
-    /// A write of this session has failed, and there is neither a victim nor a write in flight:
-    /// there may never be a victim.
+    /// One of this session's writes has failed, and there is neither a victim nor a write in
+    /// flight, so there may never be a victim.
     pub(crate) fn start(&mut self, session: &mut Session) -> Result<bool, WriteError> {
         // Free the slots of completed writes first, and learn about failures.
         self.take_ended();

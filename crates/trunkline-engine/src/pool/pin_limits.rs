@@ -142,8 +142,8 @@ impl PinLimiter {
         }
     }
 
-    /// Reserves one pin, with an additional permit if one is free. False: the session must be
-    /// admitted first.
+    /// Reserves one pin, with an additional permit if one is free. Returns false if the session
+    /// must be admitted first.
     ///
     /// # Errors
     /// The session holds all that it is guaranteed, and no permit is free. To wait would be a

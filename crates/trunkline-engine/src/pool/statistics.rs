@@ -244,7 +244,7 @@ impl IoCounter {
         &self.statistics
     }
 
-    /// Counts under this key from now on. True: the key has changed.
+    /// Counts under this key from now on. Returns true if the key has changed.
     pub(crate) fn count_as(&mut self, key: IoKey) -> bool {
         let changed = self.cell.as_ref().is_none_or(|(present, _)| *present != key);
         if changed {

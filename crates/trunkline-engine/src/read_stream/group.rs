@@ -22,7 +22,7 @@ const READS_PER_CLOCK: u32 = 8;
 pub(super) struct GroupSize {
     /// When the clock was read last.
     since: Option<Time>,
-    /// Reads that have ended since then.
+    /// Reads that have ended since the clock was read.
     ended: u32,
     size: u32,
     size_max: u32,

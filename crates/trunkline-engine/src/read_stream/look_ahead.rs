@@ -27,9 +27,9 @@ use trunkline_format::{BLOCK_SIZE, BlockNo};
 /// How the stream looks ahead, which depends on the I/O method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Prefetch {
-    /// By reads in flight.
+    /// With reads in flight.
     Reads,
-    /// By `posix_fadvise`. Each read is executed when its page is needed.
+    /// With `posix_fadvise`. Each read is executed when its page is needed.
     Advice,
     /// Not at all: one read at a time, when its page is needed.
     None,
@@ -63,7 +63,7 @@ impl<S: BlockSource> ReadStream<S> {
         let refused = self.collect(&mut batch, prefetch);
         drop(batch);
         self.counter.publish_if_due();
-        // It matters only if there is nothing else to wait for.
+        // The refusal matters only if there is nothing else to wait for.
         refused.filter(|_| self.queue.len() == self.queue.pending())
     }
 
@@ -114,8 +114,8 @@ impl<S: BlockSource> ReadStream<S> {
                 break;
             }
             let Some((block, data)) = self.next_block() else { break };
-            // The block doesn't continue the pending ones. They must be started first, and until
-            // that succeeds we keep the block aside: the source can't take it back.
+            // The block doesn't continue the pending blocks, so those must be started first. Until
+            // that succeeds we keep the block aside, because the source can't take it back.
             if self.queue.pending() > 0 && self.queue.continuation() != Some(block) {
                 self.unget = Some((block, data));
                 while self.queue.pending() > 0 {
@@ -130,7 +130,7 @@ impl<S: BlockSource> ReadStream<S> {
             }
             self.queue.push(block, data);
         }
-        // What is left is a read that could still grow. Start it now only if it's as large as we
+        // What remains is a read that could still grow. Start it now only if it's as large as we
         // want, if it can't grow any more, or if the consumer would otherwise have nothing to wait
         // for.
         let pending = self.queue.pending();
@@ -200,8 +200,8 @@ impl<S: BlockSource> ReadStream<S> {
         self.start(session, at, pending, class, needed_now)
     }
 
-    /// Starts the entry that the consumer waits for, with those that continue it. They were
-    /// released, must be read again, or were only advised.
+    /// Starts the entry that the consumer waits for, together with the entries that continue it.
+    /// They were released, must be read again, or have only been passed to `posix_fadvise`.
     pub(super) fn start_front(&mut self, backend: &mut Backend, at: usize) -> Option<Blocked> {
         let run = self.queue.run_length(at, self.distances.combine_max() as usize);
         let prefetch = self.prefetch(backend.session());
@@ -312,14 +312,14 @@ impl<S: BlockSource> ReadStream<S> {
         reserved
     }
 
-    /// Whether it is a read of this stream.
+    /// Whether the I/O is a read of this stream.
     fn is_own(&mut self, io: WaitRef) -> bool {
         let results = self.reads.window().results();
         (0..results.len()).any(|slot| results.wait_ref(slot) == Some(io))
     }
 
-    /// Records entries that are being read or were advised, because the kernel's read-ahead
-    /// continues after them. Hits don't count, since the kernel never sees them.
+    /// Records entries that are being read or were passed to `posix_fadvise`, because the kernel's
+    /// read-ahead continues after them. Hits don't count, since the kernel never sees them.
     fn note_sequential(&mut self, at: usize, count: u32) {
         self.next_sequential = self.queue.at(at + count as usize - 1).block.checked_add(1);
     }
@@ -350,8 +350,9 @@ impl<S: BlockSource> ReadStream<S> {
         self.queue.started(usize::from(at >= pending_from));
     }
 
-    /// Issues `posix_fadvise` for the pending blocks instead of reading them. False: the first
-    /// pending block is in the pool, or the consumer needs it next, so advice would be useless.
+    /// Issues `posix_fadvise` for the pending blocks instead of reading them. Returns false if the
+    /// first pending block is in the pool, or if the consumer needs it next, so that advice would
+    /// be useless.
     fn advise(&mut self, session: &mut Session, at: usize) -> bool {
         let first = self.queue.at(at).block;
         let in_pool = |block| {

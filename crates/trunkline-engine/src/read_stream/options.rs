@@ -7,10 +7,10 @@ use trunkline_aio::Class;
 /// Options of a read stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamOptions {
-    /// Reads in flight at most (`effective_io_concurrency`), 0 to 1000. With 0 each page is read
-    /// when the consumer asks for it, in the consumer's thread.
+    /// Maximum number of reads in flight (`effective_io_concurrency`), 0 to 1000. With 0 each page
+    /// is read when the consumer asks for it, in the consumer's thread.
     pub concurrency: u32,
-    /// Blocks of one read at most (`io_combine_limit`), 1 to 128.
+    /// Maximum number of blocks in one read (`io_combine_limit`), 1 to 128.
     pub combine: u32,
     /// Return pages in any order, as they become ready.
     pub unordered: bool,
@@ -26,7 +26,7 @@ pub struct StreamOptions {
 }
 
 impl StreamOptions {
-    /// From the settings: in order, with slow start.
+    /// Options from the settings: pages in order, with slow start.
     pub fn of(settings: &Settings) -> Self {
         Self {
             concurrency: settings.effective_io_concurrency(),
@@ -35,7 +35,7 @@ impl StreamOptions {
         }
     }
 
-    /// For maintenance work: `maintenance_io_concurrency`, and no slow start.
+    /// Options for maintenance work: `maintenance_io_concurrency`, and no slow start.
     pub fn maintenance(settings: &Settings) -> Self {
         Self {
             concurrency: settings.maintenance_io_concurrency(),

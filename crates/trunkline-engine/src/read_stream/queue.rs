@@ -31,19 +31,19 @@ pub(super) struct Entry<D> {
 /// joined or ready hold a pin.
 #[derive(Debug)]
 pub(super) enum EntryState {
-    /// Not pinned: not started yet, released, or to be read again. `advised`: the kernel was
-    /// advised of it.
+    /// Not pinned: not started yet, released, or about to be read again. `advised`: `posix_fadvise`
+    /// was issued for the block.
     Unread { advised: bool },
-    /// A read of this stream is in flight for it.
+    /// This stream has a read of the block in flight.
     Reading { slot: usize },
-    /// Another session, or another entry of this stream, is reading it into this buffer, which is
-    /// pinned.
+    /// Another session, or another entry of this stream, is reading the block into this buffer,
+    /// which is pinned.
     Joined { buffer: u32, io: WaitRef },
-    /// It is in this buffer, which is pinned.
+    /// The block is in this buffer, which is pinned.
     Ready { buffer: u32 },
-    /// It could not be read.
+    /// The block could not be read.
     Failed(Box<ReadError>),
-    /// The consumer has taken it.
+    /// The consumer has taken the block.
     Taken,
 }
 
@@ -122,12 +122,12 @@ impl<D> Queue<D> {
         &self.entries[at]
     }
 
-    /// The entry at a position, to be changed.
+    /// The entry at a position, for changes.
     pub(super) fn at_mut(&mut self, at: usize) -> &mut Entry<D> {
         &mut self.entries[at]
     }
 
-    /// All entries, to be changed.
+    /// All entries, for changes.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry<D>> {
         self.entries.iter_mut()
     }

@@ -3,7 +3,7 @@
 //!
 //! The stream's own reads report a result for each block. But if an entry has joined another
 //! session's read, we learn only whether the page is valid now. If it isn't, we read it ourselves,
-//! because that session's error belongs to that session.
+//! because the error belongs to the other session.
 
 use super::queue::EntryState;
 use super::source::BlockSource;
@@ -13,8 +13,8 @@ use trunkline_aio::Outcome;
 use trunkline_aio::sync::Arc;
 
 impl<S: BlockSource> ReadStream<S> {
-    /// Position of the entry that an unordered stream should return next: a ready one, else the
-    /// first entry of a read that has completed, else the front.
+    /// Position of the entry that an unordered stream should return next: a ready entry, otherwise
+    /// the first entry of a read that has completed, otherwise the front.
     pub(super) fn first_usable(&mut self) -> usize {
         let ready = self.ready.pop_front().or_else(|| {
             let done = self.reads.window().results().first_done()?;
@@ -106,7 +106,7 @@ impl<S: BlockSource> ReadStream<S> {
         self.stats.waits += u64::from(waited);
     }
 
-    /// The read of another session, which was to bring an entry's page, has ended.
+    /// Another session's read, which an entry has joined, has ended.
     pub(super) fn join_ended(&mut self, at: usize) {
         let EntryState::Joined { buffer, .. } = self.queue.at(at).state else { return };
         if self.manager.buffers().state(buffer).has(flag::VALID) {

@@ -32,7 +32,7 @@ impl<D, F: FnMut() -> Option<(BlockNo, D)>> BlockSource for F {
 pub struct BlockRange(Range<BlockNo>);
 
 impl BlockRange {
-    /// The blocks of a range, without its end.
+    /// Creates a source for the blocks of a range, excluding its end.
     pub fn new(blocks: Range<BlockNo>) -> Self {
         Self(blocks)
     }
@@ -46,7 +46,7 @@ impl BlockSource for BlockRange {
     }
 }
 
-/// The blocks of a list, in its order.
+/// The blocks of a list, in the given order.
 #[derive(Debug, Clone)]
 pub struct BlockList {
     blocks: Vec<BlockNo>,
@@ -54,7 +54,7 @@ pub struct BlockList {
 }
 
 impl BlockList {
-    /// These blocks.
+    /// Creates a source for these blocks.
     pub fn new(blocks: Vec<BlockNo>) -> Self {
         Self { blocks, next: 0 }
     }
@@ -74,7 +74,7 @@ impl BlockSource for BlockList {
 /// `PARALLEL_SEQSCAN_MAX_CHUNK_SIZE`).
 const CHUNK_MAX: u32 = 8192;
 
-/// A chunk is about this part of the table (PostgreSQL's `PARALLEL_SEQSCAN_NCHUNKS`).
+/// A table is divided into about this many chunks (PostgreSQL's `PARALLEL_SEQSCAN_NCHUNKS`).
 const CHUNKS: u32 = 2048;
 
 /// The blocks of a table, in chunks for several workers. Chunks get smaller towards the end, so
@@ -93,16 +93,16 @@ struct Chunks {
 }
 
 impl ParallelRange {
-    /// All blocks of a table. Each clone is the source of one worker.
+    /// Creates a source for all blocks of a table. Each worker uses its own clone.
     pub fn new(blocks: BlockNo) -> Self {
         let size = (blocks / CHUNKS).max(1).next_power_of_two().min(CHUNK_MAX);
         let chunks = Chunks { next: AtomicU64::new(0), end: blocks, size };
         Self { chunks: Arc::new(chunks), current: 0..0 }
     }
 
-    /// Takes the next chunk. When fewer than 64 chunks of the current size are left the size is
-    /// halved, as in PostgreSQL. `left` may be outdated when the chunk is taken; that only makes
-    /// the chunk a bit too large.
+    /// Takes the next chunk. When fewer than 64 chunks of the current size are left, the size is
+    /// halved, as in PostgreSQL. `left` may be outdated by the time the chunk is taken, but that
+    /// only makes the chunk a bit too large.
     fn take_chunk(&self) -> Option<Range<BlockNo>> {
         let Chunks { next, end, size } = &*self.chunks;
         let mut size = *size;

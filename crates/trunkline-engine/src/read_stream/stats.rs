@@ -1,7 +1,7 @@
 //! Stream statistics: the numbers of `EXPLAIN (ANALYZE, IO)`.
 //!
-//! All are sums, so that the streams of several workers can be added. Averages are computed on
-//! demand.
+//! All numbers are sums, so that the streams of several workers can be added. Averages are computed
+//! on demand.
 
 /// Counts of one stream, or of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -10,9 +10,9 @@ pub struct StreamStats {
     pub pages: u64,
     /// Pages pinned ahead, summed over the moments when a page was returned.
     pub distance_sum: u64,
-    /// The largest of these numbers.
+    /// Largest number of pages pinned ahead when a page was returned.
     pub distance_max: u32,
-    /// Pages that the stream may pin at most.
+    /// Maximum number of pages that the stream may pin.
     pub capacity: u32,
     /// Reads issued.
     pub ios: u64,
@@ -22,7 +22,7 @@ pub struct StreamStats {
     pub waits: u64,
     /// Reads in flight, the new one included, summed over the moments when one was issued.
     pub in_flight_sum: u64,
-    /// Ranges that the kernel was advised of (`posix_fadvise`), under `sync`.
+    /// Ranges for which `posix_fadvise` was issued, under `sync`.
     pub advised: u64,
 }
 
@@ -40,17 +40,17 @@ impl StreamStats {
         self.advised += other.advised;
     }
 
-    /// Pages pinned ahead on average (`Prefetch: avg`).
+    /// Average number of pages pinned ahead (`Prefetch: avg`).
     pub fn distance_mean(&self) -> f64 {
         self.distance_sum as f64 / self.pages.max(1) as f64
     }
 
-    /// Blocks of a read on average (`I/O: size`).
+    /// Average number of blocks per read (`I/O: size`).
     pub fn io_size_mean(&self) -> f64 {
         self.io_blocks as f64 / self.ios.max(1) as f64
     }
 
-    /// Reads in flight on average (`I/O: in-progress`).
+    /// Average number of reads in flight (`I/O: in-progress`).
     pub fn in_flight_mean(&self) -> f64 {
         self.in_flight_sum as f64 / self.ios.max(1) as f64
     }

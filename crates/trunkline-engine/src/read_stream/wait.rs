@@ -82,7 +82,7 @@ impl<S: BlockSource> ReadStream<S> {
     }
 
     /// Waits for one read. A thread that must sleep anyway sleeps until a whole group of reads has
-    /// completed, so that it's woken once for the group. The second time it waits for the read
+    /// completed, so that it's woken once for the group. The second time, it waits for the read
     /// itself, which need not have been in the first group.
     fn wait_for_own(
         &mut self,

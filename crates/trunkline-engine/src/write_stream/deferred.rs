@@ -16,9 +16,9 @@ use std::collections::VecDeque;
 /// The deferred pages of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Deferred {
-    /// With the buffers that probably hold them.
+    /// The deferred pages, with the buffers that probably hold them.
     pages: VecDeque<(BufferTag, u32)>,
-    /// For pages that readers keep locked.
+    /// Writes from copies, for pages that readers keep locked.
     copies: Option<PageWrites>,
 }
 
@@ -48,7 +48,7 @@ impl Deferred {
         self.copies.is_some()
     }
 
-    /// Takes the writes of copies, to use them beside the stream.
+    /// Takes the writes of copies out, so that they can be used while the stream is borrowed.
     pub(super) fn take_copies(&mut self) -> Option<PageWrites> {
         self.copies.take()
     }

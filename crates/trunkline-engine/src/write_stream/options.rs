@@ -14,9 +14,9 @@ use trunkline_format::BLOCK_SIZE;
 /// Options of a write stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// Writes in flight at most, 1 to 1000.
+    /// Maximum number of writes in flight, 1 to 1000.
     pub concurrency: u32,
-    /// Blocks of one write at most (`io_max_combine_limit`), 1 to 128.
+    /// Maximum number of blocks in one write (`io_max_combine_limit`), 1 to 128.
     pub combine: u32,
     /// Class of the writes.
     pub class: Class,

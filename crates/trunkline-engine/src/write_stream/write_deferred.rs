@@ -22,8 +22,8 @@ impl WriteStream {
         Ok(())
     }
 
-    /// Writes one page, waiting for its lock if need be. While it waits the session holds no locks,
-    /// except those of writes in flight.
+    /// Writes one page, waiting for its lock if necessary. While it waits the session holds no
+    /// locks, except those of writes in flight.
     fn write_locked(
         &mut self,
         backend: &mut Backend,
@@ -60,8 +60,8 @@ impl WriteStream {
         }
     }
 
-    /// Writes a page that readers have locked, from a copy, and waits for that. False: it is locked
-    /// exclusively or being written, or there is no memory for a copy.
+    /// Writes a copy of a page that readers have locked, and waits for the write. Returns false if
+    /// the page is locked exclusively or being written, or if there is no memory for a copy.
     fn write_copy(
         &mut self,
         backend: &mut Backend,
