@@ -1,8 +1,8 @@
 //! Which thread completes an I/O: its issuer, an I/O worker, the thread that reaped it, a helper,
 //! or a waiting session.
 //!
-//! Every path must be possible, and the statistics must track them separately. A single read that
-//! is needed immediately must not involve another thread at all.
+//! Every completion path must occur, and the statistics must track the paths separately. A single
+//! read that is needed immediately must not involve another thread at all.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Callback, Class, Completer, Completion, MethodKind, Outcome, Weight};
@@ -59,8 +59,8 @@ fn every_kind_of_thread_completes_and_is_counted() {
     check_one(MethodKind::Worker, Completer::Worker, one, false, false);
     check_one(MethodKind::IoUring, Completer::Reaper, one, false, true);
     check_one(MethodKind::IoUring, Completer::Helper, one, true, false);
-    // A waiting session is handed the I/O or finds it. Under the scheduler, other threads may be
-    // faster.
+    // A waiting session is either offered the I/O or finds it. Under the scheduler, another thread
+    // may complete the I/O first.
     static WAITED: trunkline_aio::sync::atomic::AtomicU64 =
         trunkline_aio::sync::atomic::AtomicU64::new(0);
     use trunkline_aio::sync::atomic::Ordering;

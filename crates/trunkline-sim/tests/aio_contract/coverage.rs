@@ -26,7 +26,7 @@ const LENGTH: u32 = BLOCKS * BLOCK as u32;
 const NEW: u32 = 3;
 const DELAY: Duration = Duration::from_millis(7);
 
-/// The fault that the I/O meets.
+/// The fault that strikes the I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FaultKind {
     Short,
@@ -93,8 +93,8 @@ impl FaultKind {
         }
     }
 
-    /// Whether the fault can be injected there. Under io_uring the disk is real, so only results
-    /// can be replaced.
+    /// Whether we can inject the fault with this executor. Under io_uring the disk is real, so we
+    /// can only replace results.
     fn applies_at(self, executor: ExecutedBy) -> bool {
         use FaultKind::{BitRot, Delay, Lost, Misdirected, Reorder, Torn};
         executor != ExecutedBy::Ring
@@ -199,8 +199,8 @@ fn issue(
     }
 }
 
-/// Runs one cell. We stop the thread that moves the handle to the state, while another session
-/// reads the handle's row and joins the I/O.
+/// Runs one cell. We stop the thread that moves the handle to the cell's state, while another
+/// session reads the handle's row and joins the I/O.
 fn run(environment: Environment, cell: Cell) {
     let (kind, operation, executor, state) = cell;
     let instance = Arc::new(environment.start());
@@ -218,7 +218,7 @@ fn run(environment: Environment, cell: Cell) {
         let callbacks: Vec<Arc<dyn Callback>> = vec![Arc::new(PassThrough(weight))];
         let mut slots = theirs.slots_with(1, BLOCKS, callbacks);
         issue(&theirs, &mut session, operation, &mut slots);
-        // Read the row first: a waiting session may complete the I/O.
+        // Read the row before waiting, because a waiting session may complete the I/O.
         before_wait.wait();
         let outcome = session.wait(&mut slots, 0).expect("not cancelled");
         check_outcome(&theirs, cell, outcome, &mut slots);
@@ -313,7 +313,8 @@ fn repeat(
     session.wait(slots, 0).expect("not cancelled").status == Status::Ok
 }
 
-/// A reordered read must return what a later write stored; otherwise the fault would test nothing.
+/// A reordered read must return what a later write stored. Otherwise the reorder fault would have
+/// no effect.
 #[test]
 fn a_reordered_read_is_executed_after_a_later_write() {
     io::check_seeds(&io::ASYNCHRONOUS, 20, |environment: Environment| {
@@ -321,7 +322,7 @@ fn a_reordered_read_is_executed_after_a_later_write() {
         let file = instance.file("a", 8);
         let mut session = instance.session();
         let mut slots = instance.slots(2, 1);
-        // A mount that has never answered gets only one I/O at a time.
+        // A mount that has never completed an I/O gets only one I/O at a time.
         read(&mut session, &file, 0, 1, &mut slots, 0);
         wait_ok(&mut session, &mut slots, 0);
         instance.plan.set(vec![Rule::new(Operation::Readv, 1, Fault::Reorder)]);

@@ -1,7 +1,7 @@
 //! An I/O keeps its file open until it completes, whatever its issuer does (PG 14, 15).
 //!
-//! The kernel may still use the descriptor, and closing it could let a new file reuse its number. A
-//! thread that completes another session's I/O must not close the file itself, because close may
+//! The kernel may still use the descriptor, and closing it would let a new file reuse its number. A
+//! thread that completes another session's I/O must not close the file itself, because close(2) may
 //! block.
 
 use trunkline_aio::sync::Arc;
@@ -27,7 +27,7 @@ fn descriptors(instance: &Instance, name: &str) -> Vec<String> {
     found
 }
 
-/// PG 14: start in a batch, close the file, end the batch, and wait.
+/// PG 14: issue an I/O in a batch, close the file, end the batch, and wait.
 #[test]
 fn pg14_a_file_closed_before_its_batch_ends_stays_open_for_it() {
     check(|environment| {
@@ -123,7 +123,8 @@ fn a_recycled_descriptor_does_not_get_the_io() {
     });
 }
 
-/// The same from submission to completion. The I/O is stopped just before its result takes effect.
+/// As before, but from submission to completion. We hold back the I/O's result just before it takes
+/// effect.
 #[test]
 fn the_file_of_an_io_under_way_is_open_until_its_completion() {
     check_stoppable(|environment| {

@@ -1,5 +1,5 @@
-//! I/O by frame number, into frames another owner has leased. This is how the buffer pool reads and
-//! writes its buffers.
+//! I/O by frame number, into frames leased by another owner. The buffer pool reads and writes its
+//! buffers this way.
 //!
 //! The cases cover order and adjacency of frames, partial results, and invalid numbers. The slot's
 //! own memory must not be used.
@@ -115,8 +115,8 @@ fn a_write_uses_frames_in_the_given_order_and_leaves_them_readable() {
     });
 }
 
-/// The same slots are used with frames, with their own memory, and for a sync. A read into frames
-/// must leave the slot's memory alone.
+/// Uses the same slots with frames, with their own memory, and for a sync. A read into frames must
+/// not touch the slot's memory.
 #[test]
 fn io_by_frames_does_not_use_the_memory_of_the_slot() {
     check(|environment| {
@@ -241,7 +241,7 @@ fn invalid_frames_are_rejected_and_the_handle_is_released() {
         read_frames(io(&mut session), &file, 0, &numbers, &mut slots, 0).expect("defined");
         wait_ok(&mut session, &mut slots, 0);
         assert!(frames.bytes(&which) == original(0, 12), "{environment:?}");
-        // No frames are an I/O of length 0.
+        // Without frames, this is an I/O of length 0.
         read_frames(io(&mut session), &file, 0, &[], &mut slots, 0).expect("defined");
         assert_eq!(wait_ok(&mut session, &mut slots, 0).count, 0);
     });
@@ -251,7 +251,8 @@ fn wanted_text(count: u32) -> String {
     DefineError::NoSuchFrame { frame: count, frames: count }.to_string()
 }
 
-/// The total length is limited to that of one system call, however few the pieces.
+/// The total length is limited to what one system call can transfer, no matter how few pieces there
+/// are.
 #[test]
 fn io_longer_than_one_system_call_is_rejected() {
     let instance = Environment::real(MethodKind::Sync).start_with(|b| b.region_bytes(16 << 20));

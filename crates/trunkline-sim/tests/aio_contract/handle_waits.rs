@@ -1,6 +1,6 @@
-//! Waiting for a handle. Every freed handle must wake a session that still needs one, even if other
-//! sessions in the queue were cancelled, have ended, or found a handle by themselves. Otherwise the
-//! wake-up is lost, and a session sleeps forever although a handle is free.
+//! Waiting for a handle. Every freed handle must wake a session that still needs a handle, even if
+//! other sessions in the queue were cancelled, have ended, or found a handle by themselves.
+//! Otherwise the wake-up is lost, and a session sleeps forever even though a handle is free.
 //!
 //! A waiting session must sleep and not spin.
 
@@ -35,7 +35,7 @@ fn a_cancelled_waiter_for_a_handle_passes_its_wake_up_on() {
             gate.release();
         });
         instance.quiesce();
-        // The two events happen in either order, or together.
+        // The cancel and the wake-up happen in either order, or together.
         let cancel = spawn("cancel", move || canceller.cancel());
         handle.release();
         cancel.join().expect("cancels");
@@ -76,7 +76,7 @@ fn a_waiter_that_found_a_handle_itself_passes_its_wake_up_on() {
 }
 
 /// A task polls for a handle and then ends, finds a handle, or tries another class. It must leave
-/// the queue, where it would consume another session's wake-up.
+/// the queue; otherwise it would consume another session's wake-up.
 #[test]
 fn a_task_that_stops_polling_for_a_handle_consumes_no_wake_up() {
     #[derive(Clone, Copy)]

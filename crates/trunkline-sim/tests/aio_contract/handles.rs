@@ -174,7 +174,7 @@ fn every_transition_of_the_diagram_happens_and_no_other() {
     });
 }
 
-/// One batch has more I/Os than a session may stage, so it must be submitted in parts.
+/// A batch with more I/Os than a session may stage must be submitted in parts.
 #[test]
 fn a_batch_of_seventy_is_submitted_in_parts() {
     check(|environment| {
@@ -202,8 +202,8 @@ fn a_batch_of_seventy_is_submitted_in_parts() {
     });
 }
 
-/// Read-ahead can't take reserved handles, and foreground reads can't take those of the log. The
-/// log must get a handle even when all others are in use.
+/// Read-ahead can't take reserved handles, and foreground reads can't take the WAL's handles. The
+/// WAL must get a handle even when all others are in use.
 #[test]
 fn the_reserves_of_log_and_foreground_hold() {
     check(|environment| {
@@ -235,7 +235,7 @@ fn the_reserves_of_log_and_foreground_hold() {
     });
 }
 
-/// A session may hold at most its quota of handles; the log is exempt.
+/// A session may hold at most its quota of handles, except for WAL I/O.
 #[test]
 fn the_quota_of_a_session_holds() {
     check_seeds(&ASYNCHRONOUS, 20, |environment| {
@@ -292,7 +292,8 @@ fn a_reused_handle_is_another_io() {
     });
 }
 
-/// PG 28 in part: settings out of range are clamped, and the worker pool follows them.
+/// Part of PG 28: settings out of range are clamped, and the worker pool follows the clamped
+/// values.
 #[test]
 fn worker_settings_are_clamped() {
     check_seeds(&[MethodKind::Worker], 5, |environment| {

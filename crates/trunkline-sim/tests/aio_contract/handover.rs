@@ -1,5 +1,5 @@
-//! A thread is stopped at the exact point where it has moved a handle to some state, while other
-//! sessions act on the I/O.
+//! Races in a handle's life cycle. We stop a thread just after it has moved a handle to some state,
+//! while other sessions act on the I/O.
 //!
 //! The cases combine every state with every action of another session and every action of the
 //! issuer. Most races in a handle's life cycle are one of these combinations.
@@ -19,7 +19,7 @@ enum OtherSession {
     Cancels,
     /// Closes the issuer's file.
     Closes,
-    /// Acquires all handles, so it must wait for the one in use.
+    /// Acquires all handles, so it must wait until the I/O's handle is freed.
     Acquires,
 }
 
@@ -104,8 +104,8 @@ fn one(
     let started = Arc::new(AtomicBool::new(false));
     let (theirs, begun) = (Arc::clone(&instance), Arc::clone(&started));
     let other = spawn("other_session", move || {
-        // Reading the row ends before the stopped thread continues. An action that may sleep has
-        // begun.
+        // Reading the row completes before the stopped thread continues. An action that may sleep
+        // has only begun.
         if other_session == OtherSession::Looks {
             look(&theirs, io, state);
         }
@@ -155,7 +155,7 @@ fn issue_and(
     context: &str,
 ) {
     let mut slots = instance.slots_with(2, 1, vec![Arc::new(PassThrough(weight))]);
-    // Cancelled before it has a handle: no I/O was issued, which is correct too.
+    // If the session is cancelled before it gets a handle, it issues no I/O. That's correct, too.
     let Ok(io) = session.acquire(Class::Foreground) else { return };
     io.read(&file, 3 * BLOCK as u64, BLOCK as u32, &mut slots, 0).expect("defined");
     drop(file);

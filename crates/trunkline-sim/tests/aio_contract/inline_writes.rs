@@ -1,5 +1,5 @@
-//! Inline writes: buffered writes that the session executes itself, because the page cache takes
-//! them about as fast as a copy and a switch to another thread would cost more.
+//! Inline writes: buffered writes that the session executes itself. Writing to the page cache is
+//! about as fast as a memory copy, so switching to another thread would cost more.
 //!
 //! They must behave exactly like the method's writes. See decision 0008.
 
@@ -132,8 +132,8 @@ fn writes_to_a_slow_mount_go_to_the_method() {
     });
 }
 
-/// A mount hangs. The session inside an inline write hangs with it, but no other session may start
-/// one.
+/// A mount hangs. The session executing an inline write hangs with it, but no other session may
+/// start an inline write to that mount.
 #[test]
 fn a_mount_that_hangs_blocks_only_the_first_inline_write() {
     check_simulated(|environment| {

@@ -1,5 +1,5 @@
-//! Sessions that wait for other sessions' I/O, and for notifications by session number, both asleep
-//! and as tasks.
+//! Sessions that wait for other sessions' I/O, and for notifications by session number, both
+//! blocking and as async tasks.
 //!
 //! The I/O may be only staged, its handle may be released unused, and its result may never be
 //! received.
@@ -77,8 +77,8 @@ fn any_number_of_sessions_join_an_io_asleep_or_as_tasks() {
     });
 }
 
-/// A wait reference can be published before its I/O is submitted. A session that starts waiting
-/// then must still be woken.
+/// A wait reference can be published before its I/O is submitted. A session that starts to wait
+/// that early must still be woken.
 #[test]
 fn a_staged_io_wakes_its_joiners_when_it_completes() {
     check(|environment| {
@@ -132,7 +132,7 @@ fn a_released_handle_wakes_its_joiners() {
     });
 }
 
-/// The same for a handle that could not be defined.
+/// As before, but defining the I/O fails.
 #[test]
 fn a_refused_definition_wakes_the_joiners() {
     check(|environment| {
@@ -150,7 +150,7 @@ fn a_refused_definition_wakes_the_joiners() {
     });
 }
 
-/// A callback that stops during the first I/O's completion until released.
+/// A callback that stops in the first I/O's completion until the test releases it.
 struct StopsFirst {
     first: AtomicBool,
     gate: PausePoint,
@@ -372,7 +372,7 @@ fn a_task_that_joins_while_the_io_completes_is_woken() {
             published.store(io.to_bits(), Ordering::SeqCst);
             notifiers.notify(id);
             wait_ok(&mut session, &mut slots, 0);
-            // Nothing else wakes it.
+            // Nothing else wakes this task.
             let followed = || followed.load(Ordering::SeqCst) == io.to_bits();
             session.wait_for(followed).expect("not cancelled");
         }
@@ -382,7 +382,7 @@ fn a_task_that_joins_while_the_io_completes_is_woken() {
     };
     for method in [MethodKind::Worker, MethodKind::Custom] {
         for seed in 0..400 {
-            // With rare switches too, so that a whole completion can happen during one check.
+            // Also use rare switches, so that a whole completion can happen during a single check.
             let switch_one_in = [3, 10, 30, 60][seed as usize % 4];
             let environment = Environment::simulated(method, seed);
             Environment { switch_one_in, ..environment }.run(case);

@@ -218,7 +218,7 @@ fn pg24_a_bad_block_behind_a_cut_is_found_in_the_second_read() {
     });
 }
 
-/// PG 25: EIO twice, then success, for every operation.
+/// PG 25: every operation fails with EIO twice and then succeeds.
 #[test]
 fn pg25_eio_is_reported_each_time_until_it_ends() {
     check(|environment| {
@@ -253,7 +253,7 @@ fn issue(session: &mut Session, operation: Operation, file: &File, slots: &mut S
     }
 }
 
-/// PG 26: EROFS with its text.
+/// PG 26: an EROFS error has the right text.
 #[test]
 fn pg26_an_errno_is_reported_with_its_text() {
     check(|environment| {
@@ -267,8 +267,8 @@ fn pg26_an_errno_is_reported_with_its_text() {
     });
 }
 
-/// PG 27: a worker can't use the file. The issuer must receive the error, and the worker pool must
-/// survive.
+/// PG 27: a worker can't execute the I/O on its file. The issuer must receive the error, and the
+/// worker pool must survive.
 #[test]
 fn pg27_a_failure_in_a_worker_leaves_the_pool_alive() {
     check(|environment| {

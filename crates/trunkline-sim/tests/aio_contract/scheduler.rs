@@ -11,8 +11,8 @@ use trunkline_sim::matrix::io::{memory, original, read, spawn, wait_ok};
 use trunkline_sim::matrix::{Environment, SIMULATED};
 use trunkline_sim::pause;
 
-/// A seed's two runs must agree in every thread switch and in virtual time; otherwise a failure
-/// couldn't be repeated.
+/// Two runs with the same seed must agree in every thread switch and in virtual time. Otherwise a
+/// failure couldn't be repeated.
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let once = |method, seed| {
@@ -53,8 +53,8 @@ fn failure(seed: u64, body: impl FnOnce() + Send + 'static) -> Option<sched::Fai
     sched::run(config, body).err()
 }
 
-/// When no thread can run and no timeout is pending, the run must fail immediately and list the blocked
-/// threads.
+/// When no thread can run and no timeout is pending, the run must fail immediately and list the
+/// blocked threads.
 #[test]
 fn a_deadlock_is_found_and_its_tasks_are_named() {
     let found = failure(7, || {

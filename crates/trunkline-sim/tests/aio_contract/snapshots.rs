@@ -14,8 +14,8 @@ fn state_of(row: &IoRow) -> State {
     state.expect("a state of the diagram")
 }
 
-/// Checks that a row is possible. The I/O at block b reads b % 3 + 1 blocks and has as many data
-/// words, so we notice a row made up of halves of two I/Os.
+/// Checks that a row is consistent. The I/O at block b reads b % 3 + 1 blocks and has just as many
+/// data words, so we notice a row that mixes two I/Os.
 fn check_row(row: &IoRow) {
     let state = state_of(row);
     assert_ne!(state, State::Idle, "{row:?}");

@@ -33,7 +33,8 @@ fn drain(session: &mut Session, slots: &mut Slots) {
     }
 }
 
-/// Every ordered pair of methods, with the first method's I/O in flight when the second takes over.
+/// Tests every ordered pair of methods, with the first method's I/O in flight when we switch to the
+/// second.
 #[test]
 fn io_in_flight_stays_with_its_method_when_another_takes_over() {
     for from in [MethodKind::Worker, MethodKind::Custom] {

@@ -78,8 +78,7 @@ fn a_notification_wakes_a_session() {
         let io = read(&mut batch, &file, 2, 1, &mut slots, 0);
         let (theirs, grants, waiter) = (Arc::clone(&instance), Arc::clone(&granted), batch.id());
         let other = spawn("grants", move || {
-            // This grants what the first session waits for, but only once that session's staged
-            // read is complete.
+            // Notify the first session, but only after its staged read is complete.
             theirs.session().join(io).expect("not cancelled");
             grants.store(true, Ordering::SeqCst);
             theirs.aio.notifier().notify(waiter);

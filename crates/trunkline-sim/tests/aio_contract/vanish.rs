@@ -1,7 +1,6 @@
 //! Issuers that disappear: slots, sessions and threads are dropped with I/O in flight (PG 11, 12).
 //!
-//! Every I/O must still complete, and nothing that storage may still access can be freed before it
-//! does.
+//! Every I/O must still complete, and memory or files that it uses must not be freed before then.
 
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Class, MethodKind, State};

@@ -106,7 +106,7 @@ fn polling_for_another_sessions_io_is_woken() {
     });
 }
 
-/// A cancel ends every kind of wait, but not the I/O. It stays active until it is cleared.
+/// A cancel ends every kind of wait, but not the I/O. The cancel stays active until it's cleared.
 #[test]
 fn a_cancelled_wait_ends_and_the_io_continues() {
     check_asynchronous(|environment| {

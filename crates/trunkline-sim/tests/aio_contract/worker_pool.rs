@@ -192,7 +192,8 @@ fn a_mount_that_hangs_leaves_workers_for_the_others() {
     });
 }
 
-/// A mount that has never answered may occupy only one worker, even if no other I/O is queued.
+/// A mount that has never completed an I/O may occupy only one worker, even if no other I/O is
+/// queued.
 #[test]
 fn a_mount_that_never_answered_holds_one_worker() {
     check(|environment| {
@@ -222,7 +223,7 @@ fn a_batch_over_a_hung_and_a_good_mount_gets_the_good_half_done() {
         let (bad, good) = (instance.file_on("bad", 4, 1), instance.file_on("good", 4, 2));
         let mut session = instance.session();
         let mut slots = instance.slots(2, 1);
-        // First build up a history of wake-ups that found little work.
+        // First build up a history in which woken workers found little work.
         for _ in 0..10 {
             read(&mut session, &good, 0, 1, &mut slots, 0);
             read(&mut session, &good, 1, 1, &mut slots, 1);

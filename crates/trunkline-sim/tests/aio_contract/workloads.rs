@@ -16,7 +16,7 @@ const NAMES: [&str; 2] = ["first", "second"];
 /// Seeds per method.
 const SEEDS: u64 = 200;
 
-/// Faults the issuer is notified of.
+/// Faults that the issuer sees in its outcome, or that only delay the I/O.
 const LOUD: Rates = Rates { short: 60, again: 60, error: 40, delay: 40, reorder: 60, silent: 0 };
 /// Faults that report success, so only the contents show them.
 const SILENT: Rates = Rates { short: 0, again: 0, error: 0, delay: 0, reorder: 0, silent: 100 };

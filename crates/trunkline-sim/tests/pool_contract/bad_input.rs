@@ -25,7 +25,8 @@ fn every_kind() -> impl Iterator<Item = StreamOptions> {
 }
 
 /// The relation is truncated after the stream has started. Blocks read before the truncation must
-/// be returned. Every other block must return an error with its own block number, in stream order.
+/// be returned. For every other block the stream must return an error with that block's number, in
+/// stream order.
 #[test]
 fn a_stream_reports_blocks_truncated_during_read_ahead() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -202,8 +203,8 @@ fn pg_25_and_26_a_storage_error_affects_only_its_block() {
     });
 }
 
-/// A short read is continued where it ended. Blocks it did not reach are still verified, so a
-/// damaged one among them must be found.
+/// A short read is continued where it ended. The blocks it did not reach must be verified, too, so
+/// that a damaged block among them is found.
 #[test]
 fn pg_23_and_24_short_reads_are_continued() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {

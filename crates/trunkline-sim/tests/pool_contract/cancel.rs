@@ -142,7 +142,7 @@ fn a_session_is_cancelled_while_it_waits_for_another_sessions_read() {
     });
 }
 
-/// Four other sessions hold all pin permits.
+/// Cancels a session that waits for admission, because four other sessions hold all pin permits.
 #[test]
 fn a_session_is_cancelled_while_it_waits_for_admission() {
     check(Needs { buffers: 16, ..Needs::default() }, |cluster| {
@@ -161,7 +161,7 @@ fn a_session_is_cancelled_while_it_waits_for_admission() {
     });
 }
 
-/// Every buffer is pinned by an abandoned read.
+/// Cancels a session that waits for a buffer, because abandoned reads pin every buffer.
 #[test]
 fn a_session_is_cancelled_while_it_waits_for_a_buffer() {
     check(Needs { buffers: 16, blocks: 32, ..Needs::default() }, |cluster| {
@@ -214,7 +214,8 @@ fn a_session_is_cancelled_while_it_waits_for_a_content_lock() {
             let mut other = cluster.backend();
             let pin = other.read(&cluster.relation(0), 3).expect("reads");
             let mut locked = pin.page().try_write();
-            // A cleanup lock only waits for the other pin, so we must not hold a lock.
+            // A cleanup lock must wait only for the other session's pin, so that session must not
+            // hold a lock.
             if mode == 3 {
                 locked = None;
             }

@@ -136,8 +136,8 @@ fn pg_17_damaged_pages_are_zeroed() {
         cluster.pool.evict_all();
         cluster.read_ok(&mut backend, 2);
         assert_eq!(backend.take_warnings().0.len(), 0);
-        // A second damaged block is reported by its own number, and two in one read of four are
-        // both reported.
+        // A second damaged block is reported with its own number. If two of the four blocks in one
+        // read are damaged, both are reported.
         cluster.damage(5, Damage::Both);
         cluster.damage(7, Damage::Header);
         let options = StreamOptions { full: true, combine: 4, ..StreamOptions::default() };
@@ -206,7 +206,7 @@ fn pg_17_the_completer_judges_by_the_issuers_policy() {
             drop(pin);
             assert_eq!(second.take_warnings().0.len(), usize::from(!zeroed));
             match started.next(&mut first) {
-                // The poll that started the read has already returned its result.
+                // An earlier poll, which started the read, has already returned the result.
                 Ok(None) => {}
                 Ok(Some(_)) => {}
                 Err(error) => assert_eq!((check_error(&error), zeroed), (2, false)),
@@ -279,8 +279,8 @@ fn pg_20_checksum_failures_are_ignored() {
     });
 }
 
-/// A read may have more damaged pages than its outcome has room for. Each block must be reported
-/// nevertheless.
+/// A read may have more damaged pages than its outcome has room for. Even so, each damaged block
+/// must be reported.
 #[test]
 fn pg_20_every_page_of_a_large_read_is_reported() {
     check(Needs { buffers: 256, blocks: 128, seeds: 1, ..Needs::one_session() }, |cluster| {

@@ -129,8 +129,8 @@ fn a_page_that_failed_is_claimed_by_two_sessions() {
     });
 }
 
-/// A session misses the page and stops before it opens the file. In between, the page is read, and
-/// in one variant evicted again.
+/// A session misses the page and stops before it opens the file. While it's stopped, another
+/// session reads the page and, in one variant, evicts it again.
 #[test]
 fn the_page_is_read_and_evicted_after_a_lookup() {
     check(Needs::default(), |cluster| {
@@ -233,7 +233,7 @@ fn lookups_and_evictions_under_many_seeds() {
     });
 }
 
-/// The same with ordered and unordered streams, and with invalidation, which waits for other
+/// As before, but with ordered and unordered streams, and with invalidation, which waits for other
 /// sessions to release their pins.
 #[test]
 fn streams_and_invalidations_under_many_seeds() {

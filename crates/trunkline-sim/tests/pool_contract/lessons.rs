@@ -1,4 +1,4 @@
-//! Regression tests for lessons of PostgreSQL: 11, 12, 13, 15, 16, 31 and 32 of
+//! Regression tests for lessons learned from PostgreSQL: numbers 11, 12, 13, 15, 16, 31 and 32 in
 //! `docs/postgres-lessons.md`.
 //!
 //! Lesson 25 is in `locks`.
@@ -71,7 +71,7 @@ fn lesson_12_read_ahead_leaves_pins_for_other_sessions() {
                 pins.push(other.read(&cluster.relation(0), 100 + step).expect("guaranteed"));
             }
         }
-        // One session more than there are permits for must wait. It must be admitted as soon as
+        // There's no permit left for one more session, so it must wait. We must admit it as soon as
         // pins are released.
         let last = cluster.spawn("last", |cluster| cluster.read_ok(&mut cluster.backend(), 110));
         cluster.let_others_run();
@@ -268,7 +268,7 @@ fn lesson_32_an_unordered_stream_does_not_wait_for_the_slowest() {
         assert!(waited < Duration::from_secs(5), "{waited:?} for the fast ones");
         assert_eq!(cluster.drain(&mut backend, &mut stream).len(), 1);
     });
-    // A single worker can be stopped; stopping a ring driver would stop all I/O.
+    // We can stop a single worker, but stopping a ring driver would stop all I/O.
     check_real(needs, |cluster| {
         if cluster.environment.method != MethodKind::Worker {
             return;
@@ -288,8 +288,8 @@ fn lesson_32_an_unordered_stream_does_not_wait_for_the_slowest() {
     });
 }
 
-/// An ordered stream can't return anything before the slow read, but must still start later reads
-/// behind it.
+/// An ordered stream can't return later blocks before the slow read completes, but it must still
+/// start reading them.
 #[test]
 fn lesson_32_an_ordered_stream_starts_later_reads_behind_a_slow_one() {
     check(Needs::one_session(), |cluster| {

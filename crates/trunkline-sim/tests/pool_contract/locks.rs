@@ -96,8 +96,8 @@ fn conflicting_lock_modes_exclude_each_other() {
     });
 }
 
-/// Many threads, all modes. While one thread holds the exclusive lock, no other thread may hold any
-/// lock.
+/// Many threads lock the page in all modes. While one thread holds the exclusive lock, no other
+/// thread may hold any lock.
 #[test]
 fn no_reader_sees_a_partial_change() {
     check(Needs { seeds: 12, ..Needs::default() }, |cluster| {

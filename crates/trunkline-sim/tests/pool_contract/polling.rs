@@ -194,7 +194,7 @@ fn a_stream_that_outlives_its_backend_keeps_no_place_in_the_admission_queue() {
     });
 }
 
-/// As before, but for a session waiting for a buffer.
+/// As before, but the stream waits for a buffer rather than admission.
 #[test]
 fn a_stream_that_outlives_its_backend_keeps_no_place_in_the_buffer_queue() {
     check_simulated(Needs { buffers: 16, blocks: 32, ..Needs::default() }, |cluster| {

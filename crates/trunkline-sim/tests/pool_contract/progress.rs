@@ -1,5 +1,6 @@
-//! Progress in a tiny pool with sixteen buffers and thirty-two sessions. Every kind of stream must
-//! end, single reads must succeed alongside them, and every session must get its guaranteed pins.
+//! Progress in a tiny pool: sixteen buffers for thirty-two sessions. Every kind of stream must
+//! reach its end, single reads must succeed while streams are open, and every session must get its
+//! guaranteed pins.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};
@@ -175,8 +176,9 @@ fn every_kind_of_stream_alone_under_seeds() {
     });
 }
 
-/// A session uses its whole guarantee beside a stream that is reading ahead, while all other
-/// permits are taken. The stream must give up read-ahead pins rather than fail the session.
+/// A session pins its whole guarantee while one of its streams is reading ahead and other sessions
+/// hold all remaining permits. The stream must release read-ahead pins, so that the session doesn't
+/// fail.
 #[test]
 fn guaranteed_pins_take_precedence_over_read_ahead() {
     let needs = Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::default() };
@@ -240,7 +242,7 @@ fn a_pin_beyond_the_guarantee_is_an_error_and_not_a_wait() {
             let mut context = Context::from_waker(Waker::noop());
             assert!(matches!(stream.poll_next(&mut context, backend), Poll::Ready(Err(_))));
         }
-        // A session alone may pin all buffers.
+        // If there's no other session, a session may pin all buffers.
         drop(pins);
         drop(backends);
         let mut backend = cluster.backend();

@@ -27,7 +27,7 @@ const LINES: &[Line] = &[
     Line { present: &[0, 1], wanted: &[0, 1, 2], combine: 16, reads: &[(2, 1)] },
     Line { present: &[1, 2], wanted: &[0, 1, 2], combine: 16, reads: &[(0, 1)] },
     Line { present: &[0, 2], wanted: &[0, 1, 2, 3, 4], combine: 16, reads: &[(1, 1), (3, 2)] },
-    // So does the combine limit.
+    // The combine limit ends a read, too.
     Line { present: &[], wanted: &[0, 1, 2, 3, 4], combine: 3, reads: &[(0, 3), (3, 2)] },
     Line { present: &[], wanted: &[5, 6, 7], combine: 1, reads: &[(5, 1), (6, 1), (7, 1)] },
     // A block that isn't adjacent starts a new read; descending blocks are never combined.

@@ -72,8 +72,7 @@ fn unpinned_read_ahead_is_not_read_twice() {
     });
 }
 
-/// Streams and backends are dropped in every order, with reads in every state. Nothing may hang or
-/// leak.
+/// Drops streams and backends in every order, with reads in every state. Nothing may hang or leak.
 #[test]
 fn streams_and_backends_are_dropped_in_every_order() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {

@@ -28,7 +28,7 @@ const THREADS: u64 = 2;
 /// Number of faults that the long run waits for.
 const FAULTS: u64 = 1_000_000;
 
-/// Sums over many runs.
+/// Totals of many runs.
 #[derive(Default)]
 struct Totals {
     seeds: u64,

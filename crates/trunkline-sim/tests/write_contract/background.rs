@@ -127,7 +127,7 @@ fn shutdown_runs_a_last_checkpoint() {
     });
 }
 
-/// After a failed write the checkpointer keeps running, and the next request tries again.
+/// After a failed write the checkpointer keeps running, and the next request retries the write.
 #[test]
 fn a_requester_receives_the_failure_of_its_checkpoint() {
     check(Needs::writable(), |cluster| {
@@ -239,8 +239,8 @@ fn a_page_limit_of_zero_disables_the_background_writer() {
     });
 }
 
-/// The writer flushes an idle pool once and then hibernates. The next session to allocate a buffer
-/// must wake it, rather than leave it to its long timeout.
+/// In an idle pool, the writer flushes everything once and then hibernates. The next session to
+/// allocate a buffer must wake the writer, so that it doesn't sleep until its long timeout.
 #[test]
 fn an_idle_background_writer_hibernates_and_is_woken() {
     check_simulated(Needs { buffers: 64, blocks: 200, ..Needs::writable() }, |cluster| {
@@ -260,7 +260,7 @@ fn an_idle_background_writer_hibernates_and_is_woken() {
                 clock::now().since(last.1) >= delay * 10
             });
             let (begun, before) = (clock::now(), writer.counts());
-            // Forces the read below to allocate a buffer.
+            // Evict the block, so that the read below must allocate a buffer.
             cluster.pool.evict_relation(&cluster.relation(0), block);
             cluster.assert_reads(&mut backend, block, 0);
             cluster.wait_until("a round", || writer.counts().buffers_alloc > before.buffers_alloc);

@@ -1,4 +1,4 @@
-//! Failing file system calls at every step of creating, extending, truncating or removing a
+//! File system call failures at every step of creating, extending, truncating or removing a
 //! relation.
 //!
 //! A failed call either has no effect, or returns an error that reports the relation as damaged. In
@@ -66,8 +66,8 @@ fn for_each_fault(cluster: &Arc<Cluster>, mut case: impl FnMut(FileCall, i32, bo
     }
 }
 
-/// Truncation first invalidates the pages and then truncates the file. If the second step fails,
-/// dirty pages are already gone, so the relation counts as damaged until the truncation is
+/// Truncation first invalidates the pages and then truncates the file. If the second step fails, we
+/// have already dropped dirty pages, so the relation counts as damaged until the truncation is
 /// repeated.
 #[test]
 fn a_truncation_that_fails_can_be_repeated() {
@@ -142,7 +142,7 @@ fn a_creation_or_extension_that_fails_can_be_repeated() {
         let relation = cluster.relation(1);
         for_each_fault(cluster, |call, errno, _| {
             if call == FileCall::SyncDirectory && LOSSES.contains(&errno) {
-                // This error is permanent, see below.
+                // This error is permanent; see `a_lost_name_is_permanent`.
                 return;
             }
             cluster.files.fail(call, errno);
@@ -217,7 +217,7 @@ fn a_lost_name_is_permanent_after_erofs() {
     check(NEEDS, |cluster| a_lost_name_is_permanent(cluster, libc::EROFS));
 }
 
-/// The failure still counts after the cluster was closed, because the pool remembers it.
+/// The failure must persist even after the cluster was closed, because the pool remembers it.
 #[test]
 fn a_lost_name_is_permanent_in_a_closed_cluster() {
     check_simulated(NEEDS, |cluster| {

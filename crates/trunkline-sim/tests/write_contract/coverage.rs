@@ -96,7 +96,7 @@ const METHODS: [MethodKind; 4] =
 /// One cell of the matrix.
 type Cell = (Site, FaultKind, State, MethodKind);
 
-/// All pages' version at the end.
+/// The version that all pages must have at the end.
 const NEW: u32 = 5;
 /// Number of changed blocks in relation 0.
 const CHANGED: u32 = 16;
@@ -292,7 +292,8 @@ fn every_fault_at_every_site_in_every_state_under_every_method() {
     coverage.assert_complete(2030);
 }
 
-/// Runs one cell: the site meets its fault in this state, and nothing may be lost.
+/// Runs one cell: injects the fault into the site's I/O, stops the I/O in the cell's state, and
+/// checks that nothing is lost.
 fn run(cluster: &Arc<Cluster>, cell: Cell) {
     let (site, kind, ..) = cell;
     cluster.create(1, 0);
@@ -381,8 +382,8 @@ fn in_background(
         while !theirs.load(Ordering::SeqCst) {
             cluster.change(&mut backend, 1, NEW);
             for block in (16..48).cycle().take(32 * 3) {
-                // This read may itself have to evict the dirty page, in which case it meets the
-                // fault.
+                // This read may itself have to evict the dirty page, in which case the fault
+                // strikes its write.
                 let _ = backend.read(&cluster.relation(0), block).map(drop);
             }
             cluster.let_others_run();

@@ -1,4 +1,4 @@
-//! Writers that stop early: a write stream with a cancelled session, and an eviction that finds a
+//! Writers that stop early: a write stream whose session is cancelled, and an eviction that finds a
 //! free buffer before it has written all its victims.
 //!
 //! No page may be lost, or stay claimed or locked. Pages that weren't written must stay dirty.
@@ -52,8 +52,8 @@ fn assert_nothing_lost(cluster: &Cluster, blocks: u32, version: u32) {
     }
 }
 
-/// Writes in flight must continue without the cancelled stream. Pages it has collected but not
-/// submitted must be unlocked.
+/// Writes in flight must continue without the cancelled stream. The stream must unlock the pages it
+/// has collected but not submitted.
 #[test]
 fn a_stream_cancelled_while_it_collects_pages_loses_nothing() {
     check(Needs { blocks: 32, seeds: 3, ..Needs::writable() }, |cluster| {

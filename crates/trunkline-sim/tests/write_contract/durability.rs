@@ -251,7 +251,7 @@ fn segments_are_synced_in_parallel() {
             cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint").files
         });
         first.wait();
-        // From here on, no fsync completes.
+        // From here on, hold back all fsyncs.
         cluster.probe.record();
         cluster.disk.hold(1);
         first.release();
@@ -321,7 +321,7 @@ fn changes_during_an_fsync_in_every_state_are_not_lost() {
     });
 }
 
-/// An fsync must retry faults that aren't errors.
+/// Faults that aren't errors must be retried, so that the fsync succeeds.
 #[test]
 fn an_fsync_retries_interruptions() {
     check(Needs { blocks: 16, seeds: 2, ..Needs::writable() }, |cluster| {

@@ -161,7 +161,7 @@ fn a_failed_fsync_of_a_cancelled_checkpoint_is_not_lost() {
     });
 }
 
-/// All buffers are dirty, so a session must write a page to get a buffer.
+/// All buffers are dirty, so a session must flush a victim to get a buffer. That write fails.
 #[test]
 fn an_eviction_that_cannot_write_fails_and_loses_nothing() {
     check(
@@ -211,7 +211,7 @@ fn the_background_writer_continues_after_a_fault() {
         let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
         cluster.inject(Operation::Writev, Fault::Error(libc::EIO), u64::MAX);
         let mut backend = cluster.backend();
-        // Changes a page, and then reads enough other pages that the clock hand passes it.
+        // Change a page, and then read enough other pages to make the clock hand pass it.
         let mut turn = |version| {
             cluster.change(&mut backend, 1, version);
             for block in (16..64).cycle().take(48 * 7) {

@@ -37,7 +37,7 @@ fn assert_unlocked_during_open(cluster: &Arc<Cluster>, block: u32, work: fn(&Arc
     assert!(free, "block {block} is locked by a write that is not submitted");
 }
 
-/// Whether writes are staged at all. Inline writes execute immediately.
+/// Whether writes are staged at all. Inline writes aren't, because they execute immediately.
 fn stages(cluster: &Cluster) -> bool {
     cluster.is_asynchronous() && !cluster.environment.writes_inline()
 }

@@ -1,8 +1,8 @@
 //! A second engine opens the files left behind by a crash.
 //!
-//! The engine must read every page as one of the allowed versions, or report the page as corrupt
-//! because it is torn. It then rewrites all pages, runs a checkpoint and crashes as well, so that
-//! we also test whether it can continue from such files.
+//! Every page must either have one of the allowed versions, or be torn and reported as corrupt. The
+//! engine then rewrites all pages, runs a checkpoint and crashes as well, so that we also test
+//! whether it can continue from such files.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

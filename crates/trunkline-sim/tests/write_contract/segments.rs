@@ -71,7 +71,7 @@ fn elsewhere(cluster: &Cluster, blocks: u32) -> Relation {
 fn tablespaces_are_written_in_turn() {
     const LARGE: u32 = 1024;
     const SMALL: u32 = 512;
-    /// Number of pages of one tablespace after which the other tablespace continues.
+    /// Number of pages written to one tablespace before the checkpoint turns to the other one.
     const TURN: u32 = 256;
     let needs = Needs { buffers: LARGE + SMALL + 16, blocks: LARGE, seeds: 1, ..Needs::writable() };
     check_simulated(needs, |cluster| {

@@ -93,7 +93,7 @@ fn prepare(cluster: &Cluster, backend: &mut Backend, since: Since, version: u32)
     written[0]
 }
 
-/// The distinct files that an operation was issued on since recording began.
+/// The distinct files on which an operation was issued since recording began.
 fn files(cluster: &Cluster, operation: Operation) -> Vec<u64> {
     let recorded = cluster.probe.recorded().into_iter().filter(|io| io.operation == operation);
     let mut files: Vec<u64> = recorded.map(|io: Observed| io.file_id).collect();
@@ -117,8 +117,8 @@ fn the_file_that_was_written_is_synced() {
     });
 }
 
-/// The kernel reports a writeback error only to the file that was open at the time. The checkpoint
-/// must receive it.
+/// The kernel reports a writeback error only to files that were open when the error happened. The
+/// checkpoint must receive that error.
 fn an_error_is_not_missed(cluster: &Arc<Cluster>, since: Since) {
     (10..30).for_each(|number| cluster.create(number, 1));
     let mut backend = cluster.backend();

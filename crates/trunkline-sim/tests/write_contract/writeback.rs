@@ -1,9 +1,9 @@
 //! Writeback: after a certain number of page writes, we ask the kernel to start writing back its
 //! dirty pages.
 //!
-//! Writeback is an I/O like any other. It is counted, it must do no harm if it is unsupported or
-//! hangs, and it must not keep removed files open. Failing writeback is covered by
-//! `lost_writebacks`.
+//! Writeback is an I/O like any other. The statistics must count it, it must do no harm if it is
+//! unsupported or hangs, and it must not keep removed files open. `lost_writebacks` covers
+//! writeback failures.
 
 use std::path::Path;
 use std::time::Duration;
