@@ -1,7 +1,8 @@
 //! **Page kind**: the access method that laid out a page, recognised by its special space.
 //!
-//! A page does not say its access method. But index methods put an identifier at the end of the
-//! special space, so that tools can distinguish them, and the sizes differ:
+//! The page header does not record the access method. However, index methods store an identifier at
+//! the end of the special space so that tools can distinguish them, and the size of the special
+//! space differs too:
 //!
 //! ```text
 //!   special space   signature                                   kind
@@ -16,10 +17,11 @@
 //!   else            (extensions)                                Other
 //! ```
 //!
-//! One pair is ambiguous: an inner GIN page with block 0x1717 as its right neighbour looks like a
-//! sequence. A check of a sequence must therefore accept every inner GIN page.
+//! One pair is ambiguous: an inner GIN page with block 0x1717 as its right sibling looks like a
+//! sequence. When we check a sequence, we must therefore accept every inner GIN page.
 //!
-//! A damaged page can be taken for another kind. With checksums, the damage is found first.
+//! A damaged page can be mistaken for another kind, but with checksums the damage is detected
+//! first.
 //!
 //! Mirrors the page identifiers in PostgreSQL's `access/hash.h`, `gist.h`, `spgist_private.h`,
 //! `brin_page.h` and `nbtree.h`.
@@ -31,11 +33,11 @@ use crate::page::PageHeader;
 /// The access method of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PageKind {
-    /// A free space or visibility map: its data is in the hole between `pd_lower` and `pd_upper`.
+    /// A free space map or visibility map page, with its data between `pd_lower` and `pd_upper`.
     Map,
-    /// A table: its items are tuples.
+    /// A heap page. Its items are tuples.
     Heap,
-    /// A sequence: one tuple.
+    /// A sequence, which has one page with one tuple.
     Sequence,
     /// A B-tree index.
     Btree,
@@ -47,14 +49,14 @@ pub enum PageKind {
     SpGist,
     /// A GIN index.
     Gin,
-    /// A block range index.
+    /// A BRIN (block range) index.
     Brin,
-    /// Unknown, for instance of an extension; or damaged.
+    /// An unknown access method, for example an extension's, or a damaged page.
     Other,
 }
 
 impl PageKind {
-    /// The kind of `page`, a page of fork `fork` that is not new.
+    /// Determines the kind of `page`, which belongs to fork `fork` and must not be new.
     pub fn of(page: &PageBytes, fork: Fork) -> Self {
         if matches!(fork, Fork::Fsm | Fork::Vm) {
             return Self::Map;
@@ -80,13 +82,13 @@ impl PageKind {
         }
     }
 
-    /// Whether line pointers follow the header of `page`, a page of this kind.
+    /// Whether the header of `page`, a page of this kind, is followed by line pointers.
     ///
-    /// Index methods have pages without them: metapages, bitmaps, compressed posting lists, deleted
-    /// pages.
+    /// Some index pages have no line pointers: metapages, bitmap pages, compressed posting lists
+    /// and deleted pages.
     pub fn has_line_pointers(self, page: &PageBytes) -> bool {
-        // Where the flags are, from the end of the page, and which of them mean that no line pointers
-        // follow the header.
+        // Offset of the flags from the end of the page, and the flags that mean that the page has
+        // no line pointers.
         let (from_end, otherwise) = match self {
             Self::Heap | Self::Sequence => return true,
             Self::Map | Self::Other => return false,

@@ -1,8 +1,9 @@
-//! **Relation map** (`pg_filenode.map`): the file numbers of the mapped catalogs.
+//! **Relation map** (`pg_filenode.map`): the mapped catalogs' file numbers.
 //!
-//! `pg_class` holds the file number of a relation. A few catalogs, such as `pg_class` itself, are read
-//! before `pg_class` can be; their `relfilenode` is 0, and this file has the number instead. There
-//! is one in `global` for shared catalogs and one in each database's directory.
+//! `pg_class` holds each relation's file number. But a few catalogs, such as `pg_class` itself,
+//! must be read before `pg_class` can be. Their `relfilenode` is 0, and the relation map holds the
+//! file number instead. There is one map in `global` for shared catalogs, and one in each database
+//! directory.
 //!
 //! ```text
 //!   0        4       8                         504 (520)  512 (524)
@@ -11,79 +12,79 @@
 //!   └────────┴───────┴──────┴──────┴── … ──┴ … ─┴─────┴────┘
 //! ```
 //!
-//! Mirrors `RelMapFile` of PostgreSQL's `utils/cache/relmapper.c`.
+//! Mirrors `RelMapFile` in PostgreSQL's `utils/cache/relmapper.c`.
 
 use crate::control::PgVersion;
 use crate::ids::Oid;
 use crate::little_endian::u32_at;
 use thiserror::Error;
 
-/// The file's name in `global` and in a database's directory.
+/// The map's file name, in `global` and in each database directory.
 pub const RELATION_MAP_NAME: &str = "pg_filenode.map";
 
-/// The first four bytes.
+/// `RELMAPPER_FILEMAGIC`: the first four bytes.
 const MAGIC: u32 = 0x0059_2717;
 
-/// Bytes before the pairs.
+/// Size of the header before the mappings, in bytes.
 const HEADER: usize = 8;
 
-/// Bytes of a pair: the catalog and its file.
+/// Size of one mapping, in bytes: the catalog's OID and its file number.
 const PAIR: usize = 8;
 
-/// A map that was read and found sound.
+/// A relation map that passed all checks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RelationMap {
     pairs: Vec<(Oid, u32)>,
 }
 
-/// Why a file is no map.
+/// The reason why a relation map is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum RelationMapError {
-    /// It is not as long as a map of its version.
+    /// The file's size doesn't match its version.
     #[error("relation map has {found} bytes, expected {expected}")]
     Size {
-        /// Its bytes.
+        /// The actual size.
         found: usize,
-        /// Bytes of a map.
+        /// The size of a map of this version.
         expected: usize,
     },
-    /// It begins otherwise.
+    /// The magic number is wrong.
     #[error("relation map begins with 0x{found:08X}, expected 0x{MAGIC:08X}", MAGIC = MAGIC)]
     Magic {
-        /// Its first four bytes.
+        /// The first four bytes.
         found: u32,
     },
-    /// It counts more pairs than there is room for.
+    /// The count exceeds the number of mappings that fit.
     #[error("relation map counts {found} relations, expected at most {most}")]
     Count {
-        /// The pairs that it counts.
+        /// The count in the file.
         found: u32,
-        /// The pairs that there is room for.
+        /// The number of mappings that fit.
         most: usize,
     },
-    /// Its checksum does not agree with its bytes.
+    /// The checksum doesn't match the contents.
     #[error("relation map has checksum 0x{found:08X}, expected 0x{expected:08X}")]
     Crc {
-        /// The checksum in the file.
+        /// The stored checksum.
         found: u32,
-        /// The checksum of its bytes.
+        /// The checksum computed from the contents.
         expected: u32,
     },
-    /// A catalog or its file has the number 0.
+    /// A mapping contains OID 0 or file number 0.
     #[error("relation map has a relation or file numbered 0")]
     Zero,
 }
 
-/// Bytes of a map file of `version`.
+/// Size of a map file in `version`, in bytes.
 pub fn relation_map_size(version: PgVersion) -> usize {
     if version == PgVersion::V15 { 512 } else { 524 }
 }
 
 impl RelationMap {
-    /// Reads a map file of a cluster of `version`.
+    /// Parses a map file from a cluster of `version`.
     ///
     /// # Errors
-    /// [`RelationMapError`]: any part of it is not as a server writes it.
+    /// [`RelationMapError`] if any part of the file differs from what a server writes.
     pub fn parse(bytes: &[u8], version: PgVersion) -> Result<Self, RelationMapError> {
         let expected = relation_map_size(version);
         if bytes.len() != expected {
@@ -94,7 +95,7 @@ impl RelationMap {
         if found != MAGIC {
             return Err(RelationMapError::Magic { found });
         }
-        // In 15 the structure was padded to half a kilobyte, behind the checksum.
+        // In 15 the structure was padded to 512 bytes, after the checksum.
         let crc_at = if version == PgVersion::V15 { 504 } else { 520 };
         let covered = bytes.get(..crc_at).unwrap_or_default();
         let (found, expected) = (number(crc_at), crc32c::crc32c(covered));
@@ -112,12 +113,12 @@ impl RelationMap {
         Ok(Self { pairs })
     }
 
-    /// The file number of a mapped catalog or index; `None` if it is not mapped here.
+    /// The file number of a mapped catalog or index; `None` if this map doesn't contain it.
     pub fn file_of(&self, relation: Oid) -> Option<u32> {
         self.pairs.iter().find(|(oid, _)| *oid == relation).map(|&(_, file)| file)
     }
 
-    /// Relations and their file numbers, in the file's order, which means nothing.
+    /// All relations and their file numbers, in file order, which has no meaning.
     pub fn pairs(&self) -> &[(Oid, u32)] {
         &self.pairs
     }
@@ -173,7 +174,7 @@ mod tests {
         check(&flipped, V18, "relation map has checksum");
     }
 
-    /// Whatever the bytes, there is an answer; and no flipped bit goes unnoticed, padding apart.
+    /// Arbitrary bytes never panic, and every flipped bit outside the padding is detected.
     #[test]
     fn any_bytes() {
         let seed = 0x4E17;

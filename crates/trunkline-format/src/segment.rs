@@ -1,4 +1,4 @@
-//! The names of relation files, and which file a block is in.
+//! Relation file names, and the file that contains a given block.
 //!
 //! ```text
 //!   16384            main fork, blocks 0 to 131071
@@ -7,9 +7,10 @@
 //!   t2_16864_vm.1    what a crashed session left of a temporary relation
 //! ```
 //!
-//! The number is the relation's file number, which is not its OID once it was rewritten. Only the
-//! names that a server writes are taken: no signs, no leading zeros, no segment 0 spelt out, no
-//! segment beyond the last block number. So a name and its [`RelationFile`] stand for each other.
+//! The number is the relation's file number, which differs from its OID after a rewrite. We accept
+//! only names that a server writes: no signs, no leading zeros, no explicit segment 0, and no
+//! segment beyond the last block number. So each name has exactly one [`RelationFile`], and vice
+//! versa.
 //!
 //! Mirrors PostgreSQL's `common/relpath.c` and `storage/smgr/md.c`.
 
@@ -17,7 +18,7 @@ use crate::control::PgVersion;
 use crate::ids::{BLOCK_SIZE, BlockNo, Fork, SEGMENT_BLOCKS};
 use std::fmt;
 
-/// The highest segment: the one that holds the highest block number.
+/// The highest segment number, which contains the highest block number.
 pub const LAST_SEGMENT: u32 = BlockNo::MAX / SEGMENT_BLOCKS;
 
 /// One file of a relation.
@@ -32,15 +33,15 @@ pub const LAST_SEGMENT: u32 = BlockNo::MAX / SEGMENT_BLOCKS;
 pub struct RelationFile {
     /// The relation's file number, from 1.
     pub relfilenode: u32,
-    /// Which fork.
+    /// The fork.
     pub fork: Fork,
-    /// Which segment of the fork: 0 to 32767.
+    /// The segment number within the fork: 0 to 32767.
     pub segment: u32,
 }
 
 impl RelationFile {
-    /// Reads a file name without its directory; `None` if it is no relation's, or a temporary
-    /// relation's.
+    /// Parses a file name without its directory. Returns `None` if the name isn't a relation
+    /// file's, or if it belongs to a temporary relation.
     pub fn parse(name: &str) -> Option<Self> {
         let (stem, segment) = match name.split_once('.') {
             None => (name, 0),
@@ -57,7 +58,7 @@ impl RelationFile {
         (segment <= LAST_SEGMENT).then_some(Self { relfilenode, fork, segment })
     }
 
-    /// The first block of this file, counted over all segments.
+    /// The file's first block number, counted across all segments of the fork.
     pub fn first_block(&self) -> Option<BlockNo> {
         first_block(self.segment)
     }
@@ -73,17 +74,18 @@ impl fmt::Display for RelationFile {
     }
 }
 
-/// One file of a temporary relation: left by a crash, dropped at the next start, to be ignored.
+/// A temporary relation's file, left behind by a crash. The server removes it at the next start, so
+/// readers should ignore it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TempRelationFile {
-    /// The number of the session that made it: 0 to 2 147 483 647.
+    /// The backend ID of the session that created it: 0 to 2 147 483 647.
     pub backend: u32,
-    /// The file among that session's.
+    /// The rest of the name, parsed like an ordinary relation file's.
     pub file: RelationFile,
 }
 
 impl TempRelationFile {
-    /// Reads a file name without its directory; `None` if it is no temporary relation's.
+    /// Parses a file name without its directory; `None` if it isn't a temporary relation's.
     pub fn parse(name: &str) -> Option<Self> {
         let (backend, file) = name.strip_prefix('t')?.split_once('_')?;
         let backend = number(backend).filter(|&backend| backend <= i32::MAX as u32)?;
@@ -97,7 +99,7 @@ impl fmt::Display for TempRelationFile {
     }
 }
 
-/// The segment that holds `block`, and where in its file the block starts, in bytes.
+/// The segment that contains `block`, and the block's byte offset in the segment file.
 ///
 /// ```
 /// use trunkline_format::segment::segment_of;
@@ -113,13 +115,13 @@ pub fn first_block(segment: u32) -> Option<BlockNo> {
     segment.checked_mul(SEGMENT_BLOCKS)
 }
 
-/// The directory that a server of `version` makes inside a tablespace, such as `PG_18_202506291`.
+/// The directory that a server of `version` creates inside a tablespace, such as `PG_18_202506291`.
 pub fn tablespace_directory(version: PgVersion) -> String {
     format!("PG_{}_{}", version.major(), version.catalog_version())
 }
 
-/// The version whose tablespace directory is called `name`; `None` for names of other versions,
-/// which may lie beside it.
+/// The version that a tablespace directory named `name` belongs to. Returns `None` for other
+/// versions, which can share the tablespace.
 pub fn parse_tablespace_directory(name: &str) -> Option<PgVersion> {
     let (major, catalog) = name.strip_prefix("PG_")?.split_once('_')?;
     let (major, catalog) = (number(major)?, number(catalog)?);
@@ -128,7 +130,7 @@ pub fn parse_tablespace_directory(name: &str) -> Option<PgVersion> {
         .find(|version| version.major() == major && version.catalog_version() == catalog)
 }
 
-/// A decimal number as PostgreSQL prints it: digits only, no leading zero, within u32.
+/// Parses a decimal number in the form PostgreSQL prints: digits only, no leading zero, within u32.
 fn number(digits: &str) -> Option<u32> {
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     let leading_zero = digits.len() > 1 && digits.starts_with('0');

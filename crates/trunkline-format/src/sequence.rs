@@ -1,4 +1,4 @@
-//! **Sequences**: one page with one tuple, which is changed in place and not by MVCC.
+//! **Sequences**: a page with a single tuple, which is updated in place and ignores MVCC.
 //!
 //! ```text
 //!   24       28                       8120 …                  8184        8192
@@ -6,46 +6,46 @@
 //!   │pointer │                          │ last │ log │ called   │ 0x1717    │
 //!   └────────┴──────────────────────────┴───────────────────────┴───────────┘
 //! ```
-//! The log runs up to 32 values ahead, so a server that crashed skips those. After a clean shutdown
-//! the tuple is exact. The increment and the limits are in `pg_sequence`.
+//! WAL logs up to 32 values in advance, so a server skips those after a crash. After a clean
+//! shutdown, however, the tuple is exact. The increment and limits are in `pg_sequence`.
 //!
-//! Mirrors `FormData_pg_sequence_data` of PostgreSQL's `commands/sequence.h`.
+//! Mirrors `FormData_pg_sequence_data` in PostgreSQL's `commands/sequence.h`.
 
 use crate::heap_tuple::HeapTuple;
 use crate::ids::PageBytes;
 use crate::little_endian::{i64_at, u8_at, u32_at};
 use crate::page::{LinePointerFlags, PageHeader, line_pointer};
 
-/// The first word of a sequence page's special space.
+/// `SEQ_MAGIC`: the first word in a sequence page's special space.
 const MAGIC: u32 = 0x1717;
 
 /// The state of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sequence {
-    /// The value given out last, or the first one if none was yet.
+    /// The last value returned, or the start value if none was returned yet.
     pub last_value: i64,
-    /// Values that the log already counts as given out.
+    /// `log_cnt`: the number of values still covered by the last WAL record.
     pub log_count: i64,
-    /// Whether `last_value` was given out.
+    /// Whether `last_value` has been returned.
     pub is_called: bool,
 }
 
-/// A page that is not a sequence.
+/// The reason why a page is not a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SequenceError {
-    /// The special space does not begin as a sequence's does.
+    /// The special space does not start with a sequence's magic number.
     #[error("not a sequence: {}", describe_magic(*found))]
     Magic {
-        /// The word there; `None` if there is no special space.
+        /// The word found there; `None` if the page has no special space.
         found: Option<u32>,
     },
-    /// The first line pointer does not lead to a row.
+    /// The first line pointer does not point at a tuple.
     #[error("a sequence without a row")]
     Row,
-    /// The row is too short.
+    /// The tuple is too short.
     #[error("a sequence's row of {found} bytes, expected 17")]
     Length {
-        /// Bytes of its data, expected 17 or more.
+        /// Size of the tuple's data in bytes. It must be at least 17.
         found: usize,
     },
 }
@@ -58,7 +58,7 @@ fn describe_magic(found: Option<u32>) -> String {
 }
 
 impl Sequence {
-    /// Reads block 0 of a sequence.
+    /// Parses block 0 of a sequence.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ mod tests {
     fn page() -> PageBytes {
         let mut builder = HeapPageBuilder::new(0);
         let mut row = TupleBuilder::new();
-        // So that the row does not lie in the special space.
+        // Make the tuple longer, so that it ends before the special space.
         row.int8(0).int8(0);
         builder.push(&row.tuple()).expect("room");
         row.clear();

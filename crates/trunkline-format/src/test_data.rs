@@ -1,10 +1,11 @@
-//! Pages and random numbers for this crate's tests.
-//! Seeded, so that a failure can be repeated.
+//! Pages and random numbers for this crate's tests. The generator is seeded, so that failures can
+//! be reproduced.
 
 use crate::ids::{BLOCK_SIZE, PageBytes};
 use crate::tuple_builder::TupleBuilder;
 
-/// Marsaglia's xorshift64: enough to shuffle bits, and a seed repeats it.
+/// Marsaglia's xorshift64. Its quality is sufficient for flipping bits, and a seed reproduces a
+/// run.
 pub(crate) struct XorShift(pub(crate) u64);
 
 impl XorShift {
@@ -15,7 +16,7 @@ impl XorShift {
         self.0
     }
 
-    /// Below `bound`.
+    /// A random number below `bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
@@ -28,12 +29,12 @@ impl XorShift {
     }
 }
 
-/// `bytes` over `page` from `at`.
+/// Overwrites `page` with `bytes`, starting at `at`.
 pub(crate) fn put(page: &mut PageBytes, at: usize, bytes: &[u8]) {
     page[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// A page with nothing but a header.
+/// A page that contains only a header.
 pub(crate) fn header(flags: u16, lower: u16, upper: u16, special: u16) -> PageBytes {
     let mut page = [0; BLOCK_SIZE];
     put(&mut page, 10, &flags.to_le_bytes());
@@ -44,14 +45,14 @@ pub(crate) fn header(flags: u16, lower: u16, upper: u16, special: u16) -> PageBy
     page
 }
 
-/// The hexadecimal digits in `text`, spaces and line ends between them ignored.
+/// Decodes the hexadecimal digits in `text`, ignoring spaces and line breaks.
 pub(crate) fn from_hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> =
         text.chars().filter_map(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// A row of 121 bytes with three integers and a text, of which 61 fit into a page.
+/// A 121-byte tuple with three integers and a text; 61 of them fit on a page.
 pub(crate) fn row(number: i32) -> TupleBuilder {
     let mut row = TupleBuilder::new();
     row.int4(number).int4(1).int4(-number).bpchar("", 84);

@@ -1,26 +1,27 @@
 //! **TOAST compression**: pglz, PostgreSQL's own method, and lz4 (since PostgreSQL 14).
 //!
-//! A compressed value stores its raw size, and a value that decompresses to any other size is
-//! damaged. Damaged bytes must not cost much memory. Each method has a largest possible ratio (273
-//! for pglz, 255 for lz4), so a raw size beyond that is refused before memory is allocated.
+//! A compressed value records its raw size, so we treat a value that decompresses to any other size
+//! as damaged. A damaged size must not make us allocate gigabytes. Each method has a maximum
+//! compression ratio (273 for pglz, 255 for lz4), and we reject a raw size beyond it before we
+//! allocate memory.
 //!
-//! The method's number and its place mirror PostgreSQL's `access/toast_compression.h`.
+//! The method numbers mirror PostgreSQL's `access/toast_compression.h`.
 
 mod pglz;
 
 use std::fmt;
 
-/// How a value is compressed.
+/// A compression method.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Method {
-    /// PostgreSQL's own (0).
+    /// pglz, PostgreSQL's own method (0).
     Pglz,
     /// An lz4 block (1), since PostgreSQL 14.
     Lz4,
 }
 
 impl Method {
-    /// From the two bits in a value's header.
+    /// Decodes the two method bits in a value's header.
     pub fn from_number(number: u8) -> Option<Self> {
         match number {
             0 => Some(Self::Pglz),
@@ -29,7 +30,7 @@ impl Method {
         }
     }
 
-    /// From the letter in `pg_attribute.attcompression`; `None` for the server's default.
+    /// Decodes the letter in `pg_attribute.attcompression`; `None` means the server's default.
     pub fn from_code(code: u8) -> Option<Self> {
         match code {
             b'p' => Some(Self::Pglz),
@@ -38,17 +39,17 @@ impl Method {
         }
     }
 
-    /// The most bytes that `compressed` bytes can make.
+    /// The maximum size that `compressed` bytes can decompress to.
     fn most(self, compressed: usize) -> usize {
         match self {
-            // A match of 3 bytes makes 3 + 15 + 255.
+            // A 3-byte match expands to at most 3 + 15 + 255 bytes.
             Self::Pglz => compressed.saturating_mul(pglz::MATCH_MAX),
             Self::Lz4 => compressed.saturating_mul(255),
         }
     }
 }
 
-/// As `pg_column_compression` names it.
+/// Prints the method's name like `pg_column_compression`.
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -58,23 +59,23 @@ impl fmt::Display for Method {
     }
 }
 
-/// Compressed bytes that are damaged.
+/// The compressed bytes are damaged.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("{compressed} bytes compressed with {method} do not make {raw_size} bytes")]
 pub struct CompressError {
-    /// How they were to be decompressed.
+    /// The compression method.
     pub method: Method,
-    /// How many compressed bytes there are.
+    /// The number of compressed bytes.
     pub compressed: usize,
-    /// How many bytes were to come out.
+    /// The expected number of decompressed bytes.
     pub raw_size: usize,
 }
 
-/// Appends the `raw_size` bytes that `bytes` are compressed from to `out`.
+/// Decompresses `bytes` to exactly `raw_size` bytes and appends them to `out`.
 ///
 /// # Errors
 ///
-/// [`CompressError`] if they make anything else; `out` is as before.
+/// [`CompressError`] if the bytes don't decompress to that size, in which case `out` is unchanged.
 pub fn decompress(
     method: Method,
     bytes: &[u8],

@@ -1,4 +1,4 @@
-//! **Transaction status**: the commit log and multixacts, and what they mean for a tuple.
+//! **Transaction status**: the commit log and multixacts, and the tuple visibility they determine.
 //!
 //! ```text
 //!   pg_xact/0000                two bits for each transaction      ── commit_log
@@ -7,14 +7,14 @@
 //!   a tuple's header + these    live, dead, aborted, in doubt      ── visibility
 //! ```
 //!
-//! These are SLRU files: no page headers, no checksums, 32 pages of 8 kB in a file. A file may be
-//! short or missing, because VACUUM removes segments that no xid refers to any more. Bytes that
-//! were never written count as zeros. Nothing here does I/O: callers ask for an [`SlruPosition`]
-//! and pass in the bytes that they read there.
+//! These files are SLRUs: they have no page headers and no checksums, and contain 32 pages of 8 kB
+//! each. A file may be short or missing, because VACUUM removes segments that no xid refers to any
+//! more. Bytes that were never written read as zeros. This module does no I/O: callers ask for an
+//! [`SlruPosition`] and pass in the bytes they read there.
 //!
-//! Transaction ids have 32 bits and wrap around. 0 is invalid, 1 is the bootstrap xid and 2 the
-//! frozen xid. Other ids are compared modulo 2^32: `a` is older than `b` if `b` is less than 2^31
-//! ahead of it ([`precedes`]). Freezing keeps all ids in use within that distance.
+//! Transaction IDs have 32 bits and wrap around. 0 is invalid, 1 is the bootstrap xid and 2 is the
+//! frozen xid. All others are compared modulo 2^32: `a` is older than `b` if `b` is less than 2^31
+//! ahead of `a` ([`precedes`]). Freezing keeps all xids in use within that distance.
 //!
 //! Mirrors PostgreSQL's `access/transam.h` and `access/transam/slru.c`.
 
@@ -27,38 +27,38 @@ use crate::ids::BLOCK_SIZE;
 pub use commit_log::XidStatus;
 pub use visibility::{RowState, XidStatusLookup, row_state};
 
-/// `FirstNormalTransactionId`: the first xid of an ordinary transaction.
+/// `FirstNormalTransactionId`: the first xid that is assigned to an ordinary transaction.
 pub const FIRST_NORMAL_XID: u32 = 3;
 
-/// Pages of a full file.
+/// `SLRU_PAGES_PER_SEGMENT`: pages in a full segment file.
 pub const SEGMENT_PAGES: u64 = 32;
 
-/// Bytes of a full file: 256 KiB.
+/// Bytes in a full segment file: 256 KiB.
 pub const SEGMENT_BYTES: u64 = SEGMENT_PAGES * BLOCK_SIZE as u64;
 
-/// A position in an SLRU: a page over all its files, and a byte.
+/// A position in an SLRU: a page number across all segment files, and a byte offset in the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SlruPosition {
-    /// The page, counted over all files from 0.
+    /// The page number, counted from 0 across all segment files.
     pub page: u64,
-    /// The byte within the page, below 8192.
+    /// The byte offset within the page, below 8192.
     pub byte: usize,
 }
 
 impl SlruPosition {
-    /// The number of the file.
+    /// The segment file's number.
     pub fn segment(self) -> u64 {
         self.page / SEGMENT_PAGES
     }
 
-    /// The byte within the file.
+    /// The byte offset within the segment file.
     pub fn offset(self) -> u64 {
         self.page % SEGMENT_PAGES * BLOCK_SIZE as u64 + self.byte as u64
     }
 }
 
-/// `TransactionIdPrecedes`: whether xid `a` is older than `b`. Ids below [`FIRST_NORMAL_XID`] are
-/// older than all others; the others are compared modulo 2^32.
+/// `TransactionIdPrecedes`: whether xid `a` is older than `b`. Xids below [`FIRST_NORMAL_XID`] are
+/// older than all others; normal xids are compared modulo 2^32.
 pub fn precedes(a: u32, b: u32) -> bool {
     if a < FIRST_NORMAL_XID || b < FIRST_NORMAL_XID {
         return a < b;
@@ -66,9 +66,10 @@ pub fn precedes(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-/// The `FullTransactionId` of `xid`, with the epoch in the upper half. `next` is the cluster's next
-/// full xid. An `xid` above its lower half was assigned before the last wraparound and has the
-/// previous epoch. Ids below [`FIRST_NORMAL_XID`] have no epoch.
+/// Extends `xid` to a `FullTransactionId`, with the epoch in the upper half. `next` is the
+/// cluster's next full xid. If `xid` is above the lower half of `next`, it was assigned before the
+/// last wraparound and so belongs to the previous epoch. Xids below [`FIRST_NORMAL_XID`] have no
+/// epoch.
 pub fn full_xid(xid: u32, next: u64) -> u64 {
     let epoch = next >> 32;
     if xid < FIRST_NORMAL_XID {

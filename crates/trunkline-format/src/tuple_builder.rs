@@ -1,8 +1,8 @@
-//! **Forming tuples**: values in, a tuple's bytes out, as `heap_form_tuple` does.
+//! **Forming tuples**: builds a tuple's bytes from its values, like `heap_form_tuple`.
 //!
-//! Each value is aligned as its type requires, relative to the start of the data. A null takes no
-//! room and has a 0 in the bitmap. A text of up to 126 bytes has a varlena header of one byte and is
-//! not aligned; a longer one has four bytes and is aligned to 4.
+//! Each value is aligned as its type requires, relative to the start of the data. A null occupies
+//! no space and has a 0 in the null bitmap. A text of up to 126 bytes has a one-byte varlena header
+//! and is not aligned; a longer text has a four-byte header and is aligned to 4.
 //!
 //! ```text
 //!   int2 7 │ null │ text "ab" │ int8 9         bitmap: 1101
@@ -10,19 +10,19 @@
 //!   0               2           5     8     16
 //! ```
 //!
-//! Values are neither compressed nor moved to TOAST. A server would have moved long values, but it
-//! also reads them here.
+//! Values are neither compressed nor moved to TOAST. A server would have moved long values out of
+//! line, but it can still read them here.
 
 use crate::heap_tuple::MAX_HEAP_ATTRIBUTES;
 use crate::page_builder::NewTuple;
 
-/// As many bytes of text as a header of one byte can announce: 127 with its own.
+/// The longest text with a one-byte header: 127 bytes with its header.
 const SHORT_VARLENA_MAX: usize = 126;
 
-/// Bytes of the null bitmap of a row with the most attributes.
+/// Size of the largest null bitmap, in bytes.
 const BITMAP: usize = (MAX_HEAP_ATTRIBUTES as usize).div_ceil(8);
 
-/// The values of one row, in the order of the table's columns.
+/// The values of one tuple, in column order.
 ///
 /// ```
 /// use trunkline_format::{HeapPageBuilder, TupleBuilder};
@@ -49,7 +49,7 @@ impl Default for TupleBuilder {
 }
 
 impl TupleBuilder {
-    /// A row without columns.
+    /// Creates a tuple without columns.
     pub fn new() -> Self {
         Self {
             data: Vec::new(),
@@ -61,7 +61,7 @@ impl TupleBuilder {
         }
     }
 
-    /// Takes all values out again, so that the memory serves the next row.
+    /// Removes all values but keeps the allocated memory for the next tuple.
     pub fn clear(&mut self) -> &mut Self {
         let mut data = std::mem::take(&mut self.data);
         data.clear();
@@ -69,8 +69,8 @@ impl TupleBuilder {
         self
     }
 
-    /// The transaction that is to have made the row, its fate left to the commit log; frozen if
-    /// never called.
+    /// Sets the inserting transaction, without a hint bit, so the commit log decides whether the
+    /// tuple is visible. Without this call the tuple is frozen.
     pub fn xmin(&mut self, xmin: u32) -> &mut Self {
         self.xmin = Some(xmin);
         self
@@ -81,12 +81,12 @@ impl TupleBuilder {
         self.fixed(2, &value.to_le_bytes())
     }
 
-    /// Adds an `int4`; also what `oid`, `date` and `float4` look like.
+    /// Adds an `int4`. `oid`, `date` and `float4` have the same layout.
     pub fn int4(&mut self, value: i32) -> &mut Self {
         self.fixed(4, &value.to_le_bytes())
     }
 
-    /// Adds an `int8`; also what `timestamp` looks like.
+    /// Adds an `int8`. `timestamp` has the same layout.
     pub fn int8(&mut self, value: i64) -> &mut Self {
         self.fixed(8, &value.to_le_bytes())
     }
@@ -101,29 +101,29 @@ impl TupleBuilder {
         self.fixed(1, &[u8::from(value)])
     }
 
-    /// Adds a `text`, `varchar` or `bytea`, its header as short as it can be.
+    /// Adds a `text`, `varchar` or `bytea` with the shortest possible header.
     pub fn text(&mut self, value: impl AsRef<[u8]>) -> &mut Self {
         let value = value.as_ref();
         if value.len() > SHORT_VARLENA_MAX {
             return self.text_unpacked(value);
         }
         self.var_width = true;
-        // The lowest bit says that the header is short; the length counts the header too.
+        // The lowest bit marks a one-byte header. The length includes the header.
         self.fixed(1, &[(value.len() as u8 + 1) << 1 | 1]).extend(value)
     }
 
-    /// Adds a `text` with a header of four bytes whatever its length, as columns with `storage
-    /// plain` have it.
+    /// Adds a `text` with a four-byte header even if it is short, as in columns with `storage
+    /// plain`.
     pub fn text_unpacked(&mut self, value: impl AsRef<[u8]>) -> &mut Self {
         let value = value.as_ref();
         self.var_width = true;
-        // 30 bits; what needs more does not fit into any page.
+        // The length field has 30 bits, and a longer value would not fit on any page.
         let length = (value.len() as u32).wrapping_add(4) << 2;
         self.fixed(4, &length.to_le_bytes()).extend(value)
     }
 
-    /// Adds a `char(width)`: `value` with blanks up to `width` characters. Longer values stay as
-    /// they are.
+    /// Adds a `char(width)`: `value` padded with blanks to `width` characters. Longer values are
+    /// not truncated.
     pub fn bpchar(&mut self, value: &str, width: usize) -> &mut Self {
         self.text(format!("{value:width$}"))
     }
@@ -135,7 +135,7 @@ impl TupleBuilder {
         self
     }
 
-    /// The row as a page takes it.
+    /// The finished tuple, ready for [`crate::HeapPageBuilder::push`].
     pub fn tuple(&self) -> NewTuple<'_> {
         let bitmap = self.present.get(..usize::from(self.natts.div_ceil(8)));
         NewTuple {
@@ -147,9 +147,9 @@ impl TupleBuilder {
         }
     }
 
-    /// Adds an attribute that starts with `bytes`, at a multiple of `align`.
+    /// Adds an attribute that starts with `bytes`, aligned to `align`.
     fn fixed(&mut self, align: usize, bytes: &[u8]) -> &mut Self {
-        // One attribute too many has no bit and is refused by the page.
+        // Attributes beyond the limit have no bit in the bitmap, but the page builder rejects them.
         if let Some(byte) = self.present.get_mut(usize::from(self.natts / 8)) {
             *byte |= 1 << (self.natts % 8);
         }

@@ -1,4 +1,4 @@
-//! **Varlena**: headers of variable-length values, inline compression, and TOAST pointers.
+//! **Varlena**: variable-length value headers, inline compression and TOAST pointers.
 //!
 //! ```text
 //!   first byte
@@ -7,15 +7,16 @@
 //!   xxxxxx00           four bytes: length ≪ 2, its own four included   payload from 4
 //!   xxxxxx10           the same, then raw size and method              compressed bytes from 8
 //! ```
-//! `07 61 62` and `18 00 00 00 61 62` are both "ab". The server shortens headers when it forms a
-//! tuple (`heap_fill_tuple`), except in columns with storage `PLAIN`. Readers must accept both.
+//! `07 61 62` and `18 00 00 00 61 62` both mean "ab". The server shortens headers when it forms a
+//! tuple (`heap_fill_tuple`), except in columns with storage `PLAIN`, so readers must accept both
+//! forms.
 //!
 //! One-byte headers (PostgreSQL 8.3) are not aligned, which saves most of the overhead of short
-//! values. The first byte of a varlena is never 0, so a reader can distinguish padding from a
-//! header. The length bits of little-endian machines are shifted up for this reason: the flag bits
-//! must be in the first byte in memory.
+//! values. A varlena's first byte is never 0, so a reader can distinguish padding from a header.
+//! This is why the length is shifted up on little-endian machines: the flag bits must be in the
+//! first byte in memory.
 //!
-//! Mirrors `varattrib_4b`, `varattrib_1b_e` and `varatt_external` of PostgreSQL's `varatt.h`
+//! Mirrors `varattrib_4b`, `varattrib_1b_e` and `varatt_external` in PostgreSQL's `varatt.h`
 //! (`postgres.h` in 15).
 
 use crate::ids::Oid;
@@ -23,29 +24,29 @@ use crate::little_endian::{u8_at, u32_at};
 use crate::toast_compression::{self, CompressError, Method};
 use thiserror::Error;
 
-/// The most bytes of a value, its four-byte header included: 1 GiB less one.
+/// The maximum size of a value, including its four-byte header: 1 GiB - 1.
 pub const VARLENA_MAX: u32 = 0x3FFF_FFFF;
 
-/// Bytes of a four-byte header.
+/// Size of a four-byte header.
 pub const HEADER: usize = 4;
-/// Bytes of a pointer to TOAST, its two-byte header included.
+/// Size of a TOAST pointer in bytes, including its two-byte header.
 const POINTER: usize = 18;
-/// `VARTAG_ONDISK`, the second byte of a TOAST pointer. Other tags are for values in memory and
-/// are never stored.
+/// `VARTAG_ONDISK`, the second byte of a TOAST pointer. Other tags mark in-memory values and never
+/// appear on disk.
 const TAG_ON_DISK: u8 = 18;
-/// Bytes of the header of a value that is compressed in its row.
+/// Size of an inline compressed value's header.
 const COMPRESSED_HEADER: usize = 8;
-/// In the word that holds a size and a method: the size.
+/// Mask of the size in the word that combines size and method (`VARLENA_EXTSIZE_MASK`).
 const SIZE_MASK: u32 = 0x3FFF_FFFF;
-/// In the same word: where the method begins.
+/// Bit position of the method in the same word.
 const METHOD_SHIFT: u32 = 30;
 
-/// One stored value, taken apart.
+/// A decoded varlena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Varlena<'a> {
-    /// These bytes are the value.
+    /// An uncompressed value.
     Plain(&'a [u8]),
-    /// The value, compressed in place.
+    /// An inline compressed value.
     Compressed(Compressed<'a>),
     /// The value is in a TOAST table.
     External(ToastPointer),
@@ -54,86 +55,87 @@ pub enum Varlena<'a> {
 /// A compressed value: the method, the uncompressed size and the compressed bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Compressed<'a> {
-    /// How.
+    /// The compression method.
     pub method: Method,
-    /// Bytes of the value without header, up to 1 GiB. Damaged bytes can claim any size, so check
-    /// it before allocating.
+    /// The uncompressed size without header, up to 1 GiB. Damaged bytes can claim any size, so
+    /// check it before you allocate.
     pub raw_size: u32,
     /// The compressed bytes.
     pub bytes: &'a [u8],
 }
 
-/// A TOAST pointer (`varatt_external`): where a value that was too long for its tuple is stored.
+/// A TOAST pointer (`varatt_external`) to a value that was too long for its tuple.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ToastPointer {
-    /// Bytes of the value, no header included.
+    /// The uncompressed size without header.
     pub raw_size: u32,
-    /// Bytes of all chunks together.
+    /// The total size of all chunks.
     pub stored_size: u32,
-    /// How it is compressed, `None` if it is not.
+    /// The compression method; `None` if the value is not compressed.
     pub method: Option<Method>,
-    /// The value's number in its TOAST table (`chunk_id`).
+    /// The value's ID in its TOAST table (`chunk_id`).
     pub value_id: u32,
-    /// The OID of the TOAST table. Its relfilenode can differ, for example after `VACUUM FULL`, so
-    /// the file is found through `pg_class`.
+    /// The TOAST table's OID. Its relfilenode can differ, for example after `VACUUM FULL`, so look
+    /// up the file in `pg_class`.
     pub toast_relation: Oid,
 }
 
-/// Bytes that are no value of variable length.
+/// The reason why bytes are not a valid varlena.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error)]
 pub enum VarlenaError {
-    /// The bytes end before the header says so.
+    /// The value is truncated.
     #[error("a value of {wanted} bytes in {found} bytes")]
     Short {
-        /// Bytes that the header asks for.
+        /// The size according to the header.
         wanted: u32,
-        /// Bytes there are.
+        /// The number of bytes available.
         found: usize,
     },
-    /// The length does not even cover the header.
+    /// The length is less than the header's own size.
     #[error("a value of {length} bytes, fewer than its header has")]
     Length {
-        /// The length.
+        /// The length in the header.
         length: u32,
     },
-    /// A pointer to something in a server's memory, or a first byte of 0.
+    /// A TOAST pointer with an in-memory tag, or a first byte of 0.
     #[error("a value with tag {tag}, expected 18")]
     Tag {
-        /// The tag byte; of a pointer the second byte.
+        /// The tag byte: the second byte of a TOAST pointer, otherwise the first byte.
         tag: u8,
     },
-    /// A compression method without a meaning.
+    /// An undefined compression method.
     #[error("compression method {number}, expected 0 or 1")]
     Method {
-        /// Its number, 2 or 3.
+        /// The method number, 2 or 3.
         number: u8,
     },
-    /// A pointer whose sizes cannot be: larger than any value, or stored larger than it is.
+    /// A TOAST pointer with impossible sizes: more than the maximum, or a stored size above the raw
+    /// size.
     #[error("a TOAST pointer to {stored_size} bytes for a value of {raw_size} bytes")]
     Sizes {
-        /// What the value is said to have, header included.
+        /// `va_rawsize`, which includes the header.
         raw_size: u32,
-        /// What its chunks are said to have.
+        /// `va_extsize`: the total size of the chunks.
         stored_size: u32,
     },
-    /// More bytes than the value has.
+    /// Extra bytes follow the value.
     #[error("a value of {length} bytes, {found} bytes found")]
     Trailing {
-        /// The length that the header says.
+        /// The length in the header.
         length: u32,
-        /// Bytes there are.
+        /// The number of bytes available.
         found: usize,
     },
     /// The compressed bytes are damaged.
     #[error(transparent)]
     Compress(#[from] CompressError),
-    /// The value is not here: it has to be fetched from its TOAST table first.
+    /// The value is out of line and must first be fetched from its TOAST table.
     #[error("the value is in a TOAST table")]
     External,
 }
 
-/// `VARSIZE_ANY`: the length in bytes, including the header, of the value at the start of `bytes`.
-/// It is at least 1 and at most `bytes.len()`. The contents are not checked.
+/// `VARSIZE_ANY`: the size of the value at the start of `bytes`, including its header. The result
+/// is between 1 and `bytes.len()`. The contents are not validated.
 ///
 /// # Errors
 ///
@@ -167,11 +169,11 @@ pub fn stored_length(bytes: &[u8]) -> Result<usize, VarlenaError> {
 }
 
 impl<'a> Varlena<'a> {
-    /// Takes `datum` apart: a whole value, header included, and nothing else.
+    /// Decodes `datum`, which must be exactly one value with its header.
     ///
     /// # Errors
     ///
-    /// [`VarlenaError`], but for `Compress` and `External`.
+    /// Any [`VarlenaError`] except `Compress` and `External`.
     #[inline]
     pub fn parse(datum: &'a [u8]) -> Result<Self, VarlenaError> {
         let length = stored_length(datum)?;
@@ -188,12 +190,12 @@ impl<'a> Varlena<'a> {
         }
     }
 
-    /// The value's bytes. They are borrowed if stored uncompressed. Otherwise they are decompressed
-    /// into `room`, which is cleared first.
+    /// Returns the value's payload. An uncompressed payload is borrowed; otherwise `room` is
+    /// cleared and the value is decompressed into it.
     ///
     /// # Errors
     ///
-    /// [`VarlenaError::Compress`], or [`VarlenaError::External`] for a value that is elsewhere.
+    /// [`VarlenaError::Compress`], or [`VarlenaError::External`] for an out-of-line value.
     pub fn payload<'r>(self, room: &'r mut Vec<u8>) -> Result<&'r [u8], VarlenaError>
     where
         'a: 'r,
@@ -211,9 +213,9 @@ impl<'a> Varlena<'a> {
 }
 
 impl<'a> Compressed<'a> {
-    /// Parses a word of raw size and method, and the compressed bytes after it. An inline
-    /// compressed value has them after its length word. The joined chunks of a compressed TOAST
-    /// value begin with them.
+    /// Parses the word that combines raw size and method, and the compressed bytes that follow. An
+    /// inline compressed value stores this word after its length word; a compressed TOAST value's
+    /// joined chunks start with it.
     ///
     /// # Errors
     ///
@@ -226,19 +228,19 @@ impl<'a> Compressed<'a> {
         Ok(Self { method, raw_size: word & SIZE_MASK, bytes })
     }
 
-    /// Appends the value to `out`. Allocates the raw size, and nothing if the compressed bytes
-    /// cannot expand to that size.
+    /// Decompresses the value and appends it to `out`. Allocates `raw_size` bytes, but fails
+    /// without allocating if the compressed bytes cannot expand to that size.
     ///
     /// # Errors
     ///
-    /// [`CompressError`]; `out` is as before.
+    /// [`CompressError`], in which case `out` is unchanged.
     pub fn decompress(&self, out: &mut Vec<u8>) -> Result<(), CompressError> {
         toast_compression::decompress(self.method, self.bytes, self.raw_size as usize, out)
     }
 }
 
 impl ToastPointer {
-    /// From the 16 bytes behind the header.
+    /// Parses the 16 bytes after the two-byte header.
     fn parse(bytes: &[u8]) -> Result<Self, VarlenaError> {
         let short = VarlenaError::Short { wanted: POINTER as u32, found: bytes.len() + 2 };
         let word = |at| u32_at(bytes, at).ok_or(short);
@@ -248,8 +250,8 @@ impl ToastPointer {
         if raw_size > VARLENA_MAX {
             return Err(sizes);
         }
-        // va_rawsize counts the four-byte header of the uncompressed value; va_extsize does not.
-        // A stored size below the payload size is the only mark of a compressed value
+        // va_rawsize includes the uncompressed value's four-byte header, but va_extsize does not. A
+        // value is compressed if and only if its stored size is below the payload size
         // (`VARATT_EXTERNAL_IS_COMPRESSED`).
         let payload = raw_size.checked_sub(HEADER as u32).ok_or(sizes)?;
         let method = match payload.cmp(&stored_size) {

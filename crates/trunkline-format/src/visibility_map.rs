@@ -1,4 +1,4 @@
-//! **Visibility map**: two bits for each heap block, in a fork of its own.
+//! **Visibility map**: two bits per heap block, in a separate fork.
 //!
 //! ```text
 //!   block 70 000 = 2 × 32 672 + 4656 ─▶ map block 2, byte 24 + 4656/4, bits 0 and 1
@@ -6,25 +6,27 @@
 //!                                       bit 1: and frozen, so that vacuum can skip the block
 //! ```
 //!
-//! A clear bit says nothing, and neither does a map that is too short. A set bit is a promise: an
-//! index-only scan relies on it and does not read the heap block. Mirrors `visibilitymap.c`.
+//! A clear bit, or a map that is too short, says nothing about the heap block. A set bit is a
+//! guarantee: an index-only scan relies on it and doesn't read the heap block. Mirrors
+//! `visibilitymap.c`.
 
 use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
 use crate::page::HEADER_SIZE;
 
-/// Blocks of a table that one page of the map covers.
+/// `HEAPBLOCKS_PER_PAGE`: the number of heap blocks that one map page covers.
 pub const BLOCKS_PER_PAGE: u32 = (BLOCK_SIZE as u32 - HEADER_SIZE as u32) * BLOCKS_PER_BYTE;
 
 const BLOCKS_PER_BYTE: u32 = 4;
 
 const _: () = assert!(BLOCKS_PER_PAGE == 32_672);
 
-/// What the map says of a block.
+/// A heap block's bits in the map.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct VisibilityBits {
-    /// Every tuple is visible to all transactions.
+    /// `VISIBILITYMAP_ALL_VISIBLE`: every tuple is visible to all transactions.
     pub all_visible: bool,
-    /// Every row is frozen. Never without [`Self::all_visible`] on a sound page.
+    /// `VISIBILITYMAP_ALL_FROZEN`: every tuple is frozen. On a valid page this implies
+    /// [`Self::all_visible`].
     pub all_frozen: bool,
 }
 
@@ -34,17 +36,18 @@ impl VisibilityBits {
     }
 }
 
-/// The block of the map that covers `block` of the table.
+/// The map block that covers heap block `block`.
 pub fn map_block(block: BlockNo) -> BlockNo {
     block / BLOCKS_PER_PAGE
 }
 
-/// The first block of the table that block `map` of the map covers; `None` if no table is as long.
+/// The first heap block that map block `map` covers; `None` if that is beyond the maximum block
+/// number.
 pub fn first_covered(map: BlockNo) -> Option<BlockNo> {
     map.checked_mul(BLOCKS_PER_PAGE)
 }
 
-/// What `page`, the block of the map that covers `block`, says of it.
+/// Reads the bits of heap block `block` from `page`, the map block that covers it.
 ///
 /// ```
 /// use trunkline_format::{BLOCK_SIZE, visibility_map::bits};
@@ -58,8 +61,8 @@ pub fn bits(page: &PageBytes, block: BlockNo) -> VisibilityBits {
     VisibilityBits::of(page[byte] >> (index % BLOCKS_PER_BYTE * 2))
 }
 
-/// What `page`, block `map` of the map, says of each block that it covers, in order. Ends with the
-/// greatest block number.
+/// Iterates over the bits of all heap blocks that `page`, map block `map`, covers, in order. Stops
+/// at the maximum block number.
 pub fn covered(
     page: &PageBytes,
     map: BlockNo,
@@ -84,7 +87,7 @@ mod tests {
                 .filter(|(_, bits)| *bits != VisibilityBits::default())
                 .collect();
             if block == BlockNo::MAX {
-                // The greatest number means "no block".
+                // The largest u32 is InvalidBlockNumber.
                 assert_eq!(set, []);
             } else {
                 assert_eq!(set, [(block, VisibilityBits { all_visible: true, all_frozen: true })]);

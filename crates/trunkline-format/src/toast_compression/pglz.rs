@@ -1,26 +1,28 @@
-//! pglz: literal bytes, and copies of what came out before.
+//! **pglz decompression**: literal bytes, and matches that copy earlier output.
 //!
 //! ```text
 //!   control │ item item item item item item item item │ control │ …
 //!   bit 0 (the lowest first): one literal byte
 //!   bit 1: a match   dddd llll  dddddddd  [eeeeeeee]   distance d, length l + 3, or 18 + e if l = 15
 //! ```
-//! `00 41` is "A"; `02 41 07 01` is "A" and 10 more of them: a match may reach into what it makes.
+//! `00 41` decompresses to "A". `02 41 07 01` is "A" followed by 10 more, because a match may
+//! overlap its own output.
 //!
-//! Mirrors `pglz_decompress` of PostgreSQL's `common/pg_lzcompress.c`.
+//! Mirrors `pglz_decompress` in PostgreSQL's `common/pg_lzcompress.c`.
 
-/// The most bytes of one match.
+/// `PGLZ_MAX_MATCH`: the maximum length of a match.
 pub(super) const MATCH_MAX: usize = 3 + 15 + 255;
 
-/// Fills `out`; false if the bytes make fewer or more, or a match reaches before the start. A match
-/// that passes the end is cut, as servers do, and `out` holds anything if the answer is false.
+/// Decompresses `bytes` to fill `out`. Returns false if the output has a different length, or if a
+/// match refers to bytes before its start; the contents of `out` are then undefined. Like the
+/// server, we truncate a match that extends past the end.
 pub(super) fn decompress(bytes: &[u8], out: &mut [u8]) -> bool {
     let (mut rest, mut at) = (bytes, 0);
     while at < out.len()
         && let Some((&control, items)) = rest.split_first()
     {
         rest = items;
-        // The bit above the items says when all eight are done.
+        // The bit above the eight control bits shows when all eight items are processed.
         let mut control = u32::from(control) | 0x100;
         while control != 1 && at < out.len() && !rest.is_empty() {
             let done = match control & 1 {
@@ -35,7 +37,7 @@ pub(super) fn decompress(bytes: &[u8], out: &mut [u8]) -> bool {
     at == out.len() && rest.is_empty()
 }
 
-/// Puts a literal byte at `at`; where it ends.
+/// Writes a literal byte at `at` and returns the offset after it.
 #[inline]
 fn literal(rest: &mut &[u8], out: &mut [u8], at: usize) -> Option<usize> {
     let (&byte, after) = rest.split_first()?;
@@ -44,7 +46,7 @@ fn literal(rest: &mut &[u8], out: &mut [u8], at: usize) -> Option<usize> {
     Some(at + 1)
 }
 
-/// Puts a match at `at`; where it ends.
+/// Copies a match to `at` and returns the offset after it.
 #[inline]
 fn copy(rest: &mut &[u8], out: &mut [u8], at: usize) -> Option<usize> {
     let (&[first, second], mut after) = rest.split_first_chunk()?;
@@ -65,7 +67,8 @@ fn copy(rest: &mut &[u8], out: &mut [u8], at: usize) -> Option<usize> {
         out.copy_within(start..start + (end - at), at);
         return Some(end);
     }
-    // The match runs into itself. What it has made repeats, so each step can copy twice as much.
+    // The match overlaps its own output, which therefore repeats, so each step can copy twice as
+    // much as the previous step.
     let mut done = at;
     while done < end {
         let step = (end - done).min(done - start);

@@ -1,10 +1,10 @@
-//! What servers made, what a small compressor makes, and bytes that make nothing.
-//! The compressor is for tests: it looks for matches slowly and finds any that the format allows.
+//! Decompresses values from servers, values from a simple test compressor, and damaged bytes. The
+//! compressor searches slowly, but it finds every match that the format allows.
 
 use super::*;
 use crate::test_data::{XorShift, from_hex};
 
-/// Compresses with pglz: the longest match that is found by trying, else a literal.
+/// Compresses with pglz: takes the longest match found by brute force, or else a literal.
 pub(crate) fn pglz(bytes: &[u8]) -> Vec<u8> {
     let (mut out, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
@@ -56,7 +56,7 @@ fn raw(method: Method, bytes: &[u8], raw_size: usize) -> Option<Vec<u8>> {
     }
 }
 
-/// Bytes with repetitions near and far.
+/// Random bytes with repetitions at short and long distances.
 fn sample(random: &mut XorShift, length: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < length {
@@ -80,9 +80,9 @@ fn pglz_by_hand() {
     assert_eq!(made("02 41 07 01", 11), Some(b"AAAAAAAAAAA".to_vec()));
     assert_eq!(made("04 41 42 02 02", 7), Some(b"ABABABA".to_vec()));
     assert_eq!(made("02 41 0F 01 FF", 274), Some(vec![b'A'; 274]));
-    // A match is cut at the end.
+    // A match that extends past the end is truncated.
     assert_eq!(made("02 41 0F 01 FF", 100), Some(vec![b'A'; 100]));
-    // Nine literals take two control bytes.
+    // Nine literals need two control bytes.
     assert_eq!(made("00 61 62 63 64 65 66 67 68 00 69", 9), Some(b"abcdefghi".to_vec()));
     for (hex, raw_size) in [
         ("00 41", 2),
@@ -120,8 +120,8 @@ fn both_ways() {
     }
 }
 
-/// Damage is noticed or gives other bytes, as many as were asked for; it never costs more than the
-/// method can make.
+/// Damage is either detected or yields other bytes of the requested size. It never makes us
+/// allocate more than the method's maximum.
 #[test]
 fn damaged() {
     let seed = 0xDA3A;

@@ -1,15 +1,16 @@
-//! **Multixacts** (`pg_multixact`): several transactions that lock one tuple, under one id in xmax.
+//! **Multixacts** (`pg_multixact`): an ID in xmax that represents several transactions.
 //!
 //! ```text
 //!   offsets   number of a multixact ──▶ its first member; the next one's first member ends it
 //!   members   │ status × 4 │ xid │ xid │ xid │ xid │   409 such groups in a page, 12 bytes unused
 //! ```
-//! A tuple has only one xmax. When a second transaction locks it, the server creates a multixact
-//! and stores its number in xmax with `HEAP_XMAX_IS_MULTI`. At most one member updated or deleted
-//! the tuple; all others lock it. Statuses are grouped by four so that the xids stay aligned.
+//! A tuple has only one xmax. When a second transaction locks the tuple, the server creates a
+//! multixact and stores its ID in xmax, with `HEAP_XMAX_IS_MULTI` set. At most one member updated
+//! or deleted the tuple; all other members only lock it. Statuses are stored in groups of four, so
+//! that the xids stay aligned.
 //!
-//! Member offsets have 32 bits and wrap around up to PostgreSQL 18. Since 19 they have 64 bits, and
-//! file names of members have 15 digits instead of 4.
+//! Up to PostgreSQL 18, member offsets have 32 bits and wrap around. Since 19 they have 64 bits,
+//! and member file names have 15 digits instead of 4.
 //!
 //! Mirrors PostgreSQL's `access/transam/multixact.c`.
 
@@ -18,24 +19,25 @@ use crate::control::PgVersion;
 use crate::ids::BLOCK_SIZE;
 use crate::little_endian::{u8_at, u32_at, u64_at};
 
-/// The directory of the members' beginnings, below the data directory.
+/// The directory of the offsets files, relative to the data directory.
 pub const OFFSETS_DIRECTORY: &str = "pg_multixact/offsets";
 
-/// The directory of the members, below the data directory.
+/// The directory of the members files, relative to the data directory.
 pub const MEMBERS_DIRECTORY: &str = "pg_multixact/members";
 
-/// Members of one group.
+/// `MULTIXACT_MEMBERS_PER_MEMBERGROUP`: members per group.
 const GROUP: u64 = 4;
-/// Bytes of one group: the statuses, then the ids.
+/// Size of one group in bytes: four status bytes, then four xids.
 const GROUP_BYTES: usize = 20;
-/// Members of one page.
+/// Members per page.
 pub const MEMBERS_PER_PAGE: u64 = (BLOCK_SIZE / GROUP_BYTES) as u64 * GROUP;
 
-/// More members than any multixact has. A damaged offset could claim billions. Servers remove
-/// members that have ended whenever they add one, so real multixacts stay small.
+/// An upper limit that no real multixact reaches, because a damaged offset could claim billions of
+/// members. Servers drop members that have ended whenever they add one, so real multixacts stay
+/// small.
 pub const MEMBERS_MAX: u64 = 1 << 20;
 
-/// `MultiXactStatus`: what a member does to the tuple.
+/// `MultiXactStatus`: the lock or change that a member holds on the tuple.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MemberStatus {
     /// `FOR KEY SHARE` (0).
@@ -46,14 +48,14 @@ pub enum MemberStatus {
     NoKeyUpdateLock,
     /// `FOR UPDATE` (3).
     UpdateLock,
-    /// An update that leaves the key as it is (4).
+    /// An update that doesn't change the key (4).
     NoKeyUpdate,
-    /// An update of the key, or a deletion (5).
+    /// An update of the key, or a delete (5).
     Update,
 }
 
 impl MemberStatus {
-    /// From its byte.
+    /// Decodes a status byte.
     pub fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {
             0 => Self::KeyShare,
@@ -66,13 +68,13 @@ impl MemberStatus {
         })
     }
 
-    /// `ISUPDATE_from_mxstatus`: whether the tuple is dead if the member committed.
+    /// `ISUPDATE_from_mxstatus`: whether the tuple is dead once this member has committed.
     pub fn is_update(self) -> bool {
         matches!(self, Self::NoKeyUpdate | Self::Update)
     }
 }
 
-/// As `pg_get_multixact_members` names it.
+/// Prints the status like `pg_get_multixact_members`.
 impl std::fmt::Display for MemberStatus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
@@ -86,49 +88,49 @@ impl std::fmt::Display for MemberStatus {
     }
 }
 
-/// One member.
+/// A multixact member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Member {
-    /// The transaction. 0 marks a slot that was never used: when offsets wrap around, the server
-    /// skips member offset 0, because offset 0 in the offsets file means "not set yet".
+    /// The member's xid. 0 marks an unused slot: when offsets wrap around, the server skips member
+    /// offset 0, because 0 in the offsets file means "not set yet".
     pub xid: u32,
-    /// The member's status, or the unknown byte.
+    /// The member's status, or the raw byte if it is unknown.
     pub status: Result<MemberStatus, u8>,
 }
 
-/// The layout of multixacts in one version.
+/// The multixact layout of a particular version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MultixactLayout {
-    /// Members are numbered with 64 bits.
+    /// Member offsets have 64 bits.
     wide: bool,
 }
 
 impl MultixactLayout {
-    /// Of a version.
+    /// The layout that `version` uses.
     pub fn of(version: PgVersion) -> Self {
         Self { wide: version >= PgVersion::V19 }
     }
 
-    /// Bytes of one entry in the offsets: 4, or 8 from 19.
+    /// Size of an offsets entry in bytes: 4, or 8 since 19.
     pub fn offset_bytes(self) -> usize {
         if self.wide { 8 } else { 4 }
     }
 
-    /// Where the number of a multixact's first member is.
+    /// The position of the entry for `multi` in the offsets files.
     pub fn offset_place(self, multi: u32) -> SlruPosition {
         let per_page = (BLOCK_SIZE / self.offset_bytes()) as u32;
         let byte = (multi % per_page) as usize * self.offset_bytes();
         SlruPosition { page: u64::from(multi / per_page), byte }
     }
 
-    /// The offset of a first member, read from a page of the offsets at [`SlruPosition::byte`].
-    /// `None` if the page ends early.
+    /// Reads a member offset from an offsets page, at [`SlruPosition::byte`]. Returns `None` if the
+    /// page is too short.
     pub fn offset_at(self, page: &[u8], byte: usize) -> Option<u64> {
         if self.wide { u64_at(page, byte) } else { u32_at(page, byte).map(u64::from) }
     }
 
-    /// The number of members from `first` to the next multixact's first member. Up to version 18
-    /// the offsets wrap around, so the difference is taken modulo 2^32.
+    /// The number of members, given the first member's offset and the next multixact's. Up to
+    /// version 18 the offsets wrap around, so we compute the difference modulo 2^32.
     pub fn count(self, first: u64, next: u64) -> u64 {
         if self.wide {
             return next.wrapping_sub(first);
@@ -136,30 +138,31 @@ impl MultixactLayout {
         u64::from((next as u32).wrapping_sub(first as u32))
     }
 
-    /// The member `index` places behind `first`.
+    /// The offset of the member `index` places after `first`.
     pub fn member(self, first: u64, index: u64) -> u64 {
         let member = first.wrapping_add(index);
         if self.wide { member } else { member & 0xFFFF_FFFF }
     }
 
-    /// The name of a file of the offsets.
+    /// The name of an offsets file.
     pub fn offsets_name(self, segment: u64) -> String {
         format!("{segment:04X}")
     }
 
-    /// The name of a file of the members: 4 digits, or 15 from 19.
+    /// The name of a members file: 4 digits, or 15 since 19.
     pub fn members_name(self, segment: u64) -> String {
         if self.wide { format!("{segment:015X}") } else { format!("{segment:04X}") }
     }
 }
 
-/// Where the group of a member begins.
+/// The position of a member's group.
 pub fn member_place(member: u64) -> SlruPosition {
     let group = (member % MEMBERS_PER_PAGE / GROUP) as usize;
     SlruPosition { page: member / MEMBERS_PER_PAGE, byte: group * GROUP_BYTES }
 }
 
-/// A member, in a page of the members whose group is at `byte`; `None` if the page ends early.
+/// Reads a member from a members page, given its group's byte offset `byte`. Returns `None` if the
+/// page is too short.
 pub fn member_at(page: &[u8], byte: usize, member: u64) -> Option<Member> {
     let slot = (member % GROUP) as usize;
     let status = u8_at(page, byte.checked_add(slot)?)?;

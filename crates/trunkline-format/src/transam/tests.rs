@@ -1,5 +1,5 @@
-//! Addresses as servers compute them, both layouts of multixacts, and the state of rows.
-//! The visibility cases are those that PostgreSQL 15, 18 and 19 were asked about.
+//! Checks SLRU addresses against those of servers, both multixact layouts, and tuple states. The
+//! expected visibility comes from PostgreSQL 15, 18 and 19.
 
 use super::multixact::{
     Member, MemberStatus, MultixactLayout, member_at, member_place, next_multi,
@@ -87,8 +87,8 @@ fn members() {
     assert_eq!(updates, [4, 5]);
 }
 
-/// Transactions 100 to 199 committed, 200 to 299 rolled back, others are in progress; of multixact n
-/// the updater is n, none for those above 1000. Counts the questions.
+/// Transactions 100 to 199 have committed, 200 to 299 have aborted, and all others are in progress.
+/// Multixact n has updater n, but those above 1000 have none. The field counts look-ups.
 struct Answers(u32);
 
 impl XidStatusLookup for Answers {
@@ -130,7 +130,7 @@ fn states() {
         (0x0500, 100, 101, Dead, 0),
         (0x0700, 100, 101, Dead, 0),
         (0x0600, 2, 101, Dead, 0),
-        // The log is asked for the insertion, the deletion, or both.
+        // Look up the inserting transaction, the deleting transaction, or both.
         (0x0800, 100, 0, Live, 1),
         (0x0800, 200, 0, Aborted, 1),
         (0x0800, 300, 0, InDoubt, 1),
@@ -146,11 +146,11 @@ fn states() {
         (0x0400, 500, 101, InDoubt, 1),
         (0x0000, 100, 0, Live, 1),
         (0x0000, 1, 101, Dead, 1),
-        // Locks are not looked up.
+        // A lock needs no look-up.
         (0x0080, 100, 101, Live, 1),
         (0x0190, 100, 101, Live, 0),
         (0x1190, 100, 101, Live, 0),
-        // Of a multixact the one that updates decides.
+        // For a multixact, the updating member decides.
         (0x1100, 100, 101, Dead, 2),
         (0x1100, 100, 201, Live, 2),
         (0x1100, 100, 2000, Live, 1),
@@ -167,7 +167,7 @@ fn states() {
     assert_eq!(unknown, Ok(Err(666)));
 }
 
-/// Rows that an old `VACUUM FULL` moved.
+/// Tuples moved by `VACUUM FULL` before 9.0.
 #[test]
 fn moved_rows() {
     use RowState::{Aborted, Live};
@@ -185,7 +185,7 @@ fn moved_rows() {
     }
 }
 
-/// Whatever the header says there is an answer, and hint bits agree with it.
+/// Every header yields a state, and that state agrees with the hint bits.
 #[test]
 fn any_header() {
     let mut random = XorShift(0xF1A6);

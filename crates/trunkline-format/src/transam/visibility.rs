@@ -1,16 +1,16 @@
-//! **Visibility** of a tuple in a cluster that is not running.
+//! **Visibility** of a tuple in a stopped cluster.
 //!
 //! ```text
 //!   inserted?   frozen, hint, bootstrap, or committed in the log    else aborted, or in doubt
 //!   deleted?    no xmax, a mere lock, or its transaction (of a      else dead
 //!               multixact: the one that updates) did not commit
 //! ```
-//! A tuple is visible exactly if it is [`RowState::Live`]. A deletion by a transaction that is not
-//! known to have committed does not count: a prepared transaction can still roll back, and after a
-//! crash an interrupted one has.
+//! A tuple is visible if and only if it is [`RowState::Live`]. A delete counts only if its
+//! transaction is known to have committed. A prepared transaction may still roll back, and a
+//! transaction interrupted by a crash has effectively aborted.
 //!
-//! Mirrors `HeapTupleSatisfiesMVCC` and `HeapTupleSatisfiesVacuum` of PostgreSQL's
-//! `access/heap/heapam_visibility.c`, without transactions in progress.
+//! Mirrors `HeapTupleSatisfiesMVCC` and `HeapTupleSatisfiesVacuum` in PostgreSQL's
+//! `access/heap/heapam_visibility.c`, except that no transaction is in progress.
 
 use super::commit_log::XidStatus;
 use crate::heap_tuple::{
@@ -20,38 +20,38 @@ use crate::heap_tuple::{
 
 /// Looks up the status of transactions and multixacts.
 pub trait XidStatusLookup {
-    /// Why a look-up failed.
+    /// The error that a failed look-up returns.
     type Error;
 
-    /// The status of an ordinary transaction. Called only for ids from
+    /// Returns the status of a normal transaction. Only called for xids from
     /// [`super::FIRST_NORMAL_XID`] on.
     ///
     /// # Errors
-    /// Its page cannot be read.
+    /// The commit log page cannot be read.
     fn fate(&mut self, xid: u32) -> Result<XidStatus, Self::Error>;
 
-    /// The member of a multixact that updated or deleted the row, if one did.
+    /// Returns the multixact member that updated or deleted the tuple, if any.
     ///
     /// # Errors
-    /// Its page cannot be read.
+    /// A page of the multixact's offsets or members cannot be read.
     fn updater(&mut self, multi: u32) -> Result<Option<u32>, Self::Error>;
 }
 
-/// The state of a tuple.
+/// A tuple's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RowState {
-    /// Visible: inserted, and not deleted.
+    /// Visible: inserted and not deleted.
     Live,
-    /// Inserted, and deleted or replaced.
+    /// Inserted, but then deleted or updated.
     Dead,
-    /// Its insertion was rolled back.
+    /// The inserting transaction aborted.
     Aborted,
-    /// The inserting transaction neither committed nor aborted: it is prepared, or was interrupted
-    /// by a crash. A running server would decide by `TransactionIdIsInProgress`.
+    /// The inserting transaction has neither committed nor aborted: it is prepared, or a crash
+    /// interrupted it. A running server would call `TransactionIdIsInProgress`.
     InDoubt,
 }
 
-/// As a column of results has it.
+/// Prints the state as it appears in a result column.
 impl std::fmt::Display for RowState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
@@ -63,12 +63,12 @@ impl std::fmt::Display for RowState {
     }
 }
 
-/// The state of a tuple on a page that is not marked all-visible, where every tuple is live. Looks
-/// up in `status` only what the hint bits do not decide.
+/// Determines a tuple's state on a page that is not all-visible (on an all-visible page, every
+/// tuple is live). Consults `status` only if the hint bits don't suffice.
 ///
 /// # Errors
 ///
-/// Those of `status`.
+/// Any error from `status`.
 #[inline]
 pub fn row_state<S: XidStatusLookup>(
     tuple: &HeapTuple<'_>,
@@ -85,9 +85,9 @@ pub fn row_state<S: XidStatusLookup>(
     }
 }
 
-/// Decides by the commit log, because the hint bits of xmin or xmax are missing. The order of the
-/// tests is that of `HeapTupleSatisfiesMVCC`: first xmin, then the hint bits of xmax, then xmax. A
-/// multixact that only locks is never looked up, because its members may be truncated already.
+/// Consults the commit log, because hint bits of xmin or xmax are missing. We test in the same
+/// order as `HeapTupleSatisfiesMVCC`: first xmin, then the hint bits of xmax, then xmax itself. A
+/// lock-only multixact is never looked up, because its members may already be truncated.
 #[cold]
 fn judge_by_log<S: XidStatusLookup>(
     tuple: &HeapTuple<'_>,
@@ -105,7 +105,7 @@ fn judge_by_log<S: XidStatusLookup>(
             XidStatus::InProgress | XidStatus::SubCommitted => return Ok(RowState::InDoubt),
         }
     }
-    // With xmin known to be committed, the hint bits of xmax may suffice.
+    // Now that we know that xmin committed, the hint bits of xmax may suffice.
     let settled = infomask | XMIN_COMMITTED;
     match Visible::by_hints(settled, tuple.xmin(), tuple.xmax()) {
         Visible::Yes => return Ok(RowState::Live),
@@ -123,8 +123,8 @@ fn judge_by_log<S: XidStatusLookup>(
     Ok(if deleted { RowState::Dead } else { RowState::Live })
 }
 
-/// `VACUUM FULL` before 9.0 moved tuples in a transaction of its own, `t_xvac`. If that did not
-/// commit, the old copy is valid; if it did, the new one.
+/// `VACUUM FULL` before 9.0 moved tuples in its own transaction, `t_xvac`. If that transaction
+/// committed, the new copy is valid; otherwise, the old copy is.
 fn moved<S: XidStatusLookup>(
     tuple: &HeapTuple<'_>,
     status: &mut S,
@@ -138,7 +138,7 @@ fn moved<S: XidStatusLookup>(
     Ok(Some(if here { XidStatus::Committed } else { XidStatus::Aborted }))
 }
 
-/// The status of any transaction. Reserved ids are not in the commit log.
+/// The status of any transaction. Special xids have no commit log entry.
 fn fate<S: XidStatusLookup>(xid: u32, status: &mut S) -> Result<XidStatus, S::Error> {
     match xid {
         0 => Ok(XidStatus::InProgress),
