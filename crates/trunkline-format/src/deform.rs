@@ -1,4 +1,4 @@
-//! **Deforming**: a tuple's bytes to datums, as `heap_deform_tuple` does.
+//! **Deforming**: decodes a tuple's bytes into datums, like `heap_deform_tuple`.
 //!
 //! ```text
 //!   columns   int2 7 │ text null │ text "ab" │ int8 9 │ a column added later
@@ -13,11 +13,11 @@
 //!   [`Column::Missing`]. They are null, unless `ADD COLUMN … DEFAULT` left a value in the catalog
 //!   for such rows ([`missing_value`], since PostgreSQL 11).
 //! - Alignment is relative to the start of the data, which is itself aligned to 8.
-//! - A value with a one-byte varlena header is not aligned. Padding is zero and the first byte of a
-//!   varlena never is, so the next byte says whether padding follows.
+//! - A value with a one-byte varlena header is not aligned. Padding bytes are zero, but a varlena's
+//!   first byte never is, so the next byte tells us whether padding follows.
 //!
-//! Index tuples and composite values have the same layout, and are deformed by the same code.
-//! Mirrors PostgreSQL's `access/tupmacs.h` and `access/common/heaptuple.c`.
+//! Index tuples and composite values use the same layout, so the same code deforms them. Mirrors
+//! PostgreSQL's `access/tupmacs.h` and `access/common/heaptuple.c`.
 
 mod error;
 mod missing_value;
@@ -29,18 +29,18 @@ use crate::varlena;
 pub use error::{ColumnError, ColumnProblem};
 pub use missing_value::missing_value;
 
-/// `attlen` and `attalign` of a column: all that its layout depends on. They come from
-/// `pg_attribute` and not from the type, because a dropped column no longer has a type.
+/// A column's `attlen` and `attalign`, which fully determine its layout. They come from
+/// `pg_attribute` rather than `pg_type`, because a dropped column no longer has a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attribute {
-    /// Bytes of a value; -1 with a varlena header, -2 for a C string. Other negative lengths, which
-    /// only a damaged catalog has, are an error.
+    /// A value's size in bytes; -1 for a varlena, -2 for a C string. Any other negative length is
+    /// an error, and occurs only in a damaged catalog.
     pub len: i16,
     /// The alignment of a value.
     pub align: Align,
 }
 
-/// One column of a row.
+/// A column of one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column<'a> {
     /// The datum as it is stored: with its varlena header, if it has one (see [`crate::varlena`]),
@@ -62,7 +62,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Walks over the columns of a tuple, one at a time.
+/// Iterates over a tuple's columns.
 ///
 /// ```
 /// use trunkline_format::deform::{Attribute, Column, Deformer};
@@ -82,24 +82,24 @@ pub struct Deformer<'a> {
     /// Empty if no column is null.
     nulls: &'a [u8],
     natts: u16,
-    /// The next column, from 0.
+    /// Index of the next column, from 0.
     column: u16,
     offset: usize,
 }
 
 impl<'a> Deformer<'a> {
-    /// Over `natts` columns in `data`. Bit `i` of `nulls`, lowest first, is 1 if column `i` is not
-    /// null. An empty bitmap means that no column is null.
+    /// Deforms `natts` columns stored in `data`. Bit `i` of `nulls` (lowest bit first) is 1 if
+    /// column `i` isn't null. An empty bitmap means that no column is null.
     pub fn new(natts: u16, nulls: &'a [u8], data: &'a [u8]) -> Self {
         Self { data, nulls, natts, column: 0, offset: 0 }
     }
 
-    /// Over the columns of a tuple.
+    /// Deforms a tuple.
     pub fn of(tuple: &HeapTuple<'a>) -> Self {
         Self::new(tuple.natts(), tuple.nulls(), tuple.data())
     }
 
-    /// The next column, with the layout `attribute`.
+    /// Returns the next column, whose layout is `attribute`.
     ///
     /// # Errors
     ///
@@ -132,11 +132,12 @@ impl<'a> Deformer<'a> {
         Ok(Column::Value(value))
     }
 
-    /// A value with a varlena header, and the offset of its end.
+    /// Returns a value with a varlena header, and the offset of the value's end.
     #[inline]
     fn variable(&self, align: Align) -> Result<(&'a [u8], usize), ColumnProblem> {
-        // As `att_align_pointer`: a byte that is not zero is a header, either a short one or one
-        // that happens to be aligned. A zero byte is padding before an aligned four-byte header.
+        // As `att_align_pointer`: a nonzero byte is the header itself, either a one-byte header or
+        // a four-byte header that is already aligned. A zero byte is padding before an aligned
+        // four-byte header.
         let start = match self.data.get(self.offset) {
             Some(0) => align.up(self.offset),
             Some(_) => self.offset,
@@ -147,20 +148,20 @@ impl<'a> Deformer<'a> {
         Ok((rest.get(..length).ok_or(ColumnProblem::PastEnd)?, start + length))
     }
 
-    /// A C string, and the offset after its NUL.
+    /// Returns a C string, and the offset after its NUL.
     fn text(&self) -> Result<(&'a [u8], usize), ColumnProblem> {
         let rest = self.data.get(self.offset..).ok_or(ColumnProblem::PastEnd)?;
         let length = rest.iter().position(|&byte| byte == 0).ok_or(ColumnProblem::PastEnd)?;
         Ok((rest.get(..length).unwrap_or_default(), self.offset + length + 1))
     }
 
-    /// Bytes that the columns so far have used, with the padding before them.
+    /// Offset of the end of the last column returned, in bytes from the start of the data.
     pub fn offset(&self) -> usize {
         self.offset
     }
 }
 
-/// The columns of a tuple, one for each of `attributes`, up to the first damaged one.
+/// Returns the tuple's columns, one for each of `attributes`, and stops after a damaged column.
 pub fn columns<'a, 't>(
     tuple: &HeapTuple<'a>,
     attributes: &'t [Attribute],

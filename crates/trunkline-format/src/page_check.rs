@@ -1,4 +1,5 @@
-//! **Page check**: one pass over a page's bytes, cheapest and most telling checks first.
+//! **Page check**: validates a page in one pass, starting with the cheapest and most telling
+//! checks.
 //!
 //! ```text
 //!   pd_upper 0? ── all bytes 0? ──▶ New, or Bad
@@ -11,11 +12,12 @@
 //!      Good
 //! ```
 //!
-//! When a server reads a page it does the first two steps and a part of the third; that is
-//! [`verify_page`]. The rest is what `amcheck` checks, restricted to what a single page shows.
+//! When a server reads a page, it performs the first two steps and part of the third.
+//! [`verify_page`] does the same. The remaining steps are `amcheck`'s checks, limited to those that
+//! need only one page.
 //!
-//! The server and `pg_checksums` disagree about a page with `pd_upper` 0 and other bytes that are
-//! not 0. The server refuses it, while `pg_checksums` skips it as new. We follow the server.
+//! If `pd_upper` is 0 but the page contains nonzero bytes, the server and `pg_checksums` disagree.
+//! The server rejects the page, while `pg_checksums` skips it as new. We follow the server.
 //!
 //! An undamaged page is always `Good` or `New`, whatever its access method. If the access method
 //! stores something other than line pointers (see [`crate::page_kind`]), only the header is
@@ -33,11 +35,11 @@ use crate::page_kind::PageKind;
 pub use finding::Finding;
 pub use page_is_verified::{PageVerdict, verify_page};
 
-/// The size and version word of every sound page: 8192 and 4.
+/// `pd_pagesize_version` of every valid page: size 8192, layout version 4.
 pub(crate) const SIZE_VERSION: u16 = 0x2004;
 const SIZE: u16 = BLOCK_SIZE as u16;
 
-/// What a page is checked against.
+/// What [`check_page`] must know about the page's cluster and fork.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CheckOptions {
     /// Whether the cluster has data checksums; see [`crate::ControlFile::checksums`].
@@ -49,18 +51,18 @@ pub struct CheckOptions {
 /// The result of [`check_page`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Nothing wrong was found.
+    /// No damage was found.
     Good,
-    /// All zero: the relation was extended, and the block was not filled before a crash. Valid
-    /// anywhere.
+    /// All zero: the relation was extended, but a crash prevented the block from being filled. Such
+    /// a page is valid in any relation.
     New,
-    /// The first thing that is wrong.
+    /// The first problem found.
     Bad(Finding),
 }
 
 const _: () = assert!(size_of::<Verdict>() <= 12);
 
-/// Checks `page` as block `block` of its fork, counted over all segments.
+/// Checks `page`. `block` is its block number in the fork, across all segments.
 ///
 /// ```
 /// use trunkline_format::{BLOCK_SIZE, CheckOptions, Fork, Verdict, check_page};
@@ -108,7 +110,7 @@ fn check_header(header: &PageHeader) -> Result<(), Finding> {
     check_header_as_server(header)
 }
 
-/// The checks of a header in `PageIsVerified`, and no more.
+/// The header checks in `PageIsVerified`, without our additional checks.
 fn check_header_as_server(header: &PageHeader) -> Result<(), Finding> {
     let PageHeader { flags, lower, upper, special, .. } = *header;
     if flags & !FLAGS_KNOWN != 0 {

@@ -1,6 +1,6 @@
-//! A column that does not fit into its tuple.
+//! Why a column does not fit into its tuple.
 //!
-//! Texts name the column and the offset. The caller knows the file, block and line pointer.
+//! The messages state the column and the offset. The caller adds the file, block and line pointer.
 
 use crate::varlena::VarlenaError;
 use thiserror::Error;
@@ -9,9 +9,9 @@ use thiserror::Error;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("column {column} at byte {offset}: {problem}")]
 pub struct ColumnError {
-    /// The column's number, from 1, dropped ones counted (`attnum`).
+    /// `attnum`: the column's number from 1, including dropped columns.
     pub column: u16,
-    /// Where the column before it ended, in bytes from the start of the row's data.
+    /// The end of the previous column, in bytes from the start of the row's data.
     pub offset: usize,
     /// What is wrong.
     pub problem: ColumnProblem,

@@ -1,5 +1,5 @@
-//! Rows as a server lays them out, rows with fewer columns than their table, and rows that are
-//! damaged. What [`crate::Row`] lays out is what the walk must find.
+//! Tests deforming of rows laid out as a server does, of rows with fewer columns than their table,
+//! and of damaged rows. The walk must find what [`crate::Row`] laid out.
 
 use super::*;
 use crate::heap_tuple::heap_rows;
@@ -16,7 +16,7 @@ const TEXT: Attribute = Attribute { len: -1, align: Align::Int };
 const CSTRING: Attribute = Attribute { len: -2, align: Align::Char };
 const NAME: Attribute = Attribute { len: 64, align: Align::Char };
 
-/// What the walk gives for each column: the datum, `None` for null; it ends at what is missing.
+/// Each column's datum, with `None` for null. The list ends at the first missing column.
 #[track_caller]
 fn walk<'a>(mut walk: Deformer<'a>, attributes: &[Attribute]) -> Vec<Option<&'a [u8]>> {
     let mut values = Vec::new();
@@ -67,7 +67,7 @@ fn strings_up_to_a_nul() {
     assert_eq!(walked, [Some(&b"ab"[..]), Some(b""), Some(b"\x07xy")]);
 }
 
-/// Fewer columns than the table has, more than it has, and none at all.
+/// Tuples with fewer columns than the table, with more columns, and with no columns at all.
 #[test]
 fn other_numbers_of_columns() {
     assert_eq!(
@@ -76,7 +76,7 @@ fn other_numbers_of_columns() {
     );
     assert_eq!(walk(Deformer::new(2, &[0b10], &[1, 0, 0, 0]), &[INT4]), [None]);
     assert_eq!(walk(Deformer::new(0, &[], &[]), &[INT4, TEXT]), [] as [Option<&[u8]>; 0]);
-    // A bitmap that ends early says nothing about the rest.
+    // If the bitmap ends early, the remaining columns are not null.
     let mut data = [0; 40];
     data[36] = 9;
     let mut columns = Deformer::new(10, &[0xFF], &data);

@@ -1,35 +1,35 @@
-//! What can be wrong with a page.
+//! The kinds of page damage we detect.
 //!
-//! A finding is made during the completion of a read, where nothing may be allocated. It therefore
-//! holds numbers only, and becomes text when it is printed.
+//! A finding is created in the read completion callback, which must not allocate memory. It
+//! therefore holds only numbers, and is formatted as text only when it is printed.
 
 use thiserror::Error;
 
-/// The first thing wrong with a page. Offsets and lengths are in bytes, offsets from the page's
-/// start; `item` is the 1-based number of a line pointer.
+/// The first problem found on a page. Offsets and lengths are in bytes, and offsets are relative to
+/// the start of the page. `item` is a line pointer's offset number, counted from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum Finding {
-    /// `pd_upper` is 0, as on a new page, but another byte is not.
+    /// `pd_upper` is 0, as on a new page, but the page contains nonzero bytes.
     #[error("pd_upper is 0 as on a new page, but not all bytes are 0")]
     NewButNotZero,
-    /// The page's bytes do not hash to the checksum it carries.
+    /// The stored checksum doesn't match the page contents.
     #[error("checksum {found:#06X} found, {expected:#06X} expected")]
     Checksum {
         /// `pd_checksum`.
         found: u16,
-        /// The hash of the page at this block number.
+        /// The checksum computed for this block number.
         expected: u16,
     },
-    /// The word of page size and layout version is not 0x2004.
+    /// `pd_pagesize_version` is not 0x2004.
     #[error("page size and version {found:#06X} found, 0x2004 expected")]
     SizeVersion {
-        /// The word.
+        /// The value found.
         found: u16,
     },
-    /// Flags beyond those that PostgreSQL knows.
+    /// Flag bits that PostgreSQL doesn't define.
     #[error("flags {found:#06X} found, none beyond 0x0007 expected")]
     Flags {
-        /// All flags of the page.
+        /// `pd_flags`.
         found: u16,
     },
     /// `pd_lower` is inside the header.
@@ -38,7 +38,7 @@ pub enum Finding {
         /// `pd_lower`.
         lower: u16,
     },
-    /// Line pointers run into items.
+    /// The line pointer array overlaps the items.
     #[error("pd_lower {lower} is above pd_upper {upper}")]
     LowerAboveUpper {
         /// `pd_lower`.
@@ -54,7 +54,7 @@ pub enum Finding {
         /// `pd_special`.
         special: u16,
     },
-    /// The special space starts behind the page's end.
+    /// The special space starts beyond the end of the page.
     #[error("pd_special {special} is above the page's 8192 bytes")]
     SpecialAbovePage {
         /// `pd_special`.
@@ -66,19 +66,19 @@ pub enum Finding {
         /// `pd_special`.
         special: u16,
     },
-    /// `pd_lower` cuts a line pointer.
+    /// `pd_lower` ends mid line pointer.
     #[error("pd_lower {lower} is not 24 and a multiple of 4")]
     LowerCutsLinePointer {
         /// `pd_lower`.
         lower: u16,
     },
-    /// More line pointers than the smallest tuples allow.
+    /// There are more line pointers than minimal tuples could fit on the page.
     #[error("{count} line pointers found, at most 291 expected")]
     TooManyLinePointers {
-        /// How many there are.
+        /// The number of line pointers.
         count: u16,
     },
-    /// An unused line pointer has a length.
+    /// An unused line pointer has a nonzero length.
     #[error("line pointer {item}: unused, but its length is {length}")]
     UnusedWithLength {
         /// The line pointer.
@@ -86,20 +86,20 @@ pub enum Finding {
         /// Its length.
         length: u16,
     },
-    /// An index has a redirecting line pointer.
+    /// An index page contains a redirect line pointer.
     #[error("line pointer {item}: a redirect, which only tables have")]
     RedirectInIndex {
         /// The line pointer.
         item: u16,
     },
-    /// A redirect leads to no line pointer, to itself, or to one without a tuple.
+    /// A redirect points to itself, or to a line pointer that doesn't exist or has no tuple.
     #[error("line pointer {item}: redirects to {target}, not a tuple among {count}")]
     RedirectTarget {
         /// The redirect.
         item: u16,
-        /// The number it leads to.
+        /// The redirect's target.
         target: u16,
-        /// How many line pointers there are.
+        /// The number of line pointers on the page.
         count: u16,
     },
     /// An item does not start at a multiple of 8.
@@ -107,7 +107,7 @@ pub enum Finding {
     ItemUnaligned {
         /// The line pointer.
         item: u16,
-        /// Where the item starts.
+        /// The item's offset.
         start: u16,
     },
     /// An item starts in the hole or in the line pointers.
@@ -115,67 +115,68 @@ pub enum Finding {
     ItemBelowUpper {
         /// The line pointer.
         item: u16,
-        /// Where the item starts.
+        /// The item's offset.
         start: u16,
         /// `pd_upper`.
         upper: u16,
     },
-    /// An item ends in the special space or behind the page.
+    /// An item extends into the special space or beyond the end of the page.
     #[error("line pointer {item}: item at {start}..{end} ends after pd_special {special}")]
     ItemAboveSpecial {
         /// The line pointer.
         item: u16,
-        /// Where the item starts.
+        /// The item's offset.
         start: u16,
-        /// The byte behind the item.
+        /// The offset of the first byte after the item.
         end: u16,
         /// `pd_special`.
         special: u16,
     },
-    /// An item is too short for what every item of its kind starts with.
+    /// An item is shorter than the minimum for its kind.
     #[error("line pointer {item}: length {length} found, at least {least} expected")]
     ItemTooShort {
         /// The line pointer.
         item: u16,
         /// The item's length.
         length: u16,
-        /// The least sound length.
+        /// The minimum length.
         least: u16,
     },
-    /// An item shares bytes with an earlier one.
+    /// An item overlaps an earlier item.
     #[error("line pointer {item}: item at {start}..{end} overlaps an earlier item")]
     ItemsOverlap {
         /// The line pointer.
         item: u16,
-        /// Where the item starts.
+        /// The item's offset.
         start: u16,
-        /// The byte behind the item.
+        /// The offset of the first byte after the item.
         end: u16,
     },
-    /// A tuple has more attributes than a table can have.
+    /// A tuple has more attributes than PostgreSQL allows in a table.
     #[error("tuple {item}: {natts} attributes found, at most 1600 expected")]
     TupleAttributes {
         /// The line pointer.
         item: u16,
-        /// How many attributes the tuple says it has.
+        /// The tuple's number of attributes.
         natts: u16,
     },
-    /// A tuple's data does not start at a multiple of 8 between its header and its end.
+    /// `t_hoff` is not a multiple of 8, or is not between the end of the header and the end of the
+    /// tuple.
     #[error("tuple {item}: header length {length} is not a multiple of 8 from {least} to {most}")]
     TupleHeaderLength {
         /// The line pointer.
         item: u16,
         /// `t_hoff`.
         length: u8,
-        /// Bytes of the fixed header and the null bitmap.
+        /// Size of the fixed header and the null bitmap.
         least: u16,
-        /// Bytes of the whole tuple.
+        /// Size of the whole tuple.
         most: u16,
     },
 }
 
 impl Finding {
-    /// Whether `pg_checksums --check` reports such a page too. It looks at nothing but checksums.
+    /// Whether `pg_checksums --check` reports such a page too. It checks nothing but checksums.
     pub fn seen_by_pg_checksums(&self) -> bool {
         matches!(self, Self::Checksum { .. })
     }

@@ -1,6 +1,6 @@
 //! Checks line pointers, the items they point to, and the headers of heap tuples.
 //!
-//! Every offset and length comes from the page itself, so each is checked before it is used.
+//! Every offset and length comes from the page itself, so we check it before we use it.
 
 use super::Finding;
 use crate::heap_tuple::{HAS_NULL, MAX_HEAP_ATTRIBUTES, MIN_TUPLE_SIZE, NATTS, TUPLE_HEADER_SIZE};
@@ -12,15 +12,15 @@ use crate::page::{
 };
 use crate::page_kind::PageKind;
 
-/// The least bytes of an index entry: a tuple's address and a length.
+/// The smallest index tuple (`IndexTupleData`): a TID and a length word.
 const MIN_INDEX_TUPLE_SIZE: u16 = 8;
-/// As many line pointers, each with the smallest tuple, as fit in a page.
+/// `MaxHeapTuplesPerPage`: how many minimal tuples fit in a page along with their line pointers.
 const MAX_HEAP_TUPLES_PER_PAGE: u16 =
     (BLOCK_SIZE as u16 - HEADER_SIZE) / (MIN_TUPLE_SIZE + LINE_POINTER_SIZE);
 
 const _: () = assert!(MAX_HEAP_TUPLES_PER_PAGE == 291);
 
-/// Checks what follows a sound `header` on a page that has line pointers.
+/// Checks the line pointers and items of a page whose `header` is valid.
 pub(super) fn check_line_pointers(
     page: &PageBytes,
     header: &PageHeader,
@@ -70,8 +70,8 @@ fn least_length(kind: PageKind) -> u16 {
     }
 }
 
-/// A redirect points at the first live tuple of a HOT chain. Pruning always redirects the root line
-/// pointer directly, so a redirect to another redirect is damage.
+/// A redirect must point at the first remaining tuple of a HOT chain. Pruning always redirects the
+/// root line pointer directly to a tuple, so a redirect to another redirect is damage.
 fn check_redirect(page: &PageBytes, item: u16, target: u16, count: u16) -> Result<(), Finding> {
     let normal =
         line_pointer(page, target).is_some_and(|pointer| pointer.flags == LinePointerFlags::Normal);
@@ -107,7 +107,8 @@ fn check_place(
 
 fn check_tuple(page: &PageBytes, item: u16, pointer: LinePointer) -> Result<(), Finding> {
     let at = usize::from(pointer.offset);
-    // The item was found to lie inside the page and to hold a header, so all three are there.
+    // We've already checked that the item is inside the page and holds a full header, so these
+    // reads can't fail.
     let (Some(infomask2), Some(infomask), Some(length)) =
         (u16_at(page, at + 18), u16_at(page, at + 20), u8_at(page, at + 22))
     else {
@@ -126,8 +127,9 @@ fn check_tuple(page: &PageBytes, item: u16, pointer: LinePointer) -> Result<(), 
 }
 
 /// Detects overlapping items. Servers allocate items downwards from the special space, so on most
-/// pages each item ends at or below the start of the one before. For those, one offset is enough.
-/// After pruning and defragmentation the order can differ; then a bitmap takes over.
+/// pages each item ends at or below the start of the previous item. As long as that holds, we need
+/// only track the lowest offset. Pruning and defragmentation can change the order, in which case we
+/// switch to a bitmap.
 struct Room {
     lowest: u16,
     taken: Option<Granules>,
@@ -138,12 +140,12 @@ impl Room {
         Self { lowest: special, taken: None }
     }
 
-    /// Takes the bytes of `item`; false if an earlier item has some of them.
+    /// Claims the bytes of `item`. Returns false if an earlier item overlaps them.
     fn take(&mut self, page: &PageBytes, item: u16, pointer: LinePointer) -> bool {
         if let Some(taken) = &mut self.taken {
             return taken.take(pointer);
         }
-        // Starts are multiples of 8, so this is a question of strides too.
+        // Items start at multiples of 8, so this gives the same answer as the bitmap.
         if pointer.end() <= self.lowest {
             self.lowest = pointer.offset;
             return true;
@@ -166,14 +168,14 @@ fn has_bytes(pointer: LinePointer) -> bool {
     }
 }
 
-/// A bitmap of the page, one bit for each 8 bytes that an item uses. Items are aligned to 8 bytes
-/// (`MAXALIGN`), so two items overlap exactly if they share a bit.
+/// A bitmap of the page, with one bit per 8 bytes. Items are aligned to 8 bytes (`MAXALIGN`), so
+/// two items share a bit exactly if they overlap.
 #[derive(Default)]
 struct Granules([u64; BLOCK_SIZE / 8 / 64]);
 
 impl Granules {
-    /// Marks the strides of `pointer`'s item; false if one was marked already. The item lies
-    /// inside the page and is not empty.
+    /// Marks the 8-byte units of `pointer`'s item. Returns false if any unit was already marked.
+    /// The item must be inside the page and must not be empty.
     fn take(&mut self, pointer: LinePointer) -> bool {
         let first = usize::from(pointer.offset) / 8;
         let last = usize::from(pointer.end().saturating_sub(1)) / 8;

@@ -1,4 +1,4 @@
-//! `PageIsVerified`: the checks that a server makes before it takes a page into its buffers.
+//! `PageIsVerified`: the checks a server makes before it accepts a page into shared buffers.
 //!
 //! ```text
 //!   pd_upper 0?  all bytes 0 ──▶ New        else ──▶ Header(NewButNotZero)
@@ -8,8 +8,9 @@
 //!   header bad        checksum wrong ────────────────▶ Both       never
 //! ```
 //!
-//! A buffer pool needs to distinguish the cases. `ignore_checksum_failure` accepts a page with a sane
-//! header; `zero_damaged_pages` turns any bad page into zeros. [`super::check_page`] checks more.
+//! A buffer pool must distinguish these cases. `ignore_checksum_failure` accepts a page only if its
+//! header is sane, while `zero_damaged_pages` zeroes any bad page. [`super::check_page`] checks
+//! more.
 //!
 //! Mirrors PostgreSQL's `storage/page/bufpage.c`.
 
@@ -23,24 +24,24 @@ use crate::page::{PageHeader, is_all_zero, is_new};
 pub enum PageVerdict {
     /// A server accepts the page.
     Good,
-    /// All zero: the relation was extended and the block not yet filled.
+    /// All zero: the relation was extended, but the block has not been filled yet.
     New,
-    /// The checksum is wrong, the header sane.
+    /// The checksum is wrong, but the header is sane.
     Checksum {
         /// `pd_checksum`.
         found: u16,
-        /// The hash of the page at this block number.
+        /// The checksum computed for this block number.
         expected: u16,
     },
-    /// The header is bad; the checksum is right, or the cluster keeps none.
+    /// The header is bad. The checksum is right, or the cluster has checksums disabled.
     Header(Finding),
-    /// The checksum is wrong and the header bad.
+    /// Both the checksum and the header are wrong.
     Both {
         /// `pd_checksum`.
         found: u16,
-        /// The hash of the page at this block number.
+        /// The checksum computed for this block number.
         expected: u16,
-        /// The first thing wrong with the header.
+        /// The first problem in the header.
         header: Finding,
     },
 }
@@ -48,22 +49,22 @@ pub enum PageVerdict {
 const _: () = assert!(size_of::<PageVerdict>() <= 16);
 
 impl PageVerdict {
-    /// Whether a server takes the page as it is.
+    /// Whether a server accepts the page unchanged.
     pub fn is_valid(self) -> bool {
         matches!(self, Self::Good | Self::New)
     }
 
-    /// Whether a server takes the page as it is under `ignore_checksum_failure`.
+    /// Whether a server with `ignore_checksum_failure` enabled accepts the page unchanged.
     pub fn is_valid_but_for_checksum(self) -> bool {
         matches!(self, Self::Good | Self::New | Self::Checksum { .. })
     }
 
-    /// Whether the checksum is wrong: what a server counts as a checksum failure.
+    /// Whether the checksum is wrong. The server counts such pages as checksum failures.
     pub fn is_checksum_failure(self) -> bool {
         matches!(self, Self::Checksum { .. } | Self::Both { .. })
     }
 
-    /// The first thing wrong, for a message: the checksum before the header.
+    /// The first problem, for error messages. A checksum mismatch is reported before a bad header.
     pub fn finding(self) -> Option<Finding> {
         match self {
             Self::Good | Self::New => None,
@@ -75,8 +76,8 @@ impl PageVerdict {
     }
 }
 
-/// Judges `page` as block `block` of its fork, counted over all segments, as a server does when it
-/// reads a page; `checksums` says whether the cluster keeps them.
+/// Verifies `page` as a server does on read. `block` is its block number in the fork, across all
+/// segments. `checksums` says whether the cluster has data checksums enabled.
 ///
 /// ```
 /// use trunkline_format::{HeapPageBuilder, PageVerdict, verify_page};
@@ -115,7 +116,7 @@ mod tests {
         HeapPageBuilder, Verdict, ids::Fork, page_check::CheckOptions, page_check::check_page,
     };
 
-    /// Judges with and without checksums.
+    /// The verdicts with checksums enabled and disabled.
     fn verdicts(page: &PageBytes) -> [PageVerdict; 2] {
         [true, false].map(|checksums| verify_page(page, 3, checksums))
     }
@@ -151,7 +152,7 @@ mod tests {
         zero[8191] = 1;
         assert_eq!(verdicts(&zero), [PageVerdict::Header(Finding::NewButNotZero); 2]);
 
-        // What each setting lets in.
+        // Which verdicts each setting accepts.
         let all = [
             (Good, [true, true, false]),
             (New, [true, true, false]),
@@ -172,7 +173,7 @@ mod tests {
         for (page, sane) in [
             (header(7, 24, 8192, 8192), true),
             (header(0, 24, 24, 24), true),
-            // A server does not look at these two.
+            // The server checks neither the minimum of `pd_lower` nor the layout version.
             (header(0, 10, 8192, 8192), true),
             (
                 {
@@ -193,7 +194,7 @@ mod tests {
         }
     }
 
-    /// What passes every check is taken by a server too, over random damage.
+    /// Under random damage, any page that passes our checks must also be accepted by a server.
     #[test]
     fn never_stricter_than_the_check() {
         let mut builder = HeapPageBuilder::new(3);

@@ -1,5 +1,5 @@
-//! A page is built good, damaged in one place, and must be judged by exactly that damage; random
-//! bytes must never panic.
+//! We build a valid page, damage it in one place, and expect exactly the matching finding. Random
+//! bytes must never cause a panic.
 
 use super::*;
 use crate::checksum::page_checksum_portable;
@@ -9,7 +9,7 @@ use crate::test_data::{XorShift, header, put, row};
 const MAIN: CheckOptions = CheckOptions { checksums: false, fork: Fork::Main };
 const SUMMED: CheckOptions = CheckOptions { checksums: true, fork: Fork::Main };
 
-/// A table's page with `tuples` rows.
+/// A heap page with `tuples` rows.
 fn accounts(tuples: i32) -> PageBytes {
     let mut builder = HeapPageBuilder::new(0);
     for aid in 1..=tuples {
@@ -25,14 +25,14 @@ fn found(page: &PageBytes) -> String {
     }
 }
 
-/// What is found in a page of 3 rows with `bytes` at `at`.
+/// The finding for a page of 3 rows after `bytes` were written at offset `at`.
 fn damaged(at: usize, bytes: &[u8]) -> String {
     let mut page = accounts(3);
     put(&mut page, at, bytes);
     found(&page)
 }
 
-/// Likewise with line pointer `item` replaced.
+/// The finding after line pointer `item` was replaced.
 fn pointed(item: usize, offset: u32, flags: u32, length: u32) -> String {
     damaged(20 + 4 * item, &(offset | flags << 15 | length << 17).to_le_bytes())
 }
@@ -54,7 +54,7 @@ fn checksums() {
     assert!(matches!(finding, Finding::Checksum { .. }) && finding.seen_by_pg_checksums());
     let mismatch = Finding::Checksum { found: 0x1234, expected: 0x0678 };
     assert_eq!(mismatch.to_string(), "checksum 0x1234 found, 0x0678 expected");
-    // It is compared before anything else is looked at, and only where there are checksums.
+    // The checksum is verified before anything else, but only if the cluster has checksums enabled.
     page[8191] ^= 1;
     put(&mut page, 10, &[0xFF]);
     assert!(matches!(check_page(&page, 0, &SUMMED), Verdict::Bad(Finding::Checksum { .. })));
@@ -116,7 +116,7 @@ fn tuple_headers() {
             format!("tuple 1: header length {length} is not a multiple of 8 from 23 to 121");
         assert_eq!(damaged(hoff, &[length]), expected);
     }
-    // 9 attributes with a bitmap need 25 bytes.
+    // A header with 9 attributes and a null bitmap takes 25 bytes.
     assert_eq!(
         damaged(8064 + 18, &[9, 0, 1, 0, 24]),
         "tuple 1: header length 24 is not a multiple of 8 from 25 to 121"
@@ -146,14 +146,15 @@ fn indexes_have_no_redirects() {
     assert_eq!(found(&page), "Good");
     put(&mut page, 24, &(1_u32 | 2 << 15).to_le_bytes());
     assert_eq!(found(&page), "line pointer 1: a redirect, which only tables have");
-    // A B-tree's metapage keeps something else there.
+    // In a B-tree metapage, these bytes aren't a line pointer.
     put(&mut page, 8188, &8_u16.to_le_bytes());
     assert_eq!(found(&page), "Good");
 }
 
-/// Flips every bit of a full page, those of the checksum too. The format's 16 bits let about one
-/// flip in 65536 through (a mean of 1.1 a page, over 30 pages); which ones it is for this page was
-/// recorded, and that their checksums are truly the same is shown with the portable hash.
+/// Flips each bit of a full page, including the checksum's own bits. With a 16-bit checksum about
+/// one flip in 65536 goes undetected (30 pages had 1.1 undetected flips on average). This page's
+/// undetected flips are recorded in `COLLISIONS`, and the portable checksum code confirms them as
+/// true collisions.
 #[test]
 fn flipped_bits_are_found() {
     const COLLISIONS: [usize; 4] = [4735, 14145, 34085, 47725];
@@ -177,7 +178,7 @@ fn flipped_bits_are_found() {
     assert_eq!(missed, COLLISIONS);
 }
 
-/// Random bytes, sound pages with random damage, and random headers over either.
+/// Tests random bytes, valid pages with random damage, and both of these with random headers.
 #[test]
 fn nothing_panics() {
     let seed = 0x7472_756E_6B6C;
@@ -198,7 +199,7 @@ fn nothing_panics() {
             put(&mut page, 12, &(random.below(8200) as u16).to_le_bytes());
         }
         for _ in 0..random.below(8) {
-            // Half of the damage to where the structure is.
+            // Half of the damage hits the header and line pointers.
             let at = [random.below(8192), random.below(256)][random.below(2)];
             page[at] = random.next() as u8;
         }

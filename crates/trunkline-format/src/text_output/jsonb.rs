@@ -5,7 +5,7 @@
 //! offset instead of the length. Lengths compress better, while offsets bound the cost of a lookup.
 //!
 //! We walk the tree with an explicit stack, one frame per open container, so that damaged or deeply
-//! nested values can't overflow the thread's stack. Each container lies within its parent and takes
+//! nested values can't overflow the thread's stack. Each container is within its parent and takes
 //! at least 4 bytes, so the value's size bounds the stack.
 //!
 //! Mirrors `JsonbContainer` of PostgreSQL's `utils/jsonb.h`, and the text `jsonb_out` of
