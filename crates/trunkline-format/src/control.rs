@@ -1,4 +1,4 @@
-//! `global/pg_control`: what a cluster is, how it was compiled, and whether it was shut down.
+//! `global/pg_control`: the cluster's identity, its compile-time options, and its shutdown state.
 //!
 //! ```text
 //!   0          8         12        16      24              288, 292 or 308
@@ -9,10 +9,10 @@
 //!                  └ says where everything else is
 //! ```
 //!
-//! The file changes with nearly every release, and everything else depends on it. It is therefore
-//! checked strictly: the control version selects a layout, the CRC must match, the catalog version
-//! must be known, and the compile-time choices must be those that this crate supports. An unknown
-//! version is refused, not guessed.
+//! The file's layout changes with nearly every release, and we can't read any other file without
+//! it. We therefore check it strictly. The control version selects a layout, the CRC must match,
+//! the catalog version must be known, and this crate must support the compile-time options. We
+//! reject an unknown version rather than guess its layout.
 //!
 //! Mirrors `ControlFileData` and `CheckPoint` of PostgreSQL's `catalog/pg_control.h`.
 
@@ -25,16 +25,17 @@ pub use error::ControlError;
 use layout::Layout;
 use std::fmt;
 
-/// `PG_CONTROL_FILE_SIZE`. Only the first 312 bytes or fewer are used. The rest is zero, so that an
-/// older server reads a newer file without a short read and can report its version.
+/// `PG_CONTROL_FILE_SIZE`. At most the first 312 bytes are used, and the rest is zero. The file
+/// keeps this size in all versions, so that an older server doesn't hit a short read on a newer
+/// file and can report the version mismatch.
 pub const CONTROL_FILE_SIZE: usize = 8192;
 
-/// `FLOATFORMAT_VALUE`. Its bytes differ if doubles are not IEEE 754, or have another byte order.
+/// `FLOATFORMAT_VALUE`. Its bytes differ on machines that don't use little-endian IEEE 754 doubles.
 const FLOAT_FORMAT: f64 = 1_234_567.0;
-/// What data is aligned to, at most, on 64-bit machines.
+/// `MAXIMUM_ALIGNOF` on 64-bit machines.
 const MAX_ALIGN: u32 = 8;
 
-/// A major release whose files we read.
+/// A major release that we support.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum PgVersion {
     /// PostgreSQL 15.
@@ -50,7 +51,7 @@ pub enum PgVersion {
 }
 
 impl PgVersion {
-    /// All of them, oldest first.
+    /// All supported releases, oldest first.
     pub const ALL: [Self; 5] = [Self::V15, Self::V16, Self::V17, Self::V18, Self::V19];
 
     /// The major version: 15 to 19.
@@ -64,7 +65,7 @@ impl PgVersion {
         }
     }
 
-    /// The version of the control file's layout.
+    /// `PG_CONTROL_VERSION`: the layout version of the control file.
     pub fn control_version(self) -> u32 {
         match self {
             Self::V15 | Self::V16 => 1300,
@@ -74,7 +75,7 @@ impl PgVersion {
         }
     }
 
-    /// The version of the system catalogs; release candidates and betas have others.
+    /// `CATALOG_VERSION_NO`. Betas and release candidates have different catalog versions.
     pub fn catalog_version(self) -> u32 {
         match self {
             Self::V15 => 202_209_061,
@@ -92,33 +93,34 @@ impl PgVersion {
     }
 }
 
-/// `PostgreSQL 18` and so on.
+/// Prints `PostgreSQL 18`, for example.
 impl fmt::Display for PgVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PostgreSQL {}", self.major())
     }
 }
 
-/// What the cluster was last known to do. Only after [`Self::ShutDown`] are its files whole.
+/// `DBState`: the cluster's state as of the last control file update. The data files are complete
+/// only after [`Self::ShutDown`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ClusterState {
-    /// Being started (0).
+    /// Starting up (0).
     StartingUp,
-    /// Stopped cleanly (1).
+    /// Shut down cleanly (1).
     ShutDown,
-    /// A standby that was stopped (2). Its files are flushed only up to the last restartpoint and
-    /// still need WAL replay.
+    /// A standby that was shut down (2). Its data files are flushed only up to the last
+    /// restartpoint, so it still needs WAL replay.
     ShutDownInRecovery,
-    /// Writing its last checkpoint (3).
+    /// Writing the shutdown checkpoint (3).
     ShuttingDown,
     /// Replaying WAL after a crash (4).
     InCrashRecovery,
     /// Replaying WAL from an archive or a primary (5).
     InArchiveRecovery,
-    /// Running, crashed, or copied while running (6). The file cannot distinguish these, because
-    /// only a clean shutdown changes the state again.
+    /// Running, crashed, or copied while running (6). The file can't distinguish these cases,
+    /// because only a clean shutdown updates the state.
     InProduction,
-    /// A number without a meaning.
+    /// An undefined state number.
     Unrecognized(u32),
 }
 
@@ -137,7 +139,7 @@ impl ClusterState {
     }
 }
 
-/// As `pg_controldata` words it.
+/// The wording of `pg_controldata`.
 impl fmt::Display for ClusterState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -153,75 +155,75 @@ impl fmt::Display for ClusterState {
     }
 }
 
-/// The latest checkpoint: from here, recovery would begin.
+/// The latest checkpoint, which recovery would start from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Checkpoint {
-    /// Where the checkpoint's record is.
+    /// LSN of the checkpoint record.
     pub location: Lsn,
-    /// Where replay starts.
+    /// The REDO LSN, where replay starts.
     pub redo: Lsn,
-    /// The timeline.
+    /// `ThisTimeLineID`.
     pub timeline: u32,
-    /// The timeline before, if the checkpoint began a new one; else the same.
+    /// `PrevTimeLineID`. It differs from `timeline` only if the checkpoint started a new timeline.
     pub previous_timeline: u32,
-    /// `full_page_writes`: whether WAL has a full-page image of each page that is first changed
-    /// after a checkpoint.
+    /// `full_page_writes`: whether the first change to a page after a checkpoint logs a full-page
+    /// image.
     pub full_page_writes: bool,
-    /// From 19: whether logical decoding was on.
+    /// From 19: whether logical decoding was enabled.
     pub logical_decoding: Option<bool>,
-    /// The next transaction: epoch in the upper half, xid in the lower.
+    /// The next transaction ID, with the epoch in the upper 32 bits.
     pub next_xid: u64,
     /// The next OID.
     pub next_oid: Oid,
     /// The next multixact.
     pub next_multi: u32,
-    /// The next multixact member: 32 bits to 18, 64 from 19.
+    /// The next multixact member offset: 32 bits up to 18, 64 bits from 19.
     pub next_multi_offset: u64,
-    /// The oldest xid that a row may hold.
+    /// The oldest xid that any row may still contain.
     pub oldest_xid: u32,
-    /// The database it is in.
+    /// The database with this oldest xid.
     pub oldest_xid_db: Oid,
-    /// The oldest multixact that a row may hold.
+    /// The oldest multixact that any row may still contain.
     pub oldest_multi: u32,
-    /// The database it is in.
+    /// The database with this oldest multixact.
     pub oldest_multi_db: Oid,
-    /// When, in seconds since 1970.
+    /// Checkpoint time in seconds since 1970.
     pub time: i64,
     /// The oldest xid with a commit timestamp, or 0.
     pub oldest_commit_ts_xid: u32,
     /// The newest xid with a commit timestamp, or 0.
     pub newest_commit_ts_xid: u32,
-    /// The oldest transaction still running; 0 if not recorded.
+    /// The oldest xid still running at the time; 0 if not recorded.
     pub oldest_active_xid: u32,
 }
 
-/// A control file that was read, verified and found to be of a cluster we can work with.
+/// A verified control file of a supported cluster.
 ///
-/// Block, segment and log segment sizes are checked, see [`ControlError`].
+/// Block, segment and WAL segment sizes have been checked (see [`ControlError`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ControlFile {
-    /// The release.
+    /// The major release.
     pub version: PgVersion,
-    /// The number a cluster is given when it is made.
+    /// The system identifier that initdb generated.
     pub system_identifier: u64,
-    /// What the cluster was last known to do.
+    /// The last recorded cluster state.
     pub state: ClusterState,
-    /// When this file was written, in seconds since 1970.
+    /// When this file was last written, in seconds since 1970.
     pub time: i64,
     /// The latest checkpoint.
     pub checkpoint: Checkpoint,
-    /// The fake LSN counter of unlogged relations. GiST detects concurrent page splits by LSN, and
-    /// an unlogged index has no real ones.
+    /// The fake LSN counter for unlogged relations. GiST detects concurrent page splits by LSN, but
+    /// an unlogged index writes no WAL and therefore has no real LSNs.
     pub unlogged_lsn: Lsn,
-    /// How far a standby must replay to be consistent; 0 if none need.
+    /// `minRecoveryPoint`: the LSN that replay must reach before a standby is consistent, or 0.
     pub min_recovery_point: Lsn,
-    /// Its timeline.
+    /// `minRecoveryPointTLI`.
     pub min_recovery_timeline: u32,
-    /// Where the base backup that is being recovered began; 0 if none is.
+    /// `backupStartPoint`: the start of the base backup being recovered, or 0.
     pub backup_start: Lsn,
-    /// Where it ended, if it was taken from a standby.
+    /// `backupEndPoint`: the end of the base backup, if it was taken from a standby.
     pub backup_end: Lsn,
-    /// Whether replay must reach the record that ends the backup.
+    /// `backupEndRequired`: whether replay must reach the end-of-backup record.
     pub backup_end_required: bool,
     /// `wal_level`: 0 minimal, 1 replica, 2 logical.
     pub wal_level: u32,
@@ -239,45 +241,45 @@ pub struct ControlFile {
     pub max_locks_per_xact: u32,
     /// `track_commit_timestamp`.
     pub track_commit_timestamp: bool,
-    /// Bytes that data is aligned to, at most: 8.
+    /// `MAXIMUM_ALIGNOF`: 8.
     pub max_align: u32,
-    /// Bytes of a block: 8192.
+    /// `BLCKSZ`: 8192.
     pub block_size: u32,
-    /// Blocks of a segment: 131072.
+    /// `RELSEG_SIZE` in blocks: 131072.
     pub segment_blocks: u32,
-    /// From 19: pages in a segment file of an SLRU.
+    /// From 19: `SLRU_PAGES_PER_SEGMENT`.
     pub slru_pages_per_segment: Option<u32>,
-    /// Bytes of a log page.
+    /// `XLOG_BLCKSZ`.
     pub wal_block_size: u32,
-    /// Bytes of a log segment: a power of two from 1 MiB to 1 GiB.
+    /// WAL segment size in bytes: a power of two from 1 MiB to 1 GiB.
     pub wal_segment_size: u32,
-    /// Bytes of a name, with its final zero: 64.
+    /// `NAMEDATALEN`: 64, including the terminating NUL.
     pub name_length: u32,
-    /// The most columns of an index: 32.
+    /// `INDEX_MAX_KEYS`: 32.
     pub index_columns: u32,
-    /// The most bytes of a chunk in a TOAST table: 1996.
+    /// `TOAST_MAX_CHUNK_SIZE`: 1996.
     pub toast_chunk: u32,
-    /// Bytes of a large object in one row: 2048.
+    /// `LOBLKSIZE`: 2048.
     pub large_object_block: u32,
-    /// Whether doubles are passed by value.
+    /// Whether float8 arguments are passed by value.
     pub float8_by_value: bool,
-    /// From 19: `data_checksum_version` when the cluster was made.
+    /// From 19: `data_checksum_version` when initdb created the cluster.
     pub initial_data_checksum_version: Option<u32>,
-    /// 0 if pages carry no checksums, 1 if they do; others have no meaning yet.
+    /// `data_checksum_version`: 0 without checksums, 1 with checksums. Other values are undefined.
     pub data_checksum_version: u32,
-    /// From 18: whether C's `char` was signed where the cluster was made.
+    /// From 18: whether C's `char` is signed on the platform that ran initdb.
     pub char_signed: Option<bool>,
-    /// Random bytes from which SCRAM derives a fake salt for unknown roles, so that a client cannot
-    /// find out which roles exist.
+    /// Random bytes from which SCRAM derives a mock salt for nonexistent roles, so that clients
+    /// can't find out which roles exist.
     pub mock_nonce: [u8; 32],
 }
 
 impl ControlFile {
-    /// Reads the bytes of `global/pg_control`: all 8192, or at least the first 312.
+    /// Parses `global/pg_control`. `bytes` should hold all 8192 bytes, or at least the first 312.
     ///
     /// # Errors
     ///
-    /// See [`ControlError`]; the first that applies, in the order in the module's header.
+    /// The first [`ControlError`] that applies, in the order given in the module header.
     pub fn parse(bytes: &[u8]) -> Result<Self, ControlError> {
         let layout = Layout::of(bytes)?;
         let too_short = ControlError::TooShort { found: bytes.len(), expected: layout.size() };
@@ -312,13 +314,14 @@ impl ControlFile {
         Ok(())
     }
 
-    /// Whether pages carry checksums that can be verified.
+    /// Whether pages have checksums that we can verify.
     pub fn checksums(&self) -> bool {
         self.data_checksum_version == 1
     }
 
-    /// Whether the cluster was stopped cleanly, so that its files alone are whole. That holds if
-    /// there is no `backup_label` beside it, and no server has been started since.
+    /// Whether the cluster was shut down cleanly, so that its data files are complete without WAL
+    /// replay. This holds only if the data directory has no `backup_label` and no server was
+    /// started since.
     pub fn is_clean(&self) -> bool {
         self.state == ClusterState::ShutDown
     }

@@ -14,7 +14,7 @@
 //!   for such rows ([`missing_value`], since PostgreSQL 11).
 //! - Alignment is relative to the start of the data, which is itself aligned to 8.
 //! - A value with a one-byte varlena header is not aligned. Padding bytes are zero, but a varlena's
-//!   first byte never is, so the next byte tells us whether padding follows.
+//!   first byte never is, so the next byte shows whether padding follows.
 //!
 //! Index tuples and composite values use the same layout, so the same code deforms them. Mirrors
 //! PostgreSQL's `access/tupmacs.h` and `access/common/heaptuple.c`.

@@ -1,67 +1,68 @@
-//! Why a control file is refused. An unknown layout is never guessed: it would decode to garbage
-//! without notice.
+//! Why a control file is rejected. We never guess an unknown layout, because it would silently
+//! decode to garbage.
 
 use super::FLOAT_FORMAT;
 use thiserror::Error;
 
-/// Why a control file is not read.
+/// Why a control file is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum ControlError {
-    /// The file ends too early.
+    /// The file is too short.
     #[error("{found} bytes found, at least {expected} expected")]
     TooShort {
-        /// Bytes there are.
+        /// The number of bytes found.
         found: usize,
-        /// Bytes that this layout needs.
+        /// The number of bytes this layout needs.
         expected: usize,
     },
     /// Written on a big-endian machine.
     #[error("the cluster was written on a big-endian machine")]
     BigEndian,
-    /// No release that we know has this control version, or this pair of versions.
+    /// No supported release has this control version or this combination of versions.
     #[error("control version {control} with catalog version {catalog} is of no known release")]
     UnknownVersion {
         /// The control version.
         control: u32,
-        /// The catalog version; not verified by the CRC if the control version is unknown.
+        /// The catalog version. If the control version is unknown, the CRC couldn't be verified, so
+        /// this value may be wrong.
         catalog: u32,
     },
-    /// The file is damaged, or was caught in the middle of a write: reading again may help.
+    /// The file is damaged, or was read during a write, in which case a retry may succeed.
     #[error("CRC {found:#010X} found, {expected:#010X} expected")]
     Crc {
-        /// What the file carries.
+        /// The stored CRC.
         found: u32,
-        /// The CRC-32C of its bytes.
+        /// The CRC-32C of the file's contents.
         expected: u32,
     },
-    /// Doubles are not IEEE 754, little-endian.
+    /// Doubles are not in little-endian IEEE 754 format.
     #[error("float format {found:#018X} found, {:#018X} expected", FLOAT_FORMAT.to_bits())]
     FloatFormat {
-        /// The bits of what should be 1234567.0.
+        /// The bits stored in `floatFormat`, which should be those of 1234567.0.
         found: u64,
     },
-    /// Data is aligned to other than 8 bytes.
+    /// Compiled with a maximum alignment other than 8 bytes.
     #[error("maximum alignment {found} found, 8 expected")]
     MaxAlign {
-        /// What it is aligned to.
+        /// The maximum alignment in bytes.
         found: u32,
     },
-    /// Compiled with blocks of other than 8192 bytes.
+    /// Compiled with a block size other than 8192 bytes.
     #[error("block size {found} found, 8192 expected")]
     BlockSize {
-        /// Bytes of a block.
+        /// Block size in bytes.
         found: u32,
     },
-    /// Compiled with segments of other than 131072 blocks.
+    /// Compiled with a segment size other than 131072 blocks.
     #[error("{found} blocks per segment found, 131072 expected")]
     SegmentSize {
-        /// Blocks of a segment.
+        /// Segment size in blocks.
         found: u32,
     },
-    /// WAL segments are not a power of two from 1 MiB to 1 GiB.
+    /// The WAL segment size is not a power of two from 1 MiB to 1 GiB.
     #[error("WAL segment size {found} is no power of two from 1 MiB to 1 GiB")]
     WalSegmentSize {
-        /// Bytes of a log segment.
+        /// WAL segment size in bytes.
         found: u32,
     },
 }

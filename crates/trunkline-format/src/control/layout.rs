@@ -1,19 +1,19 @@
 //! Field offsets of `ControlFileData`, by control version.
 //!
-//! The server writes the C struct as it is in memory, so a new member moves everything after it
-//! unless it fits into padding. PostgreSQL 17 put the checkpoint's `wal_level` into padding.
-//! PostgreSQL 18 added `default_char_signedness` before the nonce and moved only the nonce and the
-//! CRC. PostgreSQL 19 widened the checkpoint by 8 bytes and added `slru_pages_per_segment` and the
-//! initial checksum version.
+//! The server writes the C struct exactly as it is in memory. A new member therefore moves
+//! everything after it, unless it fits into padding. PostgreSQL 17 put the checkpoint's `wal_level`
+//! into padding. PostgreSQL 18 added `default_char_signedness` before the nonce, so only the nonce
+//! and the CRC moved. PostgreSQL 19 widened the checkpoint by 8 bytes and added
+//! `slru_pages_per_segment` and the initial checksum version.
 //!
-//! The offsets up to the control version never move. It can therefore be read first.
+//! The fields up to and including the control version never move, so we can always read it first.
 
 use super::{Checkpoint, ClusterState, ControlError, ControlFile, PgVersion};
 use crate::ids::{Lsn, Oid};
 use crate::little_endian::{array, i64_at, u8_at, u32_at, u64_at};
 
-/// Byte offsets of the fields that moved. Other fields are at fixed offsets, or at fixed distances
-/// from one of these.
+/// Byte offsets of the fields that moved. All other fields have fixed offsets, or fixed distances
+/// from one of these fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     logical_decoding: Option<usize>,
@@ -64,9 +64,9 @@ const V1905: Layout = Layout {
 };
 
 impl Layout {
-    /// The layout of the control version in `bytes`. The CRC is not verified yet, because its
-    /// position depends on the layout. A version that is known only with its bytes swapped comes
-    /// from a big-endian machine; `pg_controldata` warns about the same case.
+    /// Selects the layout for the control version in `bytes`. We can't verify the CRC yet, because
+    /// its offset depends on the layout. If the version is known only after swapping its bytes, the
+    /// file comes from a big-endian machine; `pg_controldata` warns in the same case.
     pub(super) fn of(bytes: &[u8]) -> Result<Self, ControlError> {
         let too_short = ControlError::TooShort { found: bytes.len(), expected: 16 };
         let control = u32_at(bytes, 8).ok_or(too_short)?;
@@ -79,7 +79,7 @@ impl Layout {
 
     fn of_version(control: u32) -> Option<Self> {
         match control {
-            // 17 put the checkpoint's wal_level into padding, so nothing moved.
+            // 17 put the checkpoint's wal_level into padding, so no field moved.
             1300 | 1700 => Some(V1300),
             1800 => Some(V1800),
             1905 => Some(V1905),
@@ -87,18 +87,18 @@ impl Layout {
         }
     }
 
-    /// Bytes up to the end of the CRC.
+    /// Number of bytes up to and including the CRC.
     pub(super) fn size(&self) -> usize {
         self.crc + 4
     }
 
-    /// The stored CRC and the computed one: CRC-32C over all bytes before the CRC field. The zero
-    /// padding up to 8192 bytes is not covered.
+    /// The stored CRC and the computed CRC, a CRC-32C of all bytes before the CRC field. It doesn't
+    /// cover the zero padding up to 8192 bytes.
     pub(super) fn crc(&self, bytes: &[u8]) -> Option<(u32, u32)> {
         Some((u32_at(bytes, self.crc)?, crc32c::crc32c(bytes.get(..self.crc)?)))
     }
 
-    /// The release whose versions the file carries.
+    /// The release with the control and catalog versions in the file.
     pub(super) fn version(&self, bytes: &[u8]) -> Result<PgVersion, ControlError> {
         let too_short = ControlError::TooShort { found: bytes.len(), expected: self.size() };
         let control = u32_at(bytes, 8).ok_or(too_short)?;
@@ -111,7 +111,7 @@ impl Layout {
         u64_at(bytes, self.checkpoint_time + 104)
     }
 
-    /// Every field; `None` if the bytes end too early.
+    /// Decodes every field. `None` if the file is too short.
     pub(super) fn read(&self, bytes: &[u8], version: PgVersion) -> Option<ControlFile> {
         let byte = |at| u8_at(bytes, at);
         let flag = |at| byte(at).map(|byte| byte != 0);

@@ -1,17 +1,17 @@
-//! A control file in words, line for line as the release's own `pg_controldata` has it.
+//! Prints a control file in the format of its release's `pg_controldata`.
 //!
-//! Its labels are kept to the letter so that the two can be compared. Two things differ by release:
-//! positions in the log are padded from 19 on, and some lines are new in 18 and 19. Times are in
-//! UTC, where `pg_controldata` uses the time zone and the language of the machine.
+//! The labels match to the letter, so that the two outputs can be compared. They depend on the
+//! release: LSNs are zero-padded from 19 on, and 18 and 19 added lines. One difference is that we
+//! print times in UTC, while `pg_controldata` uses the machine's time zone and language.
 
 use super::{ControlFile, PgVersion};
 use crate::ids::Lsn;
 use std::fmt::Write;
 
 impl ControlFile {
-    /// Label (without its colon) and value of every line, in `pg_controldata`'s order.
+    /// The label (without its colon) and value of every line, in `pg_controldata`'s order.
     ///
-    /// `pg_controldata` itself pads label and colon to 38 characters.
+    /// `pg_controldata` pads the label and colon to 38 characters.
     pub fn fields(&self) -> Vec<(&'static str, String)> {
         let mut fields = self.identity();
         fields.extend(self.checkpoint_fields());
@@ -110,7 +110,7 @@ impl ControlFile {
             ("Maximum columns in an index", self.index_columns.to_string()),
             ("Maximum size of a TOAST chunk", self.toast_chunk.to_string()),
             ("Size of a large-object chunk", self.large_object_block.to_string()),
-            // Not in the file: the only way since PostgreSQL 10.
+            // The file doesn't record this. Since PostgreSQL 10 it is always 64-bit integers.
             ("Date/time type storage", "64-bit integers".to_string()),
             ("Float8 argument passing", float8.to_string()),
             ("Data page checksum version", self.data_checksum_version.to_string()),
@@ -128,7 +128,7 @@ impl ControlFile {
         fields
     }
 
-    /// The name of the log file that recovery would start with: 24 hexadecimal digits.
+    /// The WAL file that recovery would start with: 24 hexadecimal digits.
     pub fn redo_file_name(&self) -> String {
         let size = u64::from(self.wal_segment_size.max(1));
         let segment = self.checkpoint.redo.0 / size;
@@ -150,14 +150,14 @@ fn on(setting: bool) -> String {
     if setting { "on" } else { "off" }.to_string()
 }
 
-/// Seconds since 1970 in UTC as C's `%c` writes it: `Sat Nov 21 02:41:17 2026`.
+/// Formats seconds since 1970 in UTC like C's `%c`: `Sat Nov 21 02:41:17 2026`.
 fn utc(seconds: i64) -> String {
     const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
         ["Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb"];
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let weekday = WEEKDAYS.get(days.rem_euclid(7) as usize).unwrap_or(&"???");
-    // Years are counted from March, so that the leap day is a year's last; eras are 400 years.
+    // Years start in March, so that the leap day is the last day of the year. An era has 400 years.
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

@@ -1,11 +1,11 @@
-//! The first bytes of real control files, with the server's own pg_controldata as the answer;
-//! cut short and flipped at random they must be refused, never panic.
+//! Tests parsing of real control files, with the output of the server's own pg_controldata as the
+//! expected result. Truncated and randomly damaged files must be rejected without a panic.
 
 use super::*;
 use crate::test_data::{XorShift, from_hex};
 
-/// The control file's first 320 bytes from clusters of PostgreSQL 15.18, 18.6 and 19rc1 that were
-/// shut down, with what their own `pg_controldata` printed in UTC.
+/// The first 320 bytes of the control files of PostgreSQL 15.18, 18.6 and 19rc1 clusters that were
+/// shut down, and the output of their own `pg_controldata` in UTC.
 const CLUSTERS: [(PgVersion, &str, &str); 3] = [
     (
         PgVersion::V15,
@@ -32,7 +32,7 @@ fn crc_offset(version: PgVersion) -> usize {
     }
 }
 
-/// `bytes` with `change` at `at` and a CRC that fits.
+/// Writes `change` into `bytes` at `at` and updates the CRC.
 fn changed(version: PgVersion, bytes: &[u8], at: usize, change: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[at..at + change.len()].copy_from_slice(change);
@@ -66,7 +66,7 @@ fn prints_as_pg_controldata() {
 
 #[test]
 fn known_pairs_of_versions() {
-    // 16 and 17 have the layout of 15.
+    // 16 and 17 use the same layout as 15.
     let bytes = from_hex(CLUSTERS[0].1);
     for version in [PgVersion::V15, PgVersion::V16, PgVersion::V17] {
         let mut pair = version.control_version().to_le_bytes().to_vec();
