@@ -33,8 +33,7 @@
 //! 7. **Change.** A page becomes dirty under the exclusive content lock. A checkpoint, the
 //!    background writer or a session that needs a victim flushes it (`write`): the WAL first, then
 //!    the page, under a share-exclusive lock that the I/O owns. PostgreSQL's `FlushBuffer`.
-//! 8. **Eviction.** The clock sweep takes a clean page without pins, and its buffer gets another
-//!    tag.
+//! 8. **Eviction.** The clock sweep takes a clean, unpinned page, and its buffer gets another tag.
 //!
 //! # Rules
 //!

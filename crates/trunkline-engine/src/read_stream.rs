@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   source ──▶ queue: pending │ reading, joined, ready ──▶ next(): one page at a time
-//!                 look-ahead ─┘                           └▶ wait, only if the page is not there
+//!                 look-ahead ─┘                           └▶ wait, only if the page isn't ready
 //! ```
 //!
 //! This is PostgreSQL's `read_stream.c`. Each time the consumer asks for a page, the stream first
@@ -111,8 +111,8 @@ pub struct ReadStream<S: BlockSource> {
     /// The registration must be removed before the stream does anything else, or the session would
     /// keep other sessions from look-ahead.
     registered: Option<Blocked>,
-    /// Another session's I/O that the consumer has waited for last, so that one wait isn't counted
-    /// twice.
+    /// The last I/O of another session that the consumer has waited for. Remembered so that one
+    /// wait isn't counted twice.
     joined: Option<WaitRef>,
     /// The consumer has waited for any read.
     waited_for_any: bool,

@@ -4,7 +4,7 @@
 //! ```text
 //!   each round (bgwriter_delay):
 //!     allocated  buffers that sessions took since the last round, smoothed: up quickly, down slowly
-//!     wanted     allocated × bgwriter_lru_multiplier, at least a 600th of the pool more than there are
+//!     wanted     allocated × bgwriter_lru_multiplier, at least a 600th of the pool more than now
 //!     scan       from the end of the last scan, or from the hand if that has overtaken it: unused clean
 //!                buffers count, unused dirty ones are written, until there are as many as wanted or
 //!                bgwriter_lru_maxpages were written
@@ -172,7 +172,7 @@ struct Rounds {
 struct Scan {
     victims: Vec<(BufferTag, u32)>,
     scanned: u64,
-    /// Reusable buffers, the victims included.
+    /// Reusable buffers, including the victims.
     reusable: u64,
     /// The scan stopped at `bgwriter_lru_maxpages`.
     full: bool,

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   hand ───────────── next ─────────────────────── hand + pool
-//!        scanned already:     lap: not scanned yet,
+//!        already scanned:     lap: not scanned yet,
 //!        some are reusable    scanned as far as more buffers are wanted
 //! ```
 //!

@@ -4,7 +4,7 @@
 //! ```text
 //!   backend         what a session owns, and its settings
 //!   backend/wait    every way to wait: for a pin, a victim, a handle, an I/O
-//!   backend/lock    content locks, waiting for them if need be
+//!   backend/lock    content locks, waiting for them if necessary
 //!   backend/read    reading one page
 //! ```
 //!
@@ -106,7 +106,7 @@ impl Backend {
         }
     }
 
-    /// Pins that the session holds, those of its streams included.
+    /// Pins that the session holds, including its streams' pins.
     pub fn pins(&self) -> u32 {
         self.manager.limits().pins(self.session.id())
     }

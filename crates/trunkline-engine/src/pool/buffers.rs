@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   unpin, unlock, end of an I/O ──▶ state word changes ──▶ waiters of this buffer are notified
-//!                                                       └─▶ last pin gone: waiters for any buffer too
+//!                                                       └─▶ last pin gone: the victim wait list too
 //! ```
 //!
 //! The methods of `BufferWord` only report that waiters exist. The methods here are the only code

@@ -108,7 +108,7 @@ impl From<Cancelled> for ReadError {
     }
 }
 
-/// A page that a policy accepted although it was damaged.
+/// A damaged page that the policy accepted.
 #[derive(Debug, Clone)]
 pub struct ReadWarning {
     /// File and block.
@@ -184,7 +184,7 @@ pub enum WriteError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// A block that the relation was to be extended by contains data already.
+    /// A block that an extension was about to add already contains data.
     #[error("unexpected data beyond the end of the relation, in {location}")]
     UnexpectedData {
         /// File and block.

@@ -2,7 +2,7 @@
 //! disk.
 //!
 //! ```text
-//!   reserve pins ▶ allocate buffers ▶ reserve block numbers (two sessions never get the same)
+//!   reserve pins ▶ allocate buffers ▶ reserve block numbers (two sessions never get the same block)
 //!     ▶ zeroed pages under their tags: pinned, valid and dirty, before any session can read them from disk
 //!     ▶ space on disk: posix_fallocate, or zeros that are written now
 //! ```
@@ -219,8 +219,9 @@ impl Backend {
                         break;
                     }
                     Insertion::Present(pinned) => {
-                        // Another session is reading beyond the end of the file, or has tried. That
-                        // read will fail or has failed, so the buffer can be discarded afterwards.
+                        // Another session is reading beyond the end of the file, or has tried to.
+                        // That read will fail or has failed, so the buffer can be discarded
+                        // afterwards.
                         let io = manager.buffers().descriptor(pinned.buffer).io_in_progress();
                         let pinned_elsewhere = io.is_some() || !manager.discard(pinned.buffer);
                         manager.unpin(pinned.buffer);
@@ -284,7 +285,7 @@ impl Backend {
     }
 }
 
-/// Whether a file system has no `posix_fallocate`.
+/// Whether the error means that the file system doesn't support `posix_fallocate`.
 fn is_unsupported(error: &std::io::Error) -> bool {
     use rustix::io::Errno;
     let unsupported = [Errno::OPNOTSUPP, Errno::NOSYS, Errno::INVAL];

@@ -8,7 +8,7 @@
 //!   access by                      right                                              gets
 //!   session that reads             shared or share-exclusive lock on a valid page     &PageBytes
 //!   session that changes           exclusive lock on a valid page                     &mut PageBytes
-//!   reader that sets hint bits     the same, by an upgrade of its own lock            &mut PageBytes
+//!   reader that sets hint bits     the same, by upgrading its own lock                &mut PageBytes
 //!   kernel or executor, read       read claimed for this I/O, page not valid          the frame
 //!   completion of a read           the same I/O, now complete                         &mut PageBytes
 //!   session that starts a write    exclusive lock, taken with the write's claim       &mut PageBytes

@@ -1,7 +1,7 @@
-//! Models of the pool's lock-free pieces, checked by loom.
+//! Loom models of the pool's lock-free parts.
 //!
-//! This file takes the place of `pool.rs` in a build with `--cfg loom`. It contains the same source
-//! files of the pieces, without the rest of the pool, which needs I/O.
+//! This file takes the place of `pool.rs` in a build with `--cfg loom`. It includes the same source
+//! files for these parts, but not the rest of the pool, which needs I/O.
 
 mod descriptor {
     pub(crate) mod content_lock;
@@ -54,7 +54,7 @@ mod tests {
         });
     }
 
-    /// Of two sessions that want to read a page in, one claims the read.
+    /// If two sessions want to read the same page, exactly one claims the read.
     #[test]
     fn loom_one_of_two_claims_the_read() {
         loom::model(|| {

@@ -89,7 +89,7 @@ impl BufferManager {
         self.clusters().open_storages(|cluster| self.buffers().is_cluster_in_use(cluster))
     }
 
-    /// Looks a page up and pins it. A miss is a hint, see `mapping`.
+    /// Looks up a page and pins it. A miss is only a hint; see `mapping`.
     pub(crate) fn pin(&self, tag: BufferTag, usage_max: u32) -> Option<PinnedBuffer> {
         self.mapping.pin(self.buffers(), tag, usage_max)
     }

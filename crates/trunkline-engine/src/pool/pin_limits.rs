@@ -12,7 +12,7 @@
 //! half of them at a time, and only while no session is waiting for admission.
 //!
 //! ```text
-//!   invariant: buffers ≥ sum of all permits;  pins of a session ≤ permits of the session
+//!   invariant: buffers ≥ sum of all permits;  a session's pins ≤ its permits
 //!
 //!   no permits ──admit──▶ 4 ──grant──▶ more ──reclaim (under pressure)──▶ pins + 3
 //!       ▲                                                                    │
@@ -30,10 +30,10 @@
 //! stops between the two steps only makes permits scarcer for a moment, but there are never more
 //! permits than buffers.
 //!
-//! Pins and permits of a session share one atomic word. Reserving a pin tests the permits and
-//! counts the pin in one step, so another session can reclaim unused permits at any time without a
-//! lock. Only the session itself raises its pins and permits; any thread may lower them, for
-//! example when a [`super::Pin`] is dropped elsewhere.
+//! A session's pins and permits share one atomic word. Reserving a pin tests the permits and counts
+//! the pin in one step, so another session can reclaim unused permits at any time without a lock.
+//! Only the session itself raises its pins and permits, but any thread may lower them, for example
+//! when a [`super::Pin`] is dropped elsewhere.
 
 use super::waiters::SessionSet;
 use trunkline_aio::Notifier;
@@ -146,8 +146,8 @@ impl PinLimiter {
     /// must be admitted first.
     ///
     /// # Errors
-    /// The session holds all that it is guaranteed, and no permit is free. To wait would be a
-    /// deadlock if other sessions did the same.
+    /// The session holds its whole guarantee, and no permit is free. If it waited and other
+    /// sessions did the same, they would deadlock.
     pub(crate) fn reserve_or_grant(&self, session: u32) -> Result<bool, TooManyPins> {
         if self.reserve(session) {
             return Ok(true);
@@ -220,8 +220,8 @@ impl PinLimiter {
     }
 
     /// Gives permits that were taken to a session, unless all of the session's permits were
-    /// reclaimed in between. With fewer than the guarantee it could hold pins and wait for
-    /// admission: a deadlock.
+    /// reclaimed in between. With fewer permits than the guarantee, the session could hold pins
+    /// while it waits for admission, which could deadlock.
     fn grant(&self, session: u32, count: u32) {
         let account = self.account(session);
         let mut old = account.load(Ordering::SeqCst);
@@ -233,7 +233,7 @@ impl PinLimiter {
             }
         }
         self.taken.fetch_sub(count, Ordering::SeqCst);
-        // A waiter may have failed because we held these permits for a moment.
+        // A waiter may have failed to get permits because we held these for a moment.
         self.waiters.notify(&self.notifier);
     }
 

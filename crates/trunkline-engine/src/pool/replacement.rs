@@ -6,9 +6,9 @@
 //! read therefore does not wait for a write while any clean page can be evicted.
 //!
 //! ```text
-//!   victims        Replacement: takes buffers from a ring, by the clock sweep, or by the bitmap
+//!   victims        Replacement: takes buffers from a ring, the clock sweep or the bitmap
 //!   clock_sweep    the hand that ages pages and picks victims
-//!   clean_bitmap   where clean buffers are, when the clock would visit only dirty ones
+//!   clean_bitmap   finds clean buffers when the clock would visit only dirty buffers
 //!   ring_buffer    access strategies, and the ring of a bulk operation
 //!   allocations    how many buffers were taken, for the background writer
 //! ```

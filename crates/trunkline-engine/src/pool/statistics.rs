@@ -122,7 +122,7 @@ macro_rules! counters {
 counters! {
     /// Pages found in the pool, or being read in by another session.
     hits,
-    /// Of those, the pages that another session was reading in.
+    /// Hits on pages that another session was reading in.
     joins,
     /// Reads issued.
     reads,
@@ -142,9 +142,9 @@ counters! {
     evictions,
     /// Buffers of a ring reused for the ring's next page.
     reuses,
-    /// Waits of a session for a page.
+    /// Number of times that a session waited for a page.
     waits,
-    /// Time of these waits.
+    /// Total time of these waits.
     wait_nanos,
     /// Time that the device took for reads.
     device_nanos,

@@ -10,8 +10,8 @@
 //!   request      what a caller asks for, and what became of it
 //!   claim        claims one page, with its content lock, and sets its checksum
 //!   start        PageWrites: claims pages, issues the write, takes its result
-//!   copy         the same for one page that readers keep locked: from a copy
-//!   completion   the callback: ends each claim, and makes what was written clean
+//!   copy         writes a copy of one page, if readers keep the page locked
+//!   completion   the callback: ends each claim, and marks written pages clean
 //! ```
 
 mod claim;

@@ -145,7 +145,7 @@ impl WritebackQueue {
         }
     }
 
-    /// Queues blocks of one segment that were written.
+    /// Queues written blocks of one segment.
     pub(crate) fn push(&mut self, first: BufferTag, blocks: u32) {
         if self.flush_after > 0 && blocks > 0 {
             self.blocks += blocks;

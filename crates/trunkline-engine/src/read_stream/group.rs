@@ -11,10 +11,10 @@
 
 use trunkline_aio::clock::{self, Time};
 
-/// The longest time that a page should wait for its group, roughly.
+/// Roughly the longest time that a page should wait for its group.
 const DELAY_NANOS: u64 = 250_000;
 
-/// Reads between two readings of the clock.
+/// Number of reads between two readings of the clock.
 const READS_PER_CLOCK: u32 = 8;
 
 /// The group size, adapted to the rate at which reads complete.

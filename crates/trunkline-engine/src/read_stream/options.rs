@@ -17,7 +17,7 @@ pub struct StreamOptions {
     /// All blocks will be read, so skip the slow start.
     pub full: bool,
     /// Blocks are mostly consecutive. Under `sync` the kernel's own read-ahead then replaces
-    /// advice.
+    /// `posix_fadvise`.
     pub sequential: bool,
     /// Access strategy: bulk work uses a ring.
     pub strategy: Strategy,

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! # use trunkline_engine::write_stream::WriteOptions;
-//! // As a checkpoint: every page is written in the end, even if sessions keep it locked.
+//! // Like a checkpoint: write every page eventually, even if sessions keep it locked.
 //! let options = WriteOptions { must: true, concurrency: 128, ..WriteOptions::default() };
 //! assert_eq!(options.combine, 16);
 //! ```

@@ -1,4 +1,4 @@
-//! Content locks of a backend: tries the lock, and sleeps until it may be free.
+//! Content locks: a backend tries the lock, and if it isn't free sleeps until it may be.
 //!
 //! This is PostgreSQL's `LockBuffer` and `LockBufferForCleanup`. Unlike in PostgreSQL, where LWLock
 //! waits can't be interrupted, a waiting session can be cancelled. Time spent waiting for a lock

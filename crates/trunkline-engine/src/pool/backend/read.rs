@@ -32,7 +32,7 @@ impl Backend {
         }
     }
 
-    /// The buffer of the page, pinned. The pin was reserved before.
+    /// Returns the page's buffer, pinned. The caller has already reserved the pin.
     fn read_reserved(&mut self, relation: &Relation, block: BlockNo) -> Result<u32, ReadError> {
         let request = ReadRequest {
             relation,
@@ -73,7 +73,7 @@ impl Backend {
         }
     }
 
-    /// Waits for the read of one block. `None`: the block must be read again.
+    /// Waits for the read of one block. Returns `None` if the block must be read again.
     fn finish_read(&mut self, relation: &Relation, slot: usize) -> Result<Option<u32>, ReadError> {
         let Ok(outcome) = self.sleep_for_read(slot) else {
             // We've been cancelled, but the read continues and other sessions may use its page. The

@@ -1,4 +1,4 @@
-//! Waits of a backend: for a pin, a victim, an I/O handle, or the completion of an I/O.
+//! Backend waits: for a pin, a victim, an I/O handle, or the completion of an I/O.
 //!
 //! Each wait either puts the thread to sleep or registers an async task's waker ([`Waiting`]). To
 //! wait for a pin or a victim, the session must also be registered in the set of sessions that are

@@ -22,13 +22,13 @@ pub(crate) enum PageCheck {
     /// The read ended before this page, or failed.
     #[default]
     Unread,
-    /// The page passed.
+    /// The page passed its checks.
     Valid,
-    /// The page failed and is zeros now.
+    /// The page failed its checks and was zeroed.
     Zeroed(PageVerdict),
     /// The page has a wrong checksum and is used as it is.
     Ignored(PageVerdict),
-    /// The page failed and is not valid.
+    /// The page failed its checks and is not valid.
     Bad(PageVerdict),
 }
 

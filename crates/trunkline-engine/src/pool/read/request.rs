@@ -48,7 +48,7 @@ pub(crate) enum ReadStart {
 pub(crate) enum BlockResult {
     /// The page is valid.
     Valid,
-    /// The page is valid by the policy, although it was damaged.
+    /// The page was damaged, but the policy made it valid.
     Damaged { zeroed: bool, verdict: PageVerdict },
     /// The page is damaged, and not valid.
     Bad(PageVerdict),
@@ -56,7 +56,7 @@ pub(crate) enum BlockResult {
     Unread,
     /// The read failed. If it was for several blocks, some of them may be readable.
     Failed { errno: i32, alone: bool },
-    /// The file ends within the block, or before it.
+    /// The file ends mid-block, or before the block.
     Short { bytes: u32 },
 }
 

@@ -4,11 +4,11 @@
 //! ```text
 //!   start(first, count)
 //!     first block is valid ─────────▶ Hit: one block
-//!     first block is being read ────▶ Joined: one block, to be waited for by reference
+//!     first block is being read ────▶ Joined: one block; the caller waits for that I/O
 //!     otherwise, for as many following blocks as are not in the pool, within one segment:
 //!       an I/O handle               (none free: NoHandle)
 //!       buffers for missing blocks  (none available: NoBuffer)
-//!       claim block by block, until another session has one
+//!       claim block by block, until another session has claimed one
 //!       issue ──────────────────────▶ Issued: `count` blocks
 //! ```
 //!
@@ -24,7 +24,7 @@
 //!
 //! Between the lookup and the claim another session may claim or read the same block. The claim is
 //! a compare-exchange, so exactly one session reads each block. The losers join that read, or end
-//! their own read before the block.
+//! their own read just before that block.
 
 use super::super::descriptor::{ReadClaim, flag};
 use super::super::error::ReadError;

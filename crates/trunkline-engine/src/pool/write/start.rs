@@ -3,7 +3,7 @@
 //! ```text
 //!   start(first, buffers)
 //!     an I/O handle                             (none free: NoHandle)
-//!     claim page by page, under the exclusive lock, for as long as the checksum takes
+//!     claim page by page, holding the exclusive lock just for the checksum
 //!       clean, or evicted ──────────▶ the first: Clean       a later one: the write ends before it
 //!       locked, or under I/O ───────▶ the first: Busy        a later one: the write ends before it
 //!       log not durable that far ───▶ the first: LogFirst    a later one: the write ends before it
