@@ -21,12 +21,12 @@ use crate::tree::Checkout;
 
 /// Clusters unpacked from archives.
 const ARCHIVES: [&str; 2] = ["pg18", "pg19"];
-/// The installed server that creates the third cluster.
+/// The installed server that creates `pg15`.
 const SERVER: &str = "/usr/lib/postgresql/15/bin";
 /// Clusters created with servers from the registry, and those servers' versions.
 const FROM_REGISTRY: [(&str, &str); 2] = [("pg16", "16.14.0-beta.17"), ("pg17", "17.10.0-beta.17")];
-/// A server used only by tests. It creates no cluster here, because there is an archive for its
-/// version.
+/// A server used only by tests. We don't create a cluster with it, because there is an archive for
+/// its version.
 const ONLY_STARTED: &str = "18.4.0-beta.17";
 
 /// The available fixtures after a run.
@@ -74,7 +74,8 @@ pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
     Err(Failure::new(format!("{} fixtures could not be made", made.missing.len())))
 }
 
-/// Creates missing clusters. If that fails, the result contains the reason instead of an error.
+/// Creates missing clusters. If a cluster can't be created, the result contains the reason; this is
+/// not an error.
 pub(crate) fn make(checkout: &Checkout) -> Result<Fixtures, Failure> {
     let source = match std::env::var_os("TRUNKLINE_FIXTURES") {
         Some(dir) => PathBuf::from(dir),

@@ -1,10 +1,10 @@
 //! **Module order** inside a crate: no cycles between files, and no reference from a lower module
 //! to a higher module.
 //!
-//! Crate boundaries are drawn where the compiler can enforce something; this check enforces the
-//! order within a crate. `xtask/order/CRATE.txt` lists a crate's modules bottom-up, one layer per
-//! line. `graph.rs` finds the edges. Both rules use the same graph, and `cargo xtask tidy circles`
-//! prints it.
+//! The compiler enforces the order of crates but not the order of modules within a crate, so this
+//! check does. `xtask/order/CRATE.txt` lists a crate's modules bottom-up, one layer per line.
+//! `graph.rs` finds the edges. Both rules use the same graph, and `cargo xtask tidy circles` prints
+//! it.
 //!
 //! ```text
 //! state  limits        a layer: its modules may name each other, but not in a circle

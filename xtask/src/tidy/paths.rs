@@ -39,7 +39,7 @@ pub(super) struct Reference {
     pub(super) line: usize,
 }
 
-/// Returns a file's modules, and the paths of modules compiled only for tests.
+/// A parsed file: its modules, and the paths of modules compiled only for tests.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
     pub(super) modules: Vec<Module>,

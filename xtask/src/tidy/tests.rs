@@ -256,7 +256,7 @@ fn the_map_is_held_against_the_tree() {
     }
 }
 
-/// Two layers and a folder with an order of its own, below `high`.
+/// Two layers, and below `high` a directory with its own order.
 const ORDER: (&str, &str) =
     ("xtask/order/x.txt", "# comment\nlow level\nmid/state\nmid/word mid\nhigh\n");
 

@@ -57,7 +57,7 @@ pub(super) fn list(sources: &Sources, folder: &str) {
     let Some(glossary) = sources.get(GLOSSARY) else { return };
     let (hits, _) = excused(sources, glossary, &[PHRASES, TO_AVOID]);
     let to_avoid: Vec<&str> = banned_in(glossary, TO_AVOID).iter().map(|row| row.0).collect();
-    // Per folder: banned, to avoid.
+    // Per directory: banned phrases, and phrases to avoid.
     let mut counts: BTreeMap<String, [usize; 2]> = BTreeMap::new();
     let mut total = [0; 2];
     for hit in hits.iter().filter(|hit| hit.path.starts_with(folder)) {
@@ -94,7 +94,7 @@ fn excused<'a>(
     glossary: &'a Source,
     tables: &[&str],
 ) -> (Vec<Hit<'a>>, Vec<(usize, &'a str)>) {
-    // (line in the glossary, file, piece of the line, is it used)
+    // (line in the glossary, file, part of the line, whether it is used)
     let mut exceptions: Vec<(usize, &str, &str, bool)> = Vec::new();
     for (line, cells) in rows(glossary, EXCEPTIONS) {
         if let [path, piece, _why] = cells[..] {
@@ -115,7 +115,7 @@ fn excused<'a>(
     (left, exceptions.into_iter().map(|(line, path, ..)| (line, path)).collect())
 }
 
-/// The words of a phrase, the phrase, and the advice.
+/// A phrase's words, the phrase as written, and the advice.
 type Phrase<'a> = (Vec<String>, &'a str, &'a str);
 
 /// Finds all uses of the phrases in these tables, or of banned names.
@@ -160,7 +160,7 @@ fn continues(words: &[Word], wanted: &[String]) -> bool {
 /// One word of a text in lower case. Each part of an identifier is a word.
 struct Word {
     text: String,
-    /// Counted from 1.
+    /// 1-based.
     line: usize,
     /// True if only whitespace, an underscore or a comment marker separates it from the previous
     /// word.
@@ -226,7 +226,7 @@ fn rows<'a>(glossary: &'a Source, table: &str) -> Vec<(usize, Vec<&'a str>)> {
     rows
 }
 
-/// The glossary defines the words, and licences are the text of others.
+/// Skips the glossary, because it defines the words, and licences, because we did not write them.
 fn is_checked(source: &Source) -> bool {
     let path = &source.path;
     let prose = path.ends_with(".rs") || path.ends_with(".md");

@@ -1,5 +1,5 @@
-//! Entries and pages as real servers wrote them, searches over pages made here, and damage.
-//! The hexadecimal examples are from PostgreSQL 18.
+//! Decodes entries and pages written by real servers, searches pages built here, and checks that
+//! damage is detected. The hexadecimal examples are from PostgreSQL 18.
 
 use super::entry::Role;
 use super::*;
@@ -66,7 +66,8 @@ fn entries_that_lead_astray() {
     assert_eq!(fault("0000 0200 0100 1020 6e010000 00000000", Role::Leaf), kind);
     let list = "0000 1000 0220 2020 00000000 00000000 0000 4400 1100 0000 4400 1200 00000000";
     assert_eq!(fault(list, Role::Pivot), kind);
-    // A list that starts in the header, unaligned, behind the end; of one; of too many.
+    // Posting lists that overlap the header, are unaligned, extend past the end, have a single TID,
+    // or have too many TIDs.
     for (start, rows) in [(0, 2), (4, 2), (20, 2), (32, 2), (0x1_0000, 2), (16, 1), (16, 3)] {
         let mut bytes = from_hex(list);
         bytes[0..2].copy_from_slice(&((start >> 16) as u16).to_le_bytes());
@@ -75,9 +76,9 @@ fn entries_that_lead_astray() {
         let posting = Fault::Posting { item: 3, start, rows, size: 32 };
         assert_eq!(Entry::parse(3, &bytes, Role::Leaf), Err(posting), "{start} {rows}");
     }
-    // Room for a row is promised, and there is none.
+    // The flags announce a heap TID, but the tuple has no room for it.
     assert_eq!(fault("0000 0200 0110 0820", Role::Pivot), item);
-    // A bitmap is promised.
+    // The flags announce a null bitmap, but the tuple has no room for it.
     assert_eq!(fault("0000 4400 1200 0880", Role::Leaf), item);
     let bytes = from_hex("0000 4400 1200 1000 fbffffff 00000000");
     let entry = Entry::parse(3, &bytes, Role::Leaf).expect("sound");
@@ -87,12 +88,12 @@ fn entries_that_lead_astray() {
     assert_eq!(columns.len(), 3);
 }
 
-/// An entry for one row.
+/// A leaf tuple with a single heap TID.
 fn leaf_entry(key: i32, row: Tid) -> Vec<u8> {
     entry(row, 0x10, &key.to_le_bytes())
 }
 
-/// A separator with a key, or without.
+/// A separator, with or without a key.
 fn separator(child: u32, key: Option<i32>) -> Vec<u8> {
     match key {
         Some(key) => entry(tid(child, 1), 0x2010, &key.to_le_bytes()),
@@ -111,7 +112,7 @@ fn entry(tid: Tid, info: u16, key: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A page with these items.
+/// Builds a page that contains these items.
 fn page(left: u32, right: u32, level: u32, flags: u16, items: &[Vec<u8>]) -> PageBytes {
     let mut upper = 8176;
     let mut page = header(0, 24 + 4 * items.len() as u16, 0, 8176);
@@ -131,7 +132,7 @@ fn page(left: u32, right: u32, level: u32, flags: u16, items: &[Vec<u8>]) -> Pag
     page
 }
 
-/// A leaf with keys 10, 20, 20, 30 and high key 40, right of which is block 9.
+/// A leaf with keys 10, 20, 20 and 30, high key 40, and right sibling 9.
 fn leaf() -> PageBytes {
     let entries = [(10, 1), (20, 2), (20, 3), (30, 1)];
     let mut items = vec![separator(0, Some(40))];
@@ -226,7 +227,7 @@ fn disorder_is_seen() {
     assert_eq!(check(&[(1, 2), (1, 1)], 3), Err(Fault::Order { item: 3 }));
     assert_eq!(check(&[(1, 2), (1, 2)], 3), Err(Fault::Order { item: 3 }));
     assert_eq!(check(&[(1, 1), (4, 1)], 3), Err(Fault::AboveHighKey { item: 3 }));
-    // The high key has no row: it is below every entry with its key.
+    // The high key has no heap TID, so it sorts before every entry with the same key.
     assert_eq!(check(&[(1, 1), (3, 1)], 3), Err(Fault::AboveHighKey { item: 3 }));
 }
 
@@ -382,7 +383,7 @@ fn descending_and_nulls() {
     assert_eq!(column.compare(None, None), Some(Ordering::Equal));
 }
 
-/// Whatever the bytes are, everything ends, and nothing outside the page is touched.
+/// Arbitrary bytes never cause an endless loop or an access outside the page.
 #[test]
 fn damaged_pages_do_no_harm() {
     let layout = KeyLayout::new(vec![int4(), text()], 1);

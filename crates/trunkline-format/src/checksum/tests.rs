@@ -1,5 +1,5 @@
-//! The vectors were verified by the server itself (pageinspect of 15 and 18) or by its header
-//! compiled alone; portable and dispatched paths must agree on all of them.
+//! The test vectors were verified by the server itself (pageinspect of 15 and 18) or with its
+//! header compiled separately. The portable and dispatched paths must agree on all of them.
 
 use super::*;
 use crate::test_data::{XorShift, header, put};

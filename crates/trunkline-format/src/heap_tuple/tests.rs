@@ -1,5 +1,5 @@
-//! Visibility by hint bits as a table of cases, and headers that lead astray.
-//! The cases follow what a PostgreSQL 15 server shows for the same bits.
+//! Tests visibility by hint bits with a table of cases, and checks that corrupt headers are
+//! rejected. The expected results are what a PostgreSQL 15 server shows for the same bits.
 
 use super::*;
 use crate::page_builder::HeapPageBuilder;
@@ -10,7 +10,7 @@ use crate::tuple_builder::TupleBuilder;
 fn visibility_by_hints() {
     use Visible::{InDoubt, No, Yes};
     for (infomask, xmin, xmax, expected) in [
-        // Inserted and committed, frozen, or inserted by initdb; not updated since.
+        // Inserted and committed, frozen, or inserted by initdb, and not updated since.
         (0x0900, 800, 0, Yes),
         (0x0B00, 800, 0, Yes),
         (0x0800, FROZEN_XID, 0, Yes),
@@ -18,29 +18,29 @@ fn visibility_by_hints() {
         (0x0800, 800, 0, InDoubt),
         (0x0A00, 800, 0, No),
         (0x0A00, BOOTSTRAP_XID, 0, No),
-        // Deleted, being deleted, or the deleter gave up.
+        // Deleted, delete in progress, or delete aborted.
         (0x0500, 800, 801, No),
         (0x0700, 800, 801, No),
         (0x0100, 800, 801, InDoubt),
         (0x0300, 800, 801, InDoubt),
         (0x0100, 800, 0, Yes),
         (0x0900, 800, 801, Yes),
-        // A deleter does not matter while the inserter is in doubt.
+        // While xmin is in doubt, xmax does not matter.
         (0x0400, 800, 801, InDoubt),
         (0x0600, 800, 801, No),
-        // Locks: by one, by several, and as they were before 9.3.
+        // Locks: by one transaction, by several transactions, and in the format used before 9.3.
         (0x0190, 800, 801, Yes),
         (0x0180, 800, 801, Yes),
         (0x01C0, 800, 801, Yes),
         (0x1190, 800, 5, Yes),
         (0x0140, 800, 801, Yes),
         (0x0150, 800, 801, InDoubt),
-        // Several transactions, one of which may have deleted.
+        // A multixact with a member that may have deleted the tuple.
         (0x1100, 800, 5, InDoubt),
         (0x1150, 800, 5, InDoubt),
         (0x1500, 800, 5, InDoubt),
         (0x1200, 800, 5, No),
-        // The other bits say nothing about it.
+        // The other bits do not affect visibility.
         (0x292F, 800, 0, Yes),
     ] {
         let found = Visible::by_hints(infomask, xmin, xmax);

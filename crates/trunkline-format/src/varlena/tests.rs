@@ -1,5 +1,5 @@
-//! Every form of header, the bytes of real rows, and headers that lead astray.
-//! The examples are those of PostgreSQL 18's pages.
+//! Decodes every header form and bytes of real rows, and rejects corrupt headers. The examples are
+//! from PostgreSQL 18 pages.
 
 use super::*;
 use crate::test_data::{XorShift, from_hex};

@@ -1,5 +1,5 @@
-//! What we write is read by a real PostgreSQL, and what it writes by us.
-//! One binary for all integration tests of the crate, so that it links once.
+//! Checks that a real PostgreSQL server can read what we write, and that we can read what it
+//! writes. All of the crate's integration tests are in one binary, so that we link only once.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
 mod server;

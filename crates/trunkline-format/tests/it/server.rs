@@ -1,5 +1,5 @@
-//! A PostgreSQL 15 server of a cluster made for one test, where one is installed.
-//! A server refuses to run as root, so root becomes `postgres` for each of its programs.
+//! A PostgreSQL 15 server, if installed, with a new cluster for each test. The server refuses to
+//! run as root, so the tests start as root and run all of its programs as user `postgres`.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,14 +9,15 @@ use tempfile::TempDir;
 
 const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
 
-/// A cluster with data checksums; its server is stopped when this goes.
+/// A cluster with data checksums. Its server is stopped on drop.
 pub(crate) struct Server {
     home: TempDir,
     running: bool,
 }
 
 impl Server {
-    /// A stopped server; `None`, with the reason printed, where there can be none.
+    /// Creates a cluster without starting its server. If that is impossible, prints the reason and
+    /// returns `None`.
     pub(crate) fn new() -> Option<Self> {
         let root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
         if !Path::new(PROGRAMS).join("initdb").exists() || !root {
@@ -46,7 +47,7 @@ impl Server {
         self.run("pg_ctl", &["-D", &self.data(), "-w", "-m", "fast", "stop"]);
     }
 
-    /// What psql prints, unaligned and without headings.
+    /// Runs psql and returns its output, unaligned and without column headings.
     pub(crate) fn sql(&self, text: &str) -> String {
         let args = ["-h", &self.home.path().display().to_string(), "-d", "postgres", "-v"];
         self.run("psql", &[&args[..], &["ON_ERROR_STOP=1", "-XAtqc", text]].concat())
@@ -57,13 +58,13 @@ impl Server {
         self.run("pgbench", &[&["-h", &host][..], args, &["postgres"]].concat());
     }
 
-    /// Where a table's main fork is.
+    /// Path of a table's main fork.
     pub(crate) fn path(&self, table: &str) -> PathBuf {
         let below = self.sql(&format!("select pg_relation_filepath('{table}')"));
         self.home.path().join("data").join(below.trim())
     }
 
-    /// A file that the server can read.
+    /// Creates a file that the server can read.
     pub(crate) fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.home.path().join(name);
         fs::write(&path, bytes).expect("written");
@@ -78,7 +79,8 @@ impl Server {
         let mut command = Command::new("runuser");
         command.args(["-u", "postgres", "--", &format!("{PROGRAMS}/{program}")]).args(args);
         command.current_dir(self.home.path());
-        // A server keeps what it inherits: its output goes to the log, not into our pipe.
+        // The server keeps its inherited file descriptors open, so we send its output to the log
+        // rather than to our pipe.
         if program == "pg_ctl" {
             let status = command.stdout(std::process::Stdio::null()).status().expect("runs");
             assert!(status.success(), "{program} {args:?}");

@@ -1,4 +1,5 @@
-//! Tables written here and read by the server, and the other way round, byte for byte.
+//! Writes tables for the server to read, and reads the server's tables; compares them byte for
+//! byte.
 
 use std::fs;
 use trunkline_format::{
@@ -12,7 +13,7 @@ use crate::server::Server;
 const COLUMNS: &str = "(small int2, flag bool, number int4, words text, big int8, ratio float8, \
                        padded char(5), plain text)";
 
-/// The rows of the table above, as lines of `COPY` and as we build them.
+/// The rows of the table above, both as `COPY` lines and as tuples.
 fn rows() -> Vec<(String, TupleBuilder)> {
     let mut rows = Vec::new();
     for length in [0, 1, 2, 3, 125, 126, 127, 128, 129, 1000, 1500, 1900] {
@@ -54,7 +55,7 @@ fn rows() -> Vec<(String, TupleBuilder)> {
     rows
 }
 
-/// Pages as full of rows as the server makes them.
+/// Fills pages with rows, each page as full as the server would make it.
 fn pages(rows: &[(String, TupleBuilder)]) -> Vec<PageBytes> {
     let mut pages = Vec::new();
     let mut page = HeapPageBuilder::new(0);
@@ -76,8 +77,8 @@ fn read(path: &std::path::Path) -> Vec<PageBytes> {
     pages.to_vec()
 }
 
-/// The page without what differs from one server to the next: position in the log, checksum,
-/// flags, transactions, commands and hints of visibility.
+/// Clears the page fields that differ between servers: LSN, checksum, flags, xids, command IDs and
+/// hint bits.
 fn timeless(page: &PageBytes) -> PageBytes {
     let mut bare = *page;
     bare[..12].fill(0);
@@ -107,7 +108,7 @@ fn tables_of_all_types() {
          alter table ours alter plain set storage plain;
          alter table theirs alter plain set storage plain"
     ));
-    // Not by INSERT, which forms tuples by the types' storage and not by the columns'.
+    // We can't use INSERT, because it forms tuples by the types' storage rather than the columns'.
     let lines: String = rows.iter().map(|(line, _)| line.as_str()).collect();
     let file = server.file("lines", lines.as_bytes());
     server.sql(&format!("copy theirs from '{}'", file.display()));
@@ -139,7 +140,8 @@ fn tables_of_all_types() {
     assert_eq!(one, "-497|f|-497000|www|-4269197492224|0.375|é    |plain\n");
 }
 
-/// pgbench's table: each page as the server makes it, and its sum after updates.
+/// pgbench's accounts table: compares every page with the server's, and after updates compares the
+/// sum of `abalance` with the server's query result.
 #[test]
 fn accounts_of_pgbench() {
     let Some(mut server) = Server::new() else { return };
@@ -173,7 +175,7 @@ fn accounts_of_pgbench() {
     server.stop();
     assert!(check(false).in_doubt >= 100, "no query has set hint bits since");
 
-    // A scan leaves hints behind.
+    // A scan sets hint bits.
     server.start();
     let sum = server.sql("select sum(abalance), count(*), count(abalance) from pgbench_accounts");
     server.stop();
