@@ -1,8 +1,9 @@
-//! **System catalogs**: `pg_class`, `pg_attribute`, `pg_type` and the others, described once as data.
+//! **System catalogs**: the layout of `pg_class`, `pg_attribute`, `pg_type` and others, declared as
+//! data.
 //!
-//! The catalogs describe every table, themselves included. So a reader must know the layout of a
-//! few of them before it can read any. PostgreSQL solves this with bootstrap code that is generated
-//! from its headers; here, each catalog is one declaration:
+//! The catalogs describe every table, including themselves. A reader must therefore know the layout
+//! of a few catalogs before it can read any table. PostgreSQL solves this with bootstrap code
+//! generated from its headers. Here, each catalog is one declaration:
 //!
 //! ```text
 //!   describe_catalog! {
@@ -14,8 +15,8 @@
 //!   }
 //! ```
 //!
-//! A new column is one line, a new catalog one block. The [`CatalogTable`] that results says
-//! everything that a scan needs, also for columns that no row type decodes:
+//! A new column takes one line, and a new catalog one block. The resulting [`CatalogTable`]
+//! contains everything a scan needs, even for columns that no row type decodes:
 //!
 //! ```
 //! use trunkline_format::PgVersion;
@@ -26,13 +27,13 @@
 //! assert_eq!(at, Some(12)); // new in PostgreSQL 18
 //! ```
 //!
-//! Columns of fixed size that are never null come first in most catalogs. They are at the same
-//! offset in every row, as in the C structs (`FormData_pg_class`), and are read without deforming
-//! the row. The rest is found as in any other table ([`crate::deform`]).
+//! In most catalogs, fixed-size columns that are never null come first. They have the same offset
+//! in every row, as in the C structs (`FormData_pg_class`), so we can read them without deforming
+//! the row. The other columns are deformed as in any table ([`crate::deform`]).
 //!
-//! **Trust.** The descriptions come from what servers of each version say in `pg_attribute`.
-//! [`CatalogLayout::agrees`] compares them with `pg_attribute` of the cluster at hand. A fork of
-//! PostgreSQL with other columns therefore ends in an error, not in garbage.
+//! **Trust.** The declarations were taken from the `pg_attribute` of servers of each version.
+//! [`CatalogLayout::agrees`] compares them with `pg_attribute` in the cluster being read. If a fork
+//! of PostgreSQL has different columns, we therefore report an error instead of decoding garbage.
 
 mod codes;
 mod data_types;
@@ -57,7 +58,7 @@ pub use settings::settings_of;
 pub use shared::*;
 pub use tuple::{CatalogRow, CatalogTuple, ColumnValue, NAME_SIZE, RowError};
 
-/// All catalogs that are described.
+/// All declared catalogs.
 pub static CATALOGS: [&CatalogTable; 20] = [
     &PG_CLASS,
     &PG_ATTRIBUTE,

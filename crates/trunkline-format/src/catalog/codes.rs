@@ -1,6 +1,6 @@
-//! Columns of type `"char"` that hold a code: `relkind`, `relpersistence`, `attgenerated`.
+//! `"char"` columns that hold a code: `relkind`, `relpersistence`, `attgenerated`.
 //!
-//! A letter that no supported version knows is an error: guessing would misread the relation.
+//! We report an unknown letter as an error, because a wrong guess would misread the relation.
 
 use super::tuple::{CatalogTuple, ColumnValue, RowError};
 use std::fmt;
@@ -12,21 +12,21 @@ pub enum RelationKind {
     Table,
     /// `i`: an index.
     Index,
-    /// `S`: a sequence, one row in one page.
+    /// `S`: a sequence, stored as one row on one page.
     Sequence,
-    /// `t`: the TOAST table of another table.
+    /// `t`: a TOAST table.
     Toast,
     /// `v`: a view.
     View,
     /// `m`: a materialized view.
     MaterializedView,
-    /// `c`: a composite type; only its columns are described.
+    /// `c`: a composite type. It has columns but no rows.
     CompositeType,
-    /// `f`: a foreign table, with its rows on another server.
+    /// `f`: a foreign table, which stores its rows on another server.
     ForeignTable,
-    /// `p`: a partitioned table, with its rows in the partitions.
+    /// `p`: a partitioned table. Its partitions hold the rows.
     PartitionedTable,
-    /// `I`: a partitioned index, with its entries in the indexes of the partitions.
+    /// `I`: a partitioned index. The partitions' indexes hold the entries.
     PartitionedIndex,
 }
 
@@ -45,7 +45,7 @@ impl RelationKind {
         Self::PartitionedIndex,
     ];
 
-    /// The letter in `relkind`, and the name that psql's `\d` shows.
+    /// The letter in `relkind`, and the name shown by psql's `\d`.
     fn code_and_name(self) -> (u8, &'static str) {
         match self {
             Self::Table => (b'r', "table"),
@@ -61,35 +61,35 @@ impl RelationKind {
         }
     }
 
-    /// The kind with this letter in `relkind`.
+    /// The kind for a `relkind` letter.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    /// Its letter in `relkind`.
+    /// The `relkind` letter.
     pub fn code(self) -> u8 {
         self.code_and_name().0
     }
 
-    /// Whether it has files (`RELKIND_HAS_STORAGE`).
+    /// Whether relations of this kind have files (`RELKIND_HAS_STORAGE`).
     pub fn has_storage(self) -> bool {
         self.is_table_like() || matches!(self, Self::Index | Self::Sequence)
     }
 
-    /// Whether a table access method lays out its files (`RELKIND_HAS_TABLE_AM`).
+    /// Whether a table access method manages their files (`RELKIND_HAS_TABLE_AM`).
     pub fn is_table_like(self) -> bool {
         matches!(self, Self::Table | Self::Toast | Self::MaterializedView)
     }
 }
 
-/// As psql's `\d` shows it.
+/// Prints the name shown by psql's `\d`.
 impl fmt::Display for RelationKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.code_and_name().1)
     }
 }
 
-/// `relpersistence`: whether a relation survives a crash, or its session.
+/// `relpersistence`: whether a relation survives a crash or the end of its session.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Persistence {
     /// `p`: changes are WAL-logged.
@@ -101,7 +101,7 @@ pub enum Persistence {
 }
 
 impl Persistence {
-    /// The persistence with this letter in `relpersistence`.
+    /// The persistence for a `relpersistence` letter.
     pub fn from_code(code: u8) -> Option<Self> {
         match code {
             b'p' => Some(Self::Permanent),
@@ -112,7 +112,7 @@ impl Persistence {
     }
 }
 
-/// As psql's `\d+` shows it.
+/// Prints the name shown by psql's `\d+`.
 impl fmt::Display for Persistence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -123,19 +123,19 @@ impl fmt::Display for Persistence {
     }
 }
 
-/// `attgenerated`: whether a column is generated, and if its values are stored.
+/// `attgenerated`: whether a column is generated, and whether its values are stored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Generated {
     /// `'\0'`: an ordinary column.
     No,
     /// `s`: computed when the row is written, and stored.
     Stored,
-    /// `v`: computed when the row is read (PostgreSQL 18). Rows hold nulls.
+    /// `v`: computed when the row is read (PostgreSQL 18). The row stores a null.
     Virtual,
 }
 
 impl Generated {
-    /// The meaning of a letter in `attgenerated`.
+    /// Decodes an `attgenerated` letter.
     pub fn from_code(code: u8) -> Option<Self> {
         match code {
             0 => Some(Self::No),

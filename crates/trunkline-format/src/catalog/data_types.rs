@@ -1,6 +1,6 @@
-//! Catalogs about data types, and about the functions and operators that values can name.
+//! Catalogs of data types, and of the functions and operators that values can refer to.
 //!
-//! Names are in the encoding of the database.
+//! Names are in the database's encoding.
 
 use super::describe::describe_catalog;
 use crate::align::Align;
@@ -58,15 +58,15 @@ describe_catalog! {
         kind: u8 = typtype,
         /// `typdelim`: the separator between elements of an array of this type.
         delimiter: u8 = typdelim,
-        /// `typrelid`: of a composite type, the relation with its columns; else 0.
+        /// `typrelid`: the relation with a composite type's columns; otherwise 0.
         relation: Oid = typrelid,
-        /// `typelem`: the type of its elements; 0 if it cannot be subscripted.
+        /// `typelem`: the element type; 0 if the type cannot be subscripted.
         element: Oid = typelem,
-        /// `typoutput`: its output function; 751 (`array_out`) makes it an array.
+        /// `typoutput`: the output function. OID 751 (`array_out`) identifies an array type.
         output: Oid = typoutput,
         /// `typalign`.
         align: Align = typalign,
-        /// `typbasetype`: of a domain, the type that it restricts; else 0.
+        /// `typbasetype`: a domain's base type; otherwise 0.
         base: Oid = typbasetype,
     }
 }
@@ -82,7 +82,7 @@ describe_catalog! {
     }
     /// A row of `pg_enum`: one label.
     row EnumRow {
-        /// The OID that values hold.
+        /// The OID stored in values.
         oid: Oid = oid,
         /// The OID of the enum.
         enum_type: Oid = enumtypid,
@@ -112,7 +112,7 @@ describe_catalog! {
     row RangeRow {
         /// The OID of the range type.
         range: Oid = rngtypid,
-        /// The OID of the type of its bounds.
+        /// The OID of the subtype, the type of the range's bounds.
         subtype: Oid = rngsubtype,
         /// The OID of its multirange type.
         multirange: Oid = rngmultitypid,

@@ -1,16 +1,17 @@
-//! The macro that declares a catalog: its description, and a row type with its decoder.
+//! The macro that declares a catalog: its columns, a row type, and the row type's decoder.
 //!
-//! One declaration holds both, so that a column cannot be decoded under a name that the catalog does
-//! not have, and so that the two do not drift apart. [`super`] shows an example.
+//! One declaration defines all of these, so that they can't drift apart, and so that a row type
+//! can't decode a column the catalog doesn't have. [`super`] shows an example.
 //!
-//! - After the OID follow flags of [`super::CatalogTable`] that are set: `mapped`, `shared`, `open`.
+//! - Flags of [`super::CatalogTable`] may follow the OID: `mapped`, `shared`, `open`.
 //! - A column is `name: Type`, where the type is a [`super::ColumnType`]. `.since(V18)` and
-//!   `.until(V17)` limit it to a range of versions, `.nullable()` says that a column of fixed size
-//!   can be null. A column that moved or changed its type between versions is listed once for each.
-//! - A field is `field: RustType = column`. Its type decodes itself ([`super::ColumnValue`]). A field
-//!   without a column starts as its default; the method named by `finish` fills it.
+//!   `.until(V17)` restrict it to a range of versions, and `.nullable()` says that a fixed-size
+//!   column can be null. If a column moved or changed its type between versions, list it once for
+//!   each position or type.
+//! - A field is `field: RustType = column`, where the Rust type implements [`super::ColumnValue`].
+//!   A field without a column starts with its default value, and the `finish` method fills it.
 
-/// Declares a catalog. See the module.
+/// Declares a catalog. See the module header.
 macro_rules! describe_catalog {
     (@value $tuple:ident $column:ident) => { $tuple.get(stringify!($column))? };
     (@value $tuple:ident) => { Default::default() };

@@ -1,7 +1,7 @@
-//! A catalog as data: its columns in every version, and where they are in a row of one version.
+//! A catalog's description: its columns in all versions, and their layout in one version.
 //!
-//! [`CatalogTable`] is what [`super`]'s declarations make. [`CatalogLayout`] is the part of it that
-//! one version has, with offsets, as `FormData_pg_*` has them in C.
+//! The declarations in [`super`] produce [`CatalogTable`]s. A [`CatalogLayout`] contains the
+//! columns of one version with their offsets, like `FormData_pg_*` in C.
 
 use super::tuple::NAME_SIZE;
 use crate::align::Align;
@@ -9,7 +9,7 @@ use crate::control::PgVersion::{self, V15, V19};
 use crate::deform::Attribute;
 use crate::ids::Oid;
 
-/// The type of a catalog's column. It decides the size and alignment of the column's values.
+/// A catalog column's type. It determines the size and alignment of the column's values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[expect(missing_docs, reason = "the names are those of the types in pg_type")]
 pub enum ColumnType {
@@ -66,7 +66,8 @@ impl ColumnType {
             Self::Int2 => (2, Align::Short),
             Self::Int4 | Self::Float4 | Self::Oid | Self::Xid | Self::Regproc => (4, Align::Int),
             Self::Int8 | Self::Timestamptz => (8, Align::Double),
-            // PostgreSQL 16 widened aclitem's privilege bits from 32 to 64, and its alignment.
+            // PostgreSQL 16 widened an aclitem's privilege bits from 32 to 64, and thus its
+            // alignment.
             Self::AclItemArray if version > V15 => (-1, Align::Double),
             Self::AnyArray => (-1, Align::Double),
             Self::Text
@@ -80,18 +81,18 @@ impl ColumnType {
     }
 }
 
-/// A column of a catalog, in the versions that have it with this type at this place.
+/// A catalog column, and the versions in which it has this type and position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CatalogColumn {
     /// `attname`.
     pub name: &'static str,
     /// Its type.
     pub column_type: ColumnType,
-    /// Whether a column of fixed size can be null. Columns of varying size always can.
+    /// Whether a fixed-size column can be null. We assume that a variable-length column always can.
     pub nullable: bool,
-    /// The first version that has it.
+    /// The first version with this column.
     pub since: PgVersion,
-    /// The last version that has it.
+    /// The last version with this column.
     pub until: PgVersion,
 }
 
@@ -120,13 +121,14 @@ pub struct CatalogTable {
     pub name: &'static str,
     /// Its OID, the same in all versions.
     pub oid: Oid,
-    /// Whether all databases share it: its file is in `global`.
+    /// Whether all databases share it, in which case its files are in `global`.
     pub shared: bool,
-    /// Whether its file number is in `pg_filenode.map`; `pg_class` says 0 then.
+    /// Whether `pg_filenode.map` holds its file number, in which case `relfilenode` in `pg_class`
+    /// is 0.
     pub mapped: bool,
-    /// The columns of all versions, in order.
+    /// The columns of all versions, in catalog order.
     pub columns: &'static [CatalogColumn],
-    /// Whether more columns follow that are not described.
+    /// Whether the catalog has further columns that aren't described.
     pub open: bool,
 }
 
@@ -139,14 +141,14 @@ impl CatalogTable {
         Self { name, oid: Oid(oid), shared: false, mapped: false, columns, open: false }
     }
 
-    /// The columns that `version` has, and where they are.
+    /// The columns in `version` and their layout.
     pub fn layout(&'static self, version: PgVersion) -> CatalogLayout {
         let present = |column: &&CatalogColumn| column.since <= version && version <= column.until;
         let columns: Vec<CatalogColumn> = self.columns.iter().filter(present).copied().collect();
         let attributes: Vec<Attribute> =
             columns.iter().map(|column| column.column_type.attribute(version)).collect();
         let mut end = 0;
-        // What follows a null or a value of varying size has no fixed offset.
+        // A column that follows a null or a variable-length value has no fixed offset.
         let fixed = columns.iter().zip(&attributes).map_while(|(column, attribute)| {
             let len = usize::try_from(attribute.len).ok().filter(|_| !column.nullable)?;
             let offset = attribute.align.up(end);
@@ -158,17 +160,17 @@ impl CatalogTable {
     }
 }
 
-/// A catalog as one version has it.
+/// A catalog's layout in one version.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CatalogLayout {
     table: &'static CatalogTable,
     columns: Vec<CatalogColumn>,
     attributes: Vec<Attribute>,
-    /// Of each column in the fixed part, where it starts in a row's data.
+    /// The offset of each fixed-part column in a row's data.
     offsets: Vec<usize>,
 }
 
-/// What a cluster says of a catalog's column, in `pg_attribute`.
+/// A catalog column as described in the cluster's own `pg_attribute`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Described<'a> {
     /// `attname`.
@@ -181,7 +183,7 @@ pub struct Described<'a> {
     pub dropped: bool,
 }
 
-/// A column that the cluster describes differently.
+/// A column that the cluster defines differently than our declaration.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "column {number} of {table} is {}, expected {}",
@@ -193,9 +195,9 @@ pub struct Mismatch {
     pub table: &'static str,
     /// The column's number, from 1.
     pub number: usize,
-    /// What the cluster has there; `None`: nothing.
+    /// The cluster's column; `None` if it has no such column.
     pub found: Option<String>,
-    /// What servers of its version have there; `None`: nothing.
+    /// The declared column; `None` if we declare no such column.
     pub expected: Option<String>,
 }
 
@@ -209,28 +211,28 @@ impl CatalogLayout {
         self.table
     }
 
-    /// Its columns, in order.
+    /// Its columns, in catalog order.
     pub fn columns(&self) -> &[CatalogColumn] {
         &self.columns
     }
 
-    /// The size and alignment of each column, as [`crate::deform::columns`] takes them.
+    /// Each column's size and alignment, as [`crate::deform::columns`] expects them.
     pub fn attributes(&self) -> &[Attribute] {
         &self.attributes
     }
 
-    /// How many columns are in the fixed part, which comes first.
+    /// The number of columns in the fixed part, which comes first.
     pub fn fixed(&self) -> usize {
         self.offsets.len()
     }
 
-    /// Where column `at`, from 0, starts in a row's data; `None` beyond the fixed part.
+    /// The offset of column `at` (from 0) in a row's data; `None` if it isn't in the fixed part.
     pub fn offset(&self, at: usize) -> Option<usize> {
         self.offsets.get(at).copied()
     }
 
-    /// Compares the description with `rows`, the columns of this catalog according to the cluster,
-    /// in any order. System columns are ignored.
+    /// Compares this layout with `rows`, the cluster's own `pg_attribute` rows for this catalog in
+    /// any order. System columns are ignored.
     ///
     /// # Errors
     /// [`Mismatch`]: the first column that differs.

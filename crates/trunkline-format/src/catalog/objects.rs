@@ -1,24 +1,24 @@
-//! Rows of catalogs that name objects: `pg_proc`, `pg_operator`, `pg_authid` and others.
+//! Rows of catalogs that define named objects: `pg_proc`, `pg_operator`, `pg_authid` and others.
 //!
-//! Printing a `regproc` or `regrole` needs little of such a row, and the same of each catalog. All of
-//! them start with the object's OID; the name is the first column of type `name`.
+//! Printing a `regproc` or `regrole` needs the same few columns from each of these catalogs. All of
+//! them start with the object's OID, and the object's name is the first column of type `name`.
 
 use super::data_types::{PG_OPERATOR, PG_PROC};
 use super::description::ColumnType;
 use super::tuple::{CatalogTuple, RowError};
 use crate::ids::Oid;
 
-/// An object with a name.
+/// A named object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRow {
     /// `oid`.
     pub oid: Oid,
-    /// The schema it is in; 0 for schemas, roles and databases.
+    /// The OID of its schema; 0 for schemas, roles and databases.
     pub schema: Oid,
-    /// Its name without quotes, in the encoding of the database.
+    /// Its unquoted name, in the database's encoding.
     pub name: Box<[u8]>,
-    /// Of a function, the types of its input arguments (`proargtypes`). Of an operator always two,
-    /// left and right, 0 for a missing one. Of others none.
+    /// For a function, its input argument types (`proargtypes`). For an operator, always its left
+    /// and right operand types, with 0 for a missing operand. Empty for all other objects.
     pub arguments: Vec<Oid>,
 }
 

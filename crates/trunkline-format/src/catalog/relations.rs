@@ -1,6 +1,6 @@
 //! Catalogs about relations: `pg_class`, `pg_attribute`, indexes, partitions, schemas.
 //!
-//! Names are in the encoding of the database.
+//! Names are in the database's encoding.
 
 use super::codes::{Generated, Persistence, RelationKind};
 use super::describe::describe_catalog;
@@ -9,7 +9,7 @@ use crate::align::Align;
 use crate::ids::Oid;
 
 describe_catalog! {
-    /// Relations of every kind (`catalog/pg_class.h`).
+    /// Relations of all kinds (`catalog/pg_class.h`).
     PG_CLASS = "pg_class", 1259, mapped;
     columns {
         oid: Oid,
@@ -55,36 +55,37 @@ describe_catalog! {
         name: Box<[u8]> = relname,
         /// The OID of its schema.
         schema: Oid = relnamespace,
-        /// The OID of the composite type of its rows; 0 if it has none.
+        /// The OID of its row type; 0 if it has none.
         row_type: Oid = reltype,
         /// The OID of its access method; 0 if it has none.
         access_method: Oid = relam,
-        /// Its file number; 0 without files, and for mapped catalogs.
+        /// `relfilenode`; 0 for mapped catalogs, and for relations without storage.
         relfilenode: u32 = relfilenode,
-        /// The OID of its tablespace; 0 is the database's default.
+        /// The OID of its tablespace; 0 means the database's default tablespace.
         tablespace: Oid = reltablespace,
-        /// Blocks when `VACUUM` or `ANALYZE` last counted them.
+        /// `relpages`: its size in blocks as of the last `VACUUM` or `ANALYZE`.
         pages: i32 = relpages,
-        /// Live rows when `VACUUM` or `ANALYZE` last estimated them; `None` (-1 on disk) if neither
-        /// has run.
+        /// `reltuples`: live rows as estimated by the last `VACUUM` or `ANALYZE`. `None` (-1 on
+        /// disk) if neither has run yet.
         rows: Option<f32>,
         /// The OID of its TOAST table; 0 if it has none.
         toast: Oid = reltoastrelid,
-        /// Whether all databases share it.
+        /// Whether it is shared by all databases.
         shared: bool = relisshared,
-        /// Whether it survives a crash.
+        /// `relpersistence`: whether it survives a crash.
         persistence: Persistence = relpersistence,
-        /// What it is.
+        /// `relkind`.
         kind: RelationKind = relkind,
-        /// Columns in `pg_attribute`, dropped ones included, system columns not.
+        /// `relnatts`: user columns, including dropped columns.
         column_count: u16 = relnatts,
-        /// Whether it holds the result of its query; false only for materialized views.
+        /// `relispopulated`: false only for a materialized view that doesn't hold its query's
+        /// result.
         populated: bool = relispopulated,
         /// Whether it is a partition.
         is_partition: bool = relispartition,
-        /// `relfrozenxid`: no row has an older normal xid; 0 without rows.
+        /// `relfrozenxid`: all older normal xids have been frozen. 0 if the relation has no rows.
         frozen_xid: u32 = relfrozenxid,
-        /// `relminmxid`: no row has an older multixact; 0 without rows.
+        /// `relminmxid`: no row has an older multixact. 0 if the relation has no rows.
         min_multi: u32 = relminmxid,
     }
     finish read_rows
@@ -98,8 +99,8 @@ impl ClassRow {
 }
 
 describe_catalog! {
-    /// Columns (`catalog/pg_attribute.h`). Several columns moved and shrank in PostgreSQL 16 to make
-    /// the row smaller; `attstattarget` became nullable in 17.
+    /// Columns (`catalog/pg_attribute.h`). PostgreSQL 16 moved and shrank several columns to make
+    /// the row smaller. `attstattarget` became nullable in 17.
     PG_ATTRIBUTE = "pg_attribute", 1249, mapped;
     columns {
         attrelid: Oid,
@@ -139,34 +140,35 @@ describe_catalog! {
         relation: Oid = attrelid,
         /// Its name.
         name: Box<[u8]> = attname,
-        /// The OID of its type; 0 if it was dropped.
+        /// The OID of its type; 0 if the column was dropped.
         type_oid: Oid = atttypid,
         /// `attlen`: bytes; -1 with a varlena header, -2 for a C string.
         len: i16 = attlen,
-        /// Its number, from 1; system columns have negative ones.
+        /// `attnum`, from 1; negative for system columns.
         number: i16 = attnum,
-        /// `atttypmod`, such as a length; -1 if there is none.
+        /// `atttypmod`, such as a maximum length; -1 if there is none.
         modifier: i32 = atttypmod,
         /// `attalign`.
         align: Align = attalign,
         /// Whether it has a `NOT NULL` constraint.
         not_null: bool = attnotnull,
-        /// Whether rows from before it was added have the value in `missing`.
+        /// Whether rows written before the column was added have the value in `missing`.
         has_missing: bool = atthasmissing,
-        /// Whether it is generated.
+        /// `attgenerated`: whether it is a generated column.
         generated: Generated = attgenerated,
-        /// Whether it was dropped. Old rows still hold its values, so it keeps its place.
+        /// Whether it was dropped. Old rows still contain its values, so it keeps its `attnum`.
         dropped: bool = attisdropped,
-        /// The OID of its collation; 0 if its type has none.
+        /// The OID of its collation; 0 if its type isn't collatable.
         collation: Oid = attcollation,
-        /// `attmissingval` as it is stored: an array of one element.
+        /// `attmissingval` as stored: a one-element array.
         missing: Option<Box<[u8]>>,
     }
     finish read_missing
 }
 
 impl AttributeRow {
-    /// The last column of the row is looked up only where it is in use: it takes deforming the row.
+    /// Reads `attmissingval` only if `atthasmissing` is set, because reading it requires deforming
+    /// the row.
     fn read_missing(mut self, tuple: &mut CatalogTuple<'_, '_>) -> Result<Self, RowError> {
         if self.has_missing {
             self.missing = tuple.get("attmissingval")?;
@@ -207,7 +209,7 @@ describe_catalog! {
         index: Oid = indexrelid,
         /// The OID of its table.
         table: Oid = indrelid,
-        /// Key columns; those after them come from `INCLUDE`.
+        /// `indnkeyatts`: the number of key columns. `INCLUDE` columns follow them.
         key_count: u16 = indnkeyatts,
         /// Whether it is unique.
         unique: bool = indisunique,
@@ -215,19 +217,19 @@ describe_catalog! {
         nulls_not_distinct: bool = indnullsnotdistinct,
         /// Whether it implements the primary key.
         primary: bool = indisprimary,
-        /// Whether queries may use it.
+        /// `indisvalid`: whether queries may use it.
         valid: bool = indisvalid,
-        /// Whether new rows are inserted into it.
+        /// `indisready`: whether inserts must maintain it.
         ready: bool = indisready,
-        /// False while it is being dropped concurrently.
+        /// `indislive`: false while it is being dropped concurrently.
         live: bool = indislive,
-        /// The table's columns by number, `INCLUDE` columns too; 0 for an expression.
+        /// `indkey`: the table's column numbers, including `INCLUDE` columns; 0 for an expression.
         columns: Vec<i16> = indkey,
-        /// The collation of each key column; 0 if it has none.
+        /// Each key column's collation; 0 if the column has none.
         collations: Vec<Oid> = indcollation,
-        /// The operator class of each key column.
+        /// Each key column's operator class.
         classes: Vec<Oid> = indclass,
-        /// `indoption` of each key column: bit 0 `DESC`, bit 1 `NULLS FIRST`.
+        /// Each key column's `indoption`: bit 0 is `DESC`, bit 1 is `NULLS FIRST`.
         options: Vec<i16> = indoption,
         /// Whether it has a `WHERE` clause.
         partial: bool,
@@ -236,7 +238,8 @@ describe_catalog! {
 }
 
 impl IndexRow {
-    /// Users index the vectors by key column, so their lengths must be those that the row says.
+    /// Checks that each vector's length matches the column counts, because callers index by key
+    /// column.
     fn check_counts(mut self, tuple: &mut CatalogTuple<'_, '_>) -> Result<Self, RowError> {
         self.partial = tuple.stored("indpred")?.is_some();
         let column_count: i16 = tuple.get("indnatts")?;
@@ -260,7 +263,7 @@ impl IndexRow {
 }
 
 describe_catalog! {
-    /// Parents of tables and partitions (`catalog/pg_inherits.h`).
+    /// Inheritance parents of tables and partitions (`catalog/pg_inherits.h`).
     PG_INHERITS = "pg_inherits", 2611;
     columns {
         inhrelid: Oid,
@@ -270,7 +273,7 @@ describe_catalog! {
     }
     /// A row of `pg_inherits`.
     row InheritsRow {
-        /// The OID of the child or partition.
+        /// The OID of the child table or partition.
         child: Oid = inhrelid,
         /// The OID of the parent.
         parent: Oid = inhparent,
@@ -333,15 +336,15 @@ describe_catalog! {
     row OperatorClassRow {
         /// Its OID.
         oid: Oid = oid,
-        /// The OID of its family: classes of several types that sort alike.
+        /// The OID of its operator family, which groups the compatible classes of related types.
         family: Oid = opcfamily,
-        /// The OID of the type that it indexes.
+        /// The OID of its input type.
         input_type: Oid = opcintype,
     }
 }
 
 describe_catalog! {
-    /// Parameters of sequences (`catalog/pg_sequence.h`).
+    /// Sequence parameters (`catalog/pg_sequence.h`).
     PG_SEQUENCE = "pg_sequence", 2224;
     columns {
         seqrelid: Oid,

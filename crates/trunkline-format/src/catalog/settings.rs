@@ -1,14 +1,13 @@
-//! `setconfig` of `pg_db_role_setting`: an array of texts such as `TimeZone=Asia/Tokyo`.
+//! `setconfig` of `pg_db_role_setting`: a text array with elements such as `TimeZone=Asia/Tokyo`.
 //!
-//! Only the first `=` separates name and value; a value can contain more.
+//! Only the first `=` separates the name from the value. The value may contain others.
 
 use crate::little_endian::u32_at;
 
 /// `text` in `pg_type`.
 const TEXT_TYPE: u32 = 25;
 
-/// Names and values of the settings in an array's payload; `None` if it is not an array of texts
-/// without nulls.
+/// The names and values in an array's payload. `None` unless it is a text array without nulls.
 pub fn settings_of(array: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let [dimensions, nulls, element] = [0, 4, 8].map(|at| u32_at(array, at));
     if dimensions? == 0 {
@@ -25,7 +24,7 @@ pub fn settings_of(array: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
         let text = rest.get(4..length).filter(|_| header & 3 == 0)?;
         let at = text.iter().position(|&byte| byte == b'=')?;
         settings.push((text.get(..at)?, text.get(at + 1..)?));
-        // Elements are padded to a multiple of 4, but not the last one.
+        // All elements except the last are padded to a multiple of 4.
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     Some(settings)
@@ -53,7 +52,8 @@ mod tests {
             [(b"TimeZone", b"Asia/Tokyo"), (b"a", b""), (b"b", b"c=d")];
         assert_eq!(settings_of(&bytes).as_deref(), Some(&expected[..]));
         assert_eq!(settings_of(&[0; 12]), Some(Vec::new()));
-        // A cut array, a wrong count, or a text without `=` is never half understood.
+        // A truncated array, a wrong count, or a text without `=` yields `None`, never partial
+        // settings.
         for length in 0..bytes.len() {
             assert_eq!(settings_of(&bytes[..length]), None, "{length}");
         }

@@ -1,7 +1,8 @@
-//! Catalogs that all databases of a cluster share: databases, tablespaces, roles, their settings.
+//! Catalogs shared by all databases of a cluster: databases, tablespaces, roles, and their
+//! settings.
 //!
-//! Names in them are in no particular encoding: each database can have another one, and the server
-//! does not convert names of shared objects.
+//! The names in these catalogs have no particular encoding. Each database can use a different
+//! encoding, and the server doesn't convert the names of shared objects.
 
 use super::describe::describe_catalog;
 use super::tuple::{CatalogTuple, RowError};
@@ -33,30 +34,31 @@ describe_catalog! {
     }
     /// A row of `pg_database`.
     row DatabaseRow {
-        /// Its OID: the name of its directory.
+        /// Its OID, which is also its directory's name.
         oid: Oid = oid,
         /// Its name.
         name: Box<[u8]> = datname,
-        /// The encoding of its text: 6 is UTF-8, 0 is SQL_ASCII.
+        /// Its encoding: 6 is UTF-8, 0 is SQL_ASCII.
         encoding: i32 = encoding,
-        /// The provider of the default collation: `b` builtin, `c` libc, `i` ICU.
+        /// The default collation's provider: `b` builtin, `c` libc, `i` ICU.
         provider: u8 = datlocprovider,
-        /// Whether `CREATE DATABASE` may copy it.
+        /// `datistemplate`: whether any role with `CREATEDB` may copy it.
         is_template: bool = datistemplate,
-        /// Whether a server accepts connections to it.
+        /// `datallowconn`: whether the server accepts connections to it.
         allows_connections: bool = datallowconn,
-        /// The most connections; -1 without a limit, -2 after an interrupted `DROP DATABASE`.
+        /// `datconnlimit`: the maximum number of connections; -1 means no limit, and -2 that `DROP
+        /// DATABASE` was interrupted.
         connection_limit: i32 = datconnlimit,
         /// Its default tablespace.
         tablespace: Oid = dattablespace,
-        /// The collation's name for libc, such as `C` or `de_DE.UTF-8`.
+        /// The default collation's libc locale, such as `C` or `de_DE.UTF-8`.
         collate: Box<[u8]> = datcollate,
     }
 }
 
 impl DatabaseRow {
-    /// Whether the default collation sorts text by its bytes, so that the order of text does not
-    /// depend on a library of the machine.
+    /// Whether the default collation compares text bytewise, so that the sort order doesn't depend
+    /// on a library on the machine.
     pub fn sorts_by_bytes(&self) -> bool {
         match self.provider {
             b'b' => true,
@@ -65,7 +67,7 @@ impl DatabaseRow {
         }
     }
 
-    /// Whether `DROP DATABASE` was interrupted (`DATCONNLIMIT_INVALID_DB`): files may be gone.
+    /// Whether `DROP DATABASE` was interrupted (`DATCONNLIMIT_INVALID_DB`). Some files may be gone.
     pub fn is_invalid(&self) -> bool {
         self.connection_limit == -2
     }
@@ -83,7 +85,7 @@ describe_catalog! {
     }
     /// A row of `pg_tablespace`.
     row TablespaceRow {
-        /// Its OID: the name of its link in `pg_tblspc`.
+        /// Its OID, which is also the name of its symlink in `pg_tblspc`.
         oid: Oid = oid,
         /// Its name.
         name: Box<[u8]> = spcname,
@@ -110,7 +112,7 @@ describe_catalog! {
 }
 
 describe_catalog! {
-    /// What `ALTER DATABASE … SET` and `ALTER ROLE … SET` store
+    /// Settings stored by `ALTER DATABASE … SET` and `ALTER ROLE … SET`
     /// (`catalog/pg_db_role_setting.h`).
     PG_DB_ROLE_SETTING = "pg_db_role_setting", 2964, shared, mapped;
     columns {
@@ -118,14 +120,14 @@ describe_catalog! {
         setrole: Oid,
         setconfig: TextArray,
     }
-    /// A row of `pg_db_role_setting`: settings that sessions start with.
+    /// A row of `pg_db_role_setting`: initial settings for sessions.
     row RoleSettingRow {
-        /// The database that they are for; 0: any.
+        /// The database the settings apply to; 0 means all databases.
         database: Oid = setdatabase,
-        /// The role that they are for; 0: any.
+        /// The role the settings apply to; 0 means all roles.
         role: Oid = setrole,
-        /// The settings as they are stored, perhaps compressed or in TOAST. [`super::settings_of`]
-        /// takes them apart once they are plain.
+        /// The settings as stored, possibly compressed or in TOAST. Once detoasted,
+        /// [`super::settings_of`] splits them.
         settings: Box<[u8]>,
     }
     finish read_settings

@@ -1,4 +1,4 @@
-//! Rows are built column by column from the layouts, decoded, damaged and decoded again.
+//! Builds rows from the layouts, then decodes them both undamaged and damaged.
 //!
 //! The engine's tests decode the catalogs of real clusters.
 
@@ -10,10 +10,10 @@ use crate::heap_tuple::{HAS_NULL, HeapTuple};
 use crate::ids::Oid;
 use crate::test_data::XorShift;
 
-/// Values of columns by name.
+/// Column values by name.
 type Given = Vec<(&'static str, Vec<u8>)>;
 
-/// A tuple with the columns `values`. An empty value is a null; the tuple ends after the last one.
+/// A tuple with these column values. An empty value is a null. The tuple ends after the last value.
 fn tuple(layout: &CatalogLayout, values: &[Vec<u8>]) -> Vec<u8> {
     let nulls = values.iter().any(Vec::is_empty);
     let mut bytes = vec![0; 23];
@@ -37,7 +37,7 @@ fn tuple(layout: &CatalogLayout, values: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Values for a whole row: each column's number, unless `given` has a value for its name.
+/// Values for a whole row. Each column is set to a number, unless `given` has a value for it.
 fn values(layout: &CatalogLayout, given: &[(&str, Vec<u8>)]) -> Vec<Vec<u8>> {
     let value = |(at, column): (usize, &CatalogColumn)| {
         if let Some((_, value)) = given.iter().find(|(name, _)| *name == column.name) {
@@ -55,7 +55,7 @@ fn values(layout: &CatalogLayout, given: &[(&str, Vec<u8>)]) -> Vec<Vec<u8>> {
                 value.truncate(len);
                 value
             }
-            // Most columns of varying size are null.
+            // Most variable-length columns are null.
             Err(_) => Vec::new(),
         }
     };
@@ -81,7 +81,7 @@ fn shorts(shorts: &[i16]) -> Vec<u8> {
     vector(21, &bytes, shorts.len() as u32)
 }
 
-/// All catalogs, with values for the columns where not every value is valid.
+/// All catalogs, with values for the columns that don't accept arbitrary values.
 fn tables() -> Vec<(&'static CatalogTable, Given)> {
     vec![
         (&PG_CLASS, vec![("relkind", b"r".to_vec()), ("relpersistence", b"p".to_vec())]),
@@ -125,7 +125,7 @@ fn tables() -> Vec<(&'static CatalogTable, Given)> {
     ]
 }
 
-/// Decodes a row as its catalog's row type, or as an object.
+/// Decodes a row as its catalog's row type, or as a named object.
 fn read(tuple: &CatalogTuple<'_, '_>) -> Result<String, RowError> {
     fn text<R: CatalogRow + std::fmt::Debug>(
         tuple: &mut CatalogTuple<'_, '_>,
@@ -233,7 +233,7 @@ fn errors_name_the_missing_column() {
     check(&null, 0, "a row of pg_namespace has a null in its column nspname, expected a value");
 }
 
-/// Accepts a cluster that describes its catalogs as we do, and refuses any other.
+/// A cluster must be accepted if its catalogs match our declarations, and rejected otherwise.
 #[test]
 fn a_cluster_with_other_columns_is_refused() {
     for (table, _) in tables() {
@@ -272,7 +272,7 @@ fn a_cluster_with_other_columns_is_refused() {
     assert_eq!(error, "column 2 of pg_am is no column, expected amname (64, Char)");
 }
 
-/// Column `at` as a cluster that agrees describes it.
+/// Column `at`, as a matching cluster describes it.
 fn described(layout: &CatalogLayout, at: usize) -> Described<'static> {
     Described {
         name: layout.columns()[at].name.as_bytes(),

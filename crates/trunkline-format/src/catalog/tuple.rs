@@ -1,7 +1,7 @@
-//! One row of a catalog: its columns by name, decoded into Rust types.
+//! One catalog row, with its columns looked up by name and decoded into Rust types.
 //!
-//! A row type asks for its columns in the order in which the catalog has them. The search for a name
-//! continues where the last one ended, so a whole row costs one pass over the names.
+//! A row type requests its columns in catalog order. Each search for a name continues where the
+//! last search ended, so decoding a whole row takes only one pass over the names.
 
 use super::description::{CatalogColumn, CatalogLayout, CatalogTable, ColumnType};
 use crate::deform::{Column, Deformer};
@@ -11,13 +11,13 @@ use crate::little_endian::{array, u32_at};
 use crate::varlena::Varlena;
 use thiserror::Error;
 
-/// `NAMEDATALEN`: the size of a `name`, padded with zeros.
+/// `NAMEDATALEN`: the size of a zero-padded `name`.
 pub const NAME_SIZE: usize = 64;
 
-/// Damage in a row of a catalog.
+/// Damage in a catalog row.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum RowError {
-    /// The row ends before the column, has fewer columns, or the column's header points outside of it.
+    /// The row ends before the column or has too few columns, or the column extends beyond the row.
     #[error("a row of {table} ends before its column {column}")]
     Short {
         /// The catalog.
@@ -25,7 +25,7 @@ pub enum RowError {
         /// The column.
         column: &'static str,
     },
-    /// A column is null that never is.
+    /// A column that must not be null is null.
     #[error("a row of {table} has a null in its column {column}, expected a value")]
     Null {
         /// The catalog.
@@ -33,21 +33,21 @@ pub enum RowError {
         /// The column.
         column: &'static str,
     },
-    /// A column holds a value that no server writes there.
+    /// A column holds a value that no server would write.
     #[error("a row of {table} has the unknown value {found} in column {column}")]
     Value {
         /// The catalog.
         table: &'static str,
         /// The column.
         column: &'static str,
-        /// The value: a number, or the code of a character.
+        /// The value: a number or a character code.
         found: i64,
     },
 }
 
-/// A row type that [`super`]'s declarations make: owned values of the columns that are decoded.
+/// A row type declared in [`super`], which owns its decoded columns.
 pub trait CatalogRow: Sized {
-    /// The catalog that has such rows.
+    /// The catalog that contains these rows.
     const CATALOG: &'static CatalogTable;
 
     /// Decodes a row.
@@ -57,7 +57,7 @@ pub trait CatalogRow: Sized {
     fn decode(tuple: &mut CatalogTuple<'_, '_>) -> Result<Self, RowError>;
 }
 
-/// A Rust type that a catalog's column decodes to.
+/// A Rust type that a catalog column decodes to.
 pub trait ColumnValue: Sized {
     /// Decodes a column.
     ///
@@ -66,21 +66,21 @@ pub trait ColumnValue: Sized {
     fn decode(tuple: &mut CatalogTuple<'_, '_>, column: &'static str) -> Result<Self, RowError>;
 }
 
-/// A row of a catalog. Columns are taken out by name.
+/// A catalog row. Its columns are looked up by name.
 #[derive(Clone, Debug)]
 pub struct CatalogTuple<'a, 'l> {
     layout: &'l CatalogLayout,
     tuple: HeapTuple<'a>,
-    /// Where the search for the next name begins.
+    /// Index where the search for the next name starts.
     next: usize,
 }
 
 impl CatalogLayout {
-    /// `tuple` as a row of this catalog.
+    /// Interprets `tuple` as a row of this catalog.
     ///
     /// # Errors
-    /// [`RowError`]: a column of the fixed part is null or missing. Its offsets hold only without
-    /// nulls, so this is checked first.
+    /// [`RowError`]: a column of the fixed part is null or missing. We check this first, because
+    /// the fixed offsets are valid only without nulls.
     pub fn tuple<'a, 'l>(&'l self, tuple: HeapTuple<'a>) -> Result<CatalogTuple<'a, 'l>, RowError> {
         let (table, natts, fixed) = (self.table().name, usize::from(tuple.natts()), self.fixed());
         let name = |at: usize| self.columns().get(at).map_or("", |column| column.name);
@@ -104,12 +104,12 @@ impl<'a> CatalogTuple<'a, '_> {
         self.layout.table()
     }
 
-    /// The columns that this version of the catalog has.
+    /// The catalog's columns in this version.
     pub fn columns(&self) -> &[CatalogColumn] {
         self.layout.columns()
     }
 
-    /// The value of a column.
+    /// Decodes a column.
     ///
     /// # Errors
     /// [`RowError`]: the column is missing, null or has an impossible value.
@@ -117,7 +117,7 @@ impl<'a> CatalogTuple<'a, '_> {
         T::decode(self, column)
     }
 
-    /// The datum of any column as it is stored, found by deforming the row; `None` if it is null.
+    /// Deforms the row and returns the column's stored datum, or `None` if it is null.
     ///
     /// # Errors
     /// [`RowError::Short`]
@@ -133,7 +133,7 @@ impl<'a> CatalogTuple<'a, '_> {
         Ok(found)
     }
 
-    /// The error for a column that holds `found`.
+    /// The error for a column with the invalid value `found`.
     pub(super) fn value(&self, column: &'static str, found: impl Into<i64>) -> RowError {
         RowError::Value { table: self.table().name, column, found: found.into() }
     }
@@ -149,8 +149,8 @@ impl<'a> CatalogTuple<'a, '_> {
         bytes.ok_or_else(|| self.short(column))
     }
 
-    /// A column of varying size that is never null, and never compressed or in TOAST: its type's
-    /// storage in the catalogs is plain, or its values are short.
+    /// A variable-length column that is never null, compressed or in TOAST. Either its `attstorage`
+    /// is plain, or its values are too short to be toasted.
     fn plain(&mut self, column: &'static str) -> Result<&'a [u8], RowError> {
         let stored = self.stored(column)?;
         let stored = stored.ok_or(RowError::Null { table: self.table().name, column })?;
@@ -160,7 +160,8 @@ impl<'a> CatalogTuple<'a, '_> {
         }
     }
 
-    /// The elements of an `int2vector` or `oidvector`: an array of one dimension, without nulls.
+    /// The elements of an `int2vector` or `oidvector`, which is a one-dimensional array without
+    /// nulls.
     fn vector<const N: usize>(
         &mut self,
         column: &'static str,
@@ -183,7 +184,7 @@ impl<'a> CatalogTuple<'a, '_> {
         }
     }
 
-    /// The place of a column among the columns, from 0.
+    /// The column's index, from 0.
     fn position(&mut self, column: &'static str) -> Option<usize> {
         let columns = self.layout.columns();
         let same = |at: &usize| columns.get(*at).is_some_and(|known| known.name == column);
@@ -193,7 +194,7 @@ impl<'a> CatalogTuple<'a, '_> {
     }
 }
 
-/// Types whose values are stored as their little-endian bytes.
+/// Types stored as little-endian bytes.
 macro_rules! little_endian {
     ($($type:ty),*) => {
         $(impl ColumnValue for $type {
@@ -242,7 +243,7 @@ impl ColumnValue for Box<[u8]> {
     }
 }
 
-/// The stored datum of a column that can be null, with its varlena header.
+/// The stored datum of a nullable column, with its varlena header.
 impl ColumnValue for Option<Box<[u8]>> {
     fn decode(tuple: &mut CatalogTuple<'_, '_>, column: &'static str) -> Result<Self, RowError> {
         Ok(tuple.stored(column)?.map(Box::from))
