@@ -2,7 +2,7 @@
 //!
 //! Alignment is relative to the start of the tuple's data, which is always MAXALIGNed (8 bytes).
 
-/// How a value is aligned within a row, an array, a composite or a range.
+/// `typalign`: the alignment of a value in a row, array, composite or range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Align {
     /// `c`: 1 byte.

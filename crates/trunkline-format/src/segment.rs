@@ -3,7 +3,7 @@
 //! ```text
 //!   16384            main fork, blocks 0 to 131071
 //!   16384.1          main fork, blocks 131072 to 262143
-//!   16384_fsm        free space map; likewise _vm, _init, each with segments of its own
+//!   16384_fsm        free space map; likewise _vm and _init; each has its own segments
 //!   t2_16864_vm.1    what a crashed session left of a temporary relation
 //! ```
 //!

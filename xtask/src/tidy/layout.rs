@@ -22,7 +22,7 @@ pub(super) fn header(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// `foo.rs` beside `foo/`, never `foo/mod.rs`.
+/// `foo.rs` next to `foo/`, never `foo/mod.rs`.
 pub(super) fn no_mod_rs(sources: &Sources, findings: &mut Findings) {
     for source in sources.rust().filter(|source| source.path.ends_with("/mod.rs")) {
         // Cargo treats every file directly in `examples/` as an example, so an example's modules

@@ -88,7 +88,7 @@ impl KeyLayout {
     /// range of TIDs, we compare the last TID of `left` with the first TID of `right`.
     ///
     /// # Errors
-    /// As [`Self::compare`].
+    /// Same as [`Self::compare`].
     pub fn compare_entries(
         &self,
         left: &Entry<'_>,
