@@ -1,8 +1,8 @@
 //! Waiting: puts a thread to sleep, or registers an async task's waker.
 //!
 //! A stream can be used by a thread, which sleeps until the next page is available, or by an async
-//! task, which is polled again once the page may be available. We don't want two copies of each
-//! state machine. So every step that may wait takes a `Waiting`, and either blocks or returns
+//! task, which is polled again once the page may be available. We don't want to write each state
+//! machine twice. So every step that may wait takes a `Waiting`, and either blocks or returns
 //! [`Poll::Pending`] after registering the task's waker.
 
 use std::task::{Context, Poll};

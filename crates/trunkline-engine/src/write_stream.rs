@@ -11,7 +11,7 @@
 //! number of writes in flight. Before it writes pages, it makes the log durable up to the LSN that
 //! the next pages need, which is one flush for many pages.
 //!
-//! A page that is locked is deferred: the stream never waits for a lock while it collects pages. At
+//! A locked page is deferred, because the stream never waits for a lock while it collects pages. At
 //! the end it waits for the deferred pages one by one if they *must* be written (a checkpoint), but
 //! skips them otherwise (the background writer). A page that readers keep locked even then is
 //! written from a copy, since new readers may keep arriving. Waiting for a lock at the end is safe:

@@ -1,7 +1,7 @@
 //! Running a checkpoint: mark, write, sync (PostgreSQL's `BufferSync`).
 //!
 //! Nothing is undone when a checkpoint fails or is cancelled. Pages that it has written are clean
-//! and in the lists of pending fsyncs, pages that it hasn't written are still dirty, and left-over
+//! and recorded as pending fsyncs, and pages that it hasn't written are still dirty. Left-over
 //! marks are harmless, because the next checkpoint marks and lists all dirty pages anyway.
 
 use super::error::CheckpointError;

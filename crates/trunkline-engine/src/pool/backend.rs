@@ -96,9 +96,9 @@ impl Backend {
         self.policy
     }
 
-    /// Sets `backend_flush_after`, in blocks: how much this session writes, by evictions or bulk
-    /// writes, before it asks the kernel to start writing it back. 0, the default, leaves that to
-    /// the kernel. A bulk write uses the value that is current when it begins.
+    /// Sets `backend_flush_after`, in blocks: how much this session writes, through evictions or
+    /// bulk writes, before it asks the kernel to start writeback. With 0, the default, writeback is
+    /// left to the kernel. A bulk write uses the value that is current when it begins.
     pub fn set_flush_after(&mut self, blocks: u32) {
         self.flush_after = blocks;
         if let Some(eviction) = &mut self.eviction {

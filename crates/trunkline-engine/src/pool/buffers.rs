@@ -10,9 +10,9 @@
 //! (`docs/postgres-lessons.md#lesson-25`). Completion callbacks must use them as well, because an
 //! I/O's pin can be the last one.
 //!
-//! There are two kinds of waiters. A session that wants a content lock, or wants a buffer's last
-//! pin to go away, waits for that one buffer: it's recorded in `waiters`, and the `WAITERS` flag in
-//! the state word makes the release look there. A session that needs any victim waits in
+//! There are two kinds of waiters. A session that waits for a content lock, or for other sessions
+//! to release their pins, waits for that one buffer: it's recorded in `waiters`, and the `WAITERS`
+//! flag in the state word makes the release look there. A session that needs any victim waits in
 //! `victim_waiters`, which every release of a last pin checks with one load.
 
 use super::descriptor::{

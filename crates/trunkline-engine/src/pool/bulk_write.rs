@@ -6,10 +6,10 @@
 //!                                     want      └──── lead ────┘
 //! ```
 //!
-//! When the ring comes round to a buffer, the load has left it dirty. So the writes start some
-//! slots ahead, with neighbours combined and many in flight, and the load seldom has to wait for
-//! one. The rest of the pool keeps its pages, and other sessions don't have to flush the load's
-//! pages. If another session starts to use a page, its buffer leaves the ring.
+//! By the time the ring comes round to a buffer again, the load has dirtied it. So we start the
+//! writes some slots ahead, with neighbours combined and many in flight, and the load seldom has to
+//! wait for a write. The rest of the pool keeps its pages, and other sessions don't have to flush
+//! the load's pages. If another session starts to use a page, its buffer leaves the ring.
 //!
 //! PostgreSQL flushes each buffer of its 16 MB ring only when the buffer is reused, one at a time,
 //! and waits for each write.

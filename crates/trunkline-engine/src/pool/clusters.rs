@@ -3,8 +3,8 @@
 //!
 //! A buffer tag contains only a cluster number. To write the page, to find its file for
 //! `sync_file_range`, or to report its path in an error, the pool needs the cluster's [`Storage`].
-//! This table maps the number to the storage. A cluster that was opened for reading only is never
-//! added, so the pool refuses to change its pages.
+//! This table maps the number to the storage. A cluster opened read-only is never added, so the
+//! pool refuses to change its pages.
 //!
 //! The write-ahead log is kept here because only pages of writable clusters are subject to WAL
 //! before data: such a page may be written only after the log is durable up to its LSN

@@ -165,8 +165,8 @@ impl Backend {
     }
 
     /// Removes new pages for which there is no space on disk. A page that another session has
-    /// pinned stays, as an empty page that no extension returns again. A page that was filled stays
-    /// too: a session may have found it after a later extension made the fork longer.
+    /// pinned stays, as an empty page that no extension returns again. A page that has been filled
+    /// stays too, because a session may have found it after a later extension made the fork longer.
     fn remove_new_pages(
         &mut self,
         relation: &Relation,

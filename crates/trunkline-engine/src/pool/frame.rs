@@ -145,9 +145,10 @@ impl Frames {
         buffers.iter().for_each(|&buffer| self.assert_writing(buffer, io.wait_ref(), false));
         let frames = buffers.iter().map(|&buffer| self.number(buffer));
         // SAFETY: each page is claimed for this I/O, as just asserted. The I/O holds its
-        // share-exclusive lock until the completion callback ends the write, so nothing can lock it
-        // exclusively, the only way to change it. Other sessions may read it. The I/O's own pins
-        // and the callback, which holds the pool, keep the frames leased until then.
+        // share-exclusive lock until the completion callback ends the write. Until then nothing can
+        // lock the page exclusively, which is the only way to change it, but other sessions may
+        // read it. The I/O's own pins and the callback, which holds the pool, keep the frames
+        // leased until then.
         unsafe { io.write_frames(file, offset, frames, slots, slot) }
     }
 
@@ -250,10 +251,10 @@ impl Page<'_> {
     /// readers have the page locked, it is being written, or its cluster is read-only. In that case
     /// a later reader sets the hint.
     ///
-    /// The page becomes dirty without a log record, and its LSN stays as it is. Losing a hint bit
-    /// in a crash does no harm, but a torn page would. With checksums, the log must contain a full
-    /// image of the page since the checkpoint began before the first hint is set (PostgreSQL's
-    /// `wal_log_hints`).
+    /// The page becomes dirty without a WAL record, and its LSN doesn't change. Losing a hint bit
+    /// in a crash does no harm, but a torn page would. With checksums, the log must therefore
+    /// contain a full-page image from after the last checkpoint began before the first hint is set
+    /// (PostgreSQL's `wal_log_hints`).
     ///
     /// PostgreSQL 19 sets hint bits under a share-exclusive lock, alongside readers. Here other
     /// readers hold a `&PageBytes`, and Rust doesn't allow the bytes behind it to change at all. So

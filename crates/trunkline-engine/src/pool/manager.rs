@@ -161,8 +161,8 @@ impl BufferManager {
     }
 
     /// Removes a page that a failed extension has added, if it's still all zeros and only the
-    /// caller has it pinned. Also true if the buffer has no page. The test and the removal must
-    /// happen under one exclusive lock, or another session could fill the page between the two.
+    /// caller has it pinned. Also returns true if the buffer has no page. The test and the removal
+    /// must happen under one exclusive lock, or another session could fill the page in between.
     pub(crate) fn discard_new(&self, buffer: u32) -> bool {
         if !self.buffers().state(buffer).has(flag::TAG_VALID) {
             return true;

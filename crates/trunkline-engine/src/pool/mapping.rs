@@ -1,9 +1,9 @@
 //! Buffer mapping table: from a buffer tag to the buffer that holds the page.
 //!
 //! The table is a fixed array of hash buckets with chains of buffers. The chains are linked through
-//! the descriptors, so the table never allocates. A change of a chain takes the lock of its
-//! partition, for a few instructions and never across I/O. A lookup takes no lock, which keeps the
-//! hit path free of shared writes except for the pin:
+//! the descriptors, so the table never allocates. To change a chain, a session takes its
+//! partition's lock, for a few instructions and never across I/O. A lookup takes no lock, so the
+//! pin is the only shared write on the hit path:
 //!
 //! ```text
 //!   lookup:  walk the chain ──▶ tag matches? ──▶ pin (compare-exchange) ──▶ tag still matches? ──▶ hit
@@ -103,9 +103,9 @@ impl BufferMapping {
         state.has(flag::TAG_VALID).then_some(state)
     }
 
-    /// The buffer that seems to hold the page. Both answers are hints until the buffer is pinned.
-    /// The acquire loads pair with the release stores of `insert`: a buffer that is reached through
-    /// a new link has its tag and its own link already.
+    /// The buffer that seems to hold the page. Both answers are only hints until the buffer is
+    /// pinned. The acquire loads pair with the release stores of `insert`: a buffer that we reach
+    /// through a new link already has its tag and its own link.
     fn find(&self, buffers: &Buffers, tag: BufferTag) -> Option<u32> {
         let mut at = self.head(tag).load(Ordering::Acquire);
         for _ in 0..STEPS_MAX {

@@ -1,9 +1,9 @@
 //! Buffer replacement: finds buffers for pages that have none (PostgreSQL's `freelist.c`).
 //!
 //! There is no free list. Empty buffers are victims like all others, and the clock sweep finds
-//! them. Unlike PostgreSQL's sweep, which returns a dirty victim for the backend to flush, this one
-//! returns clean buffers only. A session flushes only if no clean buffer exists (`eviction`). A
-//! read therefore does not wait for a write while any clean page can be evicted.
+//! them. PostgreSQL's sweep may return a dirty victim for the backend to flush, but ours returns
+//! only clean buffers. A session flushes only if no clean buffer exists (`eviction`). A read
+//! therefore does not wait for a write while any clean page can be evicted.
 //!
 //! ```text
 //!   victims        Replacement: takes buffers from a ring, the clock sweep or the bitmap

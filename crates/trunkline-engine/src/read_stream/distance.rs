@@ -77,8 +77,8 @@ impl Distances {
     }
 
     /// No more than `pinned` pages could be pinned, because pins, buffers or handles ran out. Look
-    /// ahead no further than that, so that the stream doesn't repeat the same futile attempt for
-    /// every page. The distance can grow again when later reads make the consumer wait.
+    /// ahead no further than that, so that the stream doesn't repeat a futile attempt for every
+    /// page. The distance can grow again when later reads make the consumer wait.
     pub(super) fn limited_to(&mut self, pinned: u32) {
         self.ahead = self.ahead.min(pinned.max(1));
     }

@@ -1,8 +1,8 @@
 //! Group size: how many reads are submitted together, and waited for together.
 //!
 //! Submitting a single read costs a system call and perhaps a wake-up of the ring driver. Waiting
-//! for a single read costs a wake-up of the session. On a fast device that's more than the read
-//! itself, so we spread these costs over a group of reads.
+//! for a single read costs a wake-up of the session. On a fast device these cost more than the read
+//! itself, so we spread them over a group of reads.
 //!
 //! The price is latency, because slots stay empty until a group is complete, and a page may have to
 //! wait for the rest of its group. So we limit a group to as many reads as the device completes in

@@ -50,9 +50,9 @@ impl Backend {
     }
 
     /// Takes the cleanup lock: an exclusive lock while the caller's pin is the only one, so that
-    /// not even an I/O has the page pinned. Only then may tuples be moved within the page, since
-    /// any pin may belong to a session that holds pointers to tuples. The caller must have exactly
-    /// one pin on the page, or it would wait for itself.
+    /// not even an I/O has the page pinned. Only then may tuples be moved within the page, because
+    /// any other pin may belong to a session that holds pointers to tuples. The caller must have
+    /// exactly one pin on the page, or it would wait for itself.
     ///
     /// # Errors
     /// The session was cancelled.

@@ -15,11 +15,11 @@
 //! A caller that locks several pages must have its own lock order, as in PostgreSQL. The pool
 //! itself never waits for one content lock while it holds another.
 //!
-//! There is no wait queue. A release wakes all waiters of the buffer, and each tries again, in
-//! competition with newcomers. A steady stream of readers can therefore delay an exclusive lock
-//! without bound. Only a checkpoint can't accept that, so it writes a copy of the page instead
-//! (`write/copy`). PostgreSQL's LWLocks do queue their waiters, at the price of a wait list in
-//! shared memory that needs its own lock.
+//! There is no wait queue. A release wakes all of the buffer's waiters, and each waiter tries
+//! again, in competition with newcomers. A steady stream of readers can therefore delay an
+//! exclusive lock without bound. Only a checkpoint can't accept that, so it writes a copy of the
+//! page instead (`write/copy`). PostgreSQL's LWLocks do queue their waiters, but need a wait list
+//! in shared memory with its own lock.
 
 use super::state::{BufferState, EXCLUSIVE, SHARE, SHARE_EXCLUSIVE, SHARES, flag};
 use super::word::BufferWord;

@@ -99,9 +99,9 @@ impl BufferDescriptor {
     }
 
     /// The I/O in progress, or `None` if it has ended. The thread that claims a page stores the
-    /// reference just after the claim. If this is called between the two, it yields the processor
-    /// until the reference is there. The claiming thread never blocks in between, so we can afford
-    /// to spin here.
+    /// reference just after the claim. If this is called between the claim and the store, it yields
+    /// the processor until the reference appears. The claiming thread never blocks in between, so
+    /// we can afford to spin here.
     pub(crate) fn io_in_progress(&self) -> Option<WaitRef> {
         while self.state().has(flag::IO_IN_PROGRESS) {
             let io = self.noted_io();

@@ -122,9 +122,9 @@ impl BufferState {
     }
 
     /// Asserts the rules that hold between any two successive values of a word. We test them on
-    /// every change that goes through `BufferWord::update`, in release builds too. That costs a few
-    /// instructions on values that are in registers anyway, and a violation would otherwise corrupt
-    /// a page silently.
+    /// every change that goes through `BufferWord::update`, even in release builds. That costs only
+    /// a few instructions on values that are in registers anyway, whereas a violation would
+    /// silently corrupt a page.
     ///
     /// # Panics
     /// If the change breaks a rule. We can't continue, because two sessions might then both believe

@@ -168,8 +168,8 @@ impl BufferWord {
     /// the mapping table. Returns false if another session has pinned the page, or it is dirty.
     ///
     /// The partition lock makes the removal of the tag and of the chain link one step for
-    /// insertions of the same page. Lookups take no lock. They are excluded by the word alone: a
-    /// pin either comes before this change, and eviction fails, or after it, and the pin fails.
+    /// insertions of the same page. Lookups take no lock, so only the word excludes them: if a pin
+    /// comes before this change, eviction fails, and if it comes after, the pin fails. This is
     /// PostgreSQL's `InvalidateVictimBuffer`.
     pub(crate) fn evict(&self) -> bool {
         let evicted = self.update(|word| {

@@ -1,10 +1,10 @@
 //! Completion of a read: checks every page, and makes it valid or not.
 //!
 //! The callback runs on whichever thread completes the I/O. It takes the buffers from the I/O's
-//! payload, and checks their pages under the policy that the issuer had when it issued the read.
-//! The results go back into the payload, where the issuer finds a verdict for each page.
-//! PostgreSQL's `buffer_readv_complete` has only the bits of `PgAioResult` for that, and reports
-//! one damaged page per I/O.
+//! payload, and checks their pages under the policy that the issuer had when it issued the read. It
+//! stores the results back into the payload, where the issuer finds a verdict for each page.
+//! PostgreSQL's `buffer_readv_complete` has only the bits of `PgAioResult` for that, so it can
+//! report only one damaged page per I/O.
 //!
 //! The callback must not block, allocate or take a lock that is held across I/O, because other
 //! completions wait behind it. It ends the claims in block order, and other sessions may already

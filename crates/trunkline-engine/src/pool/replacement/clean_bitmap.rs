@@ -9,11 +9,12 @@
 //!   a search finds a set bit, but dirty ──▶ clear the bit, and test the page again
 //! ```
 //!
-//! Code that dirties a page does not touch the bitmap, so a change of a page costs nothing. A clear
-//! bit therefore always means a dirty page; a set bit is only a hint and is rechecked. A page that
-//! becomes clean between the two tests is not lost. The thread that cleans a page first changes the
-//! state word and then sets the bit. The search first clears the bit and then tests the state word
-//! again. So either the second test sees the clean page, or the bit is set after it was cleared.
+//! Code that dirties a page does not touch the bitmap, so changing a page costs nothing extra. A
+//! clear bit therefore always means a dirty page, but a set bit is only a hint and must be
+//! rechecked. A page that becomes clean between the two tests is not lost. The thread that cleans a
+//! page first changes the state word and then sets the bit. The search first clears the bit and
+//! then tests the state word again. So either the second test sees the clean page, or the bit is
+//! set after it was cleared.
 //!
 //! Without the second test a clean page could keep a clear bit until its next write. A session that
 //! searches for a victim would not find it, and could wait although a victim exists.

@@ -1,10 +1,11 @@
 //! Access strategy and ring buffer: bulk work reuses a small set of buffers.
 //!
 //! A scan of a large table would otherwise evict everything else from the pool. As in PostgreSQL
-//! (`BufferAccessStrategy`), bulk work gets a ring: it remembers the buffers that it took, and
-//! reuses the oldest one when it needs another. A buffer that other sessions have used since stays
-//! in the pool, and the ring takes a new victim instead. The pages of a ring are ordinary pages of
-//! the pool, and any session can find them. A ring is private to one session, so it needs no lock.
+//! (`BufferAccessStrategy`), bulk work gets a ring, which remembers the buffers that it took and
+//! reuses the oldest buffer when it needs another. A buffer that other sessions have used since
+//! stays in the pool, and the ring takes a new victim instead. The pages of a ring are ordinary
+//! pages of the pool, and any session can find them. A ring is private to one session, so it needs
+//! no lock.
 //!
 //! Buffers are reused in the order in which they were taken, so neighbouring frames stay neighbours
 //! and combined reads keep needing few iovecs.

@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Nothing here waits. A session must not wait for one page's lock while it holds another page's
-//! lock, because the other holder may be waiting for the first page. So a locked page only ends the
-//! run, and the caller submits what it has before it waits for that page. The completion releases
-//! the locks.
+//! lock, because the session that it waits for may itself be waiting for the other page. So a
+//! locked page only ends the run, and the caller submits what it has before it waits for that page.
+//! The completion releases the locks.
 //!
 //! # Why the file is checked after the claim
 //!
@@ -231,9 +231,9 @@ impl PageWrites {
         // file any more.
         let relation = self.manager.clusters().relation(first);
         let path = relation.map(|of| of.path(segment_of(block).0)).unwrap_or_default();
-        // A write that returns 0 means that there is no space, as PostgreSQL assumes too. A write
-        // that ends within its first page is treated the same way. Since a page is always written
-        // from its start, a retry might never make progress.
+        // A write that returns 0 means that the device is out of space, as PostgreSQL assumes too.
+        // We treat a write that ends within its first page the same way. Since a page is always
+        // written from its start, a retry might never make progress.
         let errno = outcome.errno().filter(|_| outcome.status == Status::Error);
         let errno = errno.unwrap_or(rustix::io::Errno::NOSPC.raw_os_error());
         Err(WriteError::Io {
