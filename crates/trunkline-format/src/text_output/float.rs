@@ -15,7 +15,7 @@
 use super::digits;
 use std::fmt::{self, Write};
 
-/// A float as `mantissa × 2^exponent`. The code for both widths works on this form.
+/// A `float4` or `float8` as `mantissa × 2^exponent`, so that both share the same code.
 #[derive(Clone, Copy)]
 struct Binary {
     value: f64,

@@ -85,7 +85,7 @@ impl Interval {
     }
 }
 
-/// A built-in type without parts. Messages use the variant names.
+/// A built-in type without parts. If a variant holds a string, it is the type name for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are those of the types")]
 pub enum Base {
@@ -144,7 +144,7 @@ pub enum Base {
 }
 
 impl Base {
-    /// The scalar type with this OID, if it is built in.
+    /// The built-in type with this OID. `None` if it has parts or is not built in.
     pub fn from_oid(oid: Oid) -> Option<Self> {
         use ObjectClass as Class;
         Some(match oid.0 {
