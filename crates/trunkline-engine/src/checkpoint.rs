@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The order of the phases matters. Pages are marked before the first write, so that pages which
-//! become dirty later can't keep the checkpoint from ending. Fsyncs start only after the last write
-//! has completed, because an fsync covers only the writes that completed before it.
+//! become dirty later can't keep the checkpoint from ending. Fsyncs must not start before the last
+//! write has completed, because an fsync covers only the writes that completed before it.
 //!
 //! If a page is changed again after it was marked, its newer contents are written, which is just as
 //! correct. If another session is already writing a marked page, the checkpoint must wait for that

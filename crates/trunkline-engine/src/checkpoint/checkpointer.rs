@@ -2,8 +2,8 @@
 //!
 //! A timed checkpoint is spread over part of the interval until the next timed checkpoint, so that
 //! it disturbs other work as little as possible. A requested checkpoint runs as fast as possible,
-//! and a request also makes a running timed checkpoint hurry. A request that arrives while a
-//! checkpoint is running is served by the next checkpoint, because the running one may have begun
+//! and a request also makes a running timed checkpoint hurry. A request that arrives during a
+//! checkpoint is served by the next checkpoint, because the running checkpoint may have begun
 //! before the requester's changes. PostgreSQL counts `ckpt_started` and `ckpt_done` in
 //! `CheckpointerShmem` for the same purpose.
 //!

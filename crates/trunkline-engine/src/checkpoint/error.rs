@@ -19,7 +19,7 @@ pub enum CheckpointError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// An earlier fsync has failed, see [`CheckpointError::Sync`].
+    /// An earlier fsync has failed; see [`CheckpointError::Sync`].
     #[error("checkpoint refused: an earlier fsync has failed")]
     EarlierSync,
 }

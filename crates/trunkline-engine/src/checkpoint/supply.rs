@@ -17,7 +17,7 @@
 /// Rounds over which the estimates are smoothed (PostgreSQL's `smoothing_samples`).
 const SMOOTHING: f64 = 16.0;
 
-/// Time in which the whole pool is scanned at least once (PostgreSQL's
+/// The time within which the whole pool is scanned at least once (PostgreSQL's
 /// `scan_whole_pool_milliseconds`).
 const WHOLE_POOL_MILLIS: f64 = 120_000.0;
 

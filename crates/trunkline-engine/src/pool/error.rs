@@ -1,8 +1,8 @@
 //! Errors of the buffer pool: why a page could not be read or written.
 //!
 //! There's one variant for each way in which a caller can react. A failed read is reported only to
-//! the session that issued it. Other sessions that were waiting for the same page try to read it
-//! again, under their own damaged-page policy.
+//! the session that issued it. Other sessions that were waiting for the page retry the read under
+//! their own damaged-page policy.
 
 use crate::Location;
 use crate::log::LogError;

@@ -224,8 +224,8 @@ pub struct Page<'p> {
 
 /// A page locked for changing. Dropping it releases the lock.
 ///
-/// It dereferences to the bytes of the page. A change must be followed by [`PageMut::mark_dirty`],
-/// or preceded by it, under the same lock.
+/// It dereferences to the bytes of the page. The caller must call [`PageMut::mark_dirty`] before or
+/// after a change, under the same lock.
 pub struct PageMut<'p> {
     frames: &'p Frames,
     buffer: u32,

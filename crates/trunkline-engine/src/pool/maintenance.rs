@@ -171,7 +171,7 @@ impl Backend {
     /// Drops a relation's fork: discards its pages, and removes its files.
     ///
     /// # Errors
-    /// As [`Backend::truncate`].
+    /// As for [`Backend::truncate`].
     pub fn drop_relation(&mut self, relation: &Relation) -> Result<(), WriteError> {
         let segments = relation.prepare_remove()?;
         self.invalidate(relation, 0)?;

@@ -1,8 +1,7 @@
 //! Waits of a stream: what must happen before the next page can be returned.
 //!
 //! A thread sleeps here; a task is woken later ([`Waiting`]). If a task waits for a pin or a
-//! victim, its session stays registered for that until the task polls again or the stream is
-//! dropped.
+//! victim, its session stays registered until the task polls again or the stream is dropped.
 
 use super::ReadStream;
 use super::blocked::Blocked;
@@ -82,8 +81,8 @@ impl<S: BlockSource> ReadStream<S> {
     }
 
     /// Waits for one read. A thread that must sleep anyway sleeps until a whole group of reads has
-    /// completed, so that it's woken once for the group. The second time, it waits for the read
-    /// itself, which need not have been in the first group.
+    /// completed, so that it's woken only once per group. If it still lacks this read, it then
+    /// waits for the read itself, because the read need not have been in the first group.
     fn wait_for_own(
         &mut self,
         waiting: &mut Waiting<'_, '_>,

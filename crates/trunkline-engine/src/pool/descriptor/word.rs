@@ -94,9 +94,9 @@ impl BufferWord {
     /// Pins a buffer that has a tag, and raises its usage count up to `usage_max` (PostgreSQL's
     /// `PinBuffer`). `None`: the buffer has no tag.
     ///
-    /// Once this has succeeded the tag is stable, because eviction requires the evictor's pin to be
-    /// the only one. The tag need not be the one that the caller looked up: the buffer may have
-    /// been reused since. The caller must compare it after the pin.
+    /// Once the pin has succeeded the tag is stable, because eviction requires the evictor's pin to
+    /// be the only one. But the buffer may have been reused since the lookup, so the caller must
+    /// compare the tag again after the pin.
     ///
     /// Ring buffers pass a low `usage_max`, so that a bulk scan doesn't raise its pages' usage
     /// counts too far for its own ring to reuse them. With 0 the pin doesn't count as a use, which

@@ -17,10 +17,10 @@
 //! because the resource that it waits for may be held by a session that waits for the claimed page.
 //! The order is: pins, file, I/O handle, buffers, claims.
 //!
-//! Nothing here waits. If something is unavailable, the function undoes its steps and reports what
-//! is missing, and the caller waits for that. The caller also reserves the pins. Buffers of blocks
-//! that were not claimed are released here, so nothing is carried over to the next call
-//! (`docs/postgres-lessons.md#lesson-13`).
+//! Nothing here waits. If a resource is unavailable, the function undoes its steps and reports
+//! which resource is missing, so that the caller can wait for it. The caller also reserves the
+//! pins. Buffers of blocks that were not claimed are released here, so nothing is carried over to
+//! the next call (`docs/postgres-lessons.md#lesson-13`).
 //!
 //! Between the lookup and the claim another session may claim or read the same block. The claim is
 //! a compare-exchange, so exactly one session reads each block. The losers join that read, or end
