@@ -13,7 +13,7 @@ pub const BLOCK_SIZE: usize = 8192;
 /// Blocks in a full segment file (1 GiB). [`crate::control`] rejects other segment sizes.
 pub const SEGMENT_BLOCKS: u32 = 131_072;
 
-/// A block number in one fork of a relation, across all of its segments: 0 to 4 294 967 294.
+/// A block number in one fork of a relation, across all of its segments: 0 to 4,294,967,294.
 /// PostgreSQL reserves the largest u32 as `InvalidBlockNumber`.
 ///
 /// This is an alias rather than a newtype, because code counts, compares and multiplies block
