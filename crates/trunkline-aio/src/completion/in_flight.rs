@@ -172,14 +172,9 @@ impl InFlight {
         self.execute(io, Completer::Inline);
     }
 
-    /// Like [`InFlight::execute_inline`], but returns the times at which the storage received and
-    /// finished the I/O.
-    pub(crate) fn execute_inline_timed(&self, io: Submitted) -> (Time, Time) {
-        self.completions.handles().handle(io.index()).set_synchronous();
-        self.execute_timed(io, Completer::Inline)
-    }
-
-    fn execute_timed(&self, mut io: Submitted, completer: Completer) -> (Time, Time) {
+    /// Like [`InFlight::execute`], but returns the times at which the storage received and finished
+    /// the I/O.
+    pub(crate) fn execute_timed(&self, mut io: Submitted, completer: Completer) -> (Time, Time) {
         self.check(&io);
         let guard = AbortOnPanic;
         let reference = io.io;

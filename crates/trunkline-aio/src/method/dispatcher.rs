@@ -27,6 +27,7 @@ use crate::method::{Batch, Method};
 use crate::storage::file::File;
 use crate::storage::operation::Operation;
 use crate::sync::Mutex;
+use crate::tables::completer::Completer;
 use crate::tables::method_kind::MethodKind;
 use std::fmt;
 use std::sync::Arc;
@@ -232,8 +233,8 @@ impl Dispatcher {
         completions.statistics().inline_write(completions.handles().in_use());
         let latency = file.write_latency();
         let write = latency.begin(clock::now());
-        let (started, ended) =
-            self.in_flight.execute_inline_timed(self.in_flight.token(io.index()));
+        let token = self.in_flight.token(io.index());
+        let (started, ended) = self.in_flight.execute_timed(token, Completer::Inline);
         latency.end(write);
         if operation == Operation::Writev {
             latency.record(length, ended.since(started), ended);

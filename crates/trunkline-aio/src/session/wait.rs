@@ -365,7 +365,8 @@ impl Session {
         // Cloned, so that `attempt` may borrow the session mutably.
         let in_flight = Arc::clone(&self.in_flight);
         let slot = in_flight.completions().sessions().slot(self.id);
-        let (started, mut slept) = (clock::now(), false);
+        // A task that polls never sleeps, so it needn't read the clock.
+        let (started, mut slept) = (pause.sleeps().then(clock::now), false);
         let result = loop {
             let seen = slot.event().epoch();
             match pause {
@@ -394,7 +395,7 @@ impl Session {
                 break got.ok_or(Cancelled);
             }
         };
-        if slept {
+        if let Some(started) = started.filter(|_| slept) {
             let waited = clock::now().since(started);
             self.waits += 1;
             self.wait_time += waited;
