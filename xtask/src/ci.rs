@@ -136,14 +136,15 @@ impl<'a> Run<'a> {
     /// matches nothing would otherwise look like success.
     fn tests(&mut self, name: &str, command: &Invocation) -> Result<(), Failure> {
         self.step(name, &command.to_string(), |run| {
-            let outcome = command.tee()?;
-            let tally = Tally::read(&outcome.text);
+            let mut tally = Tally::default();
+            let code = command.tee(|line| tally.line(line))?;
             run.tests += tally.passed;
-            for (reason, count) in &tally.skipped {
-                *run.skipped.entry(reason.clone()).or_default() += count;
+            for (reason, count) in tally.skipped {
+                *run.skipped.entry(reason).or_default() += count;
             }
-            if !outcome.success() {
-                return Err(Failure::new(format!("{} tests failed", tally.failed)));
+            if code != Some(0) {
+                let names = tally.failures.join(", ");
+                return Err(Failure::new(format!("{} tests failed: {names}", tally.failed)));
             }
             if tally.passed == 0 {
                 return Err(Failure::new("not one test ran"));

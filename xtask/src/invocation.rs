@@ -24,7 +24,7 @@ pub(crate) struct Invocation {
 pub(crate) struct Outcome {
     /// Exit code; `None` if the program was killed by a signal.
     pub(crate) code: Option<i32>,
-    /// Standard output, followed by standard error if that was captured too.
+    /// Standard output, followed by standard error.
     pub(crate) text: String,
 }
 
@@ -72,25 +72,25 @@ impl Invocation {
         if status.success() { Ok(()) } else { Err(Failure::new(format!("{self}: {status}"))) }
     }
 
-    /// Runs, echoing standard output line by line, and returns it.
-    pub(crate) fn tee(&self) -> Result<Outcome, Failure> {
+    /// Runs, and echoes the lines of standard output that `show` selects. Returns the exit code;
+    /// `None` if the program was killed by a signal.
+    pub(crate) fn tee(&self, mut show: impl FnMut(&str) -> bool) -> Result<Option<i32>, Failure> {
         let fail = |error| Failure::io(self, error);
         let mut child = self.command().stdout(Stdio::piped()).spawn().map_err(fail)?;
-        let mut text = String::new();
         if let Some(stdout) = child.stdout.take() {
             let mut reader = BufReader::new(stdout);
             let mut line = Vec::new();
             // Read bytes, because tests may print invalid UTF-8.
             while reader.read_until(b'\n', &mut line).map_err(fail)? > 0 {
-                let shown = String::from_utf8_lossy(&line);
-                print!("{shown}");
-                text.push_str(&shown);
+                let text = String::from_utf8_lossy(&line);
+                if show(&text) {
+                    print!("{text}");
+                }
                 line.clear();
             }
             std::io::stdout().flush().map_err(fail)?;
         }
-        let status = child.wait().map_err(fail)?;
-        Ok(Outcome { code: status.code(), text })
+        Ok(child.wait().map_err(fail)?.code())
     }
 
     /// Runs without echoing, and returns both output streams.
@@ -171,7 +171,13 @@ mod tests {
 
     #[test]
     fn tee_survives_bytes_that_are_no_text() {
-        let outcome = shell(r"printf 'a\377\nb'").tee().unwrap();
-        assert_eq!(outcome.text, "a\u{fffd}\nb");
+        let mut lines = Vec::new();
+        let script = shell(r"printf 'a\377\nb'; exit 2");
+        let code = script.tee(|line| {
+            lines.push(line.to_owned());
+            false
+        });
+        assert_eq!(code.unwrap(), Some(2));
+        assert_eq!(lines, ["a\u{fffd}\n", "b"]);
     }
 }
