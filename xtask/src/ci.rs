@@ -86,7 +86,9 @@ impl<'a> Run<'a> {
     /// so a new example can't be forgotten.
     fn examples(&mut self) -> Result<(), Failure> {
         for path in self.checkout.files()? {
-            if let Some((package, name)) = example(&path) {
+            if let Some((package, name)) = example(&path)
+                && self.has_main(&path)?
+            {
                 // Use the test profile, so that everything below the example is already built.
                 let args = format!("run -q --profile test -p {package} --example {name}");
                 let command = self.checkout.cargo(&args);
@@ -94,6 +96,13 @@ impl<'a> Run<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Is this file a program? Otherwise it is a module that examples share.
+    fn has_main(&self, path: &str) -> Result<bool, Failure> {
+        let text = std::fs::read_to_string(self.checkout.root.join(path))
+            .map_err(|error| Failure::io(path, error))?;
+        Ok(text.contains("fn main("))
     }
 
     /// Builds the fixtures. In CI, fails if a fixture is missing.
@@ -230,6 +239,16 @@ mod tests {
         body(&mut Run::new(&checkout))
     }
 
+    #[test]
+    fn a_module_of_examples_is_not_an_example() {
+        let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        let checkout = Checkout { target: root.clone(), root };
+        let run = Run::new(&checkout);
+        let examples = "crates/trunkline-engine/examples";
+        assert!(run.has_main(&format!("{examples}/read_page.rs")).unwrap());
+        assert!(!run.has_main(&format!("{examples}/own_table.rs")).unwrap());
+    }
+
     fn printing(text: &str, code: u8) -> Invocation {
         let script = format!("printf '{text}'; exit {code}");
         Invocation::new(&PathBuf::from("/"), "sh", "-c").arg(script)
@@ -248,7 +267,7 @@ mod tests {
         let read = example("crates/trunkline-aio/examples/read.rs");
         assert_eq!(read, Some(("trunkline-aio", "read")));
         for path in [
-            "crates/trunkline-engine/examples/own_table/mod.rs",
+            "crates/trunkline-engine/examples/shared/own_table.rs",
             "crates/trunkline-format/examples/check_dir.rs",
             "crates/trunkline-aio/src/read.rs",
             "crates/trunkline-aio/examples/README.md",
