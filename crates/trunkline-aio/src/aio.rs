@@ -117,12 +117,12 @@ impl Aio {
 
     /// Number of live worker threads.
     pub fn worker_count(&self) -> usize {
-        self.in_flight().completions().pool().size()
+        self.in_flight().completions().pool().with_roster(|roster| roster.live())
     }
 
     /// Number of I/Os queued for workers.
     pub fn worker_queue_length(&self) -> usize {
-        self.in_flight().completions().pool().queued()
+        self.in_flight().completions().pool().with_roster(|roster| roster.queued())
     }
 
     /// Number of handles in use.

@@ -113,6 +113,7 @@ mod completion;
 mod instance;
 mod lock_free;
 mod method;
+mod named_enum;
 mod session;
 mod storage;
 mod tables;

@@ -196,7 +196,7 @@ impl Session {
         let sync = self.method() == MethodKind::Sync;
         let advised = sync && !file.is_direct() && self.in_flight.advise(file, offset, length);
         if advised {
-            self.completions().statistics().advised();
+            self.completions().statistics().general().advised.add(1);
         }
         advised
     }
@@ -207,7 +207,7 @@ impl Session {
     pub fn end_scope(&mut self) -> Leaks {
         let handed_out = self.reclaim();
         if handed_out {
-            self.completions().statistics().leaked();
+            self.completions().statistics().general().leaked.add(1);
         }
         let leaks =
             Leaks { handed_out, staged: self.staged.len(), batch: std::mem::take(&mut self.batch) };

@@ -190,7 +190,7 @@ impl InFlight {
                 break raw;
             }
             attempts += 1;
-            self.completions.statistics().retried();
+            self.completions.statistics().general().retried.add(1);
             thread::yield_now();
         };
         std::mem::forget(guard);
@@ -219,11 +219,13 @@ impl InFlight {
         self.completions.handles().advance(reference, State::Staged, State::Submitted);
         let raw = self.probed(&mut io, raw);
         if should_retry(raw, 0) {
-            self.completions.statistics().retried();
+            self.completions.statistics().general().retried.add(1);
             self.execute(io, Completer::Inline);
             return true;
         }
-        self.completions.statistics().cached(self.completions.handles().in_use());
+        let statistics = self.completions.statistics();
+        statistics.general().cached.add(1);
+        statistics.sample_in_flight(1, self.completions.handles().in_use());
         self.finish(io, raw);
         self.completions.claim_and_complete(reference, Completer::Inline);
         true
@@ -253,7 +255,7 @@ impl InFlight {
         let body = unsafe { handle.body() };
         if should_retry(raw, body.attempts()) {
             body.count_attempt();
-            self.completions.statistics().retried();
+            self.completions.statistics().general().retried.add(1);
             return Reaped::Again(io);
         }
         // Read both before `finish`. Once the handle is in COMPLETED_IO, another thread may

@@ -10,13 +10,12 @@
 //! wake-up decided under the lock is never lost.
 
 use crate::clock::Time;
-use crate::completion::roster::{Decision, Job, Roster, Wake, WorkerSettings};
+use crate::completion::roster::{Job, Roster, Wake, WorkerSettings};
 use crate::limits::WORKERS_MAX;
-use crate::lock_free::event::{Epoch, Event};
+use crate::lock_free::event::Event;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, thread};
 use crate::tables::deferred::DeferredDrops;
-use std::time::Duration;
 
 /// The pool's queue, roster and events.
 #[derive(Debug)]
@@ -57,14 +56,16 @@ impl WorkerPool {
         self.supervisor.signal();
     }
 
-    /// Number of live workers.
-    pub(crate) fn size(&self) -> usize {
-        self.roster.lock().live()
+    /// Calls `f` with the roster, under its lock. A thread that `f` chooses to wake must be signalled
+    /// afterwards: see [`WorkerPool::wake_after`].
+    pub(crate) fn with_roster<T>(&self, f: impl FnOnce(&mut Roster) -> T) -> T {
+        f(&mut self.roster.lock())
     }
 
-    /// Number of I/Os queued.
-    pub(crate) fn queued(&self) -> usize {
-        self.roster.lock().queued()
+    /// Calls `f` with the roster, and signals the thread it chooses once the lock is released.
+    pub(crate) fn wake_after(&self, f: impl FnOnce(&mut Roster) -> Wake) {
+        let wake = self.with_roster(f);
+        self.wake(wake);
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -77,35 +78,30 @@ impl WorkerPool {
         if !self.is_running() {
             return;
         }
-        let wake = {
-            let mut roster = self.roster.lock();
+        self.wake_after(|roster| {
             while roster.lanes().has_room()
                 && let Some((lane, index)) = next()
             {
                 roster.lanes().push(lane, index);
             }
             roster.wake_one(0)
-        };
-        self.wake(wake);
+        });
     }
 
     /// Queues I/O that a failed ring hasn't started. The queue's bound doesn't apply here, because
     /// there is no session that could execute the I/O instead. The queue has room for every handle.
     pub(crate) fn take_over(&self, moved: impl Iterator<Item = (usize, u32)>) {
-        let wake = {
-            let mut roster = self.roster.lock();
+        self.wake_after(|roster| {
             for (lane, index) in moved {
                 roster.lanes().push(lane, index);
             }
             roster.wake_one(0)
-        };
-        self.wake(wake);
+        });
     }
 
     /// Wakes one worker for I/O in the ready set or for deferred drops, which are not in the queue.
     pub(crate) fn kick(&self) {
-        let wake = self.roster.lock().wake_one(0);
-        self.wake(wake);
+        self.wake_after(|roster| roster.wake_one(0));
     }
 
     /// Signals the thread the roster has chosen. The caller must not hold the roster's lock.
@@ -117,23 +113,17 @@ impl WorkerPool {
         }
     }
 
-    /// Wakes a worker above `id`, for I/O in the ready set.
-    pub(crate) fn wake_above(&self, id: usize) {
-        let wake = self.roster.lock().wake_above(id);
-        self.wake(wake);
-    }
-
     // The remaining functions are called by the pool's threads.
 
-    /// Reads worker `id`'s epoch. The worker must do this before it looks for work, or it could
-    /// miss a signal.
-    pub(crate) fn worker_epoch(&self, id: usize) -> Epoch {
-        self.events[id].epoch()
+    /// The event that worker `id` sleeps on. The worker must read its epoch before it looks for
+    /// work, or it could miss a signal.
+    pub(crate) fn worker_event(&self, id: usize) -> &Event {
+        &self.events[id]
     }
 
-    /// Puts worker `id` to sleep. Returns false if the timeout passed before a signal.
-    pub(crate) fn worker_wait(&self, id: usize, seen: Epoch, timeout: Option<Duration>) -> bool {
-        self.events[id].wait(seen, timeout)
+    /// The event that the supervisor sleeps on.
+    pub(crate) fn supervisor_event(&self) -> &Event {
+        &self.supervisor
     }
 
     /// Chooses the next job of worker `id`. See [`Roster::next_job`].
@@ -145,14 +135,6 @@ impl WorkerPool {
         roster.next_job(id, now, deferred, stopping)
     }
 
-    pub(crate) fn job_done(&self, id: usize) {
-        self.roster.lock().job_done(id);
-    }
-
-    pub(crate) fn awake(&self, id: usize) {
-        self.roster.lock().awake(id);
-    }
-
     /// Called when worker `id`'s idle timeout has passed. Returns true if its thread must exit.
     pub(crate) fn leave_if_surplus(&self, id: usize) -> bool {
         let left = self.roster.lock().leave_if_surplus(id);
@@ -162,29 +144,8 @@ impl WorkerPool {
         left.is_some()
     }
 
-    pub(crate) fn supervisor_epoch(&self) -> Epoch {
-        self.supervisor.epoch()
-    }
-
-    pub(crate) fn supervisor_wait(&self, seen: Epoch, pause: Option<Duration>) {
-        self.supervisor.wait(seen, pause);
-    }
-
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
-    }
-
-    /// Decides what the supervisor does next. See [`Roster::decide`].
-    pub(crate) fn decide(&self, now: Time, has_ready: impl FnOnce() -> bool) -> Decision {
-        self.roster.lock().decide(now, has_ready)
-    }
-
-    pub(crate) fn claim_place(&self, id: usize) -> bool {
-        self.roster.lock().claim_place(id)
-    }
-
-    pub(crate) fn launched(&self, id: usize, thread: Option<thread::JoinHandle>, now: Time) {
-        self.roster.lock().launched(id, thread, now);
     }
 
     /// Records the supervisor's thread. The pool accepts I/O from now on.

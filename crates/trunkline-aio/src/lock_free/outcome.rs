@@ -16,34 +16,28 @@
 //! bits. PostgreSQL packs counts of damaged blocks into seven-bit fields, which overflow at 128
 //! blocks.
 
-/// How an I/O ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(u8)]
-pub enum Status {
-    /// Not complete yet.
-    #[default]
-    Unknown = 0,
-    /// All bytes were transferred.
-    Ok = 1,
-    /// Fewer bytes than asked for, without an error. A count of 0 on a read means end of file.
-    Partial = 2,
-    /// Usable, but a callback repaired or ignored something.
-    Warning = 3,
-    /// Failed.
-    Error = 4,
-}
+use crate::named_enum::named_enum;
 
-impl Status {
-    /// The text of `pg_aios.result`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Status::Unknown => "UNKNOWN",
-            Status::Ok => "OK",
-            Status::Partial => "PARTIAL",
-            Status::Warning => "WARNING",
-            Status::Error => "ERROR",
-        }
+named_enum! {
+    /// How an I/O ended.
+    #[derive(Default)]
+    enum Status {
+        /// Not complete yet.
+        #[default]
+        Unknown = "UNKNOWN",
+        /// All bytes were transferred.
+        Ok = "OK",
+        /// Fewer bytes than asked for, without an error. A count of 0 on a read means end of file.
+        Partial = "PARTIAL",
+        /// Usable, but a callback repaired or ignored something.
+        Warning = "WARNING",
+        /// Failed.
+        Error = "ERROR",
     }
+    /// All statuses, in the order of their numbers.
+    const STATUSES;
+    /// The text of `pg_aios.result`.
+    fn name;
 }
 
 /// Largest value of [`Outcome::detail`].
@@ -104,15 +98,8 @@ impl Outcome {
     }
 
     pub(crate) fn unpack(word: u64) -> Self {
-        let status = match word & 7 {
-            1 => Status::Ok,
-            2 => Status::Partial,
-            3 => Status::Warning,
-            4 => Status::Error,
-            _ => Status::Unknown,
-        };
         Self {
-            status,
+            status: Status::from_number((word & 7) as u8),
             reporter: (word >> 3 & 7) as u8,
             detail: (word >> 6) as u32 & DETAIL_MAX,
             count: (word >> 32) as u32,

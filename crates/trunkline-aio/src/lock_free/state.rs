@@ -27,61 +27,41 @@
 //! ```
 
 use crate::lock_free::wait_ref::GENERATION_MAX;
+use crate::named_enum::named_enum;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// A handle's state. The values are in the order a handle passes through them. Each state has one
-/// owner, and only the owner may touch the handle's body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum State {
-    /// Free. Owner: the free list.
-    Idle = 0,
-    /// Acquired, but no I/O is defined yet. Owner: the session.
-    HandedOut = 1,
-    /// Operation, file, offset and memory are defined. Owner: the session.
-    Defined = 2,
-    /// The stage callbacks have run. Owner: the session.
-    Staged = 3,
-    /// Passed to the method. Owner: the thread that executes or reaps the I/O. The kernel may read
-    /// or write the I/O's memory in this state.
-    Submitted = 4,
-    /// The raw result is known. Owner: the thread that wins the claim.
-    CompletedIo = 5,
-    /// The completion callbacks have run and the outcome is final. Owner: the thread with the
-    /// claim.
-    CompletedShared = 6,
-    /// The outcome is in the issuer's slot. Owner: the thread with the claim, about to free the
-    /// handle.
-    CompletedLocal = 7,
+named_enum! {
+    /// A handle's state. The values are in the order a handle passes through them. Each state has
+    /// one owner, and only the owner may touch the handle's body.
+    #[derive(PartialOrd, Ord)]
+    enum State {
+        /// Free. Owner: the free list.
+        Idle = "IDLE",
+        /// Acquired, but no I/O is defined yet. Owner: the session.
+        HandedOut = "HANDED_OUT",
+        /// Operation, file, offset and memory are defined. Owner: the session.
+        Defined = "DEFINED",
+        /// The stage callbacks have run. Owner: the session.
+        Staged = "STAGED",
+        /// Passed to the method. Owner: the thread that executes or reaps the I/O. The kernel may
+        /// read or write the I/O's memory in this state.
+        Submitted = "SUBMITTED",
+        /// The raw result is known. Owner: the thread that wins the claim.
+        CompletedIo = "COMPLETED_IO",
+        /// The completion callbacks have run and the outcome is final. Owner: the thread with the
+        /// claim.
+        CompletedShared = "COMPLETED_SHARED",
+        /// The outcome is in the issuer's slot. Owner: the thread with the claim, about to free the
+        /// handle.
+        CompletedLocal = "COMPLETED_LOCAL",
+    }
+    /// All states in order.
+    pub const STATES;
+    /// The text of `pg_aios.state`.
+    fn name;
 }
 
-/// All states in order.
-pub const STATES: [State; 8] = [
-    State::Idle,
-    State::HandedOut,
-    State::Defined,
-    State::Staged,
-    State::Submitted,
-    State::CompletedIo,
-    State::CompletedShared,
-    State::CompletedLocal,
-];
-
 impl State {
-    /// The text of `pg_aios.state`.
-    pub fn name(self) -> &'static str {
-        match self {
-            State::Idle => "IDLE",
-            State::HandedOut => "HANDED_OUT",
-            State::Defined => "DEFINED",
-            State::Staged => "STAGED",
-            State::Submitted => "SUBMITTED",
-            State::CompletedIo => "COMPLETED_IO",
-            State::CompletedShared => "COMPLETED_SHARED",
-            State::CompletedLocal => "COMPLETED_LOCAL",
-        }
-    }
-
     /// Whether a handle may go from this state directly to `to`. A handle in DEFINED or STAGED
     /// can't go back to IDLE, because its callbacks may already have taken over pins and locks,
     /// which only a completion releases.
@@ -183,7 +163,7 @@ fn encode(state: State, generation: u64) -> u64 {
 
 fn decode(word: u64) -> StateReading {
     StateReading {
-        state: STATES[(word & 7) as usize],
+        state: State::from_number((word & 7) as u8),
         claimed: word & CLAIMED != 0,
         generation: word >> GENERATION_SHIFT,
     }

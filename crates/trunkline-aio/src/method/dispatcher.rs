@@ -14,7 +14,7 @@
 //! instead.
 
 use crate::clock;
-use crate::completion::in_flight::InFlight;
+use crate::completion::in_flight::{InFlight, Submitted};
 use crate::lock_free::state::State;
 use crate::lock_free::wait_ref::WaitRef;
 use crate::method::fallback::{Fallback, Feature};
@@ -29,6 +29,7 @@ use crate::storage::operation::Operation;
 use crate::sync::Mutex;
 use crate::tables::completer::Completer;
 use crate::tables::method_kind::MethodKind;
+use crate::tables::statistics::{Counter, GeneralCells};
 use std::fmt;
 use std::sync::Arc;
 
@@ -130,14 +131,16 @@ impl Dispatcher {
             completions.handles().handle(index).set_started(now);
             self.set_submitted(completions.handles().wait_ref(index), kind);
         }
-        completions.statistics().submitted(staged.len(), completions.handles().in_use());
+        let statistics = completions.statistics();
+        statistics.general().batches.add(1);
+        statistics.sample_in_flight(staged.len(), completions.handles().in_use());
         // All handles must be SUBMITTED before the method sees any of them, because a worker may
         // complete the first I/O before the last one is queued.
         let mut batch = Batch::new(&self.in_flight, staged);
         self.submit_to(kind, &mut batch);
         // Under `sync` everything stays in the batch, which doesn't count as an overflow.
-        if kind != MethodKind::Sync {
-            completions.statistics().overflowed(batch.remaining());
+        if kind != MethodKind::Sync && batch.remaining() > 0 {
+            statistics.general().overflowed.add(batch.remaining() as u64);
         }
         while let Some(io) = batch.take() {
             self.in_flight.execute_inline(io);
@@ -180,10 +183,19 @@ impl Dispatcher {
     /// Executes a STAGED I/O inline, because the session needs it immediately and would otherwise
     /// just sleep until it completes.
     pub(crate) fn execute_needed(&self, io: WaitRef) {
+        let token = self.submit_inline(io, |general| &general.needed_now);
+        self.in_flight.execute(token, Completer::Inline);
+    }
+
+    /// Submits a STAGED I/O that the session itself executes, and counts it.
+    fn submit_inline(&self, io: WaitRef, counter: fn(&GeneralCells) -> &Counter) -> Submitted {
         let completions = self.in_flight.completions();
+        completions.handles().handle(io.index()).set_synchronous();
         self.set_submitted(io, self.current());
-        completions.statistics().needed_now(completions.handles().in_use());
-        self.in_flight.execute_inline(self.in_flight.token(io.index()));
+        let statistics = completions.statistics();
+        counter(statistics.general()).add(1);
+        statistics.sample_in_flight(1, completions.handles().in_use());
+        self.in_flight.token(io.index())
     }
 
     /// Whether a STAGED I/O is a read the session should first try in the page cache. Under `sync`
@@ -225,15 +237,11 @@ impl Dispatcher {
     /// Executes a STAGED write or writeback inline, and records how long a write took. `begin` and
     /// `end` let other sessions notice a write that hangs.
     pub(crate) fn execute_write(&self, io: WaitRef, file: &File) {
-        let completions = self.in_flight.completions();
-        let handle = completions.handles().handle(io.index());
+        let handle = self.in_flight.completions().handles().handle(io.index());
         let (operation, length) = (handle.operation(), handle.length());
-        handle.set_synchronous();
-        self.set_submitted(io, self.current());
-        completions.statistics().inline_write(completions.handles().in_use());
+        let token = self.submit_inline(io, |general| &general.inline_writes);
         let latency = file.write_latency();
         let write = latency.begin(clock::now());
-        let token = self.in_flight.token(io.index());
         let (started, ended) = self.in_flight.execute_timed(token, Completer::Inline);
         latency.end(write);
         if operation == Operation::Writev {

@@ -341,7 +341,7 @@ impl<'a> Driver<'a> {
         }
         // These I/Os count as busy in their lanes, so use `put_back` rather than `push`.
         self.ring.take_back(|index| waiting.put_back(lane(in_flight, index), index));
-        in_flight.completions().statistics().moved(waiting.queued());
+        in_flight.completions().statistics().general().moved.add(waiting.queued() as u64);
         if self.rings.working.load(Ordering::SeqCst) == 0 {
             self.rings.method.leave_rings(self.rings.number);
         }

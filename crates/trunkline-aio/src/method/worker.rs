@@ -8,7 +8,7 @@
 use super::{Batch, Method};
 use crate::clock;
 use crate::completion::in_flight::InFlight;
-use crate::completion::roster::{Decision, Job};
+use crate::completion::roster::{Decision, Job, Wake};
 use crate::sync::thread;
 use crate::tables::completer::Completer;
 use std::io;
@@ -41,7 +41,7 @@ pub(crate) fn start(in_flight: &Arc<InFlight>) -> io::Result<()> {
     }
     // One worker is started here rather than by the supervisor, so that the caller learns right
     // away if the system refuses to start threads.
-    if pool.claim_place(0) {
+    if pool.with_roster(|roster| roster.claim_place(0)) {
         launch(in_flight, 0)?;
     }
     let supervised = Arc::clone(in_flight);
@@ -55,11 +55,12 @@ pub(crate) fn start(in_flight: &Arc<InFlight>) -> io::Result<()> {
 fn supervise(in_flight: &Arc<InFlight>) {
     let pool = in_flight.completions().pool();
     loop {
-        let seen = pool.supervisor_epoch();
+        let seen = pool.supervisor_event().epoch();
         if pool.is_stopping() {
             return;
         }
-        let pause = match pool.decide(clock::now(), || in_flight.completions().has_ready()) {
+        let (now, has_ready) = (clock::now(), || in_flight.completions().has_ready());
+        let pause = match pool.with_roster(|roster| roster.decide(now, has_ready)) {
             Decision::Launch(id) => {
                 if launch(in_flight, id).is_ok() {
                     continue;
@@ -73,7 +74,7 @@ fn supervise(in_flight: &Arc<InFlight>) {
             }
             Decision::Wait(pause) => pause,
         };
-        pool.supervisor_wait(seen, pause);
+        pool.supervisor_event().wait(seen, pause);
     }
 }
 
@@ -86,11 +87,10 @@ fn launch(in_flight: &Arc<InFlight>, id: usize) -> io::Result<()> {
         Ok(thread) => (Some(thread), Ok(())),
         Err(error) => (None, Err(error)),
     };
-    completions.pool().launched(id, thread, clock::now());
-    match &result {
-        Ok(()) => completions.statistics().worker_launched(),
-        Err(_) => completions.statistics().worker_refused(),
-    }
+    let now = clock::now();
+    completions.pool().with_roster(|roster| roster.launched(id, thread, now));
+    let general = completions.statistics().general();
+    if result.is_ok() { &general.workers_launched } else { &general.workers_refused }.add(1);
     result
 }
 
@@ -100,7 +100,7 @@ fn run(in_flight: &InFlight, id: usize) {
     let completions = in_flight.completions();
     let (pool, deferred) = (completions.pool(), completions.deferred());
     loop {
-        let seen = pool.worker_epoch(id);
+        let seen = pool.worker_event(id).epoch();
         help(in_flight, id);
         match pool.next_job(id, clock::now(), deferred) {
             Job::Execute { index, wake } => {
@@ -108,11 +108,11 @@ fn run(in_flight: &InFlight, id: usize) {
                 // The next worker was woken before this possibly long call, so queued I/O doesn't
                 // wait for it.
                 in_flight.execute(in_flight.token(index), Completer::Worker);
-                pool.job_done(id);
+                pool.with_roster(|roster| roster.job_done(id));
             }
             Job::Close(file) => {
                 drop(file);
-                pool.job_done(id);
+                pool.with_roster(|roster| roster.job_done(id));
             }
             Job::Sleep { timeout } => {
                 // The ready set and the deferred tables are not protected by the roster's lock. A
@@ -120,10 +120,11 @@ fn run(in_flight: &InFlight, id: usize) {
                 // marked idle, in which case that thread found no idle worker to wake. So look once
                 // more before sleeping.
                 let nothing = !completions.has_ready() && !deferred.has_tables();
-                if nothing && !pool.worker_wait(id, seen, timeout) && pool.leave_if_surplus(id) {
+                let timed_out = nothing && !pool.worker_event(id).wait(seen, timeout);
+                if timed_out && pool.leave_if_surplus(id) {
                     return;
                 }
-                pool.awake(id);
+                pool.with_roster(|roster| roster.awake(id));
             }
             Job::Leave(wake) => {
                 pool.wake(wake);
@@ -138,10 +139,11 @@ fn run(in_flight: &InFlight, id: usize) {
 fn help(in_flight: &InFlight, id: usize) {
     let completions = in_flight.completions();
     while completions.help(id as u32 * 64, Completer::Helper) {
-        completions.pool().job_done(id);
-        if completions.has_ready() {
-            completions.pool().wake_above(id);
-        }
+        let more = completions.has_ready();
+        completions.pool().wake_after(|roster| {
+            roster.job_done(id);
+            if more { roster.wake_above(id) } else { Wake::None }
+        });
     }
     while let Some(table) = completions.deferred().take_table() {
         drop(table);

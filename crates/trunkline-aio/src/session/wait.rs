@@ -36,7 +36,6 @@ use crate::tables::callback::Payload;
 use crate::tables::class::Class;
 use crate::tables::completer::Completer;
 use crate::tables::slots::{SlotSet, Slots};
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 /// What a wait does while its condition is false.
@@ -75,7 +74,7 @@ impl Session {
     /// # Errors
     /// The session was cancelled.
     pub fn wait_for(&mut self, done: impl Fn() -> bool) -> Result<(), Cancelled> {
-        slept(self.wait_until(Pause::Sleep, Target::Notification, done))
+        slept(self.wait_until(Pause::Sleep, Target::Notification, |_| done()))
     }
 
     /// [`Session::wait_for`] for a task.
@@ -87,7 +86,7 @@ impl Session {
         context: &mut Context<'_>,
         done: impl Fn() -> bool,
     ) -> Poll<Result<(), Cancelled>> {
-        self.wait_until(Pause::Wake(context.waker()), Target::Notification, done)
+        self.wait_until(Pause::Wake(context.waker()), Target::Notification, |_| done())
     }
 
     /// Acquires a handle. Waits if the class limit or the session's quota has been reached.
@@ -196,13 +195,12 @@ impl Session {
     ) -> Result<(), Cancelled> {
         let set = slots.set();
         self.assert_issued_here(set);
-        let in_flight = Arc::clone(&self.in_flight);
-        let event = in_flight.completions().sessions().slot(self.id).event();
         let count = count.min(set.pending());
         let target = Target::AnyOf(set.issued());
-        let result =
-            self.wait_until(Pause::Sleep, target, || event.has(count, || set.done_count()));
-        event.has_enough();
+        let result = self.wait_until(Pause::Sleep, target, |session| {
+            session.slot().event().has(count, || set.done_count())
+        });
+        self.slot().event().has_enough();
         slept(result)
     }
 
@@ -241,7 +239,7 @@ impl Session {
     ) -> Poll<Result<Outcome, Cancelled>> {
         let Some((io, issuer)) = slots.issued()[slot] else { not_issued(slot) };
         let target = if issuer == self.id { Target::Own(io) } else { Target::Join(io) };
-        let waited = self.wait_until(pause, target, || slots.is_done(slot));
+        let waited = self.wait_until(pause, target, |_| slots.is_done(slot));
         waited.map_ok(|()| taken(slots, slot))
     }
 
@@ -253,7 +251,7 @@ impl Session {
         assert!(slots.pending() > 0, "nothing to wait for");
         self.assert_issued_here(slots);
         let target = Target::AnyOf(slots.issued());
-        let waited = self.wait_until(pause, target, || slots.first_done().is_some());
+        let waited = self.wait_until(pause, target, |_| slots.first_done().is_some());
         waited.map_ok(|()| {
             let slot = slots.first_done().unwrap_or_default();
             (slot, taken(slots, slot))
@@ -261,9 +259,7 @@ impl Session {
     }
 
     fn wait_for_complete(&mut self, pause: Pause<'_>, io: WaitRef) -> Poll<Result<(), Cancelled>> {
-        let in_flight = Arc::clone(&self.in_flight);
-        let handles = in_flight.completions().handles();
-        self.wait_until(pause, Target::Join(io), || handles.is_complete(io))
+        self.wait_until(pause, Target::Join(io), |session| session.is_complete(io))
     }
 
     /// Waiting for any of several I/Os relies on the session's own completions as wake-ups, so this
@@ -278,57 +274,60 @@ impl Session {
         &mut self,
         pause: Pause<'_>,
         target: Target<'_>,
-        done: impl Fn() -> bool,
+        done: impl Fn(&Self) -> bool,
     ) -> Poll<Result<(), Cancelled>> {
         // A thread that doesn't have to wait keeps its batch open. A task always submits, because
         // it may not be polled again for a long time.
-        if pause.sleeps() && done() {
+        if pause.sleeps() && done(self) {
             return Poll::Ready(Ok(()));
         }
         self.submit();
-        if done() {
+        // Try once before announcing the wait: a task that completes its own I/O would otherwise
+        // wake itself.
+        if self.attempt(target, &done) {
             return Poll::Ready(Ok(()));
         }
-        let in_flight = Arc::clone(&self.in_flight);
-        let (completions, id) = (in_flight.completions(), self.id);
         // Whether the joiner bit set below belongs to this I/O. If the I/O is already complete, the
         // handle may have been reused, and the bit may belong to an earlier polled join of its new
         // I/O. In that case we must not remove the bit.
-        let joins = matches!(target, Target::Join(io) if !completions.handles().is_complete(io));
+        let joins = matches!(target, Target::Join(io) if !self.is_complete(io));
         let wish = match target {
             Target::Own(io) | Target::Join(io) => Wish::For(io),
             Target::AnyOf(_) | Target::Notification => Wish::Any,
         };
         let kind = self.kind_of(target);
-        let result = self.pause_until(pause, wish, kind, |_| {
+        let result = self.pause_until(pause, wish, kind, |session| {
             if let Target::Join(io) = target {
                 // Set the bit in every round. The completion of the handle's previous I/O may be
                 // slow to drain the joiners and remove this bit, but then it also signals this
                 // session.
-                completions.handles().handle(io.index()).joiners().insert(id);
+                session.handles().handle(io.index()).joiners().insert(session.id);
             }
-            match target {
-                Target::Own(io) | Target::Join(io) => {
-                    completions.try_complete(io, Completer::Waiter);
-                }
-                Target::AnyOf(issued) if !done() => {
-                    // Instead of sleeping, complete an I/O that has a raw result but hasn't been
-                    // claimed by any thread.
-                    let mut ios = issued.iter().flatten();
-                    ios.any(|(io, _)| completions.try_complete(*io, Completer::Waiter));
-                }
-                Target::AnyOf(_) | Target::Notification => {}
-            }
-            done().then_some(())
+            session.attempt(target, &done).then_some(())
         });
         if let Target::Join(io) = target {
             if result.is_pending() {
                 self.joined = true;
             } else if joins {
-                completions.handles().handle(io.index()).joiners().remove(id);
+                self.handles().handle(io.index()).joiners().remove(self.id);
             }
         }
         result
+    }
+
+    /// Whether the wait is over. If not, completes an I/O of the target that has a raw result but
+    /// hasn't been claimed by any thread, and looks again.
+    fn attempt(&self, target: Target<'_>, done: impl Fn(&Self) -> bool) -> bool {
+        if done(self) {
+            return true;
+        }
+        let complete = |io| self.completions().try_complete(io, Completer::Waiter);
+        let completed = match target {
+            Target::Own(io) | Target::Join(io) => complete(io),
+            Target::AnyOf(issued) => issued.iter().flatten().any(|&(io, _)| complete(io)),
+            Target::Notification => false,
+        };
+        completed && done(self)
     }
 
     /// Waits for a handle in the given class.
@@ -362,21 +361,18 @@ impl Session {
         kind: Option<(Class, Operation)>,
         mut attempt: impl FnMut(&mut Self) -> Option<T>,
     ) -> Poll<Result<T, Cancelled>> {
-        // Cloned, so that `attempt` may borrow the session mutably.
-        let in_flight = Arc::clone(&self.in_flight);
-        let slot = in_flight.completions().sessions().slot(self.id);
         // A task that polls never sleeps, so it needn't read the clock.
         let (started, mut slept) = (pause.sleeps().then(clock::now), false);
         let result = loop {
-            let seen = slot.event().epoch();
+            let seen = self.slot().event().epoch();
             match pause {
-                Pause::Sleep => slot.mailbox().post(wish),
-                Pause::Wake(waker) => slot.event().register(waker),
+                Pause::Sleep => self.slot().mailbox().post(wish),
+                Pause::Wake(waker) => self.slot().event().register(waker),
             }
             let got = attempt(self);
             // Check for a cancel only after the attempt. If the attempt succeeded, we return its
             // result even after a cancel, so that an acquired handle isn't lost.
-            let cancelled = slot.is_cancelled();
+            let cancelled = self.slot().is_cancelled();
             let over = got.is_some() || cancelled;
             if !pause.sleeps() {
                 if !over {
@@ -385,7 +381,7 @@ impl Session {
             } else {
                 if !over {
                     slept = true;
-                    slot.event().wait(seen, None);
+                    self.slot().event().wait(seen, None);
                 }
                 // Take the mailbox even if the wait is over for another reason. If a driver has
                 // assigned an I/O to this session, no other thread will complete it.
@@ -426,7 +422,7 @@ impl Session {
     fn prepare_acquire(&mut self) {
         // A leaked `Io` (`mem::forget`) must not occupy a handle permanently.
         if self.reclaim() {
-            self.completions().statistics().leaked();
+            self.completions().statistics().general().leaked.add(1);
         }
         self.submit_if_old();
     }
