@@ -16,14 +16,14 @@
 //! Every mount gets its own worker, so a file system that hangs doesn't hold up the rest.
 //!
 //! A failed read doesn't end the scan. Instead we read the run's blocks again one by one, so that
-//! we can report exactly the unreadable blocks; see `window.rs` for the rules.
+//! we can report exactly the unreadable blocks; see `file_reads.rs` for the rules.
 
+mod file_reads;
 mod mount_worker;
 mod options;
 mod read_queue;
 mod scan;
 mod visitor;
-mod window;
 
 pub use options::ReadOptions;
 pub(crate) use scan::read_files;

@@ -15,7 +15,8 @@
 
 use crate::waiting::{Waiting, slept};
 use std::task::Poll;
-use trunkline_aio::{Cancelled, Outcome, Payload, Session, Slots};
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Callback, Cancelled, Lease, Outcome, Payload, Session, Slots};
 
 /// Result slots, with one item of the issuer's data for each slot.
 #[derive(Debug)]
@@ -28,9 +29,9 @@ pub(crate) struct SlotWindow<P: Payload, T> {
 }
 
 impl<P: Payload, T: Default> SlotWindow<P, T> {
-    /// A window over free slots.
-    pub(crate) fn new(slots: Slots<P>) -> Self {
-        let count = slots.len();
+    /// A window of `count` idle slots, whose I/Os run these completion callbacks.
+    pub(crate) fn new(count: usize, callbacks: Vec<Arc<dyn Callback<P>>>) -> Self {
+        let slots = Slots::with_callbacks(count, callbacks);
         let items = (0..count).map(|_| T::default()).collect();
         Self { slots, items, idle: (0..count).rev().collect() }
     }
@@ -47,9 +48,25 @@ impl<P: Payload, T> SlotWindow<P, T> {
         self.len() - self.idle.len()
     }
 
+    /// Number of slots without an I/O.
+    pub(crate) fn idle(&self) -> usize {
+        self.idle.len()
+    }
+
     /// An idle slot, if there is one. It stays idle until [`SlotWindow::issued`].
     pub(crate) fn idle_slot(&self) -> Option<usize> {
         self.idle.last().copied()
+    }
+
+    /// An idle slot, for a caller that has checked that there is one.
+    ///
+    /// # Panics
+    /// If every slot is in flight.
+    pub(crate) fn expect_idle(&self) -> usize {
+        match self.idle_slot() {
+            Some(slot) => slot,
+            None => unreachable!("an I/O is started without an idle slot"),
+        }
     }
 
     /// Whether another I/O can be issued.
@@ -81,6 +98,17 @@ impl<P: Payload, T> SlotWindow<P, T> {
     pub(crate) fn payload(&mut self, slot: usize) -> &mut P {
         match self.slots.payload(slot) {
             Some(payload) => payload,
+            None => unreachable!("slot {slot} is in flight"),
+        }
+    }
+
+    /// The memory of a slot that is not in flight.
+    ///
+    /// # Panics
+    /// If the slot is in flight, because the memory belongs to the I/O.
+    pub(crate) fn memory(&mut self, slot: usize) -> &mut Vec<Lease> {
+        match self.slots.memory(slot) {
+            Some(memory) => memory,
             None => unreachable!("slot {slot} is in flight"),
         }
     }

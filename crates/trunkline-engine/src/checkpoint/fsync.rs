@@ -22,7 +22,7 @@ use crate::window::SlotWindow;
 use std::io;
 use std::time::Duration;
 use trunkline_aio::sync::Arc;
-use trunkline_aio::{Class, Slots, Status, WaitRef};
+use trunkline_aio::{Class, Status, WaitRef};
 use trunkline_format::segment;
 
 /// Fsyncs in flight.
@@ -77,7 +77,7 @@ fn sync_group(
     let callback = Arc::new(storage.pending_fsyncs().callback());
     // By slot: which segment is synced, and how many of its writes the fsync covers.
     let mut window: SlotWindow<(), Option<(usize, u64, WaitRef)>> =
-        SlotWindow::new(Slots::with_callbacks(group.len(), vec![callback as _]));
+        SlotWindow::new(group.len(), vec![callback]);
     for (at, (name, fsync)) in group.iter().enumerate() {
         let (locator, fork, segment) = *name;
         // Read the count before the fsync is issued: a write that completes later may not be
@@ -96,7 +96,7 @@ fn sync_group(
         };
         // Register the fsync before it's issued, so that another pool's checkpoint of the same
         // cluster waits for it as well.
-        let Some(slot) = window.idle_slot() else { unreachable!("one slot for each segment") };
+        let slot = window.expect_idle();
         let session = backend.session();
         let handle = session.acquire(Class::Checkpoint).map_err(WriteError::from)?;
         let io = handle.wait_ref();

@@ -8,9 +8,9 @@
 use trunkline_aio::{Cancelled, Class, MethodKind, Session};
 use trunkline_format::BLOCK_SIZE;
 
-use super::read_queue::{NextRead, ReadQueue};
+use super::file_reads::FileReads;
+use super::read_queue::ReadQueue;
 use super::visitor::Context;
-use super::window::ReadWindow;
 use crate::datadir::FileEntry;
 use crate::job::JobError;
 
@@ -31,94 +31,88 @@ pub(super) fn read(
     files: &[FileEntry],
     limits: Limits,
 ) -> Result<(), JobError> {
-    let Context { job, options, .. } = context;
-    let mut worker = MountWorker {
-        context,
-        session: job.session()?,
-        window: ReadWindow::new(context, limits.slots)?,
-        queue: ReadQueue::new(context, files, limits.open_files),
-    };
+    let mut session = context.job.session()?;
+    let queue = ReadQueue::new(context, files, limits.open_files);
+    let mut reads = FileReads::new(context, queue, limits.slots)?;
     // The `sync` method executes each read within the submitting call, so it can't have several
     // reads in flight.
-    let sync = job.aio().method_status().used == MethodKind::Sync;
-    let ended = match sync || options.depth <= 1 {
-        true => worker.one_by_one(),
-        false => worker.many_in_flight(),
+    let sync = context.job.aio().method_status().used == MethodKind::Sync;
+    let ended = match sync || context.options.depth <= 1 {
+        true => one_by_one(context, &mut session, &mut reads),
+        false => many_in_flight(context, &mut session, &mut reads),
     };
-    worker.window.finish();
+    reads.finish();
     // Cancellation is not an error of the job: the caller asked for it.
     let _: Result<(), Cancelled> = ended;
     Ok(())
 }
 
-/// One mount's worker: the queue supplies runs of blocks, and the window reads them.
-struct MountWorker<'s> {
-    context: Context<'s>,
-    session: Session,
-    window: ReadWindow<'s>,
-    queue: ReadQueue<'s>,
+/// Executes the reads in this thread, one at a time. If the method is `sync` but read-ahead was
+/// requested, we issue `posix_fadvise` for up to `depth` reads in advance. That would be useless
+/// for direct I/O, which bypasses the page cache.
+fn one_by_one(
+    Context { job, options, .. }: Context<'_>,
+    session: &mut Session,
+    reads: &mut FileReads<'_>,
+) -> Result<(), Cancelled> {
+    let ahead = if options.depth > 1 && !options.direct { options.depth } else { 0 };
+    while !job.is_stopping() {
+        reads.queue().look_ahead(ahead as usize, |run| {
+            let offset = u64::from(run.block) * BLOCK_SIZE as u64;
+            let length = u64::from(run.blocks) * BLOCK_SIZE as u64;
+            session.advise(&run.file.file, offset, length);
+        });
+        let Some(run) = reads.next_run() else { return Ok(()) };
+        reads.issue(session.acquire(Class::Maintenance)?.needed_now(), run);
+        while reads.window().in_flight() > 0 {
+            reads.wait(session)?;
+        }
+    }
+    Ok(())
 }
 
-impl MountWorker<'_> {
-    /// Executes the reads in this thread, one at a time. If the method is `sync` but read-ahead was
-    /// requested, we issue `posix_fadvise` for up to `depth` reads in advance. That would be
-    /// useless for direct I/O, which bypasses the page cache.
-    fn one_by_one(&mut self) -> Result<(), Cancelled> {
-        let options = self.context.options;
-        let ahead = if options.depth > 1 && !options.direct { options.depth } else { 0 };
-        while !self.context.job.is_stopping() {
-            self.queue.look_ahead(ahead as usize, |run| {
-                let offset = u64::from(run.block) * BLOCK_SIZE as u64;
-                let length = u64::from(run.blocks) * BLOCK_SIZE as u64;
-                self.session.advise(&run.file.file, offset, length);
-            });
-            let NextRead::Run(run) = self.queue.next(0) else { return Ok(()) };
-            let io = self.session.acquire(Class::Maintenance)?;
-            self.window.issue(io.needed_now(), run, &mut self.queue);
-            while self.window.in_flight() > 0 {
-                self.window.wait(&mut self.session, &mut self.queue)?;
-            }
+/// Keeps up to `depth` reads in flight until the queue is empty and the last read has completed.
+fn many_in_flight(
+    context: Context<'_>,
+    session: &mut Session,
+    reads: &mut FileReads<'_>,
+) -> Result<(), Cancelled> {
+    let refill = (reads.window().len() / REFILL_FRACTION).max(1);
+    loop {
+        if reads.window().in_flight() == 0 || reads.window().idle() >= refill {
+            fill(context, session, reads)?;
         }
-        Ok(())
+        if reads.window().in_flight() == 0 {
+            return Ok(());
+        }
+        reads.wait(session)?;
+        reads.complete_finished();
     }
+}
 
-    /// Keeps up to `depth` reads in flight until the queue is empty and the last read has
-    /// completed.
-    fn many_in_flight(&mut self) -> Result<(), Cancelled> {
-        let refill = (self.window.capacity() / REFILL_FRACTION).max(1);
-        loop {
-            if self.window.in_flight() == 0 || self.window.idle() >= refill {
-                self.fill()?;
-            }
-            if self.window.in_flight() == 0 {
-                return Ok(());
-            }
-            self.window.wait(&mut self.session, &mut self.queue)?;
-            self.window.complete_finished(&mut self.queue);
-        }
+/// Issues reads until the window is full or the queue has no more runs ready.
+fn fill(
+    context: Context<'_>,
+    session: &mut Session,
+    reads: &mut FileReads<'_>,
+) -> Result<(), Cancelled> {
+    let mut batch = session.batch();
+    while reads.window().has_idle() && !context.job.is_stopping() {
+        let Some(run) = reads.next_run() else { break };
+        // Waiting for a handle is only necessary if we have no read in flight. Otherwise we stop
+        // filling: the next completion frees both a handle and a buffer.
+        let io = if reads.window().in_flight() == 0 {
+            batch.acquire(Class::Maintenance)?
+        } else if let Some(io) = batch.try_acquire(Class::Maintenance) {
+            io
+        } else {
+            reads.queue().put_back(run);
+            break;
+        };
+        reads.issue(io, run);
+        // Reads that the page cache served have already completed. Handle them now, so that their
+        // buffers can be reused by this same batch.
+        reads.complete_finished();
     }
-
-    /// Issues reads until the window is full or the queue has no more runs ready.
-    fn fill(&mut self) -> Result<(), Cancelled> {
-        let Self { context, session, window, queue } = self;
-        let mut batch = session.batch();
-        while window.idle() > 0 && !context.job.is_stopping() {
-            let NextRead::Run(run) = queue.next(window.in_flight()) else { break };
-            // Waiting for a handle is only necessary if we have no read in flight. Otherwise we
-            // stop filling: the next completion frees both a handle and a buffer.
-            let io = if window.in_flight() == 0 {
-                batch.acquire(Class::Maintenance)?
-            } else if let Some(io) = batch.try_acquire(Class::Maintenance) {
-                io
-            } else {
-                queue.put_back(run);
-                break;
-            };
-            window.issue(io, run, queue);
-            // Reads that the page cache served have already completed. Handle them now, so that
-            // their buffers can be reused by this same batch.
-            window.complete_finished(queue);
-        }
-        Ok(())
-    }
+    Ok(())
 }

@@ -69,16 +69,6 @@ pub(super) struct BlockRun {
     pub(super) singly: bool,
 }
 
-/// The result of [`ReadQueue::next`].
-pub(super) enum NextRead {
-    Run(BlockRun),
-    /// The limit on open files is reached. A read in flight must complete first, so that its file
-    /// is closed.
-    Later,
-    /// All files are read.
-    End,
-}
-
 /// One mount's unread files, and the runs to repeat.
 pub(super) struct ReadQueue<'s> {
     context: Context<'s>,
@@ -118,8 +108,9 @@ impl<'s> ReadQueue<'s> {
     }
 
     /// Returns the next run to read. `in_flight` is the number of runs that currently keep files
-    /// open.
-    pub(super) fn next(&mut self, in_flight: usize) -> NextRead {
+    /// open. `None` means that all files are read, or, while reads are in flight, that the limit on
+    /// open files is reached: a read must complete first, so that its file is closed.
+    pub(super) fn next(&mut self, in_flight: usize) -> Option<BlockRun> {
         let job = self.context.job;
         while let Some(mut run) = self.retries.pop_front() {
             // The file has shrunk or was given up after this run was queued.
@@ -133,11 +124,11 @@ impl<'s> ReadQueue<'s> {
                 self.retries.push_front(BlockRun { block, blocks, ..run.clone() });
                 run.blocks = 1;
             }
-            return NextRead::Run(run);
+            return Some(run);
         }
         while let Some(run) = self.advised.pop_front() {
             if run.block < run.file.end.get() {
-                return NextRead::Run(run);
+                return Some(run);
             }
             job.count(run.blocks, 0);
         }
@@ -148,7 +139,7 @@ impl<'s> ReadQueue<'s> {
     /// `advise`.
     pub(super) fn look_ahead(&mut self, runs: usize, advise: impl Fn(&BlockRun)) {
         while self.advised.len() < runs {
-            let NextRead::Run(run) = self.take(self.advised.len()) else { return };
+            let Some(run) = self.take(self.advised.len()) else { return };
             advise(&run);
             self.advised.push_back(run);
         }
@@ -156,7 +147,7 @@ impl<'s> ReadQueue<'s> {
 
     /// Takes the next run off the current file, or opens the next file. Files that cannot be opened
     /// are reported and skipped.
-    fn take(&mut self, in_flight: usize) -> NextRead {
+    fn take(&mut self, in_flight: usize) -> Option<BlockRun> {
         let Context { job, options, visitor } = self.context;
         loop {
             if let Some((file, block)) = self.current.take() {
@@ -167,15 +158,13 @@ impl<'s> ReadQueue<'s> {
                         self.current = Some((Rc::clone(&file), block + blocks));
                     }
                     let (attempts, singly) = (0, false);
-                    return NextRead::Run(BlockRun { file, block, blocks, attempts, singly });
+                    return Some(BlockRun { file, block, blocks, attempts, singly });
                 }
                 // The end was lowered below the listed length, so count the missing blocks as
                 // processed.
                 job.count(file.entry.blocks().saturating_sub(block), 0);
             }
-            let Some(entry) = self.deferred.take().or_else(|| self.files.next()) else {
-                return NextRead::End;
-            };
+            let entry = self.deferred.take().or_else(|| self.files.next())?;
             // Every run in flight may hold a different file, so their number bounds our open files.
             let opened = match in_flight < self.open_files_max {
                 true => self.open(entry, in_flight),
@@ -191,7 +180,7 @@ impl<'s> ReadQueue<'s> {
                 }
                 Ok(None) => {
                     self.deferred = Some(entry);
-                    return NextRead::Later;
+                    return None;
                 }
                 Err(error) => {
                     job.count(entry.blocks(), 0);

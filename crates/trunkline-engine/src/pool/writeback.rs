@@ -31,7 +31,7 @@ use std::fmt;
 use std::io;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{
-    Callback, Cancelled, Class, Completion, Outcome, Payload, Session, Slots, Status, WaitRef,
+    Callback, Cancelled, Class, Completion, Outcome, Payload, Session, Status, WaitRef,
 };
 use trunkline_format::segment::segment_of;
 use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
@@ -123,7 +123,7 @@ impl WritebackQueue {
             clusters: Arc::clone(clusters),
             flush_after: 0,
             class,
-            window: SlotWindow::new(Slots::with_callbacks(0, Vec::new())),
+            window: SlotWindow::new(0, Vec::new()),
             ranges: Vec::new(),
             blocks: 0,
             issued: 0,
@@ -140,8 +140,7 @@ impl WritebackQueue {
             self.ranges.clear();
             self.blocks = 0;
         } else if self.window.len() == 0 {
-            let callback = Arc::new(WritebackCallback);
-            self.window = SlotWindow::new(Slots::with_callbacks(RANGES, vec![callback as _]));
+            self.window = SlotWindow::new(RANGES, vec![Arc::new(WritebackCallback)]);
         }
     }
 

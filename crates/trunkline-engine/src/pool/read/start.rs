@@ -39,7 +39,7 @@ use crate::Location;
 use crate::storage::Located;
 use crate::window::SlotWindow;
 use trunkline_aio::sync::Arc;
-use trunkline_aio::{File, Outcome, Session, Slots, Status, WaitRef};
+use trunkline_aio::{File, Outcome, Session, Status, WaitRef};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 /// The page reads of one session or stream: a bounded number in flight, each of a bounded size.
@@ -64,8 +64,7 @@ impl PageReads {
     /// For `slots` reads in flight, of up to `combine_max` blocks each.
     pub(crate) fn new(manager: &Arc<BufferManager>, slots: usize, combine_max: u32) -> Self {
         let callback = Arc::new(ReadCallback::new(manager, combine_max));
-        let mut window: SlotWindow<ReadPayload, PageRead> =
-            SlotWindow::new(Slots::with_callbacks(slots, vec![callback as _]));
+        let mut window: SlotWindow<ReadPayload, PageRead> = SlotWindow::new(slots, vec![callback]);
         let blocks = combine_max as usize;
         for slot in 0..slots {
             window.payload(slot).reserve(blocks);
@@ -167,9 +166,7 @@ impl PageReads {
         // Decide how many blocks to read before any resource is taken, so that we don't evict pages
         // for buffers that turn out to be unneeded.
         let (count, missing) = self.extent(request, present.is_some(), located.blocks_left);
-        let Some(slot) = self.window.idle_slot() else {
-            unreachable!("a read started without an idle slot");
-        };
+        let slot = self.window.expect_idle();
         // The handle comes before the buffers: allocating buffers evicts pages.
         let Some(mut handle) = session.try_acquire(request.class) else {
             unpin_present();

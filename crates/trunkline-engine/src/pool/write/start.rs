@@ -61,7 +61,7 @@ impl PageWrites {
     pub(crate) fn new(manager: &Arc<BufferManager>, slots: usize, combine_max: u32) -> Self {
         let callback = Arc::new(WriteCallback::new(manager));
         let mut window: SlotWindow<WritePayload, PageWrite> =
-            SlotWindow::new(Slots::with_callbacks(slots, vec![callback as _]));
+            SlotWindow::new(slots, vec![callback]);
         let blocks = combine_max as usize;
         for slot in 0..slots {
             window.payload(slot).reserve(blocks);
@@ -109,9 +109,7 @@ impl PageWrites {
         let Some(located) = locate(&manager, session, request)? else {
             return Ok(WriteStart::Clean);
         };
-        let Some(slot) = self.window.idle_slot() else {
-            unreachable!("a write started without an idle slot");
-        };
+        let slot = self.window.expect_idle();
         // The handle comes before the claims. A session that waited for a handle while it held
         // content locks could wait for a session that wants one of these locks.
         let Some(handle) = session.try_acquire(request.class) else {

@@ -1,4 +1,5 @@
-//! A worker's read window: a set of leased buffers, each for one read at a time.
+//! A worker's reads: a window of leased buffers, each for one read at a time, and the queue that
+//! supplies the reads.
 //!
 //! This module decides what to do with a read's outcome:
 //!
@@ -18,37 +19,39 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use rustix::io::Errno;
-use trunkline_aio::{Cancelled, Io, Outcome, Session, Slots, Status};
+use trunkline_aio::{Cancelled, Io, Outcome, Session, Status};
 use trunkline_format::BLOCK_SIZE;
 
 use super::read_queue::{BlockRun, ReadQueue};
 use super::visitor::{Context, ReadFailure, ReadPayload};
 use crate::datadir::FileEntry;
 use crate::job::JobError;
+use crate::window::SlotWindow;
 
 /// Consecutive reads that may return less than one block before we treat the block as unreadable.
 /// Without this limit, a file system that keeps returning fragments would trap the scan in an
 /// endless loop.
 const FRAGMENTS_MAX: u32 = 32;
 
-/// The buffers of a worker and the reads that use them.
-pub(super) struct ReadWindow<'s> {
+/// The reads of a worker: those in flight, and those still to be issued.
+pub(super) struct FileReads<'s> {
     context: Context<'s>,
-    slots: Slots<ReadPayload>,
-    /// The read that each slot carries.
-    runs: Vec<Option<BlockRun>>,
+    queue: ReadQueue<'s>,
+    /// Each slot keeps its leased buffer, and has the run that is being read as its item.
+    window: SlotWindow<ReadPayload, Option<BlockRun>>,
     /// Files that have shrunk, by file id, with the lowest missing block. We only report them at
     /// the end, because a read beyond the end of the file may complete before the read that reaches
     /// it.
     shrunk: BTreeMap<u64, (FileEntry, ReadFailure)>,
-    /// Stack of free slots. The slot used last is on top, since its memory is most likely in the
-    /// CPU cache.
-    idle: Vec<usize>,
 }
 
-impl<'s> ReadWindow<'s> {
+impl<'s> FileReads<'s> {
     /// Leases up to `slots` buffers. Fewer will do; only leasing none at all is an error.
-    pub(super) fn new(context: Context<'s>, slots: usize) -> Result<Self, JobError> {
+    pub(super) fn new(
+        context: Context<'s>,
+        queue: ReadQueue<'s>,
+        slots: usize,
+    ) -> Result<Self, JobError> {
         let blocks = context.options.combine_blocks;
         let region = context.job.aio().region();
         // With less memory than requested we just have fewer reads in flight.
@@ -56,85 +59,72 @@ impl<'s> ReadWindow<'s> {
         if leases.is_empty() {
             return Err(JobError::Memory { blocks });
         }
-        let mut slots = Slots::with_callbacks(leases.len(), context.visitor.callbacks());
+        let mut window = SlotWindow::new(leases.len(), context.visitor.callbacks());
         for (slot, lease) in leases.into_iter().enumerate() {
-            if let Some(memory) = slots.memory(slot) {
-                memory.push(lease);
-            }
+            window.memory(slot).push(lease);
         }
-        let idle = (0..slots.len()).rev().collect();
-        let runs = vec![None; slots.len()];
-        Ok(Self { context, slots, runs, shrunk: BTreeMap::new(), idle })
+        Ok(Self { context, queue, window, shrunk: BTreeMap::new() })
     }
 
-    /// The number of slots, idle or not.
-    pub(super) fn capacity(&self) -> usize {
-        self.runs.len()
+    /// The reads that are still to be issued.
+    pub(super) fn queue(&mut self) -> &mut ReadQueue<'s> {
+        &mut self.queue
     }
 
-    /// The number of slots without a read.
-    pub(super) fn idle(&self) -> usize {
-        self.idle.len()
+    /// The reads in flight.
+    pub(super) fn window(&self) -> &SlotWindow<ReadPayload, Option<BlockRun>> {
+        &self.window
     }
 
-    /// The number of reads issued whose outcome hasn't been taken yet.
-    pub(super) fn in_flight(&self) -> usize {
-        self.slots.pending()
+    /// The next run to read, unless all files are read or a file in flight must be closed first.
+    pub(super) fn next_run(&mut self) -> Option<BlockRun> {
+        self.queue.next(self.window.in_flight())
     }
 
-    /// Issues a read into an idle slot. If there is no idle slot, the run returns to the queue.
-    pub(super) fn issue(&mut self, io: Io<'_>, run: BlockRun, queue: &mut ReadQueue<'_>) {
-        let Some(slot) = self.idle.pop() else {
-            queue.put_back(run);
-            return;
-        };
+    /// Issues a read into an idle slot.
+    ///
+    /// # Panics
+    /// If there is no idle slot.
+    pub(super) fn issue(&mut self, io: Io<'_>, run: BlockRun) {
+        let slot = self.window.expect_idle();
         let file = Rc::clone(&run.file);
         let first = file.block_no(run.block);
         self.context.job.observer().reading(&file.entry.path, first, run.blocks);
-        if let Some(payload) = self.slots.payload(slot) {
-            *payload = ReadPayload { fork: file.entry.fork, first, bad: 0 };
-        }
+        *self.window.payload(slot) = ReadPayload { fork: file.entry.fork, first, bad: 0 };
         let offset = u64::from(run.block) * BLOCK_SIZE as u64;
         let length = run.blocks * BLOCK_SIZE as u32;
-        match io.read(&file.file, offset, length, &mut self.slots, slot) {
-            Ok(_) => self.runs[slot] = Some(run),
+        match io.read(&file.file, offset, length, self.window.slots(), slot) {
+            Ok(_) => {
+                *self.window.item_mut(slot) = Some(run);
+                self.window.issued(slot);
+            }
             // The read was refused before it was submitted: the device needs a larger alignment
             // than a block has.
-            Err(_) => {
-                self.idle.push(slot);
-                self.read_failed(run, Errno::INVAL.raw_os_error(), queue);
-            }
+            Err(_) => self.read_failed(run, Errno::INVAL.raw_os_error()),
         }
     }
 
     /// Waits for any one read and handles its outcome.
-    pub(super) fn wait(
-        &mut self,
-        session: &mut Session,
-        queue: &mut ReadQueue<'_>,
-    ) -> Result<(), Cancelled> {
-        let (slot, outcome) = session.wait_any(&mut self.slots)?;
-        self.complete(slot, outcome, queue);
+    pub(super) fn wait(&mut self, session: &mut Session) -> Result<(), Cancelled> {
+        let (slot, outcome) = self.window.sleep_any(session)?;
+        self.complete(slot, outcome);
         Ok(())
     }
 
     /// Handles all reads that have completed, without waiting.
-    pub(super) fn complete_finished(&mut self, queue: &mut ReadQueue<'_>) {
-        while let Some(slot) = self.slots.first_done()
-            && let Some(outcome) = self.slots.take(slot)
-        {
-            self.complete(slot, outcome, queue);
+    pub(super) fn complete_finished(&mut self) {
+        while let Some((slot, outcome)) = self.window.take_any() {
+            self.complete(slot, outcome);
         }
     }
 
     /// Handles the outcome of one read, as the table in the module header describes. The slot
-    /// becomes idle first; its memory stays valid until the next read is issued into it.
-    fn complete(&mut self, slot: usize, outcome: Outcome, queue: &mut ReadQueue<'_>) {
-        self.idle.push(slot);
-        let Some(run) = self.runs[slot].take() else { return };
+    /// is idle already, but its memory stays valid until the next read is issued into it.
+    fn complete(&mut self, slot: usize, outcome: Outcome) {
+        let Some(run) = self.window.item_mut(slot).take() else { return };
         // An error covers the whole run; the kernel doesn't report how far it got.
         if outcome.status == Status::Error {
-            self.read_failed(run, outcome.detail as i32, queue);
+            self.read_failed(run, outcome.detail as i32);
             return;
         }
         let whole = (outcome.count / BLOCK_SIZE as u32).min(run.blocks);
@@ -153,29 +143,28 @@ impl<'s> ReadWindow<'s> {
         if whole == 0 && outcome.count == 0 {
             self.file_shrank(&rest);
         } else if attempts == FRAGMENTS_MAX {
-            self.only_fragments(rest, queue);
+            self.only_fragments(rest);
         } else {
-            queue.retry(rest);
+            self.queue.retry(rest);
         }
     }
 
     /// Passes the first `whole` blocks of a run to the visitor.
     fn visit(&mut self, slot: usize, run: &BlockRun, whole: u32) {
-        let bad = self.slots.payload(slot).map_or(0, |payload| payload.bad);
+        let bad = self.window.payload(slot).bad;
         let first = run.file.block_no(run.block);
         let bytes = whole as usize * BLOCK_SIZE;
-        let memory = self.slots.memory(slot).and_then(|memory| memory.first());
-        if let Some(pages) = memory.and_then(|memory| memory.get(..bytes)) {
+        if let Some(pages) = self.window.memory(slot)[0].get(..bytes) {
             self.context.visitor.blocks_read(&run.file.entry, first, pages, bad);
         }
     }
 
     /// Handles a failed read. A run of several blocks is repeated block by block, because the
     /// kernel does not report which of them failed. A single block is reported.
-    fn read_failed(&self, run: BlockRun, errno: i32, queue: &mut ReadQueue<'_>) {
+    fn read_failed(&mut self, run: BlockRun, errno: i32) {
         let Context { job, visitor, .. } = self.context;
         if run.blocks > 1 {
-            queue.retry(BlockRun { singly: true, ..run });
+            self.queue.retry(BlockRun { singly: true, ..run });
             return;
         }
         let BlockRun { file, block, .. } = run;
@@ -190,7 +179,7 @@ impl<'s> ReadWindow<'s> {
 
     /// The first block of a run can never be read whole. Either the file ends within this block, or
     /// the block has an I/O error and the kernel returns the bytes before it.
-    fn only_fragments(&mut self, run: BlockRun, queue: &mut ReadQueue<'_>) {
+    fn only_fragments(&mut self, run: BlockRun) {
         let end = (u64::from(run.block) + 1) * BLOCK_SIZE as u64;
         if run.file.file.length().is_ok_and(|length| length < end) {
             self.file_shrank(&run);
@@ -198,9 +187,9 @@ impl<'s> ReadWindow<'s> {
         }
         if run.blocks > 1 {
             let (block, blocks) = (run.block + 1, run.blocks - 1);
-            queue.retry(BlockRun { block, blocks, attempts: 0, ..run.clone() });
+            self.queue.retry(BlockRun { block, blocks, attempts: 0, ..run.clone() });
         }
-        self.read_failed(BlockRun { blocks: 1, ..run }, Errno::IO.raw_os_error(), queue);
+        self.read_failed(BlockRun { blocks: 1, ..run }, Errno::IO.raw_os_error());
     }
 
     /// Lowers the end of the file to the first missing block and remembers the failure for
