@@ -77,7 +77,7 @@ impl DataDir {
         let major = control::read_major(path)?;
         let (control, control_bytes) = control::read_control(path)?;
         control::check_versions(path, major, &control)?;
-        let server = Server::of(path)?;
+        let server = read_server(path)?;
         let reasons = unsafe_reasons(path, &control, &server)?;
         let mut warnings = notes(path, &server)?;
         if !reasons.is_empty() {
@@ -159,7 +159,7 @@ impl DataDir {
     /// [`DataDirError::Changed`] if a server has started, even if it has stopped again;
     /// [`DataDirError::Io`] if a file cannot be read.
     pub fn recheck(&self) -> Result<(), DataDirError> {
-        let server = Server::of(&self.path)?;
+        let server = read_server(&self.path)?;
         if server.is_running() && server != self.server {
             return Err(DataDirError::Changed { path: self.path.clone(), server: Some(server) });
         }
@@ -176,6 +176,12 @@ impl DataDir {
     pub fn relation_files(&self) -> FileList {
         files::list(&self.path, &self.control, &self.moved)
     }
+}
+
+/// Reads a directory's `postmaster.pid` and looks up its process.
+fn read_server(directory: &Path) -> Result<Server, DataDirError> {
+    let bytes = small_file::read(&directory.join(pidfile::NAME), pidfile::BYTES_MAX)?;
+    Ok(bytes.map_or(Server::None, |bytes| Server::from_bytes(directory, &bytes)))
 }
 
 /// The reasons why the directory isn't safe to read, most serious first.

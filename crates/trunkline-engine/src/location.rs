@@ -16,7 +16,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use trunkline_format::{BlockNo, Tid};
+use trunkline_format::BlockNo;
 
 /// A file, or a block or line pointer in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,12 +44,6 @@ impl Location {
     #[must_use]
     pub fn at_item(self, item: u16) -> Self {
         Self { item: Some(item), ..self }
-    }
-
-    /// The tuple that `tid` points to in the file.
-    #[must_use]
-    pub fn at_tid(self, tid: Tid) -> Self {
-        self.at_block(tid.block).at_item(tid.item)
     }
 
     /// The file.
@@ -88,10 +82,9 @@ mod tests {
     fn display_names_the_parts_that_are_known() {
         let file = Location::new("base/5/16384");
         assert_eq!(file.to_string(), r#"file "base/5/16384""#);
-        let block = file.clone().at_block(7);
+        let block = file.at_block(7);
         assert_eq!(block.to_string(), r#"block 7 of file "base/5/16384""#);
-        let tuple = file.at_tid(Tid { block: 7, item: 3 });
+        let tuple = block.at_item(3);
         assert_eq!(tuple.to_string(), r#"block 7, line pointer 3 of file "base/5/16384""#);
-        assert_eq!(tuple, block.at_item(3));
     }
 }

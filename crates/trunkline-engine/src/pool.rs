@@ -103,7 +103,7 @@ pub use crate::settings::ExtendMethod;
 pub(crate) use self::descriptor::{USAGE_MAX, flag};
 pub(crate) use self::eviction::WriteCounter;
 pub(crate) use self::manager::BufferManager;
-pub(crate) use self::read::{BlockResult, PageReads, ReadRequest, ReadStart, location_of};
+pub(crate) use self::read::{BlockResult, PageReads, ReadRequest, ReadStart};
 pub(crate) use self::replacement::ring_buffer::RingBuffer;
 pub(crate) use self::statistics::IoCounter;
 pub(crate) use self::tag::BufferTag;

@@ -46,11 +46,7 @@ impl SeqScanOptions {
     pub fn of(settings: &Settings, workers: u32) -> Self {
         let stream =
             StreamOptions { unordered: true, sequential: true, ..StreamOptions::of(settings) };
-        let policy = Policy {
-            zero_damaged_pages: settings.zero_damaged_pages(),
-            ignore_checksum_failure: settings.ignore_checksum_failure(),
-        };
-        Self { workers, stream, policy }
+        Self { workers, stream, policy: Policy::of(settings) }
     }
 }
 

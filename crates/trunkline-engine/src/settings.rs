@@ -18,10 +18,11 @@ mod number;
 
 use std::time::Duration;
 
-pub use self::definitions::{ExtendMethod, IoMethod, Kind, Spec, Unit, specs};
+pub use self::definitions::{ExtendMethod, IoMethod, Kind, Spec, specs};
 pub use self::error::SettingError;
+pub use self::number::Unit;
 
-use self::definitions::{ALIASES, Alias, Id, Value};
+use self::definitions::{ALIASES, Alias, Id};
 
 /// A value for every setting, initially PostgreSQL's default.
 ///
@@ -35,18 +36,14 @@ use self::definitions::{ALIASES, Alias, Id, Value};
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Indexed by [`Id`]. A choice is stored as its word's index, a list as a bit set, a Boolean as
-    /// 0 or 1.
-    values: [Value; definitions::COUNT],
+    /// Indexed by [`Id`]; never NaN. A choice is stored as its word's index, a list as a bit set, a
+    /// Boolean as 0 or 1. An `f64` represents all of them, and any `i32`, exactly.
+    values: [f64; definitions::COUNT],
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        let mut values = [Value::Whole(0); definitions::COUNT];
-        for (value, spec) in values.iter_mut().zip(specs()) {
-            *value = spec.default;
-        }
-        Settings { values }
+        Settings { values: definitions::DEFAULTS }
     }
 }
 
@@ -61,12 +58,12 @@ impl Settings {
         match definitions::find(name) {
             Some(definitions::Name::Setting(id)) => {
                 let parsed = parse(id.spec(), id.spec().name, value)?;
-                self.put(id, parsed);
+                self.values[id as usize] = parsed;
             }
             Some(definitions::Name::Alias(alias)) => {
                 let parsed = parse(alias.targets[0].spec(), alias.name, value)?;
                 for &id in alias.targets {
-                    self.put(id, parsed);
+                    self.values[id as usize] = parsed;
                 }
             }
             None => return Err(SettingError::Unknown { name: name.to_owned() }),
@@ -114,7 +111,7 @@ impl Settings {
 
     /// How I/O is executed.
     pub fn io_method(&self) -> IoMethod {
-        IoMethod::from_index(self.get(Id::IoMethod))
+        IoMethod::ALL[self.get(Id::IoMethod) as usize]
     }
 
     /// Whether relation files are opened for direct I/O, bypassing the page cache.
@@ -239,69 +236,65 @@ impl Settings {
 
     /// How space for new blocks is allocated.
     pub fn file_extend_method(&self) -> ExtendMethod {
-        ExtendMethod::from_index(self.get(Id::FileExtendMethod))
+        ExtendMethod::ALL[self.get(Id::FileExtendMethod) as usize]
     }
 
     /// The value of a setting other than a [`Kind::Real`].
     fn get(&self, id: Id) -> i32 {
-        match self.values[id as usize] {
-            Value::Whole(value) => value,
-            Value::Real(_) => unreachable!("{} is a real number", id.spec().name),
-        }
+        self.values[id as usize] as i32
     }
 
     /// The value of a [`Kind::Real`].
     fn real(&self, id: Id) -> f64 {
-        match self.values[id as usize] {
-            Value::Real(value) => value,
-            Value::Whole(value) => f64::from(value),
-        }
+        self.values[id as usize]
     }
 
     /// The value of a setting that can't be negative.
     fn count(&self, id: Id) -> u32 {
         self.get(id).unsigned_abs()
     }
-
-    fn put(&mut self, id: Id, value: Value) {
-        self.values[id as usize] = value;
-    }
 }
 
 /// Parses and checks a value. `name` is the name the user wrote, which may be an alias.
-fn parse(spec: &Spec, name: &'static str, value: &str) -> Result<Value, SettingError> {
+fn parse(spec: &Spec, name: &'static str, value: &str) -> Result<f64, SettingError> {
     let invalid = |hint| SettingError::Invalid { name, value: value.to_owned(), hint };
-    let whole = match spec.kind {
+    Ok(match spec.kind {
         Kind::Integer { unit, min, max, auto } => {
-            let number = number::parse(value, unit).map_err(invalid)?;
-            match number {
-                -1 if auto => {}
-                0 if auto => return Err(SettingError::OnlyAutoOrPositive { name }),
-                _ if number < min || number > max => {
-                    let min = if auto { -1 } else { min };
-                    return Err(SettingError::OutOfRange { name, number, unit, min, max });
-                }
-                _ => {}
+            let number = number::parse(value, unit);
+            let number = number.map_err(|hint| invalid(hint.map(str::to_owned)))?;
+            if auto && number == 0 {
+                return Err(SettingError::OnlyAutoOrPositive { name });
             }
-            number
+            let min = if auto { -1 } else { min };
+            if !(min..=max).contains(&number) {
+                let number = format!("{number}{}", unit.suffix());
+                let (min, max) = (min.to_string(), max.to_string());
+                return Err(SettingError::OutOfRange { name, number, min, max });
+            }
+            f64::from(number)
         }
         Kind::Real { min, max } => {
             let number = number::parse_real(value).ok_or_else(|| invalid(None))?;
             if !(min..=max).contains(&number) {
-                return Err(SettingError::RealOutOfRange { name, number, min, max });
+                let [number, min, max] = [number, min, max].map(number::show_real);
+                return Err(SettingError::OutOfRange { name, number, min, max });
             }
-            return Ok(Value::Real(number));
+            number
         }
-        Kind::Choice { words } => words
-            .iter()
-            .zip(0..)
-            .find(|(word, _)| word.eq_ignore_ascii_case(value))
-            .map(|(_, index)| index)
-            .ok_or_else(|| SettingError::NotAChoice { name, value: value.to_owned(), words })?,
-        Kind::Boolean => boolean(value).map(i32::from).ok_or(SettingError::NotBoolean { name })?,
-        Kind::List { words, unsupported } => parse_list(name, value, words, unsupported)?,
-    };
-    Ok(Value::Whole(whole))
+        Kind::Choice { words } => {
+            let chosen = words.iter().position(|word| word.eq_ignore_ascii_case(value));
+            chosen.ok_or_else(|| invalid(Some(available(words))))? as f64
+        }
+        Kind::Boolean => f64::from(boolean(value).ok_or(SettingError::NotBoolean { name })?),
+        Kind::List { words, unsupported } => {
+            f64::from(parse_list(name, value, words, unsupported)?)
+        }
+    })
+}
+
+/// The hint that lists the valid words.
+fn available(words: &[&str]) -> String {
+    format!("Available values: {}.", words.join(", "))
 }
 
 /// Parses a Boolean as PostgreSQL does: a word or a unique prefix, case-insensitive, without
@@ -330,6 +323,7 @@ fn parse_list(
     words: &'static [&'static str],
     unsupported: &'static [&'static str],
 ) -> Result<i32, SettingError> {
+    let invalid = |hint| SettingError::Invalid { name, value: value.to_owned(), hint: Some(hint) };
     let mut bits = 0;
     if value.trim_ascii().is_empty() {
         return Ok(bits);
@@ -338,7 +332,7 @@ fn parse_list(
         let item = item.trim_ascii();
         let word = item.strip_prefix('"').and_then(|w| w.strip_suffix('"')).unwrap_or(item);
         if word.is_empty() || word.contains(|c: char| c == '"' || c.is_ascii_whitespace()) {
-            return Err(SettingError::ListSyntax { name, value: value.to_owned() });
+            return Err(invalid(format!("Invalid list syntax in parameter \"{name}\".")));
         }
         if let Some(word) = unsupported.iter().find(|w| w.eq_ignore_ascii_case(word)) {
             return Err(SettingError::NotYet { name, word });
@@ -346,34 +340,24 @@ fn parse_list(
         match words.iter().position(|w| w.eq_ignore_ascii_case(word)) {
             Some(index) => bits |= 1 << index,
             None => {
-                return Err(SettingError::NotInList {
-                    name,
-                    value: value.to_owned(),
-                    word: word.to_owned(),
-                    words,
-                });
+                return Err(invalid(format!("Invalid option \"{word}\". {}", available(words))));
             }
         }
     }
     Ok(bits)
 }
 
-fn show(spec: &Spec, value: Value) -> String {
-    let value = match value {
-        Value::Whole(value) => value,
-        Value::Real(value) => return number::show_real(value),
-    };
+fn show(spec: &Spec, value: f64) -> String {
+    let whole = value as i32;
     match spec.kind {
-        Kind::Integer { unit, .. } => number::show(value, unit),
-        Kind::Boolean => if value == 0 { "off" } else { "on" }.to_owned(),
-        Kind::Choice { words } => {
-            usize::try_from(value).ok().and_then(|i| words.get(i)).copied().unwrap_or("").to_owned()
-        }
+        Kind::Integer { unit, .. } => number::show(whole, unit),
+        Kind::Real { .. } => number::show_real(value),
+        Kind::Boolean => if whole == 0 { "off" } else { "on" }.to_owned(),
+        Kind::Choice { words } => words[whole as usize].to_owned(),
         Kind::List { words, .. } => {
-            let chosen = words.iter().zip(0..).filter(|(_, i)| value & (1 << i) != 0);
+            let chosen = words.iter().zip(0..).filter(|(_, i)| whole & (1 << i) != 0);
             chosen.map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
         }
-        Kind::Real { .. } => number::show_real(f64::from(value)),
     }
 }
 

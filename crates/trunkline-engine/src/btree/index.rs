@@ -6,11 +6,9 @@
 use trunkline_aio::sync::Arc;
 use trunkline_format::btree::{BtreePage, Fault, KeyColumn, KeyLayout, Meta, Order};
 use trunkline_format::deform::Attribute;
-use trunkline_format::segment::segment_of;
 use trunkline_format::{Align, BlockNo, PageBytes};
 
 use super::error::{BtreeError, BtreeProblem};
-use crate::Location;
 use crate::pool::{Backend, ReadError};
 use crate::storage::Relation;
 
@@ -89,8 +87,7 @@ impl Index {
 
     /// Makes an error about a page of this index.
     pub(crate) fn corrupt(&self, block: BlockNo, problem: BtreeProblem) -> BtreeError {
-        let location = Location::new(self.relation.path(segment_of(block).0)).at_block(block);
-        BtreeError::Corrupt { location, problem }
+        BtreeError::Corrupt { location: self.relation.location(block), problem }
     }
 }
 

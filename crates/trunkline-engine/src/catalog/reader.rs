@@ -8,11 +8,9 @@
 
 use trunkline_format::Fork;
 use trunkline_format::catalog::{CatalogRow, CatalogTable, CatalogTuple, RowError};
-use trunkline_format::segment::segment_of;
 
 use super::cluster::{Cluster, OnDamage};
 use super::error::CatalogError;
-use crate::Location;
 use crate::heap::{HeapError, HeapScan, ScanOptions};
 use crate::pool::Backend;
 use crate::storage::RelationLocator;
@@ -125,8 +123,7 @@ impl Reader<'_> {
                 };
                 let read = layout.tuple(row.tuple).and_then(|mut tuple| each(&mut tuple));
                 if let Err(source) = read {
-                    let path = relation.path(segment_of(row.tid.block).0);
-                    let location = Location::new(path).at_tid(row.tid);
+                    let location = relation.location(row.tid.block).at_item(row.tid.item);
                     self.faults.take(CatalogError::Row { location, source })?;
                 }
             }

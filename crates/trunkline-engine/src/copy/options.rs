@@ -82,10 +82,7 @@ impl CopyOptions {
             keep_going: false,
             threads: 1,
             stream: StreamOptions { sequential: true, ..StreamOptions::of(settings) },
-            policy: Policy {
-                zero_damaged_pages: settings.zero_damaged_pages(),
-                ignore_checksum_failure: settings.ignore_checksum_failure(),
-            },
+            policy: Policy::of(settings),
         }
     }
 }

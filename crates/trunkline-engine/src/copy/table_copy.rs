@@ -5,14 +5,12 @@
 //! must be deferred too, until the batch is printed, so that the rows stay in physical order.
 
 use trunkline_aio::sync::{Arc, Mutex};
-use trunkline_format::segment::segment_of;
 
 use super::error::{CopyError, Finding};
 use super::line::{InvalidColumn, LineWriter};
 use super::options::CopyOptions;
 use super::output::LineBuffer;
 use super::plan::Plan;
-use crate::Location;
 use crate::heap::{
     HeapPage, HeapRow, HeapScan, PageBatch, RowError, ScanOptions, ToastBatch, ToastReader,
     has_external,
@@ -198,8 +196,8 @@ impl TableCopy<'_> {
                 Ok(())
             }
             Err(InvalidColumn { column, problem }) => {
-                let path = self.plan.files.rows.path(segment_of(row.tid.block).0);
-                let location = Location::new(path).at_tid(row.tid);
+                let location = self.plan.files.rows.location(row.tid.block);
+                let location = location.at_item(row.tid.item);
                 let column = column.and_then(|at| self.plan.shown.get(at));
                 let column =
                     column.map(|column| String::from_utf8_lossy(&column.name).into_owned());

@@ -18,27 +18,29 @@ use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
-
-use super::error::DataDirError;
-use super::small_file;
+use thiserror::Error;
 
 /// The file's name.
-const NAME: &str = "postmaster.pid";
+pub(super) const NAME: &str = "postmaster.pid";
 
 /// Maximum number of bytes we read. The file has eight short lines.
-const BYTES_MAX: u64 = 65_536;
+pub(super) const BYTES_MAX: u64 = 65_536;
 
 /// The server's state according to `postmaster.pid`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Server {
     /// The file doesn't exist.
+    #[error("no {NAME}")]
     None,
     /// The process no longer exists: a crash left the file behind.
+    #[error("{NAME} names {0}, which is gone")]
     Stale(Process),
     /// The process is alive.
+    #[error("{NAME} names {0}, which is alive")]
     Running(Process),
     /// The file contains no process id: a server is starting, or the file is damaged. We treat this
     /// as running.
+    #[error("{NAME} names no process")]
     Unclear,
 }
 
@@ -64,15 +66,8 @@ impl PartialEq for Process {
 impl Eq for Process {}
 
 impl Server {
-    /// Reads a directory's `postmaster.pid` and looks up its process.
-    pub(super) fn of(directory: &Path) -> Result<Server, DataDirError> {
-        match small_file::read(&directory.join(NAME), BYTES_MAX)? {
-            Some(bytes) => Ok(Server::from_bytes(directory, &bytes)),
-            None => Ok(Server::None),
-        }
-    }
-
-    fn from_bytes(directory: &Path, bytes: &[u8]) -> Server {
+    /// Looks up the process in the contents of a directory's `postmaster.pid`.
+    pub(super) fn from_bytes(directory: &Path, bytes: &[u8]) -> Server {
         let line = bytes.split(|&b| b == b'\n').next().unwrap_or_default();
         // A stand-alone backend (`postgres --single`) writes its process id with a minus sign.
         let number =
@@ -100,20 +95,9 @@ impl Server {
     }
 }
 
-impl fmt::Display for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Server::None => write!(f, "no {NAME}"),
-            Server::Stale(process) => write!(f, "{NAME} names {process}, which is gone"),
-            Server::Running(process) => write!(f, "{NAME} names {process}, which is alive"),
-            Server::Unclear => write!(f, "{NAME} names no process"),
-        }
-    }
-}
-
 impl Process {
     fn examine(pid: u32, directory: &Path) -> Process {
-        let comm = small_file::read(Path::new(&format!("/proc/{pid}/comm")), 64).ok().flatten();
+        let comm = fs::read(format!("/proc/{pid}/comm")).ok();
         let program =
             comm.map(|bytes| String::from_utf8_lossy(bytes.trim_ascii_end()).into_owned().into());
         let cwd = fs::read_link(format!("/proc/{pid}/cwd")).ok();

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use trunkline_aio::{Aio, Builder};
 use trunkline_format::BLOCK_SIZE;
 
-use super::{Engine, EngineError, Inner};
+use super::error::EngineError;
+use super::instance::Engine;
 use crate::log::{Log, Unlogged};
 use crate::pool::Pool;
 use crate::settings::Settings;
@@ -51,9 +52,23 @@ enum Files {
     Writable(Arc<dyn WritableFiles>),
 }
 
-impl EngineBuilder {
-    pub(super) fn new(settings: &Settings) -> Self {
-        Self {
+impl Engine {
+    /// Starts an engine with the given settings: `io_method` and its limits, `shared_buffers`,
+    /// `max_files_per_process`, `io_direct`. Allocates the pool's memory, whose size is fixed from
+    /// then on.
+    ///
+    /// If the I/O method isn't available, we fall back to the next best method. In that case
+    /// [`Aio::method_status`] returns the reason and a hint how to fix it.
+    ///
+    /// # Errors
+    /// [`EngineError::Start`] or [`EngineError::Pool`]: there is not enough memory.
+    pub fn open(settings: &Settings) -> Result<Self, EngineError> {
+        Self::builder(settings).open()
+    }
+
+    /// Builds an engine with options that aren't settings.
+    pub fn builder(settings: &Settings) -> EngineBuilder {
+        EngineBuilder {
             settings: settings.clone(),
             buffers: settings.shared_buffers(),
             extra_bytes: EXTRA_BYTES,
@@ -63,7 +78,9 @@ impl EngineBuilder {
             log: Arc::new(Unlogged),
         }
     }
+}
 
+impl EngineBuilder {
     /// Uses a pool of `buffers` pages instead of `shared_buffers`; at least 16.
     pub fn buffers(self, buffers: u32) -> Self {
         Self { buffers, ..self }
@@ -129,7 +146,7 @@ impl EngineBuilder {
             Files::ReadOnly(system) => OpenFiles::read_only(self.open_files, system),
             Files::Writable(system) => OpenFiles::writable(self.open_files, system),
         };
-        Ok(Engine(Arc::new(Inner { pool, files, settings: self.settings, aio })))
+        Ok(Engine::new(pool, files, self.settings, aio))
     }
 }
 

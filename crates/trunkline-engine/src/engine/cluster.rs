@@ -6,14 +6,16 @@
 //! cluster, and each cluster to its engine, but not vice versa, so there are no reference cycles.
 
 use std::fmt;
-
+use std::path::Path;
 use std::sync::Arc;
+
 use trunkline_aio::sync::Mutex;
 use trunkline_format::BlockNo;
 
-use super::{Engine, EngineError};
+use super::error::EngineError;
+use super::instance::Engine;
 use crate::catalog::{Catalog, CatalogError, ColumnInfo, Database, OnDamage, RelationInfo};
-use crate::datadir::DataDir;
+use crate::datadir::{DataDir, OpenOptions};
 use crate::heap::{HeapScan, ScanOptions};
 use crate::pool::{Backend, Pin, ReadError};
 use crate::read_stream::{BlockRange, ReadStream, StreamOptions};
@@ -32,13 +34,26 @@ struct Inner {
     catalog: Mutex<Option<Catalog>>,
 }
 
-impl Cluster {
-    pub(super) fn new(engine: &Engine, dir: DataDir) -> Self {
-        let storage = Storage::of_datadir(&dir, engine.files(), engine.is_direct());
-        let engine = engine.clone();
-        Self(Arc::new(Inner { engine, dir, storage, catalog: Mutex::default() }))
+impl Engine {
+    /// Opens a PostgreSQL data directory for reading. Fails if a server is running on it, if the
+    /// cluster wasn't shut down cleanly, or if its version is unknown.
+    ///
+    /// # Errors
+    /// [`EngineError::DataDir`].
+    pub fn cluster(&self, directory: impl AsRef<Path>) -> Result<Cluster, EngineError> {
+        Ok(self.cluster_of(DataDir::open(directory.as_ref(), OpenOptions::default())?))
     }
 
+    /// The cluster in a data directory opened with custom options, such as
+    /// [`OpenOptions::force_unclean`] or [`DataDir::with_tablespaces`].
+    pub fn cluster_of(&self, dir: DataDir) -> Cluster {
+        let storage = Storage::of_datadir(&dir, self.files(), self.is_direct());
+        let engine = self.clone();
+        Cluster(Arc::new(Inner { engine, dir, storage, catalog: Mutex::default() }))
+    }
+}
+
+impl Cluster {
     /// The data directory, with its control file, warnings and relation files.
     pub fn dir(&self) -> &DataDir {
         &self.0.dir

@@ -13,12 +13,10 @@ use trunkline_format::heap_tuple::is_all_visible;
 use trunkline_format::page::{
     LinePointer, LinePointerFlags, PageHeader, is_new, line_pointer, line_pointers,
 };
-use trunkline_format::segment::segment_of;
 use trunkline_format::transam::{RowState, XidStatusLookup, row_state};
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapTuple, PageBytes, Tid};
 
 use super::error::{HeapError, RowError, RowProblem};
-use crate::Location;
 use crate::pool::{Page, ReadError};
 use crate::storage::Relation;
 use crate::transactions::TransactionError;
@@ -85,8 +83,7 @@ impl PageRows {
         // The data checksum and the page header are fine at this point, so this is a page of an
         // index or a sequence. Interpreting its items as tuples would return garbage.
         if usize::from(special) != BLOCK_SIZE {
-            let location = Location::new(relation.path(segment_of(block).0)).at_block(block);
-            return Err(HeapError::NotATable { location, special });
+            return Err(HeapError::NotATable { location: relation.location(block), special });
         }
         if is_all_visible(page) {
             self.all_visible = true;
@@ -129,8 +126,7 @@ impl PageRows {
 /// Adds the row's location to a problem. Building the path allocates, so we only do it for errors.
 #[cold]
 fn row_error(relation: &Relation, tid: Tid, problem: RowProblem) -> RowError {
-    let path = relation.path(segment_of(tid.block).0);
-    RowError { location: Location::new(path).at_tid(tid), problem }
+    RowError { location: relation.location(tid.block).at_item(tid.item), problem }
 }
 
 /// The current page of a scan, pinned and under a share lock.

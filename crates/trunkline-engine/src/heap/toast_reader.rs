@@ -25,7 +25,6 @@ use std::ops::Range;
 use trunkline_aio::sync::Arc;
 use trunkline_format::heap_tuple::is_all_visible;
 use trunkline_format::page::{LinePointerFlags, PageHeader, is_new, line_pointer};
-use trunkline_format::segment::segment_of;
 use trunkline_format::transam::{RowState, row_state};
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapTuple, PageBytes, Tid};
 
@@ -33,7 +32,6 @@ use super::error::HeapError;
 use super::toast_batch::{Chunk, ToastBatch};
 use super::toast_error::ToastProblem;
 use super::toast_table::{CHUNK_BYTES, ToastTable, chunk_columns};
-use crate::Location;
 use crate::btree::BtreeError;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockList, ReadStream, StreamOptions, StreamStats};
@@ -207,8 +205,7 @@ impl ToastReader {
             let special = PageHeader::parse(&page).special;
             if !is_new(&page) && usize::from(special) != BLOCK_SIZE {
                 drop(page);
-                let path = self.table.heap.path(segment_of(block).0);
-                let location = Location::new(path).at_block(block);
+                let location = self.table.heap.location(block);
                 let error = Arc::new(HeapError::NotATable { location, special });
                 self.fail_all(batch, group, &error);
                 continue;

@@ -22,7 +22,6 @@ use super::descriptor::flag;
 use super::error::WriteError;
 use super::mapping::Insertion;
 use super::pin::{Pin, PinRef};
-use super::read::location_of;
 use super::tag::BufferTag;
 use super::write::{PageWrites, WriteRequest, WriteStart};
 use crate::settings::ExtendMethod;
@@ -209,7 +208,7 @@ impl Backend {
                         if new != Ok(true) {
                             manager.unpin(pinned.buffer);
                             new?;
-                            let location = location_of(relation, block);
+                            let location = relation.location(block);
                             return Err(WriteError::UnexpectedData { location });
                         }
                         // Another session has read the block beyond the end of the file. Its page

@@ -19,5 +19,5 @@ pub(crate) mod policy;
 mod request;
 mod start;
 
-pub(crate) use self::request::{BlockResult, ReadRequest, ReadStart, location_of};
+pub(crate) use self::request::{BlockResult, ReadRequest, ReadStart};
 pub(crate) use self::start::PageReads;

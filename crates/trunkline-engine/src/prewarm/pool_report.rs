@@ -25,12 +25,8 @@ pub struct BufferOptions {
 impl BufferOptions {
     /// Options as configured in the settings, with a maintenance stream.
     pub fn of(settings: &Settings) -> Self {
-        let policy = Policy {
-            zero_damaged_pages: settings.zero_damaged_pages(),
-            ignore_checksum_failure: settings.ignore_checksum_failure(),
-        };
         let stream = StreamOptions { sequential: true, ..StreamOptions::maintenance(settings) };
-        Self { stream, policy }
+        Self { stream, policy: Policy::of(settings) }
     }
 }
 

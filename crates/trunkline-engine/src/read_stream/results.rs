@@ -8,7 +8,7 @@
 use super::queue::EntryState;
 use super::source::BlockSource;
 use super::{Current, ReadStream};
-use crate::pool::{Backend, BlockResult, ReadWarning, flag, location_of};
+use crate::pool::{Backend, BlockResult, ReadWarning, flag};
 use trunkline_aio::Outcome;
 use trunkline_aio::sync::Arc;
 
@@ -70,7 +70,7 @@ impl<S: BlockSource> ReadStream<S> {
             let state = match &result {
                 BlockResult::Valid => EntryState::Ready { buffer },
                 BlockResult::Damaged { zeroed, verdict } => {
-                    let location = location_of(relation, block);
+                    let location = relation.location(block);
                     let (zeroed, verdict) = (*zeroed, *verdict);
                     backend.warn(ReadWarning { location, zeroed, verdict });
                     EntryState::Ready { buffer }

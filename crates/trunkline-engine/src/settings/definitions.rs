@@ -8,20 +8,7 @@
 //! A macro generates both the enum of settings and the table of definitions from a single list, so
 //! they can't get out of sync.
 
-use super::error::SettingError;
-
-/// The unit of a number given without a unit, and the units that may follow a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// A plain count, which can't have a unit.
-    None,
-    /// Blocks of 8192 bytes; `B`, `kB`, `MB`, `GB`, `TB` may follow.
-    Blocks,
-    /// Milliseconds; `us`, `ms`, `s`, `min`, `h`, `d` may follow.
-    Milliseconds,
-    /// Seconds; the same units may follow.
-    Seconds,
-}
+use super::number::Unit;
 
 /// The type of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,15 +47,6 @@ pub enum Kind {
     },
 }
 
-/// The value of a setting.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Value {
-    /// A number in the setting's unit, a choice's index, a bit set of list words, or 1 for on.
-    Whole(i32),
-    /// The value of a [`Kind::Real`]; never NaN.
-    Real(f64),
-}
-
 /// The definition of a setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spec {
@@ -76,7 +54,6 @@ pub struct Spec {
     pub name: &'static str,
     /// Type, unit and bounds.
     pub kind: Kind,
-    pub(super) default: Value,
     /// One line of help, without a trailing period.
     pub short: &'static str,
 }
@@ -100,33 +77,11 @@ impl IoMethod {
     pub fn name(self) -> &'static str {
         IO_METHODS[self as usize]
     }
-
-    pub(super) fn from_index(index: i32) -> IoMethod {
-        match index {
-            0 => IoMethod::Sync,
-            1 => IoMethod::Worker,
-            _ => IoMethod::IoUring,
-        }
-    }
 }
 
 impl std::fmt::Display for IoMethod {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl std::str::FromStr for IoMethod {
-    type Err = SettingError;
-
-    fn from_str(word: &str) -> Result<IoMethod, SettingError> {
-        IoMethod::ALL.into_iter().find(|m| m.name().eq_ignore_ascii_case(word)).ok_or_else(|| {
-            SettingError::NotAChoice {
-                name: "io_method",
-                value: word.to_owned(),
-                words: IO_METHODS,
-            }
-        })
     }
 }
 
@@ -142,16 +97,12 @@ pub enum ExtendMethod {
 }
 
 impl ExtendMethod {
+    /// All methods, in the order of their names in messages.
+    pub const ALL: [ExtendMethod; 2] = [ExtendMethod::PosixFallocate, ExtendMethod::WriteZeros];
+
     /// Its name in PostgreSQL.
     pub fn name(self) -> &'static str {
         EXTEND_METHODS[self as usize]
-    }
-
-    pub(super) fn from_index(index: i32) -> ExtendMethod {
-        match index {
-            0 => ExtendMethod::PosixFallocate,
-            _ => ExtendMethod::WriteZeros,
-        }
     }
 }
 
@@ -191,9 +142,11 @@ macro_rules! settings {
         const IDS: [Id; COUNT] = [$(Id::$id),*];
 
         static SPECS: [Spec; COUNT] =
-            [$(Spec { name: $name, kind: $kind, default: $default, short: $help }),*];
+            [$(Spec { name: $name, kind: $kind, short: $help }),*];
 
         pub(super) const COUNT: usize = [$($name),*].len();
+
+        pub(super) const DEFAULTS: [f64; COUNT] = [$($default),*];
     };
 }
 
@@ -201,58 +154,58 @@ settings! {
     /// The default is `worker`, as in PostgreSQL. It works with every kernel, container and seccomp
     /// profile, so the default never falls back to another method.
     IoMethod: "io_method", Kind::Choice { words: IO_METHODS },
-        Value::Whole(IoMethod::Worker as i32), "selects the method for executing I/O";
+        IoMethod::Worker as u8 as f64, "selects the method for executing I/O";
     IoDirect: "io_direct", Kind::List { words: &["data"], unsupported: &["wal", "wal_init"] },
-        Value::Whole(0), "files to open for direct I/O, past the operating system's cache";
+        0.0, "files to open for direct I/O, past the operating system's cache";
     EffectiveIoConcurrency: "effective_io_concurrency", count(0, 1000),
-        Value::Whole(16), "I/Os that one stream keeps in flight";
+        16.0, "I/Os that one stream keeps in flight";
     MaintenanceIoConcurrency: "maintenance_io_concurrency", count(0, 1000),
-        Value::Whole(16), "I/Os that one stream of maintenance work keeps in flight";
+        16.0, "I/Os that one stream of maintenance work keeps in flight";
     IoCombineLimit: "io_combine_limit", blocks(1, 128),
-        Value::Whole(16), "largest I/O that adjacent blocks are combined into";
+        16.0, "largest I/O that adjacent blocks are combined into";
     IoMaxCombineLimit: "io_max_combine_limit", blocks(1, 128),
-        Value::Whole(16), "upper bound of io_combine_limit";
+        16.0, "upper bound of io_combine_limit";
     IoMaxConcurrency: "io_max_concurrency",
         Kind::Integer { unit: Unit::None, min: 1, max: 1024, auto: true },
-        Value::Whole(-1), "I/Os that one session may have in flight; -1 chooses automatically";
+        -1.0, "I/Os that one session may have in flight; -1 chooses automatically";
     IoMinWorkers: "io_min_workers", count(1, 256),
-        Value::Whole(2), "minimum number of I/O workers";
+        2.0, "minimum number of I/O workers";
     IoMaxWorkers: "io_max_workers", count(1, 256),
-        Value::Whole(8), "maximum number of I/O workers";
+        8.0, "maximum number of I/O workers";
     IoWorkerIdleTimeout: "io_worker_idle_timeout", milliseconds(),
-        Value::Whole(60_000), "time after which an idle I/O worker exits";
+        60_000.0, "time after which an idle I/O worker exits";
     IoWorkerLaunchInterval: "io_worker_launch_interval", milliseconds(),
-        Value::Whole(100), "minimum time between the launches of two I/O workers";
+        100.0, "minimum time between the launches of two I/O workers";
     SharedBuffers: "shared_buffers", blocks(16, BUFFERS_MAX),
-        Value::Whole(16_384), "size of the shared buffer pool";
+        16_384.0, "size of the shared buffer pool";
     TempBuffers: "temp_buffers", blocks(100, BUFFERS_MAX),
-        Value::Whole(1024), "maximum size of the local buffers of a session";
+        1024.0, "maximum size of the local buffers of a session";
     ZeroDamagedPages: "zero_damaged_pages", Kind::Boolean,
-        Value::Whole(0), "treats damaged pages as empty, in memory, and continues";
+        0.0, "treats damaged pages as empty, in memory, and continues";
     IgnoreChecksumFailure: "ignore_checksum_failure", Kind::Boolean,
-        Value::Whole(0), "uses pages with a wrong checksum if their header is valid";
+        0.0, "uses pages with a wrong checksum if their header is valid";
     MaxFilesPerProcess: "max_files_per_process", count(64, i32::MAX),
-        Value::Whole(1000), "maximum number of relation files kept open";
+        1000.0, "maximum number of relation files kept open";
     CheckpointTimeout: "checkpoint_timeout",
         Kind::Integer { unit: Unit::Seconds, min: 30, max: 86_400, auto: false },
-        Value::Whole(300), "maximum time between the starts of two checkpoints";
+        300.0, "maximum time between the starts of two checkpoints";
     CheckpointCompletionTarget: "checkpoint_completion_target", Kind::Real { min: 0.0, max: 1.0 },
-        Value::Real(0.9), "part of that time over which a checkpoint spreads its writes";
+        0.9, "part of that time over which a checkpoint spreads its writes";
     CheckpointFlushAfter: "checkpoint_flush_after", blocks(0, FLUSH_AFTER_MAX),
-        Value::Whole(32), "writeback of a checkpoint's writes starts after this much; 0 disables it";
+        32.0, "writeback of a checkpoint's writes starts after this much; 0 disables it";
     BgwriterDelay: "bgwriter_delay",
         Kind::Integer { unit: Unit::Milliseconds, min: 10, max: 10_000, auto: false },
-        Value::Whole(200), "time between two rounds of the background writer";
+        200.0, "time between two rounds of the background writer";
     BgwriterLruMaxpages: "bgwriter_lru_maxpages", count(0, i32::MAX / 2),
-        Value::Whole(100), "pages that the background writer flushes per round; 0 disables it";
+        100.0, "pages that the background writer flushes per round; 0 disables it";
     BgwriterLruMultiplier: "bgwriter_lru_multiplier", Kind::Real { min: 0.0, max: 10.0 },
-        Value::Real(2.0), "clean buffers to keep ready, as a multiple of recent use per round";
+        2.0, "clean buffers to keep ready, as a multiple of recent use per round";
     BgwriterFlushAfter: "bgwriter_flush_after", blocks(0, FLUSH_AFTER_MAX),
-        Value::Whole(64), "writeback of the background writer's writes starts after this much; 0 disables it";
+        64.0, "writeback of the background writer's writes starts after this much; 0 disables it";
     BackendFlushAfter: "backend_flush_after", blocks(0, FLUSH_AFTER_MAX),
-        Value::Whole(0), "writeback of a session's writes starts after this much; 0 disables it";
+        0.0, "writeback of a session's writes starts after this much; 0 disables it";
     FileExtendMethod: "file_extend_method", Kind::Choice { words: EXTEND_METHODS },
-        Value::Whole(ExtendMethod::PosixFallocate as i32), "selects the method for extending files";
+        ExtendMethod::PosixFallocate as u8 as f64, "selects the method for extending files";
 }
 
 impl Id {

@@ -4,9 +4,6 @@
 //! The text is PostgreSQL's error message. Its `DETAIL` and `HINT` lines come from
 //! [`SettingError::hint`].
 
-use super::definitions::Unit;
-use super::number::show_real;
-
 /// Why a setting was not changed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SettingError {
@@ -22,49 +19,28 @@ pub enum SettingError {
         /// The name as written.
         name: String,
     },
-    /// Not a number, or followed by an invalid unit.
+    /// Not a number, or followed by an invalid unit; not one of the valid words; or not a list of
+    /// them.
     #[error("invalid value for parameter \"{name}\": \"{value}\"")]
     Invalid {
         /// The setting.
         name: &'static str,
         /// As written.
         value: String,
-        /// PostgreSQL's hint, if any.
-        hint: Option<&'static str>,
+        /// PostgreSQL's detail or hint, if any.
+        hint: Option<String>,
     },
-    /// An out-of-range integer.
-    #[error(
-        "{number}{} is outside the valid range for parameter \"{name}\" ({min} .. {max})",
-        unit_suffix(*unit)
-    )]
+    /// An out-of-range number.
+    #[error("{number} is outside the valid range for parameter \"{name}\" ({min} .. {max})")]
     OutOfRange {
         /// The setting.
         name: &'static str,
-        /// The number after conversion to the setting's unit.
-        number: i32,
-        /// The setting's unit.
-        unit: Unit,
+        /// The number, converted to the setting's unit, with that unit.
+        number: String,
         /// Smallest value.
-        min: i32,
+        min: String,
         /// Largest value.
-        max: i32,
-    },
-    /// An out-of-range floating-point number.
-    #[error(
-        "{} is outside the valid range for parameter \"{name}\" ({} .. {})",
-        show_real(*number),
-        show_real(*min),
-        show_real(*max)
-    )]
-    RealOutOfRange {
-        /// The setting.
-        name: &'static str,
-        /// The number.
-        number: f64,
-        /// Smallest value.
-        min: f64,
-        /// Largest value.
-        max: f64,
+        max: String,
     },
     /// Zero, for a setting that accepts only -1 and positive numbers.
     #[error("invalid value for parameter \"{name}\": 0")]
@@ -77,36 +53,6 @@ pub enum SettingError {
     NotBoolean {
         /// The setting.
         name: &'static str,
-    },
-    /// Not one of the valid words.
-    #[error("invalid value for parameter \"{name}\": \"{value}\"")]
-    NotAChoice {
-        /// The setting.
-        name: &'static str,
-        /// As written.
-        value: String,
-        /// The words.
-        words: &'static [&'static str],
-    },
-    /// A list with an empty element, an unterminated quote or a missing comma.
-    #[error("invalid value for parameter \"{name}\": \"{value}\"")]
-    ListSyntax {
-        /// The setting.
-        name: &'static str,
-        /// As written.
-        value: String,
-    },
-    /// A list with an unknown word.
-    #[error("invalid value for parameter \"{name}\": \"{value}\"")]
-    NotInList {
-        /// The setting.
-        name: &'static str,
-        /// The list as written.
-        value: String,
-        /// The word.
-        word: String,
-        /// The valid words.
-        words: &'static [&'static str],
     },
     /// A word PostgreSQL accepts but that would have no effect here.
     #[error("\"{word}\" is not supported yet in parameter \"{name}\"")]
@@ -121,40 +67,17 @@ pub enum SettingError {
 impl SettingError {
     /// PostgreSQL's detail or hint: what to write instead.
     pub fn hint(&self) -> Option<String> {
-        match self {
-            SettingError::Invalid { hint, .. } => hint.map(str::to_owned),
-            SettingError::OnlyAutoOrPositive { .. } => {
-                Some("Only -1 or values bigger than 0 are valid.".to_owned())
-            }
-            SettingError::NotAChoice { words, .. } => {
-                Some(format!("Available values: {}.", words.join(", ")))
-            }
-            SettingError::ListSyntax { name, .. } => {
-                Some(format!("Invalid list syntax in parameter \"{name}\"."))
-            }
-            SettingError::NotInList { word, words, .. } => {
-                Some(format!("Invalid option \"{word}\". Available values: {}.", words.join(", ")))
-            }
-            SettingError::NotYet { .. } => {
-                Some("Only \"data\" has an effect: no log is written yet.".to_owned())
-            }
+        let hint = match self {
+            SettingError::Invalid { hint, .. } => return hint.clone(),
+            SettingError::OnlyAutoOrPositive { .. } => "Only -1 or values bigger than 0 are valid.",
+            SettingError::NotYet { .. } => "Only \"data\" has an effect: no log is written yet.",
             SettingError::NoValue { .. } => {
-                Some("Write it as name=value, for example io_combine_limit=256kB.".to_owned())
+                "Write it as name=value, for example io_combine_limit=256kB."
             }
             SettingError::Unknown { .. }
             | SettingError::OutOfRange { .. }
-            | SettingError::RealOutOfRange { .. }
-            | SettingError::NotBoolean { .. } => None,
-        }
-    }
-}
-
-/// The unit as it appears in PostgreSQL's out-of-range message.
-fn unit_suffix(unit: Unit) -> &'static str {
-    match unit {
-        Unit::None => "",
-        Unit::Blocks => " 8kB",
-        Unit::Milliseconds => " ms",
-        Unit::Seconds => " s",
+            | SettingError::NotBoolean { .. } => return None,
+        };
+        Some(hint.to_owned())
     }
 }

@@ -9,8 +9,6 @@
 //! As in PostgreSQL, we calculate in double precision, which can represent any `i32` exactly.
 //! Rounding must match C's `rint`, which rounds halves to even.
 
-use super::definitions::Unit;
-
 const MEMORY_HINT: &str =
     "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".";
 const TIME_HINT: &str =
@@ -40,6 +38,19 @@ const TIME_UNITS: [(&str, f64); 6] = [
 const TIME_UNITS_OF_SECONDS: [(&str, f64); 6] =
     [("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0), ("ms", 0.001), ("us", 0.000_001)];
 
+/// The unit of a number given without a unit, and the units that may follow a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A plain count, which can't have a unit.
+    None,
+    /// Blocks of 8192 bytes; `B`, `kB`, `MB`, `GB`, `TB` may follow.
+    Blocks,
+    /// Milliseconds; `us`, `ms`, `s`, `min`, `h`, `d` may follow.
+    Milliseconds,
+    /// Seconds; the same units may follow.
+    Seconds,
+}
+
 impl Unit {
     fn table(self) -> &'static [(&'static str, f64)] {
         match self {
@@ -55,6 +66,16 @@ impl Unit {
             Unit::None => None,
             Unit::Blocks => Some(MEMORY_HINT),
             Unit::Milliseconds | Unit::Seconds => Some(TIME_HINT),
+        }
+    }
+
+    /// The unit as it appears in PostgreSQL's out-of-range message.
+    pub(super) fn suffix(self) -> &'static str {
+        match self {
+            Unit::None => "",
+            Unit::Blocks => " 8kB",
+            Unit::Milliseconds => " ms",
+            Unit::Seconds => " s",
         }
     }
 }

@@ -426,7 +426,7 @@ impl Relation {
     }
 
     /// A block's location, for an error.
-    fn location(&self, block: BlockNo) -> Location {
+    pub(crate) fn location(&self, block: BlockNo) -> Location {
         Location::new(self.path(segment_of(block).0)).at_block(block)
     }
 

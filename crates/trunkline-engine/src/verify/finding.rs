@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use thiserror::Error;
 use trunkline_aio::sync::Arc;
 use trunkline_format::{BlockNo, Finding as PageFinding};
 
@@ -30,17 +31,22 @@ pub struct Finding {
 }
 
 /// The kinds of problems.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum FindingKind {
     /// A page is invalid.
+    #[error("{0}")]
     Page(PageFinding),
     /// A block could not be read.
+    #[error("could not be read: {0}")]
     Unreadable(io::Error),
     /// The file could not be opened.
+    #[error("could not be opened: {0}")]
     NotOpened(io::Error),
     /// Too many blocks of the file could not be read. This block and those after it were skipped.
+    #[error("not read, as too many blocks before it could not be read")]
     GaveUp,
     /// The file was shorter when it was read than when it was listed.
+    #[error("file ended while it was read: {found} bytes found, {expected} expected")]
     Shrank {
         /// Its size in bytes when it ended.
         found: u64,
@@ -48,8 +54,10 @@ pub enum FindingKind {
         expected: u64,
     },
     /// A problem of the file itself, found in the listing.
+    #[error("{0}")]
     File(ProblemKind),
     /// The pages are valid, but their contents are not.
+    #[error("{0}")]
     Content(ContentProblem),
 }
 
@@ -76,24 +84,6 @@ impl FindingKind {
             FindingKind::Shrank { .. } => "shrank",
             FindingKind::File(_) => "file",
             FindingKind::Content(problem) => problem.name(),
-        }
-    }
-}
-
-impl fmt::Display for FindingKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FindingKind::Page(finding) => finding.fmt(f),
-            FindingKind::Unreadable(error) => write!(f, "could not be read: {error}"),
-            FindingKind::NotOpened(error) => write!(f, "could not be opened: {error}"),
-            FindingKind::GaveUp => {
-                f.write_str("not read, as too many blocks before it could not be read")
-            }
-            FindingKind::Shrank { found, expected } => {
-                write!(f, "file ended while it was read: {found} bytes found, {expected} expected")
-            }
-            FindingKind::File(problem) => problem.fmt(f),
-            FindingKind::Content(problem) => problem.fmt(f),
         }
     }
 }

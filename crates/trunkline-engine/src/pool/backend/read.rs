@@ -4,7 +4,7 @@
 use super::super::descriptor::{USAGE_MAX, flag};
 use super::super::error::{ReadError, ReadWarning};
 use super::super::pin::Pin;
-use super::super::read::{BlockResult, PageReads, ReadRequest, ReadStart, location_of};
+use super::super::read::{BlockResult, PageReads, ReadRequest, ReadStart};
 use super::super::tag::BufferTag;
 use super::Backend;
 use crate::storage::Relation;
@@ -89,7 +89,7 @@ impl Backend {
         match result {
             BlockResult::Valid => return Ok(Some(buffer)),
             BlockResult::Damaged { zeroed, verdict } => {
-                let location = location_of(relation, block);
+                let location = relation.location(block);
                 self.warn(ReadWarning { location, zeroed, verdict });
                 return Ok(Some(buffer));
             }

@@ -7,6 +7,8 @@
 
 use trunkline_format::{BlockNo, PageBytes, PageVerdict, verify_page};
 
+use crate::settings::Settings;
+
 /// What to do with a page that fails its checksum or header check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Policy {
@@ -14,6 +16,16 @@ pub struct Policy {
     pub zero_damaged_pages: bool,
     /// `ignore_checksum_failure`: use the page as it is, if only its checksum is wrong.
     pub ignore_checksum_failure: bool,
+}
+
+impl Policy {
+    /// The policy as configured in the settings.
+    pub fn of(settings: &Settings) -> Self {
+        Self {
+            zero_damaged_pages: settings.zero_damaged_pages(),
+            ignore_checksum_failure: settings.ignore_checksum_failure(),
+        }
+    }
 }
 
 /// What became of a page that was read.

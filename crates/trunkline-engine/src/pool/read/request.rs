@@ -4,11 +4,9 @@
 use super::super::error::ReadError;
 use super::super::tag::BufferTag;
 use super::policy::Policy;
-use crate::Location;
 use crate::storage::Relation;
 use std::io;
 use trunkline_aio::{Class, WaitRef};
-use trunkline_format::segment::segment_of;
 use trunkline_format::{BlockNo, PageVerdict};
 
 /// A request to read consecutive blocks.
@@ -63,7 +61,7 @@ pub(crate) enum BlockResult {
 impl BlockResult {
     /// The error for a block that could not be read.
     pub(crate) fn error(&self, relation: &Relation, block: BlockNo) -> Option<ReadError> {
-        let location = || location_of(relation, block);
+        let location = || relation.location(block);
         match *self {
             Self::Valid | Self::Damaged { .. } | Self::Unread => None,
             Self::Bad(verdict) => Some(ReadError::Corrupt { location: location(), verdict }),
@@ -74,9 +72,4 @@ impl BlockResult {
             Self::Short { bytes } => Some(ReadError::Short { location: location(), bytes }),
         }
     }
-}
-
-/// File and block of a relation's block.
-pub(crate) fn location_of(relation: &Relation, block: BlockNo) -> Location {
-    Location::new(relation.path(segment_of(block).0)).at_block(block)
 }

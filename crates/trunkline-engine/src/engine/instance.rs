@@ -1,0 +1,122 @@
+//! The engine itself: what all sessions share, and its sessions, relations by number and checkpoints.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use trunkline_aio::Aio;
+
+use super::error::EngineError;
+use crate::checkpoint::{CheckpointError, CheckpointOptions, CheckpointReport, checkpoint};
+use crate::heap::{HeapScan, ScanOptions};
+use crate::pool::{Backend, BackendType, Policy, Pool};
+use crate::read_stream::BlockRange;
+use crate::settings::Settings;
+use crate::storage::{Layout, OpenFiles, Relation, Storage, StorageError};
+use crate::transactions::Transactions;
+
+/// An engine: I/O, a buffer pool and open files. Clones refer to the same engine. Once the last
+/// clone and the last session have been dropped, the engine waits for I/O in flight and stops its
+/// threads.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    // Fields are dropped in this order. The pool must come before the I/O instance, because
+    // dropping the instance waits for the pool's I/O in flight.
+    pool: Pool,
+    files: OpenFiles,
+    settings: Settings,
+    aio: Aio,
+}
+
+impl Engine {
+    pub(super) fn new(pool: Pool, files: OpenFiles, settings: Settings, aio: Aio) -> Self {
+        Self(Arc::new(Inner { pool, files, settings, aio }))
+    }
+
+    /// The relations in `directory` by number, read-only. Note that this skips all safety checks:
+    /// it doesn't verify that this is a data directory, that no server is running, or that the
+    /// cluster was shut down cleanly.
+    pub fn storage(&self, directory: impl AsRef<Path>, layout: Layout) -> Storage {
+        Storage::new(directory.as_ref(), layout, self.files(), self.is_direct())
+    }
+
+    /// The relations of our own cluster, which may be created, changed and removed. `directory`
+    /// must never be a PostgreSQL data directory: changes aren't WAL-logged, and a server wouldn't
+    /// know about them.
+    pub fn writable_storage(&self, directory: impl AsRef<Path>, layout: Layout) -> Storage {
+        Storage::for_writing(directory.as_ref(), layout, self.files(), self.is_direct())
+    }
+
+    /// A session, the counterpart of PostgreSQL's backend: issues I/O, holds pins, and waits. Only
+    /// one thread at a time may use it. Per-session settings, such as `zero_damaged_pages`, are
+    /// copied into the session here.
+    ///
+    /// # Errors
+    /// [`EngineError::TooManySessions`].
+    pub fn session(&self) -> Result<Backend, EngineError> {
+        let settings = self.settings();
+        let mut session = self.pool().backend(BackendType::Client)?;
+        session.set_policy(Policy::of(settings));
+        session.set_flush_after(settings.backend_flush_after());
+        Ok(session)
+    }
+
+    /// A sequential scan of one of our own tables. Such a table has no commit log, so all of its
+    /// rows must be frozen. For a [`Cluster`](super::Cluster)'s tables, see [`OpenRelation::scan`](super::OpenRelation::scan).
+    ///
+    /// # Errors
+    /// [`StorageError`]: the table's length is unknown.
+    pub fn scan(
+        &self,
+        session: &Backend,
+        table: &Relation,
+    ) -> Result<HeapScan<BlockRange>, StorageError> {
+        let transactions = Arc::new(Transactions::all_frozen(table.storage()));
+        HeapScan::of_table(session, table, &transactions, ScanOptions::of(self.settings()))
+    }
+
+    /// Writes all currently dirty pages and syncs the files, as fast as possible (PostgreSQL's
+    /// `CHECKPOINT` command). Covers all writable clusters in the pool. Pages dirtied during the
+    /// checkpoint are left to the next checkpoint.
+    ///
+    /// # Errors
+    /// See [`CheckpointError`].
+    pub fn checkpoint(&self, session: &mut Backend) -> Result<CheckpointReport, CheckpointError> {
+        checkpoint(self.pool(), session, CheckpointOptions::of(self.settings()), |_| {})
+    }
+
+    /// The shared buffer pool.
+    pub fn pool(&self) -> &Pool {
+        &self.0.pool
+    }
+
+    /// The I/O instance.
+    pub fn aio(&self) -> &Aio {
+        &self.0.aio
+    }
+
+    /// The open-file table.
+    pub fn files(&self) -> &OpenFiles {
+        &self.0.files
+    }
+
+    /// The settings the engine was started with.
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(super) fn is_direct(&self) -> bool {
+        self.settings().io_direct_data()
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("buffers", &self.pool().buffers())
+            .field("method", &self.aio().method_status().used)
+            .finish_non_exhaustive()
+    }
+}
