@@ -27,19 +27,12 @@ mod numeric;
 mod order;
 mod page;
 
-pub use entry::{Attributes, Entry, Target, Tids};
+pub use entry::{Attributes, Entry, MAX_INDEX_KEYS, Target, Tids};
 pub use fault::Fault;
 pub use key::{Key, KeyColumn};
 pub use layout::{KeyLayout, Step};
 pub use order::Order;
-pub use page::{BtreePage, Meta};
-
-/// An upper bound on tree height that no real index reaches. A search that descends further is
-/// following a cycle.
-pub const MAX_LEVELS: u32 = 32;
-
-/// `INDEX_MAX_KEYS`: the maximum number of columns in an index.
-pub const MAX_INDEX_KEYS: usize = 32;
+pub use page::{BtreePage, MAX_LEVELS, Meta};
 
 #[cfg(test)]
 mod tests;

@@ -50,13 +50,13 @@ mod tuple;
 pub use codes::{Generated, Persistence, RelationKind};
 pub use data_types::*;
 pub use description::{
-    CatalogColumn, CatalogLayout, CatalogTable, ColumnType, Described, Mismatch,
+    CatalogColumn, CatalogLayout, CatalogTable, ColumnType, Described, Mismatch, NAME_SIZE,
 };
 pub use objects::ObjectRow;
 pub use relations::*;
 pub use settings::settings_of;
 pub use shared::*;
-pub use tuple::{CatalogRow, CatalogTuple, ColumnValue, NAME_SIZE, RowError};
+pub use tuple::{CatalogRow, CatalogTuple, ColumnValue, RowError};
 
 /// All declared catalogs.
 pub static CATALOGS: [&CatalogTable; 20] = [

@@ -19,141 +19,24 @@
 mod error;
 mod layout;
 mod print;
+mod state;
+mod version;
 
 use crate::ids::{BLOCK_SIZE, Lsn, Oid, SEGMENT_BLOCKS};
+use crate::little_endian::read_at;
 pub use error::ControlError;
+use error::FLOAT_FORMAT;
 use layout::Layout;
-use std::fmt;
+pub use state::ClusterState;
+pub use version::PgVersion;
 
 /// `PG_CONTROL_FILE_SIZE`. At most the first 312 bytes are used, and the rest is zero. The file
 /// keeps this size in all versions, so that an older server doesn't hit a short read on a newer
 /// file and can report the version mismatch.
 pub const CONTROL_FILE_SIZE: usize = 8192;
 
-/// `FLOATFORMAT_VALUE`. Its bytes differ on machines that don't use little-endian IEEE 754 doubles.
-const FLOAT_FORMAT: f64 = 1_234_567.0;
 /// `MAXIMUM_ALIGNOF` on 64-bit machines.
 const MAX_ALIGN: u32 = 8;
-
-/// A major release that we support.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum PgVersion {
-    /// PostgreSQL 15.
-    V15,
-    /// PostgreSQL 16.
-    V16,
-    /// PostgreSQL 17.
-    V17,
-    /// PostgreSQL 18.
-    V18,
-    /// PostgreSQL 19, as of its first release candidate.
-    V19,
-}
-
-impl PgVersion {
-    /// All supported releases, oldest first.
-    pub const ALL: [Self; 5] = [Self::V15, Self::V16, Self::V17, Self::V18, Self::V19];
-
-    /// The major version: 15 to 19.
-    pub fn major(self) -> u32 {
-        match self {
-            Self::V15 => 15,
-            Self::V16 => 16,
-            Self::V17 => 17,
-            Self::V18 => 18,
-            Self::V19 => 19,
-        }
-    }
-
-    /// `PG_CONTROL_VERSION`: the layout version of the control file.
-    pub fn control_version(self) -> u32 {
-        match self {
-            Self::V15 | Self::V16 => 1300,
-            Self::V17 => 1700,
-            Self::V18 => 1800,
-            Self::V19 => 1905,
-        }
-    }
-
-    /// `CATALOG_VERSION_NO`. Betas and release candidates have different catalog versions.
-    pub fn catalog_version(self) -> u32 {
-        match self {
-            Self::V15 => 202_209_061,
-            Self::V16 => 202_307_071,
-            Self::V17 => 202_406_281,
-            Self::V18 => 202_506_291,
-            Self::V19 => 202_610_061,
-        }
-    }
-
-    fn find(control: u32, catalog: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|version| {
-            version.control_version() == control && version.catalog_version() == catalog
-        })
-    }
-}
-
-/// Prints `PostgreSQL 18`, for example.
-impl fmt::Display for PgVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PostgreSQL {}", self.major())
-    }
-}
-
-/// `DBState`: the cluster's state as of the last control file update. The data files are complete
-/// only after [`Self::ShutDown`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ClusterState {
-    /// Starting up (0).
-    StartingUp,
-    /// Shut down cleanly (1).
-    ShutDown,
-    /// A standby that was shut down (2). Its data files are flushed only up to the last
-    /// restartpoint, so it still needs WAL replay.
-    ShutDownInRecovery,
-    /// Writing the shutdown checkpoint (3).
-    ShuttingDown,
-    /// Replaying WAL after a crash (4).
-    InCrashRecovery,
-    /// Replaying WAL from an archive or a primary (5).
-    InArchiveRecovery,
-    /// Running, crashed, or copied while running (6). The file can't distinguish these cases,
-    /// because only a clean shutdown updates the state.
-    InProduction,
-    /// An undefined state number.
-    Unrecognized(u32),
-}
-
-impl ClusterState {
-    fn from_bits(bits: u32) -> Self {
-        match bits {
-            0 => Self::StartingUp,
-            1 => Self::ShutDown,
-            2 => Self::ShutDownInRecovery,
-            3 => Self::ShuttingDown,
-            4 => Self::InCrashRecovery,
-            5 => Self::InArchiveRecovery,
-            6 => Self::InProduction,
-            other => Self::Unrecognized(other),
-        }
-    }
-}
-
-/// The wording of `pg_controldata`.
-impl fmt::Display for ClusterState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::StartingUp => "starting up",
-            Self::ShutDown => "shut down",
-            Self::ShutDownInRecovery => "shut down in recovery",
-            Self::ShuttingDown => "shutting down",
-            Self::InCrashRecovery => "in crash recovery",
-            Self::InArchiveRecovery => "in archive recovery",
-            Self::InProduction => "in production",
-            Self::Unrecognized(_) => "unrecognized status code",
-        })
-    }
-}
 
 /// The latest checkpoint, which recovery would start from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -195,6 +78,39 @@ pub struct Checkpoint {
     pub newest_commit_ts_xid: u32,
     /// The oldest xid still running at the time; 0 if not recorded.
     pub oldest_active_xid: u32,
+}
+
+impl Checkpoint {
+    fn read(bytes: &[u8], layout: &Layout) -> Option<Self> {
+        let flag = |at| read_at::<u8>(bytes, at).map(|byte| byte != 0);
+        let word = |at| read_at::<u32>(bytes, at);
+        let multi_offset = layout.next_xid + 16;
+        let time = layout.checkpoint_time;
+        Some(Self {
+            location: Lsn(read_at::<u64>(bytes, 32)?),
+            redo: Lsn(read_at::<u64>(bytes, 40)?),
+            timeline: word(48)?,
+            previous_timeline: word(52)?,
+            full_page_writes: flag(56)?,
+            logical_decoding: optional(layout.logical_decoding, flag)?,
+            next_xid: read_at::<u64>(bytes, layout.next_xid)?,
+            next_oid: Oid(word(layout.next_xid + 8)?),
+            next_multi: word(layout.next_xid + 12)?,
+            next_multi_offset: if layout.wide_multi_offset {
+                read_at::<u64>(bytes, multi_offset)?
+            } else {
+                u64::from(word(multi_offset)?)
+            },
+            oldest_xid: word(layout.oldest_xid)?,
+            oldest_xid_db: Oid(word(layout.oldest_xid + 4)?),
+            oldest_multi: word(layout.oldest_xid + 8)?,
+            oldest_multi_db: Oid(word(layout.oldest_xid + 12)?),
+            time: read_at::<i64>(bytes, time)?,
+            oldest_commit_ts_xid: word(time + 8)?,
+            newest_commit_ts_xid: word(time + 12)?,
+            oldest_active_xid: word(time + 16)?,
+        })
+    }
 }
 
 /// A verified control file of a supported cluster.
@@ -292,9 +208,54 @@ impl ControlFile {
         if float_format != FLOAT_FORMAT.to_bits() {
             return Err(ControlError::FloatFormat { found: float_format });
         }
-        let file = layout.read(bytes, version).ok_or(too_short)?;
+        let file = Self::read(bytes, &layout, version).ok_or(too_short)?;
         file.check_sizes()?;
         Ok(file)
+    }
+
+    /// Decodes every field. `None` if the file is too short.
+    fn read(bytes: &[u8], layout: &Layout, version: PgVersion) -> Option<Self> {
+        let byte = |at| read_at::<u8>(bytes, at);
+        let flag = |at| byte(at).map(|byte| byte != 0);
+        let word = |at| read_at::<u32>(bytes, at);
+        let lsn = |at| read_at::<u64>(bytes, at).map(Lsn);
+        let time = layout.checkpoint_time;
+        Some(Self {
+            version,
+            system_identifier: read_at::<u64>(bytes, 0)?,
+            state: ClusterState::from_bits(word(16)?),
+            time: read_at::<i64>(bytes, 24)?,
+            checkpoint: Checkpoint::read(bytes, layout)?,
+            unlogged_lsn: lsn(time + 24)?,
+            min_recovery_point: lsn(time + 32)?,
+            min_recovery_timeline: word(time + 40)?,
+            backup_start: lsn(time + 48)?,
+            backup_end: lsn(time + 56)?,
+            backup_end_required: flag(time + 64)?,
+            wal_level: word(time + 68)?,
+            wal_log_hints: flag(time + 72)?,
+            max_connections: word(time + 76)?,
+            max_worker_processes: word(time + 80)?,
+            max_wal_senders: word(time + 84)?,
+            max_prepared_xacts: word(time + 88)?,
+            max_locks_per_xact: word(time + 92)?,
+            track_commit_timestamp: flag(time + 96)?,
+            max_align: word(time + 100)?,
+            block_size: word(time + 112)?,
+            segment_blocks: word(time + 116)?,
+            slru_pages_per_segment: optional(layout.slru_pages, word)?,
+            wal_block_size: word(layout.wal_block_size)?,
+            wal_segment_size: word(layout.wal_block_size + 4)?,
+            name_length: word(layout.wal_block_size + 8)?,
+            index_columns: word(layout.wal_block_size + 12)?,
+            toast_chunk: word(layout.wal_block_size + 16)?,
+            large_object_block: word(layout.wal_block_size + 20)?,
+            float8_by_value: flag(layout.wal_block_size + 24)?,
+            initial_data_checksum_version: optional(layout.initial_checksum, word)?,
+            data_checksum_version: word(layout.data_checksum)?,
+            char_signed: optional(layout.char_signed, flag)?,
+            mock_nonce: read_at(bytes, layout.nonce)?,
+        })
     }
 
     fn check_sizes(&self) -> Result<(), ControlError> {
@@ -324,6 +285,14 @@ impl ControlFile {
     /// started since.
     pub fn is_clean(&self) -> bool {
         self.state == ClusterState::ShutDown
+    }
+}
+
+/// Reads a field that only some layouts have. The outer `None` means that the file is too short.
+fn optional<T>(at: Option<usize>, read: impl Fn(usize) -> Option<T>) -> Option<Option<T>> {
+    match at {
+        None => Some(None),
+        Some(at) => read(at).map(Some),
     }
 }
 

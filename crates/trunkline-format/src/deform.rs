@@ -20,14 +20,13 @@
 //! PostgreSQL's `access/tupmacs.h` and `access/common/heaptuple.c`.
 
 mod error;
-mod missing_value;
 
 use crate::align::Align;
 use crate::heap_tuple::HeapTuple;
+use crate::little_endian::words;
 use crate::varlena;
 
 pub use error::{ColumnError, ColumnProblem};
-pub use missing_value::missing_value;
 
 /// A column's `attlen` and `attalign`, which fully determine its layout. They come from
 /// `pg_attribute` rather than `pg_type`, because a dropped column no longer has a type.
@@ -60,6 +59,13 @@ impl<'a> Column<'a> {
             Self::Null | Self::Missing => None,
         }
     }
+}
+
+/// Whether attribute `at` (from 0) isn't null, according to the null bitmap `nulls`: lowest bit
+/// first, and empty if no attribute is null.
+#[inline]
+pub(crate) fn is_present(nulls: &[u8], at: usize) -> bool {
+    nulls.get(at / 8).is_none_or(|byte| byte >> (at % 8) & 1 == 1)
 }
 
 /// Iterates over a tuple's columns.
@@ -112,9 +118,7 @@ impl<'a> Deformer<'a> {
             return Ok(Column::Missing);
         }
         self.column += 1;
-        if let Some(byte) = self.nulls.get(usize::from(column / 8))
-            && byte & 1 << (column % 8) == 0
-        {
+        if !is_present(self.nulls, usize::from(column)) {
             return Ok(Column::Null);
         }
         let error = |problem| ColumnError { column: column + 1, offset: self.offset, problem };
@@ -176,6 +180,29 @@ pub fn columns<'a, 't>(
         broken = column.is_err();
         Some(column)
     })
+}
+
+/// The offset of the element in the array's payload.
+const ELEMENT: usize = 20;
+
+/// Extracts the datum from `array`, the payload of an `attmissingval`, in the form of
+/// [`Column::Value`]. `None` unless it is a one-element array and the element isn't null.
+///
+/// `ADD COLUMN … DEFAULT` stores the default as a one-element array, so that one catalog column can
+/// hold values of any type:
+///
+/// ```text
+///   dimensions 1 │ no bitmap 0 │ element type │ length 1 │ lower bound 1 │ the element
+///   0              4             8              12         16              20
+/// ```
+/// The array's four-byte varlena header precedes these fields, and alignment is relative to it.
+pub fn missing_value(array: &[u8], attribute: Attribute) -> Option<&[u8]> {
+    // In an array without nulls, the data offset is 0.
+    let [1, 0, _, 1] = words(array, 0)? else { return None };
+    // Including the varlena header, the element is at offset 24. That is a multiple of 8 and
+    // therefore satisfies every alignment.
+    const _: () = assert!((ELEMENT + varlena::HEADER).is_multiple_of(8));
+    Deformer::new(1, &[], array.get(ELEMENT..)?).next(attribute).ok().and_then(Column::value)
 }
 
 #[cfg(test)]

@@ -1,35 +1,43 @@
-//! Reads little-endian integers at a byte offset; `None` if the integer extends past the end.
+//! Reads little-endian numbers at a byte offset; `None` if the number extends past the end.
 //!
 //! Decoders never index into a slice, because an offset from a damaged page must not panic. The
 //! control file decoder rejects clusters from big-endian machines, so host byte order doesn't
 //! matter.
 
-/// The `N` bytes starting at `at`.
-pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..)?.first_chunk().copied()
+/// A number that is stored as little-endian bytes, or an array of bytes.
+pub(crate) trait Number: Sized {
+    /// Reads the value at the start of `bytes`.
+    fn first_of(bytes: &[u8]) -> Option<Self>;
 }
 
-/// The byte at `at`.
-pub(crate) fn u8_at(bytes: &[u8], at: usize) -> Option<u8> {
-    bytes.get(at).copied()
+macro_rules! numbers {
+    ($($type:ty),*) => {
+        $(impl Number for $type {
+            #[inline]
+            fn first_of(bytes: &[u8]) -> Option<Self> {
+                bytes.first_chunk().copied().map(Self::from_le_bytes)
+            }
+        })*
+    };
 }
 
-/// The u16 at offset `at`.
-pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    array(bytes, at).map(u16::from_le_bytes)
+numbers!(u8, i16, u16, i32, u32, i64, u64, f32, f64);
+
+impl<const N: usize> Number for [u8; N] {
+    #[inline]
+    fn first_of(bytes: &[u8]) -> Option<Self> {
+        bytes.first_chunk().copied()
+    }
 }
 
-/// The u32 at offset `at`.
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    array(bytes, at).map(u32::from_le_bytes)
+/// The value at offset `at`.
+#[inline]
+pub(crate) fn read_at<T: Number>(bytes: &[u8], at: usize) -> Option<T> {
+    T::first_of(bytes.get(at..)?)
 }
 
-/// The u64 at offset `at`.
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    array(bytes, at).map(u64::from_le_bytes)
-}
-
-/// The i64 at offset `at`.
-pub(crate) fn i64_at(bytes: &[u8], at: usize) -> Option<i64> {
-    array(bytes, at).map(i64::from_le_bytes)
+/// The `N` u32s starting at `at`.
+pub(crate) fn words<const N: usize>(bytes: &[u8], at: usize) -> Option<[u32; N]> {
+    let (words, _) = bytes.get(at..)?.as_chunks::<4>();
+    Some(words.first_chunk::<N>()?.map(u32::from_le_bytes))
 }

@@ -19,7 +19,7 @@
 //! `ItemIdData` in PostgreSQL's `storage/bufpage.h` and `itemid.h`.
 
 use crate::ids::{Lsn, PageBytes};
-use crate::little_endian::u32_at;
+use crate::little_endian::read_at;
 
 /// Size of the page header in bytes.
 pub const HEADER_SIZE: u16 = 24;
@@ -177,7 +177,7 @@ pub fn line_pointers(page: &PageBytes) -> impl Iterator<Item = (u16, LinePointer
 /// Does not check whether `pd_lower` includes it.
 pub fn line_pointer(page: &PageBytes, item: u16) -> Option<LinePointer> {
     let before = usize::from(item.checked_sub(1)?) * usize::from(LINE_POINTER_SIZE);
-    u32_at(page, usize::from(HEADER_SIZE) + before).map(LinePointer::from_bits)
+    read_at::<u32>(page, usize::from(HEADER_SIZE) + before).map(LinePointer::from_bits)
 }
 
 #[cfg(test)]

@@ -24,20 +24,18 @@
 //! checked.
 
 mod finding;
+mod header;
 mod line_pointers;
 mod page_is_verified;
 
 use crate::checksum::page_checksum;
-use crate::ids::{BLOCK_SIZE, BlockNo, Fork, PageBytes};
-use crate::page::{FLAGS_KNOWN, HEADER_SIZE, PageHeader, is_all_zero, is_new};
+use crate::ids::{BlockNo, Fork, PageBytes};
+use crate::page::{PageHeader, is_all_zero, is_new};
 use crate::page_kind::PageKind;
 
 pub use finding::Finding;
+pub(crate) use header::SIZE_VERSION;
 pub use page_is_verified::{PageVerdict, verify_page};
-
-/// `pd_pagesize_version` of every valid page: size 8192, layout version 4.
-pub(crate) const SIZE_VERSION: u16 = 0x2004;
-const SIZE: u16 = BLOCK_SIZE as u16;
 
 /// What [`check_page`] must know about the page's cluster and fork.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,43 +88,10 @@ fn check_filled(page: &PageBytes, block: BlockNo, options: &CheckOptions) -> Res
             return Err(Finding::Checksum { found: header.checksum, expected });
         }
     }
-    check_header(&header)?;
+    header::check_header(&header)?;
     let kind = PageKind::of(page, options.fork);
     if kind.has_line_pointers(page) {
         line_pointers::check_line_pointers(page, &header, kind)?;
-    }
-    Ok(())
-}
-
-fn check_header(header: &PageHeader) -> Result<(), Finding> {
-    let lower = header.lower;
-    let size_version = header.page_size | u16::from(header.version);
-    if size_version != SIZE_VERSION {
-        return Err(Finding::SizeVersion { found: size_version });
-    }
-    if lower < HEADER_SIZE {
-        return Err(Finding::LowerInHeader { lower });
-    }
-    check_header_as_server(header)
-}
-
-/// The header checks in `PageIsVerified`, without our additional checks.
-fn check_header_as_server(header: &PageHeader) -> Result<(), Finding> {
-    let PageHeader { flags, lower, upper, special, .. } = *header;
-    if flags & !FLAGS_KNOWN != 0 {
-        return Err(Finding::Flags { found: flags });
-    }
-    if lower > upper {
-        return Err(Finding::LowerAboveUpper { lower, upper });
-    }
-    if upper > special {
-        return Err(Finding::UpperAboveSpecial { upper, special });
-    }
-    if special > SIZE {
-        return Err(Finding::SpecialAbovePage { special });
-    }
-    if !special.is_multiple_of(8) {
-        return Err(Finding::SpecialUnaligned { special });
     }
     Ok(())
 }

@@ -27,7 +27,7 @@
 //! `brin_page.h` and `nbtree.h`.
 
 use crate::ids::{BLOCK_SIZE, Fork, PageBytes};
-use crate::little_endian::{u16_at, u64_at};
+use crate::little_endian::read_at;
 use crate::page::PageHeader;
 
 /// The access method of a page.
@@ -62,10 +62,10 @@ impl PageKind {
             return Self::Map;
         }
         let start = usize::from(PageHeader::parse(page).special);
-        let signature = u16_at(page, BLOCK_SIZE - 2).unwrap_or(0);
+        let signature = read_at::<u16>(page, BLOCK_SIZE - 2).unwrap_or(0);
         match BLOCK_SIZE.checked_sub(start) {
             Some(0) => Self::Heap,
-            Some(8) if u64_at(page, start) == Some(0x1717) => Self::Sequence,
+            Some(8) if read_at::<u64>(page, start) == Some(0x1717) => Self::Sequence,
             Some(8) => match signature {
                 0xF091..=0xF093 => Self::Brin,
                 0xFF82 => Self::SpGist,
@@ -102,8 +102,8 @@ impl PageKind {
             Self::SpGist => (8, 0x0001),
             // Posting tree, deleted, meta.
             Self::Gin => (2, 0x0001 | 0x0004 | 0x0008),
-            Self::Brin => return u16_at(page, BLOCK_SIZE - 2) == Some(0xF093),
+            Self::Brin => return read_at::<u16>(page, BLOCK_SIZE - 2) == Some(0xF093),
         };
-        u16_at(page, BLOCK_SIZE - from_end).is_some_and(|flags| flags & otherwise == 0)
+        read_at::<u16>(page, BLOCK_SIZE - from_end).is_some_and(|flags| flags & otherwise == 0)
     }
 }

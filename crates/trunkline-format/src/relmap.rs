@@ -16,7 +16,7 @@
 
 use crate::control::PgVersion;
 use crate::ids::Oid;
-use crate::little_endian::u32_at;
+use crate::little_endian::read_at;
 use thiserror::Error;
 
 /// The map's file name, in `global` and in each database directory.
@@ -90,7 +90,7 @@ impl RelationMap {
         if bytes.len() != expected {
             return Err(RelationMapError::Size { found: bytes.len(), expected });
         }
-        let number = |at| u32_at(bytes, at).unwrap_or_default();
+        let number = |at| read_at::<u32>(bytes, at).unwrap_or_default();
         let found = number(0);
         if found != MAGIC {
             return Err(RelationMapError::Magic { found });

@@ -13,7 +13,7 @@
 
 use crate::heap_tuple::HeapTuple;
 use crate::ids::PageBytes;
-use crate::little_endian::{i64_at, u8_at, u32_at};
+use crate::little_endian::read_at;
 use crate::page::{LinePointerFlags, PageHeader, line_pointer};
 
 /// `SEQ_MAGIC`: the first word in a sequence page's special space.
@@ -64,7 +64,7 @@ impl Sequence {
     ///
     /// See [`SequenceError`].
     pub fn parse(page: &PageBytes) -> Result<Self, SequenceError> {
-        let found = u32_at(page, usize::from(PageHeader::parse(page).special));
+        let found = read_at::<u32>(page, usize::from(PageHeader::parse(page).special));
         if found != Some(MAGIC) {
             return Err(SequenceError::Magic { found });
         }
@@ -75,8 +75,8 @@ impl Sequence {
     }
 
     fn read(data: &[u8]) -> Option<Self> {
-        let (last_value, log_count) = (i64_at(data, 0)?, i64_at(data, 8)?);
-        Some(Self { last_value, log_count, is_called: u8_at(data, 16)? != 0 })
+        let (last_value, log_count) = (read_at::<i64>(data, 0)?, read_at::<i64>(data, 8)?);
+        Some(Self { last_value, log_count, is_called: read_at::<u8>(data, 16)? != 0 })
     }
 }
 

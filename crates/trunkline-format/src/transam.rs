@@ -7,55 +7,26 @@
 //!   a tuple's header + these    live, dead, aborted, in doubt      ── visibility
 //! ```
 //!
-//! These files are SLRUs: they have no page headers and no checksums, and contain 32 pages of 8 kB
-//! each. A file may be short or missing, because VACUUM removes segments that no xid refers to any
-//! more. Bytes that were never written read as zeros. This module does no I/O: callers ask for an
-//! [`SlruPosition`] and pass in the bytes they read there.
+//! This module does no I/O: callers ask for an [`SlruPosition`] and pass in the bytes they read
+//! there.
 //!
 //! Transaction IDs have 32 bits and wrap around. 0 is invalid, 1 is the bootstrap xid and 2 is the
 //! frozen xid. All others are compared modulo 2^32: `a` is older than `b` if `b` is less than 2^31
 //! ahead of `a` ([`precedes`]). Freezing keeps all xids in use within that distance.
 //!
-//! Mirrors PostgreSQL's `access/transam.h` and `access/transam/slru.c`.
+//! Mirrors PostgreSQL's `access/transam.h`.
 
 pub mod commit_log;
 pub mod multixact;
+mod slru;
 mod visibility;
 
-use crate::ids::BLOCK_SIZE;
-
 pub use commit_log::XidStatus;
+pub use slru::{SEGMENT_BYTES, SEGMENT_PAGES, SlruPosition};
 pub use visibility::{RowState, XidStatusLookup, row_state};
 
 /// `FirstNormalTransactionId`: the first xid that is assigned to an ordinary transaction.
 pub const FIRST_NORMAL_XID: u32 = 3;
-
-/// `SLRU_PAGES_PER_SEGMENT`: pages in a full segment file.
-pub const SEGMENT_PAGES: u64 = 32;
-
-/// Bytes in a full segment file: 256 KiB.
-pub const SEGMENT_BYTES: u64 = SEGMENT_PAGES * BLOCK_SIZE as u64;
-
-/// A position in an SLRU: a page number across all segment files, and a byte offset in the page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SlruPosition {
-    /// The page number, counted from 0 across all segment files.
-    pub page: u64,
-    /// The byte offset within the page, below 8192.
-    pub byte: usize,
-}
-
-impl SlruPosition {
-    /// The segment file's number.
-    pub fn segment(self) -> u64 {
-        self.page / SEGMENT_PAGES
-    }
-
-    /// The byte offset within the segment file.
-    pub fn offset(self) -> u64 {
-        self.page % SEGMENT_PAGES * BLOCK_SIZE as u64 + self.byte as u64
-    }
-}
 
 /// `TransactionIdPrecedes`: whether xid `a` is older than `b`. Xids below [`FIRST_NORMAL_XID`] are
 /// older than all others; normal xids are compared modulo 2^32.

@@ -20,7 +20,7 @@
 //! (`postgres.h` in 15).
 
 use crate::ids::Oid;
-use crate::little_endian::{u8_at, u32_at};
+use crate::little_endian::read_at;
 use crate::toast_compression::{self, CompressError, Method};
 use thiserror::Error;
 
@@ -143,9 +143,9 @@ pub enum VarlenaError {
 #[inline]
 pub fn stored_length(bytes: &[u8]) -> Result<usize, VarlenaError> {
     let found = bytes.len();
-    let first = u8_at(bytes, 0).ok_or(VarlenaError::Short { wanted: 1, found })?;
+    let first = read_at::<u8>(bytes, 0).ok_or(VarlenaError::Short { wanted: 1, found })?;
     let length = match first {
-        0x01 => match u8_at(bytes, 1) {
+        0x01 => match read_at::<u8>(bytes, 1) {
             Some(TAG_ON_DISK) => POINTER,
             Some(tag) => return Err(VarlenaError::Tag { tag }),
             None => return Err(VarlenaError::Short { wanted: POINTER as u32, found }),
@@ -153,7 +153,7 @@ pub fn stored_length(bytes: &[u8]) -> Result<usize, VarlenaError> {
         _ if first & 1 == 1 => usize::from(first >> 1),
         _ => {
             let wanted = HEADER as u32;
-            let word = u32_at(bytes, 0).ok_or(VarlenaError::Short { wanted, found })?;
+            let word = read_at::<u32>(bytes, 0).ok_or(VarlenaError::Short { wanted, found })?;
             let least = if word & 2 == 0 { HEADER } else { COMPRESSED_HEADER };
             let length = word >> 2;
             if (length as usize) < least {
@@ -222,7 +222,7 @@ impl<'a> Compressed<'a> {
     /// [`VarlenaError`]: `Short` or `Method`.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, VarlenaError> {
         let short = VarlenaError::Short { wanted: 4, found: bytes.len() };
-        let word = u32_at(bytes, 0).ok_or(short)?;
+        let word = read_at::<u32>(bytes, 0).ok_or(short)?;
         let method = method_of(word)?;
         let bytes = bytes.get(4..).unwrap_or_default();
         Ok(Self { method, raw_size: word & SIZE_MASK, bytes })
@@ -243,7 +243,7 @@ impl ToastPointer {
     /// Parses the 16 bytes after the two-byte header.
     fn parse(bytes: &[u8]) -> Result<Self, VarlenaError> {
         let short = VarlenaError::Short { wanted: POINTER as u32, found: bytes.len() + 2 };
-        let word = |at| u32_at(bytes, at).ok_or(short);
+        let word = |at| read_at::<u32>(bytes, at).ok_or(short);
         let (raw_size, info, value_id) = (word(0)?, word(4)?, word(8)?);
         let stored_size = info & SIZE_MASK;
         let sizes = VarlenaError::Sizes { raw_size, stored_size };

@@ -21,6 +21,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "crates/trunkline-aio/src/",
     "crates/trunkline-engine/src/pool",
     "crates/trunkline-engine/src/checkpoint",
+    "crates/trunkline-format/src/",
     "crates/trunkline-sample/src/",
     "crates/trunkline/src/",
 ];

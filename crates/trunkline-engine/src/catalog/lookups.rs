@@ -138,10 +138,8 @@ impl TypeCatalog for Database {
     fn columns(&self, relation: Oid) -> Option<Vec<ColumnRow>> {
         let columns = Self::columns(self, self.relation(relation)?).ok()?;
         let row = |column: &super::ColumnInfo| ColumnRow {
-            name: column.name.to_vec(),
             type_oid: column.type_oid,
-            len: column.attribute.len,
-            align: column.attribute.align,
+            attribute: column.attribute,
             dropped: column.dropped,
         };
         Some(columns.iter().map(row).collect())

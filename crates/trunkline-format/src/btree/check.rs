@@ -10,26 +10,32 @@ use super::entry::{Entry, Target};
 use super::fault::Fault;
 use super::page::BtreePage;
 
-/// See [`BtreePage::check`].
-pub(super) fn check(page: &BtreePage<'_>, orders_rows: bool) -> Result<(), Fault> {
-    if page.is_deleted() {
-        return Ok(());
-    }
-    if let Some(high) = page.high_key()? {
-        // A half-dead page's high key is a dummy that links to its top parent, so it has no key
-        // columns.
-        let no_key = high.columns(1) == 0 && !page.is_half_dead();
-        if no_key {
-            return Err(Fault::Columns { item: high.item(), found: 0, expected: 1 });
+impl BtreePage<'_> {
+    /// Checks everything that does not depend on the index's columns: each entry's kind, length and
+    /// posting list. Pass [`super::Meta::orders_rows`] as `orders_rows`.
+    ///
+    /// # Errors
+    /// The first fault found.
+    pub fn check(&self, orders_rows: bool) -> Result<(), Fault> {
+        if self.is_deleted() {
+            return Ok(());
         }
+        if let Some(high) = self.high_key()? {
+            // A half-dead page's high key is a dummy that links to its top parent, so it has no
+            // key columns.
+            let no_key = high.columns(1) == 0 && !self.is_half_dead();
+            if no_key {
+                return Err(Fault::Columns { item: high.item(), found: 0, expected: 1 });
+            }
+        }
+        if !self.is_leaf() && !self.is_half_dead() && self.count() < self.first() {
+            return Err(Fault::NoDownlink);
+        }
+        for entry in self.entries() {
+            check_entry(self, &entry?, orders_rows)?;
+        }
+        Ok(())
     }
-    if !page.is_leaf() && !page.is_half_dead() && page.count() < page.first() {
-        return Err(Fault::NoDownlink);
-    }
-    for entry in page.entries() {
-        check_entry(page, &entry?, orders_rows)?;
-    }
-    Ok(())
 }
 
 fn check_entry(page: &BtreePage<'_>, entry: &Entry<'_>, orders_rows: bool) -> Result<(), Fault> {

@@ -9,12 +9,14 @@
 //!              block = the child,             item = columns | 0x1000 if a row follows the key
 //! ```
 
-use super::MAX_INDEX_KEYS;
 use super::fault::Fault;
 use super::key::KeyColumn;
 use crate::deform::Deformer;
 use crate::ids::{BlockNo, Tid};
-use crate::little_endian::{array, u16_at};
+use crate::little_endian::read_at;
+
+/// `INDEX_MAX_KEYS`: the maximum number of columns in an index.
+pub const MAX_INDEX_KEYS: usize = 32;
 
 const SIZE: u16 = 0x1FFF;
 const ALTERNATIVE: u16 = 0x2000;
@@ -98,8 +100,8 @@ pub struct Entry<'a> {
 impl<'a> Entry<'a> {
     pub(super) fn parse(item: u16, bytes: &'a [u8], role: Role) -> Result<Self, Fault> {
         let fault = Fault::Item { item };
-        let tid = Tid::from_bytes(array(bytes, 0).ok_or(fault)?);
-        let info = u16_at(bytes, 6).ok_or(fault)?;
+        let tid = Tid::from_bytes(read_at(bytes, 0).ok_or(fault)?);
+        let info = read_at::<u16>(bytes, 6).ok_or(fault)?;
         let size = info & SIZE;
         let length = bytes.len() as u16;
         // Version 2 keeps the old tuple length in a page's first pivot tuple, even though its key
@@ -129,7 +131,7 @@ impl<'a> Entry<'a> {
                 let mut row = None;
                 if alternative && tid.item & HAS_ROW != 0 {
                     end = end.checked_sub(ROW_ROOM).filter(|end| *end >= HEADER).ok_or(fault)?;
-                    row = array(bytes, bytes.len() - Tid::SIZE).map(Tid::from_bytes);
+                    row = read_at(bytes, bytes.len() - Tid::SIZE).map(Tid::from_bytes);
                 }
                 target = Target::Child { block: tid.block, row };
             }

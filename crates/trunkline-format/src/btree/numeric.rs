@@ -1,19 +1,13 @@
 //! `numeric_cmp`: compares two numerics by their stored digits.
 //!
-//! ```text
-//!   u16  0xC000 NaN, 0xD000 infinity, 0xF000 minus infinity
-//!        10.. ....: short   sign 0x2000, scale, weight in the lower 7 bits, signed
-//!        0?.. ....: long    sign 0x4000, scale; then an i16 weight
-//!   then digits of base 10 000, the first worth 10 000 to the power of the weight
-//! ```
 //! The display scale only controls how many digits are printed, so it is ignored: 1.0 and 1.00 are
 //! equal.
 
-use crate::little_endian::{array, u16_at};
+use crate::numeric::{Finite, Numeric};
 use std::cmp::Ordering;
 
-/// A decoded numeric that sorts by its sign or special value first, and then by its digits.
-struct Numeric<'a> {
+/// What a numeric sorts by: first its sign or special value, then its digits.
+struct Key<'a> {
     /// -2 and 2 for the infinities, 3 for NaN, otherwise the number's sign.
     sign: i8,
     weight: i32,
@@ -22,7 +16,7 @@ struct Numeric<'a> {
 
 /// Compares two payloads; `None` if either is not a valid numeric.
 pub(super) fn compare(left: &[u8], right: &[u8]) -> Option<Ordering> {
-    let (left, right) = (Numeric::parse(left)?, Numeric::parse(right)?);
+    let (left, right) = (key(left)?, key(right)?);
     let magnitude = || {
         let value = |digit: &[u8; 2]| i16::from_le_bytes(*digit);
         let digits = left.digits.iter().map(value).cmp(right.digits.iter().map(value));
@@ -35,36 +29,28 @@ pub(super) fn compare(left: &[u8], right: &[u8]) -> Option<Ordering> {
     }))
 }
 
-impl<'a> Numeric<'a> {
-    fn parse(payload: &'a [u8]) -> Option<Self> {
-        let header = u16_at(payload, 0)?;
-        let special = |sign| Some(Self { sign, weight: 0, digits: &[] });
-        let (negative, mut weight, digits) = match header & 0xC000 {
-            0xC000 => return special([3, 2, 3, -2][usize::from(header >> 12 & 3)]),
-            0x8000 => {
-                let weight = i32::from(header & 0x3F) - i32::from(header & 0x40);
-                (header & 0x2000 != 0, weight, payload.get(2..)?)
-            }
-            sign => {
-                let weight = array(payload, 2).map(i16::from_le_bytes)?;
-                (sign != 0, i32::from(weight), payload.get(4..)?)
-            }
-        };
-        let mut digits = digits.as_chunks().0;
-        // Servers strip zero digits at either end, but 0 must equal 0 whatever its weight.
-        while let [[0, 0], rest @ ..] = digits {
-            (digits, weight) = (rest, weight - 1);
+fn key(payload: &[u8]) -> Option<Key<'_>> {
+    let Finite { negative, mut weight, digits, .. } = match Numeric::parse(payload)? {
+        Numeric::Finite(number) => number,
+        Numeric::Special(header) => {
+            let sign = [3, 2, 3, -2][usize::from(header >> 12 & 3)];
+            return Some(Key { sign, weight: 0, digits: &[] });
         }
-        while let [rest @ .., [0, 0]] = digits {
-            digits = rest;
-        }
-        let sign = match (digits.is_empty(), negative) {
-            (true, _) => 0,
-            (false, true) => -1,
-            (false, false) => 1,
-        };
-        Some(Self { sign, weight, digits })
+    };
+    let mut digits = digits.as_chunks().0;
+    // Servers strip zero digits at either end, but 0 must equal 0 whatever its weight.
+    while let [[0, 0], rest @ ..] = digits {
+        (digits, weight) = (rest, weight - 1);
     }
+    while let [rest @ .., [0, 0]] = digits {
+        digits = rest;
+    }
+    let sign = match (digits.is_empty(), negative) {
+        (true, _) => 0,
+        (false, true) => -1,
+        (false, false) => 1,
+    };
+    Some(Key { sign, weight, digits })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 
 use super::numeric;
 use crate::ids::{Oid, Tid};
-use crate::little_endian::{array, i64_at, u32_at, u64_at};
+use crate::little_endian::{Number, read_at};
 use std::cmp::Ordering;
 
 /// A column's comparison function.
@@ -101,48 +101,29 @@ impl Order {
     #[inline]
     pub fn compare(self, left: &[u8], right: &[u8]) -> Option<Ordering> {
         match self {
-            Self::Byte => Some(left.first()?.cmp(right.first()?)),
-            Self::Int2 => {
-                let value = |bytes| array(bytes, 0).map(i16::from_le_bytes);
-                Some(value(left)?.cmp(&value(right)?))
-            }
-            Self::Int4 => Some(i32_of(left)?.cmp(&i32_of(right)?)),
-            Self::Int8 => Some(i64_at(left, 0)?.cmp(&i64_at(right, 0)?)),
-            Self::Oid => Some(u32_at(left, 0)?.cmp(&u32_at(right, 0)?)),
-            Self::Unsigned8 => Some(u64_at(left, 0)?.cmp(&u64_at(right, 0)?)),
-            Self::Float4 => {
-                let value = |bytes| array(bytes, 0).map(f32::from_le_bytes).map(f64::from);
-                Some(floats(value(left)?, value(right)?))
-            }
-            Self::Float8 => {
-                let value = |bytes| array(bytes, 0).map(f64::from_le_bytes);
-                Some(floats(value(left)?, value(right)?))
-            }
+            Self::Byte => by::<u8>(left, right),
+            Self::Int2 => by::<i16>(left, right),
+            Self::Int4 => by::<i32>(left, right),
+            Self::Int8 => by::<i64>(left, right),
+            Self::Oid => by::<u32>(left, right),
+            Self::Unsigned8 => by::<u64>(left, right),
+            Self::Float4 => Some(floats(f32::first_of(left)?.into(), f32::first_of(right)?.into())),
+            Self::Float8 => Some(floats(f64::first_of(left)?, f64::first_of(right)?)),
             Self::Numeric => numeric::compare(left, right),
             Self::Bytes => Some(left.cmp(right)),
             Self::Name => Some(name(left).cmp(name(right))),
             Self::Padded => Some(unpadded(left).cmp(unpadded(right))),
-            Self::TimeTz => {
-                let value = |bytes: &[u8]| {
-                    let zone = i64::from(i32_of(bytes.get(8..)?)?);
-                    Some((i64_at(bytes, 0)?.saturating_add(zone * 1_000_000), zone))
-                };
-                Some(value(left)?.cmp(&value(right)?))
-            }
+            Self::TimeTz => Some(instant(left)?.cmp(&instant(right)?)),
             Self::Interval => Some(span(left)?.cmp(&span(right)?)),
             Self::Tid => {
-                let value = |bytes| array(bytes, 0).map(Tid::from_bytes);
-                Some(value(left)?.cmp(&value(right)?))
+                let tid = |bytes| Number::first_of(bytes).map(Tid::from_bytes);
+                Some(tid(left)?.cmp(&tid(right)?))
             }
             Self::Network => networks(left, right),
-            Self::Bits => {
-                let value = |bytes: &[u8]| i32_of(bytes);
-                let (left_bits, right_bits) = (value(left)?, value(right)?);
-                Some(left.get(4..)?.cmp(right.get(4..)?).then(left_bits.cmp(&right_bits)))
-            }
+            Self::Bits => Some(left.get(4..)?.cmp(right.get(4..)?).then(by::<i32>(left, right)?)),
             Self::OidVector => oid_vectors(left, right),
             Self::Enum => {
-                let (left, right) = (u32_at(left, 0)?, u32_at(right, 0)?);
+                let (left, right) = (u32::first_of(left)?, u32::first_of(right)?);
                 let known = left == right || (left | right) & 1 == 0;
                 known.then(|| left.cmp(&right))
             }
@@ -151,14 +132,16 @@ impl Order {
     }
 }
 
+/// Compares the numbers at the start of both values.
+#[inline]
+fn by<T: Number + Ord>(left: &[u8], right: &[u8]) -> Option<Ordering> {
+    Some(T::first_of(left)?.cmp(&T::first_of(right)?))
+}
+
 /// `bytes` without trailing blanks, like `bpchartruelen`.
 fn unpadded(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
     bytes.get(..end).unwrap_or_default()
-}
-
-fn i32_of(bytes: &[u8]) -> Option<i32> {
-    array(bytes, 0).map(i32::from_le_bytes)
 }
 
 fn floats(left: f64, right: f64) -> Ordering {
@@ -169,11 +152,17 @@ fn name(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
+/// A `timetz` as microseconds in UTC, and its zone in seconds west of UTC.
+fn instant(bytes: &[u8]) -> Option<(i64, i64)> {
+    let (time, zone) = (read_at::<i64>(bytes, 0)?, i64::from(read_at::<i32>(bytes, 8)?));
+    Some((time.saturating_add(zone * 1_000_000), zone))
+}
+
 /// An interval in microseconds, with 30-day months, like `interval_cmp_value`. The sum does not fit
 /// into 64 bits, so PostgreSQL uses an `INT128` here too.
 fn span(bytes: &[u8]) -> Option<i128> {
-    let (time, days) = (i64_at(bytes, 0)?, i32_of(bytes.get(8..)?)?);
-    let months = i32_of(bytes.get(12..)?)?;
+    let (time, days) = (read_at::<i64>(bytes, 0)?, read_at::<i32>(bytes, 8)?);
+    let months = read_at::<i32>(bytes, 12)?;
     let days = i128::from(months) * 30 + i128::from(days);
     Some(days * 86_400_000_000 + i128::from(time))
 }
@@ -200,7 +189,7 @@ fn networks(left: &[u8], right: &[u8]) -> Option<Ordering> {
 /// Like `btoidvectorcmp`: compares the lengths, then the elements.
 fn oid_vectors(left: &[u8], right: &[u8]) -> Option<Ordering> {
     // The payload: ndim, dataoffset, elemtype, dim1, lbound1, then the elements.
-    let length = |bytes| u32_at(bytes, 12);
+    let length = |bytes| read_at::<u32>(bytes, 12);
     let by_length = length(left)?.cmp(&length(right)?);
     let (left, right) = (left.get(20..)?, right.get(20..)?);
     let element = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes);

@@ -13,10 +13,13 @@
 
 use super::entry::{Entry, Role};
 use super::fault::Fault;
-use super::{MAX_LEVELS, check};
 use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
-use crate::little_endian::{u8_at, u16_at, u32_at};
+use crate::little_endian::read_at;
 use crate::page::{HEADER_SIZE, LINE_POINTER_SIZE, LinePointerFlags, PageHeader, line_pointer};
+
+/// An upper bound on tree height that no real index reaches. A search that descends further is
+/// following a cycle.
+pub const MAX_LEVELS: u32 = 32;
 
 /// Offset of the special space.
 const SPECIAL: u16 = BLOCK_SIZE as u16 - 16;
@@ -56,7 +59,7 @@ impl Meta {
     /// # Errors
     /// Block 0 is not a metapage of a known version, or its levels are impossible.
     pub fn parse(page: &PageBytes) -> Result<Self, Fault> {
-        let word = |at| u32_at(page, at).unwrap_or_default();
+        let word = |at| read_at::<u32>(page, at).unwrap_or_default();
         if word(24) != 0x0005_3162 {
             return Err(Fault::Magic { found: word(24) });
         }
@@ -67,7 +70,7 @@ impl Meta {
             fast_root: word(40),
             fast_level: word(44),
             // Version 2 predates deduplication, and its metapage ends before this field.
-            all_equal_image: word(28) > 2 && u8_at(page, 64) == Some(1),
+            all_equal_image: word(28) > 2 && read_at::<u8>(page, 64) == Some(1),
         };
         if !(2..=4).contains(&meta.version) {
             return Err(Fault::Version { found: meta.version });
@@ -108,8 +111,8 @@ impl<'a> BtreePage<'a> {
             return Err(Fault::Special { found: header.special });
         }
         let at = usize::from(SPECIAL);
-        let word = |more| u32_at(page, at + more).unwrap_or_default();
-        let flags = u16_at(page, at + 12).unwrap_or_default();
+        let word = |more| read_at::<u32>(page, at + more).unwrap_or_default();
+        let flags = read_at::<u16>(page, at + 12).unwrap_or_default();
         let mut parsed =
             Self { page, left: word(0), right: word(4), level: word(8), flags, count: 0 };
         if flags & !FLAGS_KNOWN != 0 || flags & META != 0 {
@@ -252,14 +255,5 @@ impl<'a> BtreePage<'a> {
     pub fn entries(&self) -> impl Iterator<Item = Result<Entry<'a>, Fault>> + 'a {
         let page = *self;
         (page.first()..=page.count).map(move |item| page.entry(item))
-    }
-
-    /// Checks everything that does not depend on the index's columns: each entry's kind, length and
-    /// posting list. Pass [`Meta::orders_rows`] as `orders_rows`.
-    ///
-    /// # Errors
-    /// The first fault found.
-    pub fn check(&self, orders_rows: bool) -> Result<(), Fault> {
-        check::check(self, orders_rows)
     }
 }

@@ -71,6 +71,16 @@ describe_catalog! {
     }
 }
 
+impl TypeRow {
+    /// Whether the type is a true array (`IsTrueArrayType`). `int2vector` and `oidvector` also have
+    /// an element type, but aren't printed as `type[]`.
+    pub fn is_array(&self) -> bool {
+        /// `array_out`.
+        const ARRAY_OUT: Oid = Oid(751);
+        self.element != Oid(0) && self.len == -1 && self.output == ARRAY_OUT
+    }
+}
+
 describe_catalog! {
     /// Labels of enums (`catalog/pg_enum.h`).
     PG_ENUM = "pg_enum", 3501;

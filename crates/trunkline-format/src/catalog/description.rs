@@ -3,11 +3,13 @@
 //! The declarations in [`super`] produce [`CatalogTable`]s. A [`CatalogLayout`] contains the
 //! columns of one version with their offsets, like `FormData_pg_*` in C.
 
-use super::tuple::NAME_SIZE;
 use crate::align::Align;
 use crate::control::PgVersion::{self, V15, V19};
 use crate::deform::Attribute;
 use crate::ids::Oid;
+
+/// `NAMEDATALEN`: the size of a zero-padded `name`.
+pub const NAME_SIZE: usize = 64;
 
 /// A catalog column's type. It determines the size and alignment of the column's values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -34,50 +36,42 @@ pub enum ColumnType {
 }
 
 impl ColumnType {
+    /// The type's row of `pg_type`: `oid`, `typlen` and `typalign`. Except for the alignment of
+    /// `aclitem[]`, all versions agree.
+    fn row(self) -> (u32, i16, Align) {
+        match self {
+            Self::Bool => (16, 1, Align::Char),
+            Self::Char => (18, 1, Align::Char),
+            Self::Name => (19, NAME_SIZE as i16, Align::Char),
+            Self::Int8 => (20, 8, Align::Double),
+            Self::Int2 => (21, 2, Align::Short),
+            Self::Int2Vector => (22, -1, Align::Int),
+            Self::Int4 => (23, 4, Align::Int),
+            Self::Regproc => (24, 4, Align::Int),
+            Self::Text => (25, -1, Align::Int),
+            Self::Oid => (26, 4, Align::Int),
+            Self::Xid => (28, 4, Align::Int),
+            Self::OidVector => (30, -1, Align::Int),
+            Self::PgNodeTree => (194, -1, Align::Int),
+            Self::Float4 => (700, 4, Align::Int),
+            Self::TextArray => (1009, -1, Align::Int),
+            Self::AclItemArray => (1034, -1, Align::Double),
+            Self::Timestamptz => (1184, 8, Align::Double),
+            Self::AnyArray => (2277, -1, Align::Double),
+        }
+    }
+
     /// The type's OID in `pg_type`, the same in all versions.
     pub fn oid(self) -> Oid {
-        Oid(match self {
-            Self::Bool => 16,
-            Self::Char => 18,
-            Self::Name => 19,
-            Self::Int8 => 20,
-            Self::Int2 => 21,
-            Self::Int2Vector => 22,
-            Self::Int4 => 23,
-            Self::Regproc => 24,
-            Self::Text => 25,
-            Self::Oid => 26,
-            Self::Xid => 28,
-            Self::OidVector => 30,
-            Self::PgNodeTree => 194,
-            Self::Float4 => 700,
-            Self::TextArray => 1009,
-            Self::AclItemArray => 1034,
-            Self::Timestamptz => 1184,
-            Self::AnyArray => 2277,
-        })
+        Oid(self.row().0)
     }
 
     /// `typlen` and `typalign` in `version`.
     pub fn attribute(self, version: PgVersion) -> Attribute {
-        let (len, align) = match self {
-            Self::Bool | Self::Char => (1, Align::Char),
-            Self::Name => (NAME_SIZE as i16, Align::Char),
-            Self::Int2 => (2, Align::Short),
-            Self::Int4 | Self::Float4 | Self::Oid | Self::Xid | Self::Regproc => (4, Align::Int),
-            Self::Int8 | Self::Timestamptz => (8, Align::Double),
-            // PostgreSQL 16 widened an aclitem's privilege bits from 32 to 64, and thus its
-            // alignment.
-            Self::AclItemArray if version > V15 => (-1, Align::Double),
-            Self::AnyArray => (-1, Align::Double),
-            Self::Text
-            | Self::PgNodeTree
-            | Self::Int2Vector
-            | Self::OidVector
-            | Self::TextArray
-            | Self::AclItemArray => (-1, Align::Int),
-        };
-        Attribute { len, align }
+        let (_, len, align) = self.row();
+        // PostgreSQL 16 widened an aclitem's privilege bits from 32 to 64, and thus its alignment.
+        let narrow = self == Self::AclItemArray && version == V15;
+        Attribute { len, align: if narrow { Align::Int } else { align } }
     }
 }
 

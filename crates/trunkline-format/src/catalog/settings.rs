@@ -2,24 +2,21 @@
 //!
 //! Only the first `=` separates the name from the value. The value may contain others.
 
-use crate::little_endian::u32_at;
+use crate::little_endian::{read_at, words};
 
 /// `text` in `pg_type`.
 const TEXT_TYPE: u32 = 25;
 
 /// The names and values in an array's payload. `None` unless it is a text array without nulls.
 pub fn settings_of(array: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
-    let [dimensions, nulls, element] = [0, 4, 8].map(|at| u32_at(array, at));
-    if dimensions? == 0 {
+    if words(array, 0)? == [0] {
         return Some(Vec::new());
     }
-    if (dimensions?, nulls?, element?) != (1, 0, TEXT_TYPE) {
-        return None;
-    }
-    let (count, mut rest) = (u32_at(array, 12)?, array.get(20..)?);
+    let [1, 0, TEXT_TYPE, count] = words(array, 0)? else { return None };
+    let mut rest = array.get(20..)?;
     let mut settings = Vec::new();
     for _ in 0..count {
-        let header = u32_at(rest, 0)?;
+        let header = read_at::<u32>(rest, 0)?;
         let length = usize::try_from(header >> 2).ok()?;
         let text = rest.get(4..length).filter(|_| header & 3 == 0)?;
         let at = text.iter().position(|&byte| byte == b'=')?;

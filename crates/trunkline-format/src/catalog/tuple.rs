@@ -3,16 +3,13 @@
 //! A row type requests its columns in catalog order. Each search for a name continues where the
 //! last search ended, so decoding a whole row takes only one pass over the names.
 
-use super::description::{CatalogColumn, CatalogLayout, CatalogTable, ColumnType};
-use crate::deform::{Column, Deformer};
+use super::description::{CatalogColumn, CatalogLayout, CatalogTable, ColumnType, NAME_SIZE};
+use crate::deform::{Column, Deformer, is_present};
 use crate::heap_tuple::HeapTuple;
 use crate::ids::Oid;
-use crate::little_endian::{array, u32_at};
+use crate::little_endian::{Number, read_at, words};
 use crate::varlena::Varlena;
 use thiserror::Error;
-
-/// `NAMEDATALEN`: the size of a zero-padded `name`.
-pub const NAME_SIZE: usize = 64;
 
 /// Damage in a catalog row.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -87,12 +84,8 @@ impl CatalogLayout {
         if natts < fixed {
             return Err(RowError::Short { table, column: name(natts) });
         }
-        if !tuple.nulls().is_empty() {
-            let is_null =
-                |at: &usize| tuple.nulls().get(at / 8).is_none_or(|byte| byte & 1 << (at % 8) == 0);
-            if let Some(at) = (0..fixed).find(is_null) {
-                return Err(RowError::Null { table, column: name(at) });
-            }
+        if let Some(at) = (0..fixed).find(|&at| !is_present(tuple.nulls(), at)) {
+            return Err(RowError::Null { table, column: name(at) });
         }
         Ok(CatalogTuple { layout: self, tuple, next: 0 })
     }
@@ -142,11 +135,11 @@ impl<'a> CatalogTuple<'a, '_> {
         RowError::Short { table: self.table().name, column }
     }
 
-    /// The bytes of a column in the fixed part.
-    fn fixed<const N: usize>(&mut self, column: &'static str) -> Result<[u8; N], RowError> {
+    /// The number in a column of the fixed part.
+    fn fixed<T: Number>(&mut self, column: &'static str) -> Result<T, RowError> {
         let offset = self.position(column).and_then(|at| self.layout.offset(at));
-        let bytes = offset.and_then(|offset| array(self.tuple.data(), offset));
-        bytes.ok_or_else(|| self.short(column))
+        let number = offset.and_then(|offset| read_at(self.tuple.data(), offset));
+        number.ok_or_else(|| self.short(column))
     }
 
     /// A variable-length column that is never null, compressed or in TOAST. Either its `attstorage`
@@ -168,10 +161,8 @@ impl<'a> CatalogTuple<'a, '_> {
         element: ColumnType,
     ) -> Result<impl Iterator<Item = [u8; N]> + use<'a, N>, RowError> {
         let array = self.plain(column)?;
-        let found = [0, 4, 8, 12, 16].map(|at| u32_at(array, at));
-        let [Some(dimensions), Some(nulls), Some(of), Some(count), Some(_)] = found else {
-            return Err(self.short(column));
-        };
+        let header = words(array, 0).ok_or_else(|| self.short(column))?;
+        let [dimensions, nulls, of, count, _] = header;
         for (found, expected) in [(dimensions, 1), (nulls, 0), (of, element.oid().0)] {
             if found != expected {
                 return Err(self.value(column, found));
@@ -194,18 +185,18 @@ impl<'a> CatalogTuple<'a, '_> {
     }
 }
 
-/// Types stored as little-endian bytes.
-macro_rules! little_endian {
+/// Numbers of the fixed part.
+macro_rules! numbers {
     ($($type:ty),*) => {
         $(impl ColumnValue for $type {
             fn decode(tuple: &mut CatalogTuple<'_, '_>, column: &'static str) -> Result<Self, RowError> {
-                tuple.fixed(column).map(Self::from_le_bytes)
+                tuple.fixed(column)
             }
         })*
     };
 }
 
-little_endian!(u8, i16, i32, u32, i64, f32);
+numbers!(u8, i16, i32, u32, i64, f32);
 
 impl ColumnValue for Oid {
     fn decode(tuple: &mut CatalogTuple<'_, '_>, column: &'static str) -> Result<Self, RowError> {

@@ -1,8 +1,10 @@
 //! Why a control file is rejected. We never guess an unknown layout, because it would silently
 //! decode to garbage.
 
-use super::FLOAT_FORMAT;
 use thiserror::Error;
+
+/// `FLOATFORMAT_VALUE`. Its bytes differ on machines that don't use little-endian IEEE 754 doubles.
+pub(super) const FLOAT_FORMAT: f64 = 1_234_567.0;
 
 /// Why a control file is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]

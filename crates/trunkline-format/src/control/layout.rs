@@ -8,27 +8,27 @@
 //!
 //! The fields up to and including the control version never move, so we can always read it first.
 
-use super::{Checkpoint, ClusterState, ControlError, ControlFile, PgVersion};
-use crate::ids::{Lsn, Oid};
-use crate::little_endian::{array, i64_at, u8_at, u32_at, u64_at};
+use super::error::ControlError;
+use super::version::PgVersion;
+use crate::little_endian::{read_at, words};
 
 /// Byte offsets of the fields that moved. All other fields have fixed offsets, or fixed distances
 /// from one of these fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    logical_decoding: Option<usize>,
-    next_xid: usize,
-    wide_multi_offset: bool,
-    oldest_xid: usize,
+    pub(super) logical_decoding: Option<usize>,
+    pub(super) next_xid: usize,
+    pub(super) wide_multi_offset: bool,
+    pub(super) oldest_xid: usize,
     /// `checkPointCopy.time`. All fields from here to `relseg_size` moved together.
-    checkpoint_time: usize,
-    slru_pages: Option<usize>,
-    wal_block_size: usize,
-    initial_checksum: Option<usize>,
-    data_checksum: usize,
-    char_signed: Option<usize>,
-    nonce: usize,
-    crc: usize,
+    pub(super) checkpoint_time: usize,
+    pub(super) slru_pages: Option<usize>,
+    pub(super) wal_block_size: usize,
+    pub(super) initial_checksum: Option<usize>,
+    pub(super) data_checksum: usize,
+    pub(super) char_signed: Option<usize>,
+    pub(super) nonce: usize,
+    pub(super) crc: usize,
 }
 
 const V1300: Layout = Layout {
@@ -69,8 +69,7 @@ impl Layout {
     /// file comes from a big-endian machine; `pg_controldata` warns in the same case.
     pub(super) fn of(bytes: &[u8]) -> Result<Self, ControlError> {
         let too_short = ControlError::TooShort { found: bytes.len(), expected: 16 };
-        let control = u32_at(bytes, 8).ok_or(too_short)?;
-        let catalog = u32_at(bytes, 12).ok_or(too_short)?;
+        let [control, catalog] = words(bytes, 8).ok_or(too_short)?;
         Self::of_version(control).ok_or(match Self::of_version(control.swap_bytes()) {
             Some(_) => ControlError::BigEndian,
             None => ControlError::UnknownVersion { control, catalog },
@@ -95,103 +94,18 @@ impl Layout {
     /// The stored CRC and the computed CRC, a CRC-32C of all bytes before the CRC field. It doesn't
     /// cover the zero padding up to 8192 bytes.
     pub(super) fn crc(&self, bytes: &[u8]) -> Option<(u32, u32)> {
-        Some((u32_at(bytes, self.crc)?, crc32c::crc32c(bytes.get(..self.crc)?)))
+        Some((read_at::<u32>(bytes, self.crc)?, crc32c::crc32c(bytes.get(..self.crc)?)))
     }
 
     /// The release with the control and catalog versions in the file.
     pub(super) fn version(&self, bytes: &[u8]) -> Result<PgVersion, ControlError> {
         let too_short = ControlError::TooShort { found: bytes.len(), expected: self.size() };
-        let control = u32_at(bytes, 8).ok_or(too_short)?;
-        let catalog = u32_at(bytes, 12).ok_or(too_short)?;
+        let [control, catalog] = words(bytes, 8).ok_or(too_short)?;
         PgVersion::find(control, catalog).ok_or(ControlError::UnknownVersion { control, catalog })
     }
 
     /// The bits of `floatFormat`.
     pub(super) fn float_format(&self, bytes: &[u8]) -> Option<u64> {
-        u64_at(bytes, self.checkpoint_time + 104)
-    }
-
-    /// Decodes every field. `None` if the file is too short.
-    pub(super) fn read(&self, bytes: &[u8], version: PgVersion) -> Option<ControlFile> {
-        let byte = |at| u8_at(bytes, at);
-        let flag = |at| byte(at).map(|byte| byte != 0);
-        let word = |at| u32_at(bytes, at);
-        let lsn = |at| u64_at(bytes, at).map(Lsn);
-        let time = self.checkpoint_time;
-        Some(ControlFile {
-            version,
-            system_identifier: u64_at(bytes, 0)?,
-            state: ClusterState::from_bits(word(16)?),
-            time: i64_at(bytes, 24)?,
-            checkpoint: self.read_checkpoint(bytes)?,
-            unlogged_lsn: lsn(time + 24)?,
-            min_recovery_point: lsn(time + 32)?,
-            min_recovery_timeline: word(time + 40)?,
-            backup_start: lsn(time + 48)?,
-            backup_end: lsn(time + 56)?,
-            backup_end_required: flag(time + 64)?,
-            wal_level: word(time + 68)?,
-            wal_log_hints: flag(time + 72)?,
-            max_connections: word(time + 76)?,
-            max_worker_processes: word(time + 80)?,
-            max_wal_senders: word(time + 84)?,
-            max_prepared_xacts: word(time + 88)?,
-            max_locks_per_xact: word(time + 92)?,
-            track_commit_timestamp: flag(time + 96)?,
-            max_align: word(time + 100)?,
-            block_size: word(time + 112)?,
-            segment_blocks: word(time + 116)?,
-            slru_pages_per_segment: optional(self.slru_pages, word)?,
-            wal_block_size: word(self.wal_block_size)?,
-            wal_segment_size: word(self.wal_block_size + 4)?,
-            name_length: word(self.wal_block_size + 8)?,
-            index_columns: word(self.wal_block_size + 12)?,
-            toast_chunk: word(self.wal_block_size + 16)?,
-            large_object_block: word(self.wal_block_size + 20)?,
-            float8_by_value: flag(self.wal_block_size + 24)?,
-            initial_data_checksum_version: optional(self.initial_checksum, word)?,
-            data_checksum_version: word(self.data_checksum)?,
-            char_signed: optional(self.char_signed, flag)?,
-            mock_nonce: array(bytes, self.nonce)?,
-        })
-    }
-
-    fn read_checkpoint(&self, bytes: &[u8]) -> Option<Checkpoint> {
-        let flag = |at| u8_at(bytes, at).map(|byte| byte != 0);
-        let word = |at| u32_at(bytes, at);
-        let multi_offset = self.next_xid + 16;
-        let time = self.checkpoint_time;
-        Some(Checkpoint {
-            location: Lsn(u64_at(bytes, 32)?),
-            redo: Lsn(u64_at(bytes, 40)?),
-            timeline: word(48)?,
-            previous_timeline: word(52)?,
-            full_page_writes: flag(56)?,
-            logical_decoding: optional(self.logical_decoding, flag)?,
-            next_xid: u64_at(bytes, self.next_xid)?,
-            next_oid: Oid(word(self.next_xid + 8)?),
-            next_multi: word(self.next_xid + 12)?,
-            next_multi_offset: if self.wide_multi_offset {
-                u64_at(bytes, multi_offset)?
-            } else {
-                u64::from(word(multi_offset)?)
-            },
-            oldest_xid: word(self.oldest_xid)?,
-            oldest_xid_db: Oid(word(self.oldest_xid + 4)?),
-            oldest_multi: word(self.oldest_xid + 8)?,
-            oldest_multi_db: Oid(word(self.oldest_xid + 12)?),
-            time: i64_at(bytes, time)?,
-            oldest_commit_ts_xid: word(time + 8)?,
-            newest_commit_ts_xid: word(time + 12)?,
-            oldest_active_xid: word(time + 16)?,
-        })
-    }
-}
-
-/// Reads a field that only some layouts have. The outer `None` means that the file is too short.
-fn optional<T>(at: Option<usize>, read: impl Fn(usize) -> Option<T>) -> Option<Option<T>> {
-    match at {
-        None => Some(None),
-        Some(at) => read(at).map(Some),
+        read_at::<u64>(bytes, self.checkpoint_time + 104)
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Every offset and length comes from the page itself, so we check it before we use it.
 
-use super::Finding;
+use super::finding::Finding;
 use crate::heap_tuple::{HAS_NULL, MAX_HEAP_ATTRIBUTES, MIN_TUPLE_SIZE, NATTS, TUPLE_HEADER_SIZE};
 use crate::ids::{BLOCK_SIZE, PageBytes};
-use crate::little_endian::{u8_at, u16_at};
+use crate::little_endian::read_at;
 use crate::page::{
     HEADER_SIZE, LINE_POINTER_SIZE, LinePointer, LinePointerFlags, PageHeader, line_pointer,
     line_pointers,
@@ -109,9 +109,11 @@ fn check_tuple(page: &PageBytes, item: u16, pointer: LinePointer) -> Result<(), 
     let at = usize::from(pointer.offset);
     // We've already checked that the item is inside the page and holds a full header, so these
     // reads can't fail.
-    let (Some(infomask2), Some(infomask), Some(length)) =
-        (u16_at(page, at + 18), u16_at(page, at + 20), u8_at(page, at + 22))
-    else {
+    let (Some(infomask2), Some(infomask), Some(length)) = (
+        read_at::<u16>(page, at + 18),
+        read_at::<u16>(page, at + 20),
+        read_at::<u8>(page, at + 22),
+    ) else {
         return Ok(());
     };
     let natts = infomask2 & NATTS;

@@ -14,7 +14,8 @@
 //!
 //! Mirrors PostgreSQL's `storage/page/bufpage.c`.
 
-use super::{Finding, check_header_as_server};
+use super::finding::Finding;
+use super::header::check_header_as_server;
 use crate::checksum::page_checksum;
 use crate::ids::{BlockNo, PageBytes};
 use crate::page::{PageHeader, is_all_zero, is_new};

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::checksum::page_checksum_portable;
+use crate::ids::BLOCK_SIZE;
 use crate::page_builder::{HeapPageBuilder, NewTuple};
 use crate::test_data::{XorShift, header, put, row};
 

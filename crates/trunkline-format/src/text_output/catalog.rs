@@ -4,21 +4,17 @@
 //! server's rules for names (visibility, quoting, function signatures), so implementations don't
 //! have to repeat them.
 
-use crate::align::Align;
 use crate::catalog::{ObjectRow, TypeRow};
+use crate::deform::Attribute;
 use crate::ids::Oid;
 
 /// A row of `pg_attribute`: a column of a composite type, or of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnRow {
-    /// `attname`, in the encoding of the database.
-    pub name: Vec<u8>,
     /// `atttypid`; 0 if the column was dropped.
     pub type_oid: Oid,
-    /// `attlen`.
-    pub len: i16,
-    /// `attalign`.
-    pub align: Align,
+    /// `attlen` and `attalign`.
+    pub attribute: Attribute,
     /// `attisdropped`.
     pub dropped: bool,
 }

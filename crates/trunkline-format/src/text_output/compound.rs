@@ -2,40 +2,57 @@
 //!
 //! Each part is first written in place, and then quoted if necessary. The nesting depth depends
 //! only on the type, and [`super::Type::resolve`] limits it. Quotes double at each level, so we
-//! limit the length of the text to [`TEXT_MAX`], as the server does.
+//! limit the length of the text to [`super::TEXT_MAX`], as the server does.
 //!
 //! Mirrors `array_out`, `record_out`, `range_out` and `multirange_out` of PostgreSQL's `utils/adt`.
 
-use super::error::ValueError;
+use super::base::{Base, fixed, write_base};
+use super::description::{Bounds, Part, Record, Type};
+use super::digits;
+use super::error::{ValueError, bounded};
+use super::options::TextOptions;
 use super::quote::Within;
-use super::reader::{Layout, Reader};
-use super::{TextOptions, Type, digits, write_text};
+use super::reader::Reader;
 use crate::align::Align;
+use crate::deform::is_present;
+use crate::heap_tuple::{HAS_NULL, NATTS, TUPLE_HEADER_SIZE};
 use crate::ids::Oid;
-use std::sync::Arc;
 
-/// Maximum length of a compound value's text: 1 GiB, as in the server.
-pub const TEXT_MAX: usize = 1 << 30;
 /// `MAXDIM`: the most dimensions of an array.
 const DIMENSIONS_MAX: usize = 6;
 
-/// A type, and how its values are stored as parts of other values.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Part {
-    pub(super) ty: Type,
-    /// The type's OID. For a domain, this is the domain itself rather than its base type.
-    pub(super) oid: Oid,
-    pub(super) layout: Layout,
-    /// `typdelim`: the delimiter between array elements of this type.
-    pub(super) delimiter: u8,
-}
-
-/// Fails if more than [`TEXT_MAX`] bytes were written since `start`.
-pub(super) fn bounded(start: usize, out: &[u8]) -> Result<(), ValueError> {
-    if out.len() - start <= TEXT_MAX {
-        return Ok(());
+/// Appends the text of `value`, which is of type `ty`, to `out`.
+///
+/// `value` depends on the type's length. A fixed-length type needs exactly its bytes. For a
+/// varlena, pass the payload without the header, decompressed and fetched from TOAST. For a C
+/// string, pass the bytes up to the NUL. The text is in the database's encoding.
+///
+/// # Errors
+///
+/// [`ValueError`] if the bytes aren't a valid value, in which case part of the text may already
+/// have been appended.
+#[inline]
+pub fn write_text(
+    ty: &Type,
+    value: &[u8],
+    options: &TextOptions<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), ValueError> {
+    match ty {
+        Type::Base(Base::AnyArray) => array(value, None, options, out),
+        Type::Base(base) => write_base(*base, value, options, out),
+        Type::Enum(labels) => {
+            let label = Oid(fixed("enum", value)?);
+            let at = labels.binary_search_by_key(&label, |&(oid, _)| oid);
+            let text = at.ok().and_then(|at| labels.get(at)).ok_or(ValueError::Label { label })?;
+            out.extend_from_slice(&text.1);
+            Ok(())
+        }
+        Type::Array(element) => array(value, Some(element), options, out),
+        Type::Composite(columns) => composite(value, columns, options, out),
+        Type::Range(bounds) => range(value, bounds, options, out),
+        Type::Multirange(oid, bounds) => multirange(value, *oid, bounds, options, out),
     }
-    Err(ValueError::Malformed { type_name: "compound", what: "a text above 1 GiB" })
 }
 
 /// Writes one part and quotes it.
@@ -68,11 +85,12 @@ impl Shape {
         }
         let mut shape = Self { dimensions, elements: 1, ..Self::default() };
         for size in shape.sizes.iter_mut().take(dimensions) {
-            *size = usize::try_from(reader.i32()?).map_err(|_| reader.error("a negative size"))?;
+            *size = usize::try_from(reader.read::<i32>()?)
+                .map_err(|_| reader.error("a negative size"))?;
             shape.elements = shape.elements.saturating_mul(*size);
         }
         for bound in shape.bounds.iter_mut().take(dimensions) {
-            *bound = reader.i32()?;
+            *bound = reader.read::<i32>()?;
         }
         Ok(shape)
     }
@@ -108,15 +126,15 @@ impl Shape {
 
 /// An array, as `array_out`. If `element` isn't given or differs from the element type in the
 /// array's header, we resolve the type in the header.
-pub(super) fn array(
+fn array(
     value: &[u8],
     element: Option<&Part>,
     options: &TextOptions<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), ValueError> {
     let mut reader = Reader::new("array", value);
-    let dimensions = usize::try_from(reader.i32()?).unwrap_or(usize::MAX);
-    let (data, oid) = (reader.u32()? as usize, Oid(reader.u32()?));
+    let dimensions = usize::try_from(reader.read::<i32>()?).unwrap_or(usize::MAX);
+    let (data, oid) = (reader.read::<u32>()? as usize, Oid(reader.read::<u32>()?));
     let resolved;
     let element = match element {
         Some(part) if part.oid == oid => part,
@@ -135,10 +153,13 @@ pub(super) fn array(
     if shape.elements > value.len().saturating_mul(8) {
         return Err(reader.error("more elements than bytes"));
     }
-    let nulls = if data == 0 { None } else { Some(reader.take(shape.elements.div_ceil(8))?) };
+    let mut nulls: &[u8] = &[];
     match data {
         0 => reader.align(Align::Double),
-        data => reader.seek(data)?,
+        data => {
+            nulls = reader.take(shape.elements.div_ceil(8))?;
+            reader.seek(data)?;
+        }
     }
     let start = out.len();
     shape.write(out);
@@ -149,10 +170,8 @@ pub(super) fn array(
             out.push(element.delimiter);
         }
         out.extend(std::iter::repeat_n(b'{', shape.edges(at)));
-        let present =
-            nulls.and_then(|nulls| nulls.get(at / 8)).is_none_or(|bits| bits >> (at % 8) & 1 == 1);
-        if present {
-            let part = reader.part(element.layout, true, &mut room)?;
+        if is_present(nulls, at) {
+            let part = reader.part(element.attribute, true, &mut room)?;
             write_part(&element.ty, part, within, options, out)?;
         } else {
             out.extend_from_slice(b"NULL");
@@ -163,27 +182,21 @@ pub(super) fn array(
     Ok(())
 }
 
-/// The columns of a composite type, with `None` for dropped columns.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Columns(pub(super) Vec<(Layout, Option<Type>)>);
-
 /// A composite, as `record_out`. A composite datum is a tuple header (`HeapTupleHeaderData`) whose
 /// first word, `t_datum.datum_len_`, is the varlena length. It therefore has no separate header.
-pub(super) fn composite(
+fn composite(
     value: &[u8],
-    columns: &Columns,
+    columns: &Record,
     options: &TextOptions<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), ValueError> {
-    const HAS_NULL: u16 = 0x0001;
-    const NATTS: u16 = 0x07FF;
     let mut reader = Reader::new("composite", value);
     reader.seek(18)?;
-    let count = usize::from(reader.u16()? & NATTS);
-    let has_nulls = reader.u16()? & HAS_NULL != 0;
-    let header = usize::from(reader.u8()?);
-    let nulls = if has_nulls { Some(reader.take(count.div_ceil(8))?) } else { None };
-    if header < 23 || header % 8 != 0 {
+    let count = usize::from(reader.read::<u16>()? & NATTS);
+    let has_nulls = reader.read::<u16>()? & HAS_NULL != 0;
+    let header = usize::from(reader.read::<u8>()?);
+    let nulls = if has_nulls { reader.take(count.div_ceil(8))? } else { &[] };
+    if header < usize::from(TUPLE_HEADER_SIZE) || header % 8 != 0 {
         return Err(reader.error("an impossible size of its header"));
     }
     if count > columns.0.len() {
@@ -194,12 +207,9 @@ pub(super) fn composite(
     let start = out.len();
     out.push(b'(');
     let (mut room, mut first) = (Vec::new(), true);
-    for (at, (layout, ty)) in columns.0.iter().enumerate() {
-        let present = at < count
-            && nulls
-                .and_then(|nulls| nulls.get(at / 8))
-                .is_none_or(|bits| bits >> (at % 8) & 1 == 1);
-        let part = if present { Some(reader.part(*layout, false, &mut room)?) } else { None };
+    for (at, (attribute, ty)) in columns.0.iter().enumerate() {
+        let present = at < count && is_present(nulls, at);
+        let part = if present { Some(reader.part(*attribute, false, &mut room)?) } else { None };
         let Some(ty) = ty else { continue };
         if !std::mem::take(&mut first) {
             out.push(b',');
@@ -211,14 +221,6 @@ pub(super) fn composite(
     }
     out.push(b')');
     Ok(())
-}
-
-/// A range type, or the multirange type over it.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Bounds {
-    /// The range type's OID, which every value also stores.
-    pub(super) oid: Oid,
-    pub(super) bound: Part,
 }
 
 const EMPTY: u8 = 0x01;
@@ -245,7 +247,7 @@ impl Bounds {
         out.push(if flags & LOWER_INCLUSIVE != 0 { b'[' } else { b'(' });
         for (infinite, mark) in sides {
             if flags & infinite == 0 {
-                let part = reader.part(self.bound.layout, false, &mut room)?;
+                let part = reader.part(self.bound.attribute, false, &mut room)?;
                 write_part(&self.bound.ty, part, Within::Range, options, out)?;
             }
             let inclusive = mark == b')' && flags & UPPER_INCLUSIVE != 0;
@@ -256,9 +258,9 @@ impl Bounds {
 }
 
 /// A range, as `range_out`.
-pub(super) fn range(
+fn range(
     value: &[u8],
-    bounds: &Arc<Bounds>,
+    bounds: &Bounds,
     options: &TextOptions<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), ValueError> {
@@ -267,7 +269,7 @@ pub(super) fn range(
         None => return Err(ValueError::Truncated { type_name: "range", found: 0 }),
     };
     let mut reader = Reader::new("range", value);
-    if Oid(reader.u32()?) != bounds.oid {
+    if Oid(reader.read::<u32>()?) != bounds.oid {
         return Err(reader.error("of another type than its column"));
     }
     bounds.write(flags, &mut reader, options, out)?;
@@ -275,25 +277,25 @@ pub(super) fn range(
 }
 
 /// A multirange, as `multirange_out`.
-pub(super) fn multirange(
+fn multirange(
     value: &[u8],
     oid: Oid,
-    bounds: &Arc<Bounds>,
+    bounds: &Bounds,
     options: &TextOptions<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), ValueError> {
     const IS_OFFSET: u32 = 0x8000_0000;
     let mut reader = Reader::new("multirange", value);
-    if Oid(reader.u32()?) != oid {
+    if Oid(reader.read::<u32>()?) != oid {
         return Err(reader.error("of another type than its column"));
     }
-    let count = reader.u32()? as usize;
+    let count = reader.read::<u32>()? as usize;
     let begin = out.len();
     out.push(b'{');
     if count > 0 {
         let items = reader.take((count - 1).saturating_mul(4))?.as_chunks::<4>().0;
         let flags = reader.take(count)?;
-        reader.align(bounds.bound.layout.align);
+        reader.align(bounds.bound.attribute.align);
         let (base, mut start) = (reader.offset(), 0_usize);
         for (at, &flags) in flags.iter().enumerate() {
             if at > 0 {

@@ -7,6 +7,17 @@ use crate::varlena::VarlenaError;
 use std::fmt;
 use thiserror::Error;
 
+/// Maximum length of a compound value's text: 1 GiB, as in the server.
+pub const TEXT_MAX: usize = 1 << 30;
+
+/// Fails if more than [`TEXT_MAX`] bytes were written since `start`.
+pub(super) fn bounded(start: usize, out: &[u8]) -> Result<(), ValueError> {
+    if out.len() - start <= TEXT_MAX {
+        return Ok(());
+    }
+    Err(ValueError::Malformed { type_name: "compound", what: "a text above 1 GiB" })
+}
+
 /// Bytes that aren't a valid value of their type.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ValueError {

@@ -11,9 +11,9 @@ use super::reader::Reader;
 /// `(x,y)`.
 fn point(reader: &mut Reader<'_>, extra: i8, out: &mut Vec<u8>) -> Result<(), ValueError> {
     out.push(b'(');
-    float8(reader.f64()?, extra, out);
+    float8(reader.read::<f64>()?, extra, out);
     out.push(b',');
-    float8(reader.f64()?, extra, out);
+    float8(reader.read::<f64>()?, extra, out);
     out.push(b')');
     Ok(())
 }
@@ -36,7 +36,7 @@ fn points(
 
 /// Reads the point count: at least one, and no more points than the remaining bytes can hold.
 fn count(reader: &mut Reader<'_>) -> Result<usize, ValueError> {
-    let count = usize::try_from(reader.i32()?).ok();
+    let count = usize::try_from(reader.read::<i32>()?).ok();
     let fits = |&count: &usize| (1..=reader.rest().len() / 16).contains(&count);
     count.filter(fits).ok_or_else(|| reader.error("an impossible number of points"))
 }
@@ -53,7 +53,7 @@ pub(super) fn fixed(
         "line" => {
             for mark in *b"{,," {
                 out.push(mark);
-                float8(reader.f64()?, extra, out);
+                float8(reader.read::<f64>()?, extra, out);
             }
             out.push(b'}');
             reader.end()
@@ -62,7 +62,7 @@ pub(super) fn fixed(
             out.push(b'<');
             point(&mut reader, extra, out)?;
             out.push(b',');
-            float8(reader.f64()?, extra, out);
+            float8(reader.read::<f64>()?, extra, out);
             out.push(b'>');
             reader.end()
         }
@@ -81,8 +81,8 @@ pub(super) fn fixed(
 pub(super) fn path(value: &[u8], extra: i8, out: &mut Vec<u8>) -> Result<(), ValueError> {
     let mut reader = Reader::new("path", value);
     let count = count(&mut reader)?;
-    let closed = reader.i32()? != 0;
-    reader.i32()?;
+    let closed = reader.read::<i32>()? != 0;
+    reader.read::<i32>()?;
     out.push(if closed { b'(' } else { b'[' });
     points(reader, count, extra, out)?;
     out.push(if closed { b')' } else { b']' });

@@ -11,11 +11,10 @@
 //! Mirrors `JsonbContainer` of PostgreSQL's `utils/jsonb.h`, and the text `jsonb_out` of
 //! `utils/adt/jsonb.c`.
 
-use super::compound::bounded;
 use super::digits;
-use super::error::ValueError;
+use super::error::{ValueError, bounded};
 use super::numeric::numeric;
-use crate::little_endian::u32_at;
+use crate::little_endian::read_at;
 use crate::varlena::Varlena;
 
 /// `JB_CMASK`: the entry count in a container header.
@@ -88,7 +87,7 @@ struct Open<'a> {
 
 impl<'a> Open<'a> {
     fn parse(bytes: &'a [u8]) -> Result<Self, ValueError> {
-        let header = u32_at(bytes, 0).ok_or(malformed("no header of a container"))?;
+        let header = read_at::<u32>(bytes, 0).ok_or(malformed("no header of a container"))?;
         let count = (header & COUNT) as usize;
         let (object, scalar) = match header & !COUNT {
             OBJECT => (true, false),

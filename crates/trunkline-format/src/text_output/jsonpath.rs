@@ -118,7 +118,7 @@ fn method(kind: u8) -> Option<&'static [u8]> {
 /// A `jsonpath`, as `jsonpath_out`.
 pub(super) fn jsonpath(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
     let mut reader = Reader::new("jsonpath", value);
-    let header = reader.u32()?;
+    let header = reader.read::<u32>()?;
     if header & !LAX != VERSION {
         return Err(malformed("an unknown version"));
     }
@@ -163,9 +163,9 @@ impl<'a> Printer<'a, '_> {
         self.charge(ITEM_MIN)?;
         let mut reader = Reader::aligned("jsonpath", self.items);
         reader.seek(at)?;
-        let kind = reader.u8()?;
+        let kind = reader.read::<u8>()?;
         reader.align(Align::Int);
-        let next = reader.i32()?;
+        let next = reader.read::<i32>()?;
         Ok(Item { kind, at, next, reader })
     }
 
@@ -208,20 +208,20 @@ impl<'a> Printer<'a, '_> {
         if let Some(text) = constant(kind) {
             self.out.extend_from_slice(text);
         } else if let Some((operator, around)) = binary(kind) {
-            let (left, right) = (item.reader.i32()?, item.reader.i32()?);
+            let (left, right) = (item.reader.read::<i32>()?, item.reader.read::<i32>()?);
             self.open(brackets);
             self.operand(item.place(left)?, around, depth)?;
             self.out.extend_from_slice(operator);
             self.operand(item.place(right)?, around, depth)?;
             self.close(brackets);
         } else if let Some([before, after]) = wrapped(kind) {
-            let operand = item.reader.i32()?;
+            let operand = item.reader.read::<i32>()?;
             self.out.extend_from_slice(before);
             self.chain(item.place(operand)?, false, false, depth)?;
             self.out.extend_from_slice(after);
         } else if let Some(name) = method(kind) {
             self.out.extend_from_slice(name);
-            let argument = item.reader.i32()?;
+            let argument = item.reader.read::<i32>()?;
             if argument != 0 {
                 self.chain(item.place(argument)?, false, false, depth)?;
             }
@@ -243,11 +243,11 @@ impl<'a> Printer<'a, '_> {
             1 => self.text(item)?,
             2 => self.number(item)?,
             3 => {
-                let value = item.reader.u8()? != 0;
+                let value = item.reader.read::<u8>()? != 0;
                 self.out.extend_from_slice(if value { b"true" } else { b"false" });
             }
             19 | 20 => {
-                let operand = item.reader.i32()?;
+                let operand = item.reader.read::<i32>()?;
                 self.open(brackets);
                 self.out.push(if item.kind == 19 { b'+' } else { b'-' });
                 self.operand(item.place(operand)?, priority(item.kind), depth)?;
@@ -260,7 +260,7 @@ impl<'a> Printer<'a, '_> {
             23 => self.subscripts(item, depth)?,
             24 => {
                 self.point(in_key);
-                levels(item.reader.u32()?, item.reader.u32()?, self.out);
+                levels(item.reader.read::<u32>()?, item.reader.read::<u32>()?, self.out);
             }
             25 => {
                 self.point(in_key);
@@ -286,7 +286,7 @@ impl<'a> Printer<'a, '_> {
         item: &mut Item<'a>,
         depth: u32,
     ) -> Result<(), ValueError> {
-        let (first, second) = (item.reader.i32()?, item.reader.i32()?);
+        let (first, second) = (item.reader.read::<i32>()?, item.reader.read::<i32>()?);
         self.out.extend_from_slice(name);
         if first != 0 {
             self.chain(item.place(first)?, false, false, depth)?;
@@ -318,7 +318,7 @@ impl<'a> Printer<'a, '_> {
     }
 
     fn text(&mut self, item: &mut Item<'a>) -> Result<(), ValueError> {
-        let length = usize::try_from(item.reader.i32()?).unwrap_or(usize::MAX);
+        let length = usize::try_from(item.reader.read::<i32>()?).unwrap_or(usize::MAX);
         self.charge(length)?;
         string(item.reader.take(length)?, self.out);
         Ok(())
@@ -339,13 +339,13 @@ impl<'a> Printer<'a, '_> {
 
     /// `[1,2 to last]`.
     fn subscripts(&mut self, item: &mut Item<'a>, depth: u32) -> Result<(), ValueError> {
-        let count = item.reader.u32()?;
+        let count = item.reader.read::<u32>()?;
         self.out.push(b'[');
         for at in 0..count {
             if at > 0 {
                 self.out.push(b',');
             }
-            let (from, to) = (item.reader.i32()?, item.reader.i32()?);
+            let (from, to) = (item.reader.read::<i32>()?, item.reader.read::<i32>()?);
             self.chain(item.place(from)?, false, false, depth)?;
             if to != 0 {
                 self.out.extend_from_slice(b" to ");
@@ -363,7 +363,7 @@ impl<'a> Printer<'a, '_> {
         brackets: bool,
         depth: u32,
     ) -> Result<(), ValueError> {
-        let (flags, operand) = (item.reader.u32()?, item.reader.i32()?);
+        let (flags, operand) = (item.reader.read::<u32>()?, item.reader.read::<i32>()?);
         self.open(brackets);
         self.operand(item.place(operand)?, priority(item.kind), depth)?;
         self.out.extend_from_slice(b" like_regex ");

@@ -17,7 +17,7 @@ pub(super) fn address(
     out: &mut Vec<u8>,
 ) -> Result<(), ValueError> {
     let mut reader = Reader::new(if always_bits { "cidr" } else { "inet" }, value);
-    let (family, bits) = (reader.u8()?, reader.u8()?);
+    let (family, bits) = (reader.read::<u8>()?, reader.read::<u8>()?);
     let most = match family {
         2 => 32,
         3 => 128,

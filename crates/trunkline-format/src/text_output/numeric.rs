@@ -1,90 +1,62 @@
 //! `numeric` and `money`: decimal numbers.
 //!
-//! A numeric is a sequence of base-10,000 digits (`NBASE`), the weight of the first digit, and a
-//! display scale. 123456.789 with scale 3 has the digits 12, 3456, 7890 and weight 1. Leading and
-//! trailing zero digits aren't stored, so only the scale distinguishes `1.00` from `1`.
-//!
-//! The short header (PostgreSQL 9.1) packs scale and weight into two bytes, which is enough for
-//! most values.
-//!
-//! Mirrors `NumericData` of PostgreSQL's `utils/adt/numeric.c`, and `cash_out` of
+//! Mirrors `numeric_out` of PostgreSQL's `utils/adt/numeric.c`, and `cash_out` of
 //! `utils/adt/cash.c`.
 
 use super::digits;
 use super::error::ValueError;
-use crate::little_endian::u16_at;
+use crate::numeric::{Finite, Numeric};
 
-const TYPE: &str = "numeric";
 /// Decimal digits per base-10,000 digit.
 const BASE_DIGITS: i32 = 4;
 /// `NBASE`: one more than the largest stored digit.
 const BASE: u16 = 10_000;
 
-/// The decoded header, short or long.
-struct Header {
-    negative: bool,
-    /// `dscale`: the number of decimals to print.
-    scale: i32,
-    /// The power of [`BASE`] that the first digit is multiplied by.
-    weight: i32,
-    /// Header length in bytes.
-    size: usize,
-}
-
-impl Header {
-    fn parse(first: u16, value: &[u8]) -> Option<Self> {
-        if first & 0x8000 == 0 {
-            let weight = i32::from(u16_at(value, 2)? as i16);
-            let negative = first & 0x4000 != 0;
-            return Some(Self { negative, scale: i32::from(first & 0x3FFF), weight, size: 4 });
-        }
-        let magnitude = i32::from(first & 0x3F);
-        let weight = if first & 0x40 == 0 { magnitude } else { magnitude - 64 };
-        let scale = i32::from(first >> 7 & 0x3F);
-        Some(Self { negative: first & 0x2000 != 0, scale, weight, size: 2 })
-    }
+const fn malformed(what: &'static str) -> ValueError {
+    ValueError::Malformed { type_name: "numeric", what }
 }
 
 /// A numeric, as `numeric_out`. At most 131 072 digits before the decimal point and 16 383 after
 /// it.
 pub(super) fn numeric(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
-    let short = || ValueError::Truncated { type_name: TYPE, found: value.len() };
-    let first = u16_at(value, 0).ok_or_else(short)?;
-    if first & 0xC000 == 0xC000 {
-        out.extend_from_slice(match first {
-            0xC000 => b"NaN",
-            0xD000 => b"Infinity",
-            0xF000 => b"-Infinity",
-            _ => return Err(ValueError::Malformed { type_name: TYPE, what: "an unknown mark" }),
-        });
-        return Ok(());
-    }
-    let header = Header::parse(first, value).ok_or_else(short)?;
-    let (digits, odd) = value.get(header.size..).unwrap_or_default().as_chunks::<2>();
+    let short = || ValueError::Truncated { type_name: "numeric", found: value.len() };
+    let Finite { negative, scale, weight, digits } =
+        match Numeric::parse(value).ok_or_else(short)? {
+            Numeric::Finite(number) => number,
+            Numeric::Special(header) => {
+                out.extend_from_slice(match header {
+                    0xC000 => b"NaN",
+                    0xD000 => b"Infinity",
+                    0xF000 => b"-Infinity",
+                    _ => return Err(malformed("an unknown mark")),
+                });
+                return Ok(());
+            }
+        };
+    let (digits, odd) = digits.as_chunks::<2>();
     if !odd.is_empty() {
-        return Err(ValueError::Malformed { type_name: TYPE, what: "half a digit at its end" });
+        return Err(malformed("half a digit at its end"));
     }
     let digit = |at: i32| -> Result<u16, ValueError> {
         let bytes = usize::try_from(at).ok().and_then(|at| digits.get(at));
         let digit = bytes.map_or(0, |&bytes| u16::from_le_bytes(bytes));
-        let what = "a digit above 9999";
-        if digit < BASE { Ok(digit) } else { Err(ValueError::Malformed { type_name: TYPE, what }) }
+        if digit < BASE { Ok(digit) } else { Err(malformed("a digit above 9999")) }
     };
-    if header.negative {
+    if negative {
         out.push(b'-');
     }
-    if header.weight < 0 {
+    if weight < 0 {
         out.push(b'0');
     } else {
         digits::unsigned(u64::from(digit(0)?), out);
-        for at in 1..=header.weight {
+        for at in 1..=weight {
             out.extend_from_slice(&digits::four(u32::from(digit(at)?)));
         }
     }
-    if header.scale > 0 {
+    if scale > 0 {
         out.push(b'.');
-        let end = out.len() + header.scale as usize;
-        let mut at = header.weight + 1;
+        let end = out.len() + scale as usize;
+        let mut at = weight + 1;
         while out.len() < end {
             out.extend_from_slice(&digits::four(u32::from(digit(at)?)));
             at += 1;
@@ -92,7 +64,7 @@ pub(super) fn numeric(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError>
         out.truncate(end);
     }
     // Digits beyond the display scale aren't printed, but must still be valid.
-    let shown = header.weight + 1 + (header.scale + BASE_DIGITS - 1) / BASE_DIGITS;
+    let shown = weight + 1 + (scale + BASE_DIGITS - 1) / BASE_DIGITS;
     for at in shown..i32::try_from(digits.len()).unwrap_or(i32::MAX) {
         digit(at)?;
     }

@@ -6,16 +6,9 @@
 
 use super::error::ValueError;
 use crate::align::Align;
+use crate::deform::Attribute;
+use crate::little_endian::Number;
 use crate::varlena::{HEADER, Varlena, stored_length};
-
-/// How a part is stored: its length and alignment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Layout {
-    /// `typlen`: a size in bytes, −1 for a varlena, −2 for a NUL-terminated string.
-    pub(super) len: i16,
-    /// `typalign`.
-    pub(super) align: Align,
-}
 
 /// The value's bytes and the current position.
 #[derive(Debug, Clone)]
@@ -77,40 +70,11 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], ValueError> {
-        let bytes = self.rest().first_chunk().copied().ok_or_else(|| self.short())?;
-        self.at += N;
-        Ok(bytes)
-    }
-
-    /// The next byte.
-    pub(super) fn u8(&mut self) -> Result<u8, ValueError> {
-        self.array().map(u8::from_le_bytes)
-    }
-
-    /// The next two bytes.
-    pub(super) fn u16(&mut self) -> Result<u16, ValueError> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    /// The next four bytes.
-    pub(super) fn u32(&mut self) -> Result<u32, ValueError> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    /// The next four bytes.
-    pub(super) fn i32(&mut self) -> Result<i32, ValueError> {
-        self.array().map(i32::from_le_bytes)
-    }
-
-    /// The next eight bytes.
-    pub(super) fn u64(&mut self) -> Result<u64, ValueError> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    /// The next eight bytes.
-    pub(super) fn f64(&mut self) -> Result<f64, ValueError> {
-        self.array().map(f64::from_le_bytes)
+    /// The next number.
+    pub(super) fn read<T: Number>(&mut self) -> Result<T, ValueError> {
+        let number = T::first_of(self.rest()).ok_or_else(|| self.short())?;
+        self.at += size_of::<T>();
+        Ok(number)
     }
 
     /// Reads the next part and returns its payload, decompressed into `room` if necessary. If
@@ -118,17 +82,17 @@ impl<'a> Reader<'a> {
     /// tuple apply, where a varlena with a one-byte header is not aligned (`att_align_pointer`).
     pub(super) fn part<'r>(
         &mut self,
-        layout: Layout,
+        attribute: Attribute,
         always: bool,
         room: &'r mut Vec<u8>,
     ) -> Result<&'r [u8], ValueError>
     where
         'a: 'r,
     {
-        if always || layout.len != -1 || self.rest().first() == Some(&0) {
-            self.align(layout.align);
+        if always || attribute.len != -1 || self.rest().first() == Some(&0) {
+            self.align(attribute.align);
         }
-        match layout.len {
+        match attribute.len {
             -1 => {
                 let length = stored_length(self.rest())?;
                 Ok(Varlena::parse(self.take(length)?)?.payload(room)?)

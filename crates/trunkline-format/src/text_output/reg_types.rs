@@ -9,14 +9,12 @@ use super::catalog::{ObjectClass, TypeCatalog};
 use super::error::ValueError;
 use super::quote::{identifier, in_quotes};
 use super::reader::Reader;
-use super::{TextOptions, digits};
-use crate::catalog::{ObjectRow, TypeRow};
+use super::{digits, options::TextOptions};
+use crate::catalog::ObjectRow;
 use crate::ids::Oid;
 
 /// The schema `pg_catalog`.
 const PG_CATALOG: Oid = Oid(11);
-/// OID of `array_out`.
-const ARRAY_OUT: Oid = Oid(751);
 
 /// Which object identifier type a value has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -125,12 +123,6 @@ fn arguments(row: &ObjectRow, operator: bool, options: &TextOptions<'_>, out: &m
     out.push(b')');
 }
 
-/// Whether a type is a true array (`IsTrueArrayType`). `int2vector` and `oidvector` also have an
-/// element type, but aren't printed as `type[]`.
-fn is_array(row: &TypeRow) -> bool {
-    row.element != Oid(0) && row.len == -1 && row.output == ARRAY_OUT
-}
-
 /// A type name in SQL spelling, as `format_type` without a type modifier.
 fn format_type(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
     if oid == Oid(0) {
@@ -139,12 +131,12 @@ fn format_type(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
     let Some(row) = options.catalog.type_row(oid) else {
         return out.extend_from_slice(b"???");
     };
-    if is_array(&row) {
+    if row.is_array() {
         // An array's element type is never itself an array. If the catalog is damaged and says
         // otherwise, stop here, because the recursion might not end. A domain over an array isn't
         // an array type itself, so it can be an element.
         let element = options.catalog.type_row(row.element);
-        if element.is_some_and(|element| !is_array(&element)) {
+        if element.is_some_and(|element| !element.is_array()) {
             format_type(row.element, options, out);
             return out.extend_from_slice(b"[]");
         }
@@ -190,13 +182,13 @@ pub(super) fn aclitem(
     out: &mut Vec<u8>,
 ) -> Result<(), ValueError> {
     let mut reader = Reader::aligned("aclitem", value);
-    let (grantee, grantor) = (Oid(reader.u32()?), Oid(reader.u32()?));
+    let (grantee, grantor) = (Oid(reader.read::<u32>()?), Oid(reader.read::<u32>()?));
     let (rights, options_granted) = match value.len() {
         12 => {
-            let word = reader.u32()?;
+            let word = reader.read::<u32>()?;
             (word & 0xFFFF, word >> 16)
         }
-        _ => (reader.u32()?, reader.u32()?),
+        _ => (reader.read::<u32>()?, reader.read::<u32>()?),
     };
     reader.end()?;
     if (rights | options_granted) >> PRIVILEGES.len() != 0 {

@@ -32,7 +32,8 @@ pub(super) fn bits(
     out: &mut Vec<u8>,
 ) -> Result<(), ValueError> {
     let mut reader = Reader::new(type_name, value);
-    let count = usize::try_from(reader.i32()?).map_err(|_| reader.error("a negative length"))?;
+    let count =
+        usize::try_from(reader.read::<i32>()?).map_err(|_| reader.error("a negative length"))?;
     let bytes = reader.take(count.div_ceil(8))?;
     reader.end()?;
     out.reserve(count);
@@ -84,9 +85,9 @@ fn half(half: u32, width: usize, out: &mut Vec<u8>) {
 /// A `pg_snapshot` or `txid_snapshot`: `xmin:xmax:` and the list of in-progress transactions.
 pub(super) fn snapshot(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
     let mut reader = Reader::new("pg_snapshot", value);
-    let count = reader.u32()?;
+    let count = reader.read::<u32>()?;
     for _ in 0..2 {
-        digits::unsigned(reader.u64()?, out);
+        digits::unsigned(reader.read::<u64>()?, out);
         out.push(b':');
     }
     if usize::try_from(count).ok() != Some(reader.rest().len() / 8) {
@@ -96,7 +97,7 @@ pub(super) fn snapshot(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError
         if at > 0 {
             out.push(b',');
         }
-        digits::unsigned(reader.u64()?, out);
+        digits::unsigned(reader.read::<u64>()?, out);
     }
     reader.end()
 }
@@ -108,20 +109,20 @@ pub(super) fn vector(
     out: &mut Vec<u8>,
 ) -> Result<(), ValueError> {
     let mut reader = Reader::new(type_name, value);
-    let (dimensions, nulls) = (reader.i32()?, reader.i32()?);
+    let (dimensions, nulls) = (reader.read::<i32>()?, reader.read::<i32>()?);
     if dimensions != 1 || nulls != 0 {
         return Err(reader.error("not a vector"));
     }
-    reader.u32()?;
-    let count = reader.i32()?;
-    reader.i32()?;
+    reader.read::<u32>()?;
+    let count = reader.read::<i32>()?;
+    reader.read::<i32>()?;
     for at in 0..count {
         if at > 0 {
             out.push(b' ');
         }
         match type_name {
-            "int2vector" => digits::signed(i64::from(reader.u16()? as i16), out),
-            _ => digits::unsigned(u64::from(reader.u32()?), out),
+            "int2vector" => digits::signed(i64::from(reader.read::<u16>()? as i16), out),
+            _ => digits::unsigned(u64::from(reader.read::<u32>()?), out),
         }
     }
     reader.end()

@@ -45,12 +45,13 @@ fn items(
     mut write: impl FnMut(usize, &Item<'_>),
 ) -> Result<(), ValueError> {
     let mut reader = Reader::new(type_name, value);
-    if (reader.u32()?, reader.u32()?) != (magic, 1) {
+    if (reader.read::<u32>()?, reader.read::<u32>()?) != (magic, 1) {
         return Err(reader.error("not its magic number, or another version"));
     }
-    for at in 0..reader.u32()? as usize {
-        let number = reader.f64()?;
-        let count = if wide { reader.u32()? as usize } else { usize::from(reader.u16()?) };
+    for at in 0..reader.read::<u32>()? as usize {
+        let number = reader.read::<f64>()?;
+        let count =
+            if wide { reader.read::<u32>()? as usize } else { usize::from(reader.read::<u16>()?) };
         if !(2..=COLUMNS_MAX).contains(&count) {
             return Err(reader.error("an impossible number of columns"));
         }

@@ -7,6 +7,8 @@
 use super::*;
 use crate::align::Align;
 use crate::catalog::{ObjectRow, TypeRow};
+use crate::deform::Attribute;
+use crate::ids::Oid;
 use crate::test_data::XorShift;
 use std::collections::BTreeMap;
 
@@ -103,10 +105,11 @@ impl Catalog {
                     },
                 )),
                 "column" => catalog.columns.entry(oid(1).0).or_default().push(ColumnRow {
-                    name: bytes(2),
                     type_oid: oid(3),
-                    len: fields[4].parse().unwrap(),
-                    align: Align::from_code(byte(5)).unwrap(),
+                    attribute: Attribute {
+                        len: fields[4].parse().unwrap(),
+                        align: Align::from_code(byte(5)).unwrap(),
+                    },
                     dropped: byte(6) == b't',
                 }),
                 "label" => catalog.labels.entry(oid(1).0).or_default().push((oid(2), bytes(3))),
@@ -317,8 +320,8 @@ fn a_type_within_itself_is_too_complex() {
     assert_eq!(reason(&server.catalog, 50_000), UnsupportedReason::TooComplex);
     // Each of its columns is as wide as itself.
     (row.oid, row.kind, row.relation) = (Oid(50_001), b'c', Oid(60_000));
-    let (len, align, name) = (-1, Align::Double, b"a".to_vec());
-    let column = ColumnRow { name, type_oid: Oid(50_001), len, align, dropped: false };
+    let attribute = Attribute { len: -1, align: Align::Double };
+    let column = ColumnRow { type_oid: Oid(50_001), attribute, dropped: false };
     server.catalog.columns.insert(60_000, vec![column; 10]);
     server.catalog.types.insert(50_001, row);
     assert_eq!(reason(&server.catalog, 50_001), UnsupportedReason::TooComplex);

@@ -11,7 +11,7 @@ use super::digits;
 use super::error::ValueError;
 use super::reader::Reader;
 use crate::align::Align;
-use crate::little_endian::u16_at;
+use crate::little_endian::read_at;
 
 /// A word in quotes.
 fn quoted(word: &[u8], out: &mut Vec<u8>) {
@@ -28,7 +28,7 @@ fn quoted(word: &[u8], out: &mut Vec<u8>) {
 /// A `tsvector`: `'word':1A,2 'other'`.
 pub(super) fn tsvector(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
     let mut reader = Reader::new("tsvector", value);
-    let count = usize::try_from(reader.i32()?).ok().and_then(|count| count.checked_mul(4));
+    let count = usize::try_from(reader.read::<i32>()?).ok().and_then(|count| count.checked_mul(4));
     let entries = reader.take(count.unwrap_or(usize::MAX))?;
     let data = reader.rest();
     // Words don't overlap, so their total length can't exceed the data's.
@@ -54,9 +54,9 @@ pub(super) fn tsvector(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError
 
 /// `:1A,2`: a count, followed by positions with their weights. Returns the count.
 fn positions(data: &[u8], at: usize, out: &mut Vec<u8>) -> Option<usize> {
-    let count = usize::from(u16_at(data, at)?);
+    let count = usize::from(read_at::<u16>(data, at)?);
     for n in 1..=count {
-        let place = u16_at(data, at + 2 * n)?;
+        let place = read_at::<u16>(data, at + 2 * n)?;
         out.push(if n == 1 { b':' } else { b',' });
         digits::unsigned(u64::from(place & 0x3FFF), out);
         match place >> 14 {
@@ -99,7 +99,7 @@ fn priority(operator: u8) -> Option<u8> {
 /// A `tsquery`: `'a' & !'b':*A`.
 pub(super) fn tsquery(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
     let mut reader = Reader::new("tsquery", value);
-    let count = usize::try_from(reader.i32()?).unwrap_or(usize::MAX);
+    let count = usize::try_from(reader.read::<i32>()?).unwrap_or(usize::MAX);
     let items = reader.take(count.saturating_mul(ITEM))?.as_chunks::<ITEM>().0;
     let operands = reader.rest();
     let (mut left, mut words) = (items.len(), operands.len());

@@ -13,7 +13,7 @@
 //!
 //! Mirrors PostgreSQL's `access/transam/clog.c`.
 
-use super::{SEGMENT_BYTES, SlruPosition};
+use super::slru::{SEGMENT_BYTES, SlruPosition};
 use crate::ids::BLOCK_SIZE;
 
 /// `CLOG_XACTS_PER_BYTE`: transactions per byte.

@@ -14,10 +14,10 @@
 //!
 //! Mirrors PostgreSQL's `access/transam/multixact.c`.
 
-use super::SlruPosition;
+use super::slru::SlruPosition;
 use crate::control::PgVersion;
 use crate::ids::BLOCK_SIZE;
-use crate::little_endian::{u8_at, u32_at, u64_at};
+use crate::little_endian::read_at;
 
 /// The directory of the offsets files, relative to the data directory.
 pub const OFFSETS_DIRECTORY: &str = "pg_multixact/offsets";
@@ -126,7 +126,11 @@ impl MultixactLayout {
     /// Reads a member offset from an offsets page, at [`SlruPosition::byte`]. Returns `None` if the
     /// page is too short.
     pub fn offset_at(self, page: &[u8], byte: usize) -> Option<u64> {
-        if self.wide { u64_at(page, byte) } else { u32_at(page, byte).map(u64::from) }
+        if self.wide {
+            read_at::<u64>(page, byte)
+        } else {
+            read_at::<u32>(page, byte).map(u64::from)
+        }
     }
 
     /// The number of members, given the first member's offset and the next multixact's. Up to
@@ -165,8 +169,8 @@ pub fn member_place(member: u64) -> SlruPosition {
 /// page is too short.
 pub fn member_at(page: &[u8], byte: usize, member: u64) -> Option<Member> {
     let slot = (member % GROUP) as usize;
-    let status = u8_at(page, byte.checked_add(slot)?)?;
-    let xid = u32_at(page, byte + GROUP as usize + slot * 4)?;
+    let status = read_at::<u8>(page, byte.checked_add(slot)?)?;
+    let xid = read_at::<u32>(page, byte + GROUP as usize + slot * 4)?;
     Some(Member { xid, status: MemberStatus::from_byte(status).ok_or(status) })
 }
 

@@ -1,0 +1,52 @@
+//! The state of a cluster, as its control file records it.
+
+use std::fmt;
+
+/// `DBState`: the cluster's state as of the last control file update. The data files are complete
+/// only after [`Self::ShutDown`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ClusterState {
+    /// Starting up (0).
+    StartingUp,
+    /// Shut down cleanly (1).
+    ShutDown,
+    /// A standby that was shut down (2). Its data files are flushed only up to the last
+    /// restartpoint, so it still needs WAL replay.
+    ShutDownInRecovery,
+    /// Writing the shutdown checkpoint (3).
+    ShuttingDown,
+    /// Replaying WAL after a crash (4).
+    InCrashRecovery,
+    /// Replaying WAL from an archive or a primary (5).
+    InArchiveRecovery,
+    /// Running, crashed, or copied while running (6). The file can't distinguish these cases,
+    /// because only a clean shutdown updates the state.
+    InProduction,
+    /// An undefined state number.
+    Unrecognized(u32),
+}
+
+impl ClusterState {
+    /// The states by number, in the wording of `pg_controldata`.
+    const KNOWN: [(Self, &'static str); 7] = [
+        (Self::StartingUp, "starting up"),
+        (Self::ShutDown, "shut down"),
+        (Self::ShutDownInRecovery, "shut down in recovery"),
+        (Self::ShuttingDown, "shutting down"),
+        (Self::InCrashRecovery, "in crash recovery"),
+        (Self::InArchiveRecovery, "in archive recovery"),
+        (Self::InProduction, "in production"),
+    ];
+
+    pub(super) fn from_bits(bits: u32) -> Self {
+        Self::KNOWN.get(bits as usize).map_or(Self::Unrecognized(bits), |&(state, _)| state)
+    }
+}
+
+/// The wording of `pg_controldata`.
+impl fmt::Display for ClusterState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = Self::KNOWN.iter().find(|(state, _)| state == self);
+        f.pad(known.map_or("unrecognized status code", |(_, name)| name))
+    }
+}

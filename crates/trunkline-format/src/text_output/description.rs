@@ -1,0 +1,66 @@
+//! Resolved types: everything needed to print the values of a type, without further look-ups.
+
+use super::base::Base;
+use crate::deform::Attribute;
+use crate::ids::Oid;
+use std::sync::Arc;
+
+/// A resolved type. It holds everything needed to print a value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Type {
+    /// A built-in type without parts.
+    Base(Base),
+    /// An enum, with its labels sorted by OID.
+    Enum(Arc<[(Oid, Vec<u8>)]>),
+    /// An array with any number of dimensions.
+    Array(Arc<Part>),
+    /// A composite type, or the rows of a table.
+    Composite(Arc<Record>),
+    /// A range.
+    Range(Arc<Bounds>),
+    /// A multirange: its OID and its range type.
+    Multirange(Oid, Arc<Bounds>),
+}
+
+impl Type {
+    /// Whether `test` returns true for this type or any type it contains.
+    pub fn contains(&self, test: &dyn Fn(Base) -> bool) -> bool {
+        match self {
+            Self::Base(base) => test(*base),
+            Self::Enum(_) => false,
+            Self::Array(element) => element.ty.contains(test),
+            Self::Composite(record) => record.types().any(|ty| ty.contains(test)),
+            Self::Range(range) | Self::Multirange(_, range) => range.bound.ty.contains(test),
+        }
+    }
+}
+
+/// A type, and how its values are stored as parts of other values.
+#[derive(Debug, PartialEq)]
+pub struct Part {
+    pub(super) ty: Type,
+    /// The type's OID. For a domain, this is the domain itself rather than its base type.
+    pub(super) oid: Oid,
+    pub(super) attribute: Attribute,
+    /// `typdelim`: the delimiter between array elements of this type.
+    pub(super) delimiter: u8,
+}
+
+/// The columns of a composite type, with `None` for dropped columns.
+#[derive(Debug, PartialEq)]
+pub struct Record(pub(super) Vec<(Attribute, Option<Type>)>);
+
+impl Record {
+    /// The types of the columns, in order, without dropped columns.
+    pub fn types(&self) -> impl Iterator<Item = &Type> {
+        self.0.iter().filter_map(|(_, ty)| ty.as_ref())
+    }
+}
+
+/// A range type, or the multirange type over it.
+#[derive(Debug, PartialEq)]
+pub struct Bounds {
+    /// The range type's OID, which every value also stores.
+    pub(super) oid: Oid,
+    pub(super) bound: Part,
+}

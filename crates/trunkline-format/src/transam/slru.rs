@@ -1,0 +1,36 @@
+//! **SLRUs**: the files of the commit log and of multixacts, and positions in them.
+//!
+//! The files have no page headers and no checksums, and contain 32 pages of 8 kB each. A file may be
+//! short or missing, because VACUUM removes segments that no xid refers to any more. Bytes that were
+//! never written read as zeros.
+//!
+//! Mirrors PostgreSQL's `access/transam/slru.c`.
+
+use crate::ids::BLOCK_SIZE;
+
+/// `SLRU_PAGES_PER_SEGMENT`: pages in a full segment file.
+pub const SEGMENT_PAGES: u64 = 32;
+
+/// Bytes in a full segment file: 256 KiB.
+pub const SEGMENT_BYTES: u64 = SEGMENT_PAGES * BLOCK_SIZE as u64;
+
+/// A position in an SLRU: a page number across all segment files, and a byte offset in the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SlruPosition {
+    /// The page number, counted from 0 across all segment files.
+    pub page: u64,
+    /// The byte offset within the page, below 8192.
+    pub byte: usize,
+}
+
+impl SlruPosition {
+    /// The segment file's number.
+    pub fn segment(self) -> u64 {
+        self.page / SEGMENT_PAGES
+    }
+
+    /// The byte offset within the segment file.
+    pub fn offset(self) -> u64 {
+        self.page % SEGMENT_PAGES * BLOCK_SIZE as u64 + self.byte as u64
+    }
+}
