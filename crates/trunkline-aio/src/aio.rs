@@ -120,11 +120,6 @@ impl Aio {
         self.in_flight().completions().pool().with_roster(|roster| roster.live())
     }
 
-    /// Number of I/Os queued for workers.
-    pub fn worker_queue_length(&self) -> usize {
-        self.in_flight().completions().pool().with_roster(|roster| roster.queued())
-    }
-
     /// Number of handles in use.
     pub fn handles_in_use(&self) -> u32 {
         self.in_flight().completions().handles().in_use()

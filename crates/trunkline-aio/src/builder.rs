@@ -11,7 +11,8 @@ use crate::completion::completions::Completions;
 use crate::completion::in_flight::InFlight;
 use crate::completion::roster::WorkerSettings;
 use crate::completion::worker_pool::WorkerPool;
-use crate::limits::{HANDLES_MAX, INLINE_WRITE_MAX, IOVECS_MAX, SESSIONS_MAX, TRY_CACHED_BELOW};
+use crate::limits::{HANDLES_MAX, IOVECS_MAX, SESSIONS_MAX};
+#[cfg(feature = "sim")]
 use crate::method::Method;
 use crate::method::dispatcher::{Dispatcher, DispatcherSettings};
 use crate::method::ring::UringSettings;
@@ -35,14 +36,11 @@ pub struct Builder {
     foreground_reserve: u32,
     session_quota: u32,
     iovecs: usize,
-    try_cached_below: u32,
-    inline_write_max: u32,
     region_bytes: usize,
     workers: WorkerSettings,
     worker_queue: usize,
-    uring: UringSettings,
+    dispatcher: DispatcherSettings,
     executor: Arc<dyn Executor>,
-    custom: Option<Arc<dyn Method>>,
     probe: Option<Arc<dyn Probe>>,
 }
 
@@ -68,14 +66,11 @@ impl Builder {
             foreground_reserve: 64,
             session_quota: 512,
             iovecs: IOVECS_MAX,
-            try_cached_below: TRY_CACHED_BELOW,
-            inline_write_max: INLINE_WRITE_MAX,
             region_bytes: 16 << 20,
             workers: WorkerSettings::default(),
             worker_queue: usize::MAX,
-            uring: UringSettings::default(),
+            dispatcher: DispatcherSettings::default(),
             executor: Arc::new(Kernel),
-            custom: None,
             probe: None,
         }
     }
@@ -119,7 +114,7 @@ impl Builder {
     /// cache without waiting. 0 disables this and passes every read to the method.
     #[must_use]
     pub fn try_cached_below(mut self, bytes: u32) -> Self {
-        self.try_cached_below = bytes;
+        self.dispatcher.try_cached_below = bytes;
         self
     }
 
@@ -128,7 +123,7 @@ impl Builder {
     /// method.
     #[must_use]
     pub fn inline_write_max(mut self, bytes: u32) -> Self {
-        self.inline_write_max = bytes;
+        self.dispatcher.inline_write_max = bytes;
         self
     }
 
@@ -157,7 +152,7 @@ impl Builder {
     /// Sets the number, size and features of the rings.
     #[must_use]
     pub fn uring(mut self, uring: UringSettings) -> Self {
-        self.uring = uring;
+        self.dispatcher.uring = uring;
         self
     }
 
@@ -174,7 +169,7 @@ impl Builder {
     #[cfg(feature = "sim")]
     #[must_use]
     pub fn custom_method(mut self, method: Arc<dyn Method>) -> Self {
-        self.custom = Some(method);
+        self.dispatcher.custom = Some(method);
         self
     }
 
@@ -207,13 +202,7 @@ impl Builder {
         );
         let region = Region::map(self.region_bytes)?;
         let in_flight = Arc::new(InFlight::new(completions, self.executor, region));
-        let settings = DispatcherSettings {
-            uring: self.uring,
-            custom: self.custom,
-            try_cached_below: self.try_cached_below,
-            inline_write_max: self.inline_write_max,
-        };
-        let dispatcher = Dispatcher::new(in_flight, settings);
+        let dispatcher = Dispatcher::new(in_flight, self.dispatcher);
         dispatcher.switch(self.method);
         Ok(Aio::new(dispatcher))
     }

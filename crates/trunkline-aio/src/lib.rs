@@ -60,7 +60,7 @@
 //!  -------                      ------                        -----------------
 //!  acquire   IDLE -> HANDED_OUT
 //!  define    -> DEFINED         (file, offset, memory now belong to the I/O)
-//!  stage     -> STAGED          (callbacks take over what else it needs)
+//!  stage     -> STAGED          (alone, or collected in a batch)
 //!  submit    -> SUBMITTED ----> sync: the session itself
 //!                               worker: a thread of the pool
 //!                               io_uring: a ring driver
@@ -136,7 +136,7 @@ pub use storage::file_system::file_system_name;
 pub use storage::operation::{OPERATIONS, Operation};
 pub use storage::page_cache::{Residency, residency, resident_blocks};
 pub use storage::region::{Lease, PageKind, Region};
-pub use tables::callback::{Callback, Completion, Payload, Staging, Weight};
+pub use tables::callback::{Callback, Completion, Payload, Weight};
 pub use tables::class::{CLASSES, Class};
 pub use tables::completer::{COMPLETERS, Completer};
 pub use tables::method_kind::MethodKind;

@@ -34,11 +34,11 @@ use crate::lock_free::wait_ref::WaitRef;
 use crate::tables::admission::Admission;
 use crate::tables::completer::Completer;
 use crate::tables::deferred::DeferredDrops;
-use crate::tables::handle::{Handle, Parts};
+use crate::tables::handle::{Definition, Handle};
 use crate::tables::handle_table::HandleTable;
 use crate::tables::session_table::SessionTable;
 use crate::tables::slots::IoFacts;
-use crate::tables::statistics::{CompletedIo, Statistics};
+use crate::tables::statistics::Statistics;
 use crate::tables::wake_batch::WakeBatch;
 use std::sync::Arc;
 
@@ -137,7 +137,7 @@ impl Completions {
         // waiting for a helper. Their bits stay set: if another thread wins the claim, its
         // completion must wake them again when the I/O is really complete.
         let joiners = self.handles.handle(io.index()).joiners();
-        joiners.for_each(|joiner| self.sessions.signal(joiner));
+        joiners.iter().for_each(|joiner| self.sessions.signal(joiner));
         false
     }
 
@@ -197,24 +197,15 @@ impl Completions {
         let guard = AbortOnPanic;
         let handle = self.handles.handle(io.index());
         // SAFETY: the thread with the claim owns the body until IDLE.
-        let parts = unsafe { handle.body() }.take();
-        let outcome = run_callbacks(io, handle, &parts);
+        let definition = unsafe { handle.body() }.take();
+        let outcome = run_callbacks(io, handle, &definition);
         handle.set_outcome(outcome);
         self.handles.advance(io, State::CompletedIo, State::CompletedShared);
 
-        let Parts { file, table, slot, .. } = parts;
-        let device = handle.device_time();
+        let Definition { file, table, slot, .. } = definition;
         let issuer = handle.session();
-        self.statistics.completed(&CompletedIo {
-            index: io.index(),
-            class: handle.class(),
-            operation: handle.operation(),
-            raw: handle.raw().unwrap_or_default(),
-            status: outcome.status,
-            device,
-            completer,
-        });
-        table.store(slot, outcome, device);
+        self.statistics.completed(io, handle, outcome.status, completer);
+        table.store(slot, outcome, handle.device_time());
         self.handles.advance(io, State::CompletedShared, State::CompletedLocal);
 
         // The handle is freed before the slot is published, so that an issuer that sees its result
@@ -257,16 +248,16 @@ impl Completions {
 ///
 /// A handle without a raw result is a bug. A release build reports it to the issuer as EIO instead
 /// of panicking, because a panic here would abort the process.
-fn run_callbacks(io: WaitRef, handle: &Handle, parts: &Parts) -> Outcome {
+fn run_callbacks(io: WaitRef, handle: &Handle, definition: &Definition) -> Outcome {
     let raw = handle.raw();
     debug_assert!(raw.is_some(), "completed without a raw result");
     let (operation, length) = (handle.operation(), handle.length());
     let expected = if operation.transfers() { length } else { 0 };
     let outcome = Outcome::from_raw(raw.unwrap_or(-libc::EIO), expected);
-    let offset = handle.offset();
-    let facts = IoFacts { wait_ref: io, operation, file: &parts.file, offset, length };
+    let Definition { file, table, slot, by_frames, .. } = definition;
+    let facts = IoFacts { wait_ref: io, operation, file, offset: handle.offset(), length };
     // SAFETY: the caller owns the handle that has the I/O of this pending slot.
-    unsafe { parts.table.complete(parts.slot, facts, parts.by_frames, outcome) }
+    unsafe { table.complete(*slot, facts, *by_frames, outcome) }
 }
 
 /// Aborts the process if dropped during a panic. Once no panic can happen any more, the owner

@@ -80,11 +80,12 @@ impl Lanes {
         self.queued += 1;
     }
 
-    /// Takes all queued I/O after a ring has failed, ignoring shares. The I/O does not count as
-    /// busy.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = u32> {
+    /// Takes all queued I/O after a ring has failed, as pairs of lane and handle index, ignoring
+    /// shares. The I/O does not count as busy.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = (usize, u32)> {
         self.queued = 0;
-        self.lanes.iter_mut().flat_map(|lane| lane.queue.drain(..))
+        let lanes = self.lanes.iter_mut().enumerate();
+        lanes.flat_map(|(at, lane)| lane.queue.drain(..).map(move |index| (at, index)))
     }
 
     /// Number of mounts with queued or running I/O.

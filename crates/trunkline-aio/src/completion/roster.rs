@@ -155,11 +155,6 @@ impl Roster {
         &mut self.lanes
     }
 
-    /// Number of I/Os queued.
-    pub(crate) fn queued(&self) -> usize {
-        self.lanes.queued()
-    }
-
     /// Number of live workers.
     pub(crate) fn live(&self) -> usize {
         self.workers.iter().filter(|worker| worker.live).count()

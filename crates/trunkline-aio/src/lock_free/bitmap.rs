@@ -11,6 +11,15 @@
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
+/// The numbers in word `at` of a bitmap, lowest first.
+pub(crate) fn numbers(at: usize, mut bits: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let number = (bits != 0).then(|| at as u32 * 64 + bits.trailing_zeros());
+        bits &= bits.wrapping_sub(1);
+        number
+    })
+}
+
 /// A set of numbers below a fixed size.
 #[derive(Debug)]
 pub(crate) struct Bitmap {
@@ -50,18 +59,11 @@ impl Bitmap {
     pub(crate) fn pop(&self, start: u32) -> Option<u32> {
         let count = self.words.len();
         let first = start as usize / 64 % count.max(1);
-        for i in 0..count {
-            let at = (first + i) % count;
-            let mut bits = self.words[at].load(Ordering::SeqCst);
-            while bits != 0 {
-                let number = at as u32 * 64 + bits.trailing_zeros();
-                if self.remove(number) {
-                    return Some(number);
-                }
-                bits &= bits - 1;
-            }
-        }
-        None
+        (first..first + count).find_map(|at| {
+            let at = at % count;
+            let bits = self.words[at].load(Ordering::SeqCst);
+            numbers(at, bits).find(|&number| self.remove(number))
+        })
     }
 
     /// Removes all numbers and calls `f` for each.
@@ -72,43 +74,19 @@ impl Bitmap {
             if word.load(Ordering::SeqCst) == 0 {
                 continue;
             }
-            let mut bits = word.swap(0, Ordering::SeqCst);
-            while bits != 0 {
-                f(at as u32 * 64 + bits.trailing_zeros());
-                bits &= bits - 1;
-            }
+            numbers(at, word.swap(0, Ordering::SeqCst)).for_each(&mut f);
         }
     }
 
-    /// Calls `f` for each number currently in the set, without removing it.
-    pub(crate) fn for_each(&self, mut f: impl FnMut(u32)) {
-        for (at, word) in self.words.iter().enumerate() {
-            let mut bits = word.load(Ordering::SeqCst);
-            while bits != 0 {
-                f(at as u32 * 64 + bits.trailing_zeros());
-                bits &= bits - 1;
-            }
-        }
+    /// The numbers in the set, lowest first. They are not removed.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
+        let words = self.words.iter().enumerate();
+        words.flat_map(|(at, word)| numbers(at, word.load(Ordering::SeqCst)))
     }
 
     /// How many numbers the set contains. The count is only approximate under concurrent changes.
     pub(crate) fn count(&self) -> usize {
         self.words.iter().map(|word| word.load(Ordering::SeqCst).count_ones() as usize).sum()
-    }
-
-    /// The lowest number in the set for which `wanted` is true. The bit is not removed.
-    pub(crate) fn find(&self, wanted: impl Fn(u32) -> bool) -> Option<u32> {
-        self.words.iter().enumerate().find_map(|(at, word)| {
-            let mut bits = word.load(Ordering::SeqCst);
-            while bits != 0 {
-                let number = at as u32 * 64 + bits.trailing_zeros();
-                if wanted(number) {
-                    return Some(number);
-                }
-                bits &= bits - 1;
-            }
-            None
-        })
     }
 }
 
@@ -122,11 +100,7 @@ mod tests {
         for number in [3, 70, 199] {
             set.insert(number);
         }
-        let mut all = Vec::new();
-        set.for_each(|number| all.push(number));
-        assert_eq!(all, [3, 70, 199]);
-        assert_eq!(set.find(|_| true), Some(3));
-        assert_eq!(set.find(|number| number > 3), Some(70));
+        assert_eq!(set.iter().collect::<Vec<_>>(), [3, 70, 199]);
         assert_eq!(set.pop(64), Some(70));
         assert_eq!(set.pop(64), Some(199));
         assert_eq!(set.pop(64), Some(3));

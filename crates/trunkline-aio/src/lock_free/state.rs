@@ -41,7 +41,7 @@ named_enum! {
         HandedOut = "HANDED_OUT",
         /// Operation, file, offset and memory are defined. Owner: the session.
         Defined = "DEFINED",
-        /// The stage callbacks have run. Owner: the session.
+        /// Waits to be submitted, alone or with its batch. Owner: the session.
         Staged = "STAGED",
         /// Passed to the method. Owner: the thread that executes or reaps the I/O. The kernel may
         /// read or write the I/O's memory in this state.
@@ -63,8 +63,8 @@ named_enum! {
 
 impl State {
     /// Whether a handle may go from this state directly to `to`. A handle in DEFINED or STAGED
-    /// can't go back to IDLE, because its callbacks may already have taken over pins and locks,
-    /// which only a completion releases.
+    /// can't go back to IDLE, because its slot is pending and its callbacks may have pins and locks
+    /// to release. Only a completion does both.
     pub fn may_become(self, to: State) -> bool {
         use State::*;
         matches!(

@@ -15,6 +15,7 @@
 
 use crate::clock;
 use crate::completion::in_flight::{InFlight, Submitted};
+use crate::limits::{INLINE_WRITE_MAX, TRY_CACHED_BELOW};
 use crate::lock_free::state::State;
 use crate::lock_free::wait_ref::WaitRef;
 use crate::method::fallback::{Fallback, Feature};
@@ -47,6 +48,7 @@ pub struct MethodStatus {
 }
 
 /// The dispatcher's settings.
+#[derive(Clone)]
 pub(crate) struct DispatcherSettings {
     pub(crate) uring: UringSettings,
     pub(crate) custom: Option<Arc<dyn Method>>,
@@ -54,6 +56,17 @@ pub(crate) struct DispatcherSettings {
     pub(crate) try_cached_below: u32,
     /// Buffered writes of up to this many bytes may be executed inline.
     pub(crate) inline_write_max: u32,
+}
+
+impl Default for DispatcherSettings {
+    fn default() -> Self {
+        Self {
+            uring: UringSettings::default(),
+            custom: None,
+            try_cached_below: TRY_CACHED_BELOW,
+            inline_write_max: INLINE_WRITE_MAX,
+        }
+    }
 }
 
 /// Submits staged I/O to the current method, or executes it inline.

@@ -60,8 +60,8 @@ struct Rings {
 /// How sessions pass I/O to a driver.
 #[derive(Debug)]
 struct Inbox {
-    /// Handle indexes, with capacity for every handle, so that pushing never allocates.
-    queue: Mutex<VecDeque<u32>>,
+    /// Lanes and handle indexes, with capacity for every handle, so that pushing never allocates.
+    queue: Mutex<VecDeque<(usize, u32)>>,
     /// Set while the driver may be asleep in the kernel. The thread that clears it writes the
     /// eventfd, so there is only one write per sleep.
     sleeping: AtomicBool,
@@ -177,9 +177,9 @@ impl Method for Uring {
                 return;
             }
             while queue.len() < queue.capacity()
-                && let Some(io) = batch.take()
+                && let Some(queued) = batch.take_index()
             {
-                queue.push_back(io.index());
+                queue.push_back(queued);
             }
         }
         inbox.wake();
@@ -235,12 +235,11 @@ impl<'a> Driver<'a> {
     /// The driver's loop: empty the inbox, fill the ring, enter the kernel, reap.
     fn run(mut self) {
         loop {
-            for index in self.inbox.queue.lock().drain(..) {
-                self.waiting.push(lane(self.in_flight, index), index);
+            for (lane, index) in self.inbox.queue.lock().drain(..) {
+                self.waiting.push(lane, index);
             }
             if self.inbox.broken.load(Ordering::SeqCst) {
-                let moved = self.waiting.drain().map(|index| (lane(self.in_flight, index), index));
-                self.in_flight.completions().pool().take_over(moved);
+                self.in_flight.completions().pool().take_over(self.waiting.drain());
                 if self.ring.in_flight() == 0 {
                     break;
                 }
@@ -335,19 +334,16 @@ impl<'a> Driver<'a> {
             let mut queue = self.inbox.queue.lock();
             self.inbox.broken.store(true, Ordering::SeqCst);
             self.rings.working.fetch_sub(1, Ordering::SeqCst);
-            for index in queue.drain(..) {
-                waiting.push(lane(in_flight, index), index);
+            for (lane, index) in queue.drain(..) {
+                waiting.push(lane, index);
             }
         }
         // These I/Os count as busy in their lanes, so use `put_back` rather than `push`.
-        self.ring.take_back(|index| waiting.put_back(lane(in_flight, index), index));
+        let lane = |index| in_flight.lane(&in_flight.token(index));
+        self.ring.take_back(|index| waiting.put_back(lane(index), index));
         in_flight.completions().statistics().general().moved.add(waiting.queued() as u64);
         if self.rings.working.load(Ordering::SeqCst) == 0 {
             self.rings.method.leave_rings(self.rings.number);
         }
     }
-}
-
-fn lane(in_flight: &InFlight, index: u32) -> usize {
-    in_flight.lane(&in_flight.token(index))
 }

@@ -1,9 +1,9 @@
 //! Issuing an I/O: from an acquired handle to a submitted I/O.
 //!
 //! Every step from HANDED_OUT to SUBMITTED happens in the issuing thread: define the I/O (file,
-//! range, memory), run the stage callbacks, then choose the cheapest I/O path (see `dispatcher`).
-//! Until DEFINED, an error releases the handle. From DEFINED on, the I/O is always completed,
-//! because the callbacks may have taken over pins and locks.
+//! range, memory), stage it, then choose the cheapest I/O path (see `dispatcher`). Until DEFINED, an
+//! error releases the handle. From DEFINED on, the I/O is always completed, because its slot is
+//! pending and its callbacks may have pins and locks to release.
 
 use super::Session;
 use super::define::{DefineError, Transfer, point_at_frames, point_at_slot};
@@ -301,8 +301,7 @@ impl<'s> Io<'s> {
         slots.begin(slot, io, self.session.id);
         let handles = self.session.handles();
         let handle = handles.handle(io.index());
-        let facts = IoFacts { wait_ref: io, operation, file, offset, length };
-        handle.describe(&facts, data_length);
+        handle.describe(&IoFacts { wait_ref: io, operation, file, offset, length }, data_length);
         // SAFETY: a handle in HANDED_OUT belongs to this session's thread.
         let body = unsafe { handle.body() };
         body.define(Definition {
@@ -319,8 +318,6 @@ impl<'s> Io<'s> {
         // From here on the I/O will be completed, and its completion frees the handle. So dropping
         // the `Io` must not release the handle.
         self.session.handed_out = None;
-        // SAFETY: the slot is pending, and its handle belongs to this thread until it is submitted.
-        unsafe { slots.table().stage(slot as u32, facts) };
         self.session.handles().advance(io, State::Defined, State::Staged);
         self.send(file, awaits);
         io

@@ -13,7 +13,7 @@ use crate::storage::file::File;
 use crate::storage::operation::Operation;
 use crate::storage::request::Request;
 use rustix::fs::Advice;
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
 use std::num::NonZeroU64;
 
 /// Executes one I/O in the calling thread.
@@ -80,12 +80,8 @@ impl Executor for Kernel {
         let (Some(fd), Some(length)) = (file.descriptor(), NonZeroU64::new(length)) else {
             return false;
         };
-        loop {
-            match rustix::fs::fadvise(fd, offset, Some(length), Advice::WillNeed) {
-                Err(Errno::INTR) => {}
-                result => return result.is_ok(),
-            }
-        }
+        let advise = || rustix::fs::fadvise(fd, offset, Some(length), Advice::WillNeed);
+        retry_on_intr(advise).is_ok()
     }
 }
 

@@ -15,7 +15,8 @@ use crate::storage::write_latency::WriteLatency;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::hash::Map;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, StatxFlags};
+use rustix::io::retry_on_intr;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -229,12 +230,8 @@ impl File {
     /// without a descriptor.
     pub fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         let fd = self.descriptor().ok_or(io::ErrorKind::Unsupported)?;
-        loop {
-            match rustix::fs::fallocate(fd, rustix::fs::FallocateFlags::empty(), offset, length) {
-                Err(rustix::io::Errno::INTR) => {}
-                result => return Ok(result?),
-            }
-        }
+        let flags = FallocateFlags::empty();
+        Ok(retry_on_intr(|| rustix::fs::fallocate(fd, flags, offset, length))?)
     }
 
     /// Truncates the file to `length` bytes, or extends it with a hole. May block.
@@ -243,12 +240,7 @@ impl File {
     /// The errors of ftruncate(2); `Unsupported` for a file without a descriptor.
     pub fn set_length(&self, length: u64) -> io::Result<()> {
         let fd = self.descriptor().ok_or(io::ErrorKind::Unsupported)?;
-        loop {
-            match rustix::fs::ftruncate(fd, length) {
-                Err(rustix::io::Errno::INTR) => {}
-                result => return Ok(result?),
-            }
-        }
+        Ok(retry_on_intr(|| rustix::fs::ftruncate(fd, length))?)
     }
 
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -261,6 +253,12 @@ impl File {
 
     pub(crate) fn lane(&self) -> usize {
         usize::from(self.0.lane)
+    }
+
+    /// Drops a clone without closing the file. Returns the file if this was the last clone. If
+    /// several threads do this concurrently, exactly one of them gets the file.
+    pub(crate) fn give_up(self) -> Option<AbandonedFile> {
+        Arc::into_inner(self.0).map(AbandonedFile)
     }
 }
 
@@ -290,23 +288,13 @@ fn direct_alignment(fd: &OwnedFd) -> u32 {
 
 /// An open file that nothing uses any more. Dropping it closes the file.
 #[derive(Debug)]
-pub(crate) struct AbandonedFile {
-    inner: Inner,
-}
+pub(crate) struct AbandonedFile(Inner);
 
 impl AbandonedFile {
     /// The mount's lane. Closing may hang if the mount hangs, so it counts towards the lane's
     /// share.
     pub(crate) fn lane(&self) -> usize {
-        usize::from(self.inner.lane)
-    }
-}
-
-impl File {
-    /// Drops a clone without closing the file. Returns the file if this was the last clone. If
-    /// several threads do this concurrently, exactly one of them gets the file.
-    pub(crate) fn give_up(self) -> Option<AbandonedFile> {
-        Arc::into_inner(self.0).map(|inner| AbandonedFile { inner })
+        usize::from(self.0.lane)
     }
 }
 

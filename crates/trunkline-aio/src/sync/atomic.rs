@@ -8,28 +8,18 @@
 pub use std::sync::atomic::Ordering;
 
 #[cfg(loom)]
-pub use loom::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, fence,
-};
+pub use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
 #[cfg(all(not(feature = "sched"), not(loom)))]
-pub use std::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, fence,
-};
+pub use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
 #[cfg(all(feature = "sched", not(loom)))]
-pub use wrapped::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, fence};
+pub use wrapped::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
 #[cfg(all(feature = "sched", not(loom)))]
 mod wrapped {
     use crate::sync::sched;
     use std::sync::atomic::Ordering;
-
-    /// See [`std::sync::atomic::fence`]; a switch point.
-    pub fn fence(order: Ordering) {
-        sched::point();
-        std::sync::atomic::fence(order);
-    }
 
     macro_rules! common {
         ($name:ident, $value:ty) => {

@@ -1,4 +1,4 @@
-//! A bounded channel for messages between threads, with many senders and many receivers.
+//! A bounded channel for messages between threads, with many senders and one receiver.
 //!
 //! Messages arrive in the order they were sent. Sending to a full channel waits. The I/O path must
 //! not wait, so it doesn't use channels; instead it uses bitmaps and queues with room for every
@@ -19,20 +19,20 @@ struct Shared<T> {
     capacity: usize,
 }
 
-/// The queue, and how many handles exist for each side. When one side's count drops to 0, the other
-/// side's calls stop waiting.
+/// The queue, and whether each side still exists. When one side is gone, the other side's calls
+/// stop waiting.
 #[derive(Debug)]
 struct State<T> {
     queue: VecDeque<T>,
     senders: usize,
-    receivers: usize,
+    has_receiver: bool,
 }
 
 /// The sending side. Clone it for more senders.
 #[derive(Debug)]
 pub struct Sender<T>(Arc<Shared<T>>);
 
-/// The receiving side. Clone it for more receivers.
+/// The receiving side.
 #[derive(Debug)]
 pub struct Receiver<T>(Arc<Shared<T>>);
 
@@ -47,7 +47,7 @@ pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
         state: Mutex::new(State {
             queue: VecDeque::with_capacity(capacity),
             senders: 1,
-            receivers: 1,
+            has_receiver: true,
         }),
         changed: Futex::new(0),
         capacity,
@@ -68,7 +68,7 @@ impl<T> Sender<T> {
     /// Waits for room and sends.
     ///
     /// # Errors
-    /// Every receiver is gone.
+    /// The receiver is gone.
     pub fn send(&self, message: T) -> Result<(), Disconnected<T>> {
         loop {
             // Read this before checking the queue, so that a change in between makes `wait` return
@@ -76,7 +76,7 @@ impl<T> Sender<T> {
             let seen = self.0.changed.word().load(Ordering::SeqCst);
             {
                 let mut state = self.0.state.lock();
-                if state.receivers == 0 {
+                if !state.has_receiver {
                     return Err(Disconnected(message));
                 }
                 if state.queue.len() < self.0.capacity {
@@ -111,27 +111,11 @@ impl<T> Receiver<T> {
             self.0.changed.wait(seen, None);
         }
     }
-
-    /// Returns a message if there is one now.
-    pub fn try_receive(&self) -> Option<T> {
-        let received = self.0.state.lock().queue.pop_front();
-        if received.is_some() {
-            self.0.notify();
-        }
-        received
-    }
 }
 
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
         self.0.state.lock().senders += 1;
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T> Clone for Receiver<T> {
-    fn clone(&self) -> Self {
-        self.0.state.lock().receivers += 1;
         Self(Arc::clone(&self.0))
     }
 }
@@ -145,7 +129,7 @@ impl<T> Drop for Sender<T> {
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        self.0.state.lock().receivers -= 1;
+        self.0.state.lock().has_receiver = false;
         self.0.notify();
     }
 }

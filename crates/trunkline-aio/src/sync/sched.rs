@@ -50,7 +50,7 @@ impl Config {
 }
 
 /// Statistics of a run.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Report {
     /// Switch points passed.
     pub steps: u64,
@@ -102,10 +102,8 @@ struct World {
     /// The task that holds the baton.
     running: usize,
     random: u64,
-    now: u64,
-    steps: u64,
-    switches: u64,
-    fingerprint: u64,
+    /// The statistics so far. Its time is the run's clock.
+    report: Report,
     failure: Option<String>,
     done: bool,
 }
@@ -115,19 +113,13 @@ struct Shared {
     ended: Condvar,
 }
 
-#[derive(Clone)]
-struct Me {
-    shared: Arc<Shared>,
-    task: usize,
-}
-
 thread_local! {
     /// The calling thread's run and task.
-    static ME: RefCell<Option<Me>> = const { RefCell::new(None) };
+    static ME: RefCell<Option<TaskRef>> = const { RefCell::new(None) };
 }
 
 /// The run and task of the calling thread; `None` outside a run.
-fn me() -> Option<Me> {
+fn me() -> Option<TaskRef> {
     // A destroyed thread-local means that the task has ended.
     ME.try_with(|me| me.borrow().clone()).ok().flatten()
 }
@@ -148,10 +140,7 @@ pub fn run(config: Config, body: impl FnOnce() + Send + 'static) -> Result<Repor
             tasks: Vec::new(),
             running: 0,
             random: config.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
-            now: 0,
-            steps: 0,
-            switches: 0,
-            fingerprint: 0,
+            report: Report::default(),
             failure: None,
             done: false,
         }),
@@ -164,18 +153,13 @@ pub fn run(config: Config, body: impl FnOnce() + Send + 'static) -> Result<Repor
     }
     match &world.failure {
         Some(message) => Err(Failure { seed: config.seed, message: message.clone() }),
-        None => Ok(Report {
-            steps: world.steps,
-            switches: world.switches,
-            nanos: world.now,
-            fingerprint: world.fingerprint,
-        }),
+        None => Ok(world.report),
     }
 }
 
 /// Virtual nanoseconds since the run began; `None` outside a run.
 pub(crate) fn now() -> Option<u64> {
-    me().map(|me| lock(&me.shared.world).now)
+    me().map(|me| lock(&me.shared.world).report.nanos)
 }
 
 /// A number from the run's generator; `None` outside a run.
@@ -187,10 +171,10 @@ pub(crate) fn random() -> Option<u64> {
 pub fn point() {
     let Some(me) = me() else { return };
     let mut world = lock(&me.shared.world);
-    world.steps += 1;
-    world.now += STEP_NS;
-    if world.steps > world.config.steps_max {
-        let message = format!("livelock: {} switch points passed", world.steps);
+    world.report.steps += 1;
+    world.report.nanos += STEP_NS;
+    if world.report.steps > world.config.steps_max {
+        let message = format!("livelock: {} switch points passed", world.report.steps);
         fail(&me.shared, &mut world, message);
     } else {
         let one_in = u64::from(world.config.switch_one_in.max(1));
@@ -208,7 +192,7 @@ pub fn point() {
 pub(crate) fn block(address: usize, deadline: Option<u64>) -> bool {
     let Some(me) = me() else { return false };
     let mut world = lock(&me.shared.world);
-    world.steps += 1;
+    world.report.steps += 1;
     world.tasks[me.task].status = Status::Blocked { address, deadline };
     world.tasks[me.task].timed_out = false;
     dispatch(&me.shared, &mut world);
@@ -245,11 +229,17 @@ pub(super) fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> Optio
     Some(TaskRef { shared: me.shared, task })
 }
 
-/// A started task.
+/// A task of a run.
 #[derive(Clone)]
 pub(super) struct TaskRef {
     shared: Arc<Shared>,
     task: usize,
+}
+
+impl std::fmt::Debug for TaskRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.task)
+    }
 }
 
 impl TaskRef {
@@ -283,7 +273,7 @@ fn start(shared: &Arc<Shared>, name: String, body: impl FnOnce() + Send + 'stati
         });
         world.tasks.len() - 1
     };
-    let me = Me { shared: Arc::clone(shared), task };
+    let me = TaskRef { shared: Arc::clone(shared), task };
     let spawned = std::thread::Builder::new().name(name).spawn(move || {
         ME.with(|slot| *slot.borrow_mut() = Some(me.clone()));
         await_baton(&me, lock(&me.shared.world));
@@ -299,9 +289,9 @@ fn start(shared: &Arc<Shared>, name: String, body: impl FnOnce() + Send + 'stati
 
 /// Ends a task: wakes its joiners and passes the baton on, or records its panic as the run's
 /// failure.
-fn finish(me: &Me, panic: Option<Box<dyn std::any::Any + Send>>) {
+fn finish(me: &TaskRef, panic: Option<Box<dyn std::any::Any + Send>>) {
     if panic.is_none() {
-        wake(TaskRef { shared: Arc::clone(&me.shared), task: me.task }.end_address(), usize::MAX);
+        wake(me.end_address(), usize::MAX);
     }
     ME.with(|slot| *slot.borrow_mut() = None);
     let mut world = lock(&me.shared.world);
@@ -317,7 +307,7 @@ fn finish(me: &Me, panic: Option<Box<dyn std::any::Any + Send>>) {
         return;
     }
     // A joiner may have blocked after the wake-up above, so wake it now.
-    let address = TaskRef { shared: Arc::clone(&me.shared), task: me.task }.end_address();
+    let address = me.end_address();
     for task in &mut world.tasks {
         if matches!(task.status, Status::Blocked { address: a, .. } if a == address) {
             task.status = Status::Ready;
@@ -349,7 +339,7 @@ fn dispatch(shared: &Shared, world: &mut World) {
             return;
         };
         // Nothing can happen before the earliest deadline, so advance the clock to it.
-        world.now = world.now.max(deadline);
+        world.report.nanos = world.report.nanos.max(deadline);
         world.tasks[task].status = Status::Ready;
         world.tasks[task].timed_out = true;
     }
@@ -367,7 +357,7 @@ fn fail(shared: &Shared, world: &mut World, message: String) {
 }
 
 /// Waits for the baton. Returns whether the deadline made the task ready.
-fn await_baton(me: &Me, mut world: MutexGuard<'_, World>) -> bool {
+fn await_baton(me: &TaskRef, mut world: MutexGuard<'_, World>) -> bool {
     let baton = Arc::clone(&world.tasks[me.task].baton);
     // After a failure no task passes the baton on, so this task stays parked here until the process
     // ends.
@@ -395,9 +385,10 @@ impl World {
 
     /// Passes the baton to `next`, and mixes the choice into the fingerprint (FNV).
     fn hand_over(&mut self, next: usize) {
-        self.fingerprint = (self.fingerprint ^ next as u64).wrapping_mul(0x0100_0000_01B3);
+        self.report.fingerprint =
+            (self.report.fingerprint ^ next as u64).wrapping_mul(0x0100_0000_01B3);
         if next != self.running {
-            self.switches += 1;
+            self.report.switches += 1;
             self.running = next;
         }
         self.tasks[next].baton.notify_all();

@@ -14,20 +14,11 @@ pub struct JoinHandle {
     kind: Kind,
 }
 
+#[derive(Debug)]
 enum Kind {
     Native(std::thread::JoinHandle<()>),
     #[cfg(feature = "sched")]
     Task(super::sched::TaskRef),
-}
-
-impl std::fmt::Debug for Kind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Kind::Native(handle) => f.debug_tuple("Native").field(handle).finish(),
-            #[cfg(feature = "sched")]
-            Kind::Task(_) => f.write_str("Task"),
-        }
-    }
 }
 
 impl JoinHandle {

@@ -48,23 +48,6 @@ impl<T: Send + 'static> Payload for Vec<T> {
     }
 }
 
-/// An I/O that is being staged. From now on its handle owns all resources it needs.
-#[derive(Debug)]
-pub struct Staging<'a, P = ()> {
-    /// The reference other sessions can use to wait for this I/O.
-    pub wait_ref: WaitRef,
-    /// The operation.
-    pub operation: Operation,
-    /// The file.
-    pub file: &'a File,
-    /// Byte offset in the file.
-    pub offset: u64,
-    /// Length in bytes.
-    pub length: u32,
-    /// The payload of the slot.
-    pub payload: &'a P,
-}
-
 /// An I/O that is being completed.
 #[derive(Debug)]
 pub struct Completion<'a, P = ()> {
@@ -97,11 +80,6 @@ pub trait Callback<P = ()>: Send + Sync {
     fn weight(&self) -> Weight {
         Weight::Light
     }
-
-    /// Transfers resources the I/O needs (pins, locks) from the issuer to the I/O, before it's
-    /// submitted. [`Callback::complete`] releases them. Runs in the issuing thread; the callback
-    /// added last runs first.
-    fn stage(&self, _io: &Staging<'_, P>) {}
 
     /// Interprets `prior`, the result so far, and returns the new result.
     ///

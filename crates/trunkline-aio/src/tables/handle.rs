@@ -89,39 +89,29 @@ struct Description {
 /// The part of a handle that only its current owner may touch.
 #[derive(Debug)]
 pub(crate) struct Body {
-    /// Keeps the descriptor open while the kernel may use it.
-    file: Option<File>,
-    /// The issuer's slot table. This reference keeps the slot's memory and callbacks alive even if
-    /// the issuer drops its slots.
-    table: Option<Arc<SlotTable>>,
-    /// The slot within the table that receives the outcome.
-    slot: u32,
-    /// The memory is frames given by number, so the slot's memory isn't used.
-    by_frames: bool,
+    /// The I/O, from DEFINED until its completion takes it.
+    definition: Option<Definition>,
     /// Allocated when the instance starts, and reused for every I/O of this handle.
     iovecs: IoVecs,
     /// How often a driver has resubmitted the I/O after EINTR or EAGAIN.
     attempts: u32,
-    /// For a writeback: also wait for it to finish.
-    awaits: bool,
 }
 
-/// An I/O's resources besides its memory. Defining the I/O moves them into the body.
+/// What an I/O owns besides its memory, and how its memory is used. Defining the I/O moves this
+/// into the body, and its completion takes it out.
 #[derive(Debug)]
 pub(crate) struct Definition {
+    /// Keeps the descriptor open while the kernel may use it.
     pub(crate) file: File,
+    /// The issuer's slot table. This reference keeps the slot's memory and callbacks alive even if
+    /// the issuer drops its slots.
     pub(crate) table: Arc<SlotTable>,
+    /// The slot within the table that receives the outcome.
     pub(crate) slot: u32,
+    /// The memory is frames given by number, so the slot's memory isn't used.
     pub(crate) by_frames: bool,
+    /// For a writeback: also wait for it to finish.
     pub(crate) awaits: bool,
-}
-
-/// The resources a completing thread takes out of the body.
-pub(crate) struct Parts {
-    pub(crate) file: File,
-    pub(crate) table: Arc<SlotTable>,
-    pub(crate) slot: u32,
-    pub(crate) by_frames: bool,
 }
 
 // SAFETY: the body is reached only through `body` and `request`, whose contracts give it one owner
@@ -139,13 +129,9 @@ impl Handle {
             description: Description::new(),
             joiners: Bitmap::new(SESSIONS_MAX),
             body: UnsafeCell::new(Body {
-                file: None,
-                table: None,
-                slot: 0,
-                by_frames: false,
+                definition: None,
                 iovecs: IoVecs::new(iovecs),
                 attempts: 0,
-                awaits: false,
             }),
         }
     }
@@ -176,15 +162,16 @@ impl Handle {
     pub(crate) unsafe fn request(&self) -> Request<'_> {
         // SAFETY: the caller's promise.
         let body = unsafe { self.body() };
+        let file = body.definition.as_ref().map(|definition| &definition.file);
         Request {
             operation: self.operation(),
             offset: self.offset(),
             length: self.length(),
             file_id: self.file_id(),
             direct: !self.is_buffered(),
-            local: body.file.as_ref().is_some_and(File::is_local),
-            awaits: body.awaits,
-            fd: body.file.as_ref().map_or(-1, File::raw_fd),
+            local: file.is_some_and(File::is_local),
+            awaits: body.definition.as_ref().is_some_and(|definition| definition.awaits),
+            fd: file.map_or(-1, File::raw_fd),
             iovecs: body.iovecs.used(),
         }
     }
@@ -335,23 +322,18 @@ impl Body {
     /// Moves the I/O's resources into the body. From now on the handle keeps the file open and the
     /// slot table alive, even if the issuer drops both.
     pub(crate) fn define(&mut self, definition: Definition) {
-        let Definition { file, table, slot, by_frames, awaits } = definition;
-        self.file = Some(file);
-        self.table = Some(table);
-        self.slot = slot;
-        self.by_frames = by_frames;
+        self.definition = Some(definition);
         self.attempts = 0;
-        self.awaits = awaits;
     }
 
     /// The lane of the file's mount.
     pub(crate) fn lane(&self) -> usize {
-        self.file.as_ref().map_or(0, File::lane)
+        self.definition.as_ref().map_or(0, |definition| definition.file.lane())
     }
 
     /// Whether completing the I/O is expensive.
     pub(crate) fn is_heavy(&self) -> bool {
-        self.table.as_ref().is_some_and(|table| table.is_heavy())
+        self.definition.as_ref().is_some_and(|definition| definition.table.is_heavy())
     }
 
     /// How often the I/O was resubmitted.
@@ -365,12 +347,12 @@ impl Body {
 
     /// Takes the I/O's resources out of the body at completion, leaving it empty for the handle's
     /// next I/O.
-    pub(crate) fn take(&mut self) -> Parts {
-        let (Some(table), Some(file)) = (self.table.take(), self.file.take()) else {
-            // There's at most one claim per generation, and `define` filled both fields before
+    pub(crate) fn take(&mut self) -> Definition {
+        let Some(definition) = self.definition.take() else {
+            // There's at most one claim per generation, and `define` filled the field before
             // SUBMITTED.
             unreachable!("a submitted handle has a table and a file");
         };
-        Parts { file, table, slot: self.slot, by_frames: self.by_frames }
+        definition
     }
 }

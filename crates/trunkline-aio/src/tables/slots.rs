@@ -15,8 +15,7 @@
 //!
 //! The payload type is known to the issuer and its callbacks, but not to handles, which all issuers
 //! share. [`SlotTable`] is therefore not generic: it reaches payloads and callbacks through the
-//! private trait `Contents`. This costs one virtual call per stage or completion, but no
-//! allocation.
+//! private trait `Contents`. This costs one virtual call per completion, but no allocation.
 //!
 //! PostgreSQL reports results through `PgAioReturn`, a pointer into the issuer's memory. That is
 //! possible there because the issuer itself reclaims the handle.
@@ -29,7 +28,7 @@ use crate::storage::file::File;
 use crate::storage::operation::Operation;
 use crate::storage::region::Lease;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::tables::callback::{Callback, Completion, Payload, Staging, Weight};
+use crate::tables::callback::{Callback, Completion, Payload, Weight};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::sync::Arc;
@@ -39,7 +38,7 @@ const FREE: u32 = 0;
 const PENDING: u32 = 1;
 const DONE: u32 = 2;
 
-/// The I/O's description, as passed to stage and completion callbacks.
+/// The I/O's description, as passed to completion callbacks.
 #[derive(Clone, Copy)]
 pub(crate) struct IoFacts<'a> {
     pub(crate) wait_ref: WaitRef,
@@ -90,15 +89,6 @@ impl SlotTable {
         self.heavy
     }
 
-    /// Runs the stage callbacks.
-    ///
-    /// # Safety
-    /// The slot is pending, and the caller owns its I/O's handle.
-    pub(crate) unsafe fn stage(&self, slot: u32, io: IoFacts<'_>) {
-        // SAFETY: the caller's promise.
-        unsafe { self.contents.stage(slot as usize, io) }
-    }
-
     /// Runs the completion callbacks on a raw outcome and returns the final outcome. With
     /// `by_frames`, the I/O did not use the slot's memory.
     ///
@@ -145,10 +135,6 @@ trait Contents: Send + Sync {
 
     /// # Safety
     /// The caller owns the slot's pending I/O.
-    unsafe fn stage(&self, slot: usize, io: IoFacts<'_>);
-
-    /// # Safety
-    /// The caller owns the slot's pending I/O.
     unsafe fn complete(
         &self,
         slot: usize,
@@ -177,17 +163,6 @@ impl<P: Payload> Contents for TypedContents<P> {
         unsafe { &*self.payloads[slot].get() }.data_len()
     }
 
-    unsafe fn stage(&self, slot: usize, io: IoFacts<'_>) {
-        let IoFacts { wait_ref, operation, file, offset, length } = io;
-        // SAFETY: the caller's promise.
-        let payload = unsafe { &*self.payloads[slot].get() };
-        let staging = Staging { wait_ref, operation, file, offset, length, payload };
-        // Run the last callback first, as in `complete`.
-        for callback in self.callbacks.iter().rev() {
-            callback.stage(&staging);
-        }
-    }
-
     unsafe fn complete(
         &self,
         slot: usize,
@@ -198,9 +173,11 @@ impl<P: Payload> Contents for TypedContents<P> {
         let IoFacts { wait_ref, operation, file, offset, length } = io;
         // SAFETY: the caller's promise.
         let payload = unsafe { &mut *self.payloads[slot].get() };
-        let mut completion =
-            Completion { wait_ref, operation, file, offset, length, memory, payload };
         for (level, callback) in self.callbacks.iter().enumerate().rev() {
+            // Each callback gets a description of its own, so that it can't change the next one's.
+            let (memory, payload) = (&mut *memory, &mut *payload);
+            let mut completion =
+                Completion { wait_ref, operation, file, offset, length, memory, payload };
             let mut next = callback.complete(&mut completion, outcome);
             // The reporter is the last callback that changed the outcome, because only that
             // callback can describe it.
@@ -259,7 +236,7 @@ impl SlotSet {
     }
 
     pub(crate) fn first_done(&self) -> Option<usize> {
-        self.table.done.find(|slot| self.is_done(slot as usize)).map(|slot| slot as usize)
+        self.table.done.iter().map(|slot| slot as usize).find(|&slot| self.is_done(slot))
     }
 
     pub(crate) fn memory(&mut self, slot: usize) -> Option<&mut Vec<Lease>> {

@@ -10,11 +10,13 @@
 //! another.
 
 use crate::lock_free::outcome::Status;
+use crate::lock_free::wait_ref::WaitRef;
 use crate::storage::operation::{OPERATIONS, Operation};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tables::class::{CLASSES, Class};
 use crate::tables::completer::{COMPLETERS, Completer};
+use crate::tables::handle::Handle;
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
@@ -170,20 +172,6 @@ struct Shard {
     wait_other: Histogram<u32>,
 }
 
-/// What we record about a completed I/O.
-#[derive(Debug)]
-pub(crate) struct CompletedIo {
-    /// Index of the handle, which selects the shard.
-    pub(crate) index: u32,
-    pub(crate) class: Class,
-    pub(crate) operation: Operation,
-    /// Bytes, or minus errno.
-    pub(crate) raw: i32,
-    pub(crate) status: Status,
-    pub(crate) device: Duration,
-    pub(crate) completer: Completer,
-}
-
 impl Counters {
     /// One class and operation.
     pub fn of(&self, class: Class, operation: Operation) -> OperationCounters {
@@ -285,20 +273,22 @@ impl Statistics {
 
     /// Records a completed I/O. Runs in the completing thread, so it must not block, apart from the
     /// shard's lock, which is only held while one value is recorded.
-    pub(crate) fn completed(&self, io: &CompletedIo) {
-        let cell = &self.by_kind[io.class as usize][io.operation as usize];
+    pub(crate) fn completed(&self, io: WaitRef, handle: &Handle, status: Status, by: Completer) {
+        let (class, operation, device) =
+            (handle.class(), handle.operation(), nanos(handle.device_time()));
+        let cell = &self.by_kind[class as usize][operation as usize];
         cell.count.add(1);
-        cell.bytes.add(u64::try_from(io.raw).unwrap_or(0));
-        match io.status {
+        cell.bytes.add(handle.raw().and_then(|raw| u64::try_from(raw).ok()).unwrap_or(0));
+        match status {
             Status::Partial => cell.partial.add(1),
             Status::Warning => cell.warnings.add(1),
             Status::Error => cell.errors.add(1),
             Status::Ok | Status::Unknown => {}
         }
-        cell.device_time.add(nanos(io.device));
-        self.completers[io.completer as usize].add(1);
-        let mut shard = self.shards[io.index as usize % SHARDS].lock();
-        shard.device[position(io.class, io.operation)].saturating_record(nanos(io.device));
+        cell.device_time.add(device);
+        self.completers[by as usize].add(1);
+        let mut shard = self.shards[io.index() as usize % SHARDS].lock();
+        shard.device[position(class, operation)].saturating_record(device);
     }
 
     pub(crate) fn counters(&self) -> Counters {

@@ -6,6 +6,7 @@
 //! and wakes each session once at the end of the batch.
 
 use crate::limits::SESSIONS_MAX;
+use crate::lock_free::bitmap::numbers;
 use crate::tables::session_table::SessionTable;
 
 /// Sessions to wake when this is dropped.
@@ -30,12 +31,10 @@ impl<'s> WakeBatch<'s> {
 
 impl Drop for WakeBatch<'_> {
     fn drop(&mut self) {
-        for (at, mut bits) in self.words.into_iter().enumerate() {
-            while bits != 0 {
-                let session = at as u32 * 64 + bits.trailing_zeros();
+        for (at, &bits) in self.words.iter().enumerate() {
+            for session in numbers(at, bits) {
                 let count = self.counts[session as usize];
                 self.sessions.slot(session).event().completed(count);
-                bits &= bits - 1;
             }
         }
     }
