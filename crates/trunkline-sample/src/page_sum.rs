@@ -354,40 +354,6 @@ mod tests {
         total
     }
 
-    /// How long a row takes: `cargo test --release -- --ignored --nocapture speed`.
-    #[test]
-    #[ignore = "a measurement"]
-    #[expect(clippy::disallowed_methods, reason = "real time is what is measured")]
-    fn speed() {
-        let mut random = Rng::new(1);
-        for (what, flags, pages) in [
-            ("in cache, all visible", 4, 32),
-            ("in cache, hint bits", 0, 32),
-            ("in memory, all visible", 4, 65_536),
-            ("in memory, hint bits", 0, 65_536),
-        ] {
-            let mut table = vec![[0; BLOCK_SIZE]; pages];
-            let mut expected = 0;
-            for page in &mut table {
-                let (made, sum) = accounts(&mut random);
-                *page = made;
-                page[10] = flags;
-                expected += sum;
-            }
-            let rounds = 262_144 / pages;
-            let start = std::time::Instant::now();
-            let mut total = PageSum::default();
-            for _ in 0..rounds {
-                for page in &table {
-                    total.add(&sum_int4(std::hint::black_box(page), COLUMN));
-                }
-            }
-            let spent = start.elapsed().as_nanos() as f64;
-            assert_eq!((total.sum, total.is_exact()), (expected * rounds as i64, true));
-            println!("{what}: {:.2} ns per row", spent / total.rows as f64);
-        }
-    }
-
     #[test]
     fn builder_tuples_are_read_back() {
         let mut builder = HeapPageBuilder::new(0);

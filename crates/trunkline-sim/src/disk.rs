@@ -27,21 +27,21 @@ mod mounts;
 
 pub use image::SECTOR_SIZES;
 
+use crate::event_count::EventCount;
 use crate::fault::Fault;
 use image::Image;
 use std::path::Path;
+use trunkline_aio::sync::Mutex;
 use trunkline_aio::sync::hash::{Map, Set};
 use trunkline_aio::sync::random::Rng;
-use trunkline_aio::sync::{Futex, Mutex};
 use trunkline_aio::{Aio, File, Operation, Request};
 
 /// A simulated disk.
 #[derive(Debug, Default)]
 pub struct Disk {
     state: Mutex<DiskState>,
-    /// Event count, incremented by every change a thread may wait for. A waiter reads the count,
-    /// checks its condition, and sleeps only if the count is unchanged, so no wake-up is lost.
-    changed: Futex,
+    /// Incremented by every change that a thread may wait for.
+    changed: EventCount,
 }
 
 #[derive(Debug, Default)]
@@ -230,7 +230,7 @@ impl Disk {
         };
         let mut state = DiskState { files, new_names, ..DiskState::default() };
         state.crash(seed);
-        Self { state: Mutex::new(state), changed: Futex::default() }
+        Self { state: Mutex::new(state), changed: EventCount::default() }
     }
 
     /// Number of operations executed.
@@ -242,12 +242,8 @@ impl Disk {
     /// prevent the transfer return before we touch the disk. Other faults change what the transfer
     /// does.
     pub(crate) fn perform(&self, request: &mut Request<'_>, fault: Option<Fault>) -> i32 {
-        match fault {
-            Some(Fault::Interrupted) => return -libc::EINTR,
-            Some(Fault::Again) => return -libc::EAGAIN,
-            Some(Fault::Error(errno)) => return -errno,
-            Some(Fault::EndOfFile) => return 0,
-            _ => {}
+        if let Some(raw) = fault.and_then(Fault::without_transfer) {
+            return raw;
         }
         let done = {
             let state = &mut *self.state.lock();

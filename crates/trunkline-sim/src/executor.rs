@@ -7,12 +7,13 @@
 
 use crate::disk::Disk;
 use crate::fault::{Fault, FaultPlan};
-use std::fmt;
+use crate::pause::pause;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 use trunkline_aio::{Executor, File, Request};
 
 /// An executor on a simulated disk.
+#[derive(Debug)]
 pub struct SimExecutor {
     disk: Arc<Disk>,
     plan: FaultPlan,
@@ -21,12 +22,6 @@ pub struct SimExecutor {
     cached_reads: AtomicU64,
     /// Number of [`Executor::advise`] calls, which have no other effect here.
     advised: AtomicU64,
-}
-
-impl fmt::Debug for SimExecutor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SimExecutor")
-    }
 }
 
 impl SimExecutor {
@@ -60,7 +55,7 @@ impl Executor for SimExecutor {
         let fault = self.plan.next_for(request);
         self.disk.pass(request.file_id);
         match fault {
-            Some(Fault::Delay(time)) => Disk::delay(time),
+            Some(Fault::Delay(time)) => pause(time),
             Some(Fault::Reorder) => self.disk.be_overtaken(),
             _ => {}
         }

@@ -20,7 +20,7 @@ use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{OPERATIONS, Operation, Request};
 
 /// A fault. The table in the crate documentation shows what it does and what the issuer sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// Transfers at most this many bytes.
     Short(u32),
@@ -44,6 +44,20 @@ pub enum Fault {
     Delay(Duration),
     /// Executes the I/O only after a later I/O has executed.
     Reorder,
+}
+
+impl Fault {
+    /// The raw result of an execution that this fault ends before any transfer. `None` if there is
+    /// a transfer, which the fault may change or delay.
+    pub(crate) fn without_transfer(self) -> Option<i32> {
+        match self {
+            Fault::Interrupted => Some(-libc::EINTR),
+            Fault::Again => Some(-libc::EAGAIN),
+            Fault::Error(errno) => Some(-errno),
+            Fault::EndOfFile => Some(0),
+            _ => None,
+        }
+    }
 }
 
 /// One rule of an exact plan: the fault strikes executions `first` to `first + times - 1` of

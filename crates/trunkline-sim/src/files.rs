@@ -18,7 +18,6 @@
 //! ```
 
 use crate::disk::Disk;
-use std::fmt;
 use std::io;
 use std::path::Path;
 use trunkline_aio::sync::Arc;
@@ -27,6 +26,7 @@ use trunkline_engine::storage::{FileSystem, WritableFiles};
 
 /// A simulated disk's file system. Open files belong to an instance, so this keeps the instance
 /// alive.
+#[derive(Debug)]
 pub struct SimFiles {
     aio: Aio,
     disk: Arc<Disk>,
@@ -109,11 +109,5 @@ impl SimFiles {
             Some(false) => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
             None => Err(io::Error::from_raw_os_error(libc::EBADF)),
         }
-    }
-}
-
-impl fmt::Debug for SimFiles {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SimFiles")
     }
 }

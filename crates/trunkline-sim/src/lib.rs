@@ -67,7 +67,9 @@
 #![forbid(unsafe_code)]
 
 mod block_model;
+mod clients;
 mod disk;
+mod event_count;
 mod executor;
 mod fault;
 mod files;

@@ -42,96 +42,10 @@ mod write_checker;
 
 pub use cluster::{Cluster, Needs, Pools};
 pub use coverage::Coverage;
-pub use environment::{Environment, InlineIo};
+pub use environment::{Environment, InlineIo, Matrix, REAL, SIMULATED};
 pub use faulty_files::{FaultyFiles, FileCall};
 pub use instance::Instance;
-pub use pages::{Damage, is_sound, is_version, page, pages};
+pub use page_writes::Damage;
+pub use pages::{is_sound, is_version, page, pages};
 pub use threads::{TestThread, spawn};
 pub use write_checker::WriteChecker;
-
-use trunkline_aio::MethodKind;
-
-/// The I/O methods that run on the simulated disk, under the scheduler.
-pub const SIMULATED: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom];
-/// The I/O methods that run on real files, with real threads.
-pub const REAL: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
-
-/// A test body that the matrix runs in each environment.
-pub trait Case: Clone + Send + 'static {
-    /// Runs the case once. A panic is a failure.
-    fn run(self, environment: Environment);
-}
-
-impl<F: FnOnce(Environment) + Clone + Send + 'static> Case for F {
-    fn run(self, environment: Environment) {
-        self(environment);
-    }
-}
-
-/// The environments a case runs in.
-#[derive(Debug, Clone, Default)]
-pub struct Matrix {
-    environments: Vec<Environment>,
-}
-
-impl Matrix {
-    /// Environments on the simulated disk: every method with every seed below `seeds`.
-    pub fn simulated(methods: &[MethodKind], seeds: u64) -> Self {
-        let each = methods
-            .iter()
-            .flat_map(|&method| (0..seeds).map(move |seed| Environment::simulated(method, seed)));
-        Self { environments: each.collect() }
-    }
-
-    /// Environments on real files, one per method.
-    pub fn real(methods: &[MethodKind]) -> Self {
-        Self { environments: methods.iter().map(|&method| Environment::real(method)).collect() }
-    }
-
-    /// Appends the environments of `other`.
-    #[must_use]
-    pub fn and(mut self, other: Self) -> Self {
-        self.environments.extend(other.environments);
-        self
-    }
-
-    /// Replaces each environment with its variants.
-    #[must_use]
-    pub fn vary<I>(self, variants: impl Fn(Environment) -> I) -> Self
-    where
-        I: IntoIterator<Item = Environment>,
-    {
-        Self { environments: self.environments.into_iter().flat_map(variants).collect() }
-    }
-
-    /// Runs a case in all environments, one after the other.
-    ///
-    /// # Panics
-    /// If the case fails in any environment.
-    pub fn run(&self, case: impl Case) {
-        for &environment in &self.environments {
-            let case = case.clone();
-            environment.run(move |environment| case.run(environment));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use trunkline_aio::sync::{Arc, Mutex};
-
-    #[test]
-    fn a_case_runs_once_in_every_environment() {
-        let matrix = Matrix::simulated(&SIMULATED, 2)
-            .and(Matrix::real(&REAL))
-            .vary(|environment| environment.with_both_pools());
-        let visited = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&visited);
-        matrix.run(move |environment| seen.lock().push(environment));
-        let visited = visited.lock();
-        assert_eq!(visited.len(), (3 * 2 + 3) * 2);
-        assert_eq!(*visited, matrix.environments);
-        assert!((1..visited.len()).all(|at| !visited[..at].contains(&visited[at])));
-    }
-}

@@ -13,7 +13,6 @@
 use crate::disk::Disk;
 use crate::fault::{Fault, FaultPlan};
 use std::collections::VecDeque;
-use std::fmt;
 use std::time::Duration;
 use trunkline_aio::clock::{self, Time};
 use trunkline_aio::sync::random::{self, Rng};
@@ -25,6 +24,7 @@ use trunkline_aio::{Batch, InFlight, Method, Reaped, Submitted};
 const LATENCY_MAX_US: u64 = 200;
 
 /// A simulated device as an I/O method.
+#[derive(Debug)]
 pub struct SimMethod {
     device: Arc<Device>,
     /// The device thread. The first submission starts it, because the core isn't known earlier.
@@ -32,6 +32,7 @@ pub struct SimMethod {
 }
 
 /// State shared between sessions and the device thread.
+#[derive(Debug)]
 struct Device {
     disk: Arc<Disk>,
     plan: FaultPlan,
@@ -41,7 +42,7 @@ struct Device {
 }
 
 /// The submission queue, protected by a mutex.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Queue {
     /// Submitted, but not yet admitted by the device thread.
     arrived: VecDeque<Submitted>,
@@ -57,12 +58,6 @@ struct Pending {
     file_id: u64,
     fault: Option<Fault>,
     due: Time,
-}
-
-impl fmt::Debug for SimMethod {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SimMethod({} places)", self.device.places)
-    }
 }
 
 impl SimMethod {

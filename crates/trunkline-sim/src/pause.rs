@@ -10,12 +10,10 @@
 //! A pause point also serves as a one-time event: `release` signals it and `wait` waits for it. It
 //! works both under the scheduler and with real threads.
 
+use crate::event_count::EventCount;
 use std::time::Duration;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use trunkline_aio::sync::{Arc, Futex};
-
-/// The largest wake count that `FUTEX_WAKE` accepts, because the kernel takes an `int`.
-const ALL_WAITERS: u32 = u32::MAX >> 1;
 
 /// A point where threads stop until it is released. Clones refer to the same point.
 #[derive(Debug, Clone, Default)]
@@ -23,8 +21,8 @@ pub struct PausePoint(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Event count, incremented by every change. All waits sleep on it.
-    changed: Futex,
+    /// Incremented by every change. All waits sleep on it.
+    changed: EventCount,
     released: AtomicBool,
     /// Number of threads that have called [`PausePoint::wait`], including those already released.
     arrivals: AtomicU32,
@@ -39,8 +37,8 @@ impl PausePoint {
     /// Stops until the point is released.
     pub fn wait(&self) {
         self.0.arrivals.fetch_add(1, Ordering::SeqCst);
-        self.change();
-        self.wait_until(|| self.is_released());
+        self.0.changed.signal();
+        self.0.changed.wait_until(|| self.is_released());
     }
 
     /// Whether the point was released.
@@ -51,34 +49,17 @@ impl PausePoint {
     /// Releases the point. Threads stopped here continue, and later arrivals don't stop.
     pub fn release(&self) {
         self.0.released.store(true, Ordering::SeqCst);
-        self.change();
+        self.0.changed.signal();
     }
 
     /// Waits until `count` threads have arrived.
     pub fn wait_for_arrivals(&self, count: u32) {
-        self.wait_until(|| self.arrivals() >= count);
+        self.0.changed.wait_until(|| self.arrivals() >= count);
     }
 
     /// Number of threads that have arrived, including those that have since continued.
     pub fn arrivals(&self) -> u32 {
         self.0.arrivals.load(Ordering::SeqCst)
-    }
-
-    /// Sleeps until `done` returns true. We read the count before the condition, so that we can't
-    /// miss a change in between.
-    fn wait_until(&self, done: impl Fn() -> bool) {
-        loop {
-            let seen = self.0.changed.word().load(Ordering::SeqCst);
-            if done() {
-                return;
-            }
-            self.0.changed.wait(seen, None);
-        }
-    }
-
-    fn change(&self) {
-        self.0.changed.word().fetch_add(1, Ordering::SeqCst);
-        self.0.changed.wake(ALL_WAITERS);
     }
 }
 

@@ -5,16 +5,17 @@
 //! [`TestProbe::pause_at`] stops the first thread that moves a matching I/O to a given state. The
 //! test can then act while the handle is in exactly that state.
 
+use crate::event_count::EventCount;
 use crate::pause::PausePoint;
 use std::fmt;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use trunkline_aio::sync::{Arc, Futex, Mutex};
+use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Observed, Probe, STATES, State, WaitRef};
 
 /// Replaces a raw result.
 type Change = Box<dyn FnMut(&Observed, i32) -> i32 + Send>;
-/// Selects I/Os.
-type Filter = Box<dyn Fn(&Observed) -> bool + Send>;
+/// Selects an I/O, and the state it moves to; `None` just before its raw result is stored.
+type Filter = Box<dyn Fn(&Observed, Option<State>) -> bool + Send>;
 
 /// A probe that a test controls.
 #[derive(Default)]
@@ -22,15 +23,15 @@ pub struct TestProbe {
     /// Number of transitions, by old and new state.
     transitions: [[AtomicU64; STATES.len()]; STATES.len()],
     /// Pauses at state transitions, each for one I/O.
-    pauses: Mutex<Vec<Pause>>,
+    pauses: Pauses,
     /// Pauses just before a raw result is stored, each for one I/O.
-    results: Mutex<Vec<(Filter, Place)>>,
+    results: Pauses,
     /// I/Os submitted since [`TestProbe::record`]; `None` if recording is off.
     submitted: Mutex<Option<Vec<Observed>>>,
     /// Replaces every raw result; see [`TestProbe::change_results`].
     change: Mutex<Option<Change>>,
-    /// Event count, incremented by each transition, but only while a thread observes.
-    changed: Futex,
+    /// Incremented by each transition, but only while a thread observes.
+    changed: EventCount,
     /// A thread is observing, or is about to.
     observed: AtomicBool,
     /// The errno that every `io_uring_enter` returns; 0 means no failure.
@@ -39,11 +40,31 @@ pub struct TestProbe {
     ring_entries: AtomicU64,
 }
 
-/// A pause at a transition into `state`, for one matching I/O.
-struct Pause {
-    state: State,
-    filter: Filter,
-    place: Place,
+/// Pauses, each for one matching I/O.
+#[derive(Default)]
+struct Pauses(Mutex<Vec<(Filter, Place)>>);
+
+impl Pauses {
+    fn add(&self, filter: Filter) -> PausedIo {
+        let place = Place::default();
+        self.0.lock().push((filter, place.clone()));
+        PausedIo(place)
+    }
+
+    /// Stops this thread if a pause matches. We remove the pause under the lock, but stop the
+    /// thread outside it, so that other threads can pass this probe in the meantime.
+    fn pass(&self, io: &Observed, to: Option<State>) {
+        let place = {
+            let mut pauses = self.0.lock();
+            // If a pause is released before a thread arrives, it has no effect.
+            pauses.retain(|(_, place)| !place.point.is_released());
+            let at = pauses.iter().position(|(filter, _)| filter(io, to));
+            at.map(|at| pauses.remove(at).1)
+        };
+        if let Some(place) = place {
+            place.stop(io);
+        }
+    }
 }
 
 /// A thread that is stopped with an I/O, or will be. Dropping this releases the thread, so that a
@@ -100,17 +121,13 @@ impl TestProbe {
         state: State,
         filter: impl Fn(&Observed) -> bool + Send + 'static,
     ) -> PausedIo {
-        let place = Place::default();
-        self.pauses.lock().push(Pause { state, filter: Box::new(filter), place: place.clone() });
-        PausedIo(place)
+        self.pauses.add(Box::new(move |io, to| to == Some(state) && filter(io)))
     }
 
     /// Holds back the raw result of the next matching I/O, which stays SUBMITTED. This stops the
     /// thread that received the result: an I/O worker, a ring driver, or the simulated device.
     pub fn hold_result(&self, filter: impl Fn(&Observed) -> bool + Send + 'static) -> PausedIo {
-        let place = Place::default();
-        self.results.lock().push((Box::new(filter), place.clone()));
-        PausedIo(place)
+        self.results.add(Box::new(move |io, _| filter(io)))
     }
 
     /// Records every I/O submitted from now on. Discards any earlier record.
@@ -126,14 +143,10 @@ impl TestProbe {
     /// Calls `look` after each transition until [`TestProbe::stop_observing`]. Several transitions
     /// in quick succession may be covered by a single call.
     pub fn observe(&self, look: impl Fn()) {
-        loop {
-            let seen = self.changed.word().load(Ordering::SeqCst);
+        self.changed.wait_until(|| {
             look();
-            if !self.observed.load(Ordering::SeqCst) {
-                return;
-            }
-            self.changed.wait(seen, None);
-        }
+            !self.observed.load(Ordering::SeqCst)
+        });
     }
 
     /// Must be called before the observing thread is started; otherwise `observe` may return
@@ -145,12 +158,7 @@ impl TestProbe {
     /// Makes `observe` return.
     pub fn stop_observing(&self) {
         self.observed.store(false, Ordering::SeqCst);
-        self.wake_observer();
-    }
-
-    fn wake_observer(&self) {
-        self.changed.word().fetch_add(1, Ordering::SeqCst);
-        self.changed.wake(u32::MAX >> 1);
+        self.changed.signal();
     }
 
     /// Passes every raw result through `change` from now on. `change` runs on the thread that
@@ -185,37 +193,18 @@ impl Probe for TestProbe {
     fn transition(&self, io: &Observed, from: State, to: State) {
         self.transitions[from as usize][to as usize].fetch_add(1, Ordering::SeqCst);
         if self.observed.load(Ordering::SeqCst) {
-            self.wake_observer();
+            self.changed.signal();
         }
         if to == State::Submitted
             && let Some(submitted) = &mut *self.submitted.lock()
         {
             submitted.push(*io);
         }
-        // Remove the pause under the lock, but stop the thread outside it, so that other threads
-        // can pass this probe in the meantime.
-        let paused = {
-            let mut pauses = self.pauses.lock();
-            pauses.retain(|pause| !pause.place.point.is_released());
-            let at = pauses.iter().position(|pause| pause.state == to && (pause.filter)(io));
-            at.map(|at| pauses.remove(at).place)
-        };
-        if let Some(place) = paused {
-            place.stop(io);
-        }
+        self.pauses.pass(io, Some(to));
     }
 
     fn raw_result(&self, io: &Observed, raw: i32) -> i32 {
-        let held = {
-            let mut results = self.results.lock();
-            // If a pause is released before a thread arrives, it has no effect.
-            results.retain(|(_, place)| !place.point.is_released());
-            let at = results.iter().position(|(filter, _)| filter(io));
-            at.map(|at| results.remove(at).1)
-        };
-        if let Some(place) = held {
-            place.stop(io);
-        }
+        self.results.pass(io, None);
         match &mut *self.change.lock() {
             Some(change) => change(io, raw),
             None => raw,

@@ -13,22 +13,17 @@
 //! assert_eq!(trunkline_sim::block_on(async { 7 }), 7);
 //! ```
 
+use crate::event_count::EventCount;
 use std::task::{Context, Poll, Wake, Waker};
-use trunkline_aio::sync::atomic::Ordering;
-use trunkline_aio::sync::{Arc, Futex};
+use trunkline_aio::sync::Arc;
 
-/// The largest wake count that `FUTEX_WAKE` accepts, because the kernel takes an `int`.
-const ALL_WAITERS: u32 = u32::MAX >> 1;
-
-/// A waker that counts its wake-ups. The count is also the futex word, so counting and waking are a
-/// single step.
+/// A waker that counts its wake-ups.
 #[derive(Debug, Default)]
-pub struct CountingWaker(Futex);
+pub struct CountingWaker(EventCount);
 
 impl Wake for CountingWaker {
     fn wake(self: Arc<Self>) {
-        self.0.word().fetch_add(1, Ordering::SeqCst);
-        self.0.wake(ALL_WAITERS);
+        self.0.signal();
     }
 }
 
@@ -41,7 +36,7 @@ impl CountingWaker {
 
     /// Number of wake-ups so far.
     pub fn count(&self) -> u32 {
-        self.0.word().load(Ordering::SeqCst)
+        self.0.current()
     }
 
     /// Sleeps until the count differs from `count`.

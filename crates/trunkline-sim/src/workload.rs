@@ -15,71 +15,17 @@
 //! ```
 
 mod client;
+mod shared;
 
 pub use client::poll_until_done;
+pub use shared::Workload;
 
 use crate::block_model::BlockModel;
-use crate::pause::pause;
-use client::{Client, Published};
-use std::time::Duration;
-use trunkline_aio::sync::{Arc, Mutex, thread};
-use trunkline_aio::{Aio, File, MethodKind};
-
-/// The parameters of a run.
-#[derive(Debug, Clone, Copy)]
-pub struct Workload {
-    /// Determines the clients' steps. Under the scheduler, the interleaving of their threads has a
-    /// separate seed.
-    pub seed: u64,
-    /// Number of concurrent clients.
-    pub clients: u32,
-    /// Steps of each client.
-    pub steps: u32,
-    /// Blocks of each file; all have version 0 at the start.
-    pub blocks: u32,
-    /// Clients also read other clients' blocks. Only allowed on storage where a read never sees
-    /// half of a concurrent write.
-    pub share: bool,
-    /// Clients switch between these I/O methods during the run. Empty if they don't switch.
-    pub methods: &'static [MethodKind],
-}
-
-impl Default for Workload {
-    fn default() -> Self {
-        Self { seed: 0, clients: 3, steps: 12, blocks: 24, share: true, methods: &[] }
-    }
-}
-
-/// I/O counts. At the end of a run, `issued` must equal `taken + abandoned`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Counts {
-    /// I/Os defined.
-    issued: u64,
-    /// Outcomes received by clients.
-    taken: u64,
-    /// I/Os in flight when their slots were dropped.
-    abandoned: u64,
-}
-
-/// State shared by all clients of a run.
-#[derive(Debug)]
-struct Shared {
-    workload: Workload,
-    model: Arc<BlockModel>,
-    files: Vec<File>,
-    /// Wait references of recent I/Os, so that clients can join another client's I/O.
-    published: Published,
-    counts: Mutex<Counts>,
-    /// The first failure; later failures are usually its consequences.
-    failure: Mutex<Option<String>>,
-}
-
-impl Shared {
-    /// Records a failure. Clients don't panic, because the other clients must still finish.
-    fn fail(&self, text: String) {
-        self.failure.lock().get_or_insert(text);
-    }
-}
+use crate::clients::settle;
+use client::Client;
+use shared::Shared;
+use trunkline_aio::sync::{Arc, thread};
+use trunkline_aio::{Aio, Counters, File};
 
 /// Runs a workload over `files`, in which every block must have version 0. Afterwards it waits
 /// until every handle, frame and file is free again, and compares the instance's counters with the
@@ -96,14 +42,7 @@ pub fn run(
     let before = aio.counters();
     let frames = aio.region().free_frames();
     let (open, count) = (aio.open_files(), files.len());
-    let shared = Arc::new(Shared {
-        workload,
-        model: Arc::clone(model),
-        files,
-        published: Published::default(),
-        counts: Mutex::default(),
-        failure: Mutex::default(),
-    });
+    let shared = Arc::new(Shared::new(workload, model, files));
     let mut threads = Vec::new();
     for number in 0..workload.clients {
         let (aio, shared) = (aio.clone(), Arc::clone(&shared));
@@ -113,32 +52,26 @@ pub fn run(
     for thread in threads {
         thread.join().map_err(|e| e.to_string())?;
     }
-    if let Some(failure) = shared.failure.lock().take() {
-        return Err(failure);
-    }
+    shared.failure.take()?;
     let counts = *shared.counts.lock();
     // An abandoned I/O may hold the last reference to a file, so below we wait for open files, too.
     drop(shared);
     settle(|| {
-        aio.handles_in_use() == 0
-            && aio.region().free_frames() == frames
-            && aio.open_files() == open - count
-    })
-    .map_err(|()| {
-        format!(
-            "left behind: {} handles, {} of {frames} frames free, {} files open of {open}",
-            aio.handles_in_use(),
-            aio.region().free_frames(),
-            aio.open_files()
-        )
+        let found = (aio.handles_in_use(), aio.region().free_frames(), aio.open_files());
+        if found == (0, frames, open - count) {
+            return Ok(());
+        }
+        let (handles, free, files) = found;
+        Err(format!(
+            "left behind: {handles} handles, {free} of {frames} frames free, {files} files open of \
+             {open}"
+        ))
     })?;
     let after = aio.counters();
-    let completed: u64 =
-        after.completers.iter().sum::<u64>() - before.completers.iter().sum::<u64>();
-    let by_kind = |c: &trunkline_aio::Counters| c.by_kind.iter().flatten().map(|o| o.count).sum();
-    let kinds: u64 = by_kind(&after);
-    let kinds = kinds - by_kind(&before);
-    let submitted = after.in_flight_samples - before.in_flight_samples;
+    let since = |counter: fn(&Counters) -> u64| counter(&after) - counter(&before);
+    let completed = since(|c| c.completers.iter().sum());
+    let kinds = since(|c| c.by_kind.iter().flatten().map(|operation| operation.count).sum());
+    let submitted = since(|c| c.in_flight_samples);
     if [completed, kinds, submitted] != [counts.issued; 3] {
         return Err(format!(
             "{} issued, {submitted} submitted, {completed} completed, {kinds} by kind",
@@ -149,15 +82,4 @@ pub fn run(
         return Err(format!("outcomes: {counts:?}"));
     }
     Ok(())
-}
-
-/// Waits until `done` returns true, for at most a second on the façade's clock.
-fn settle(done: impl Fn() -> bool) -> Result<(), ()> {
-    for _ in 0..1000 {
-        if done() {
-            return Ok(());
-        }
-        pause(Duration::from_millis(1));
-    }
-    Err(())
 }

@@ -23,6 +23,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "crates/trunkline-engine/src/checkpoint",
     "crates/trunkline-format/src/",
     "crates/trunkline-sample/src/",
+    "crates/trunkline-sim/src/",
     "crates/trunkline/src/",
 ];
 /// Directory of the order files.

@@ -7,17 +7,12 @@
 //! operation wakes all of them, and each thread then rechecks its condition.
 
 use super::{Disk, DiskState};
-use crate::pause::pause;
 use std::time::Duration;
 use trunkline_aio::clock;
-use trunkline_aio::sync::atomic::Ordering;
 
 /// How long a reordered I/O waits for another I/O to execute first. The wait must time out, because
 /// there may not be another I/O.
 const OVERTAKEN_WITHIN: Duration = Duration::from_millis(2);
-
-/// The largest wake count that `FUTEX_WAKE` accepts, because the kernel takes an `int`.
-const ALL_WAITERS: u32 = u32::MAX >> 1;
 
 impl Disk {
     /// Makes a mount hang: its I/O does not complete until [`Disk::release`].
@@ -85,11 +80,6 @@ impl Disk {
         }
     }
 
-    /// Called by a blocking executor: sleeps on the façade's clock.
-    pub(crate) fn delay(time: Duration) {
-        pause(time);
-    }
-
     /// Called by the device: sleeps until a change after `seen`, or for `timeout`.
     pub(crate) fn wait_for_change(&self, seen: u32, timeout: Option<Duration>) {
         self.changed.wait(seen, timeout);
@@ -97,24 +87,16 @@ impl Disk {
 
     /// The event count. A waiter must read it before checking its condition.
     pub(crate) fn change_count(&self) -> u32 {
-        self.changed.word().load(Ordering::SeqCst)
+        self.changed.current()
     }
 
     pub(crate) fn notify(&self) {
-        self.changed.word().fetch_add(1, Ordering::SeqCst);
-        self.changed.wake(ALL_WAITERS);
+        self.changed.signal();
     }
 
-    /// Sleeps until `done` returns true. We read the count before the condition, so that after a
-    /// change in between the futex wait returns immediately.
+    /// Sleeps until `done` returns true.
     fn wait(&self, done: impl Fn(&DiskState) -> bool) {
-        loop {
-            let seen = self.change_count();
-            if done(&self.state.lock()) {
-                return;
-            }
-            self.changed.wait(seen, None);
-        }
+        self.changed.wait_until(|| done(&self.state.lock()));
     }
 }
 

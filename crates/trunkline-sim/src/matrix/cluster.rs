@@ -7,18 +7,16 @@
 
 use super::instance::Instance;
 use super::{
-    Case, Environment, FaultyFiles, InlineIo, Matrix, REAL, SIMULATED, TestThread, WriteChecker,
-    pages, spawn,
+    Environment, FaultyFiles, InlineIo, Matrix, REAL, SIMULATED, TestThread, WriteChecker, pages,
+    spawn,
 };
-use crate::disk::Disk;
-use crate::fault::FaultPlan;
-use crate::probe::TestProbe;
 use std::fs;
+use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::AtomicBool;
-use trunkline_aio::{Aio, MethodKind, Observed, WorkerSettings};
+use trunkline_aio::{MethodKind, Observed, WorkerSettings};
 use trunkline_engine::log::PositionLog;
 use trunkline_engine::pool::{Backend, BackendType, BufferRow, Pool};
 use trunkline_engine::storage::{
@@ -73,9 +71,7 @@ pub struct Needs {
 impl Default for Needs {
     /// A shared pool over a read-only cluster.
     fn default() -> Self {
-        let pools = Pools::Shared;
-        let (buffers, blocks, handles, seeds) = (64, 16, 64, 8);
-        Self { pools, buffers, blocks, handles, seeds, direct: false, writable: false }
+        Self { blocks: 16, seeds: 8, writable: false, ..Self::writable() }
     }
 }
 
@@ -87,16 +83,8 @@ impl Needs {
 
     /// For a case that changes the cluster, in a shared pool.
     pub const fn writable() -> Self {
-        let (buffers, blocks, handles, seeds) = (64, 32, 64, 6);
-        Self {
-            pools: Pools::Shared,
-            buffers,
-            blocks,
-            handles,
-            seeds,
-            direct: false,
-            writable: true,
-        }
+        let (pools, direct, writable) = (Pools::Shared, false, true);
+        Self { pools, buffers: 64, blocks: 32, handles: 64, seeds: 6, direct, writable }
     }
 
     /// Adds the kinds of pool to the environments. A case that writes also runs with inline writes,
@@ -128,32 +116,19 @@ impl Needs {
     }
 }
 
-/// A case and the cluster it needs.
-#[derive(Clone, Copy)]
-struct ClusterCase {
-    needs: Needs,
-    body: fn(&Arc<Cluster>),
-}
-
-impl Case for ClusterCase {
-    fn run(self, environment: Environment) {
-        run_in(environment, self.needs, self.body);
-    }
-}
-
 /// Runs a case on the simulated disk, and then on real files.
 pub fn check(needs: Needs, body: fn(&Arc<Cluster>)) {
-    needs.simulated().and(needs.real()).run(ClusterCase { needs, body });
+    needs.simulated().and(needs.real()).run(move |environment| run_in(environment, needs, body));
 }
 
 /// Runs a case on the simulated disk only.
 pub fn check_simulated(needs: Needs, body: fn(&Arc<Cluster>)) {
-    needs.simulated().run(ClusterCase { needs, body });
+    needs.simulated().run(move |environment| run_in(environment, needs, body));
 }
 
 /// Runs a case on real files only.
 pub fn check_real(needs: Needs, body: fn(&Arc<Cluster>)) {
-    needs.real().run(ClusterCase { needs, body });
+    needs.real().run(move |environment| run_in(environment, needs, body));
 }
 
 /// Runs a case in a single environment. Unlike the other functions, this accepts a closure with
@@ -173,19 +148,10 @@ fn run_in(environment: Environment, needs: Needs, body: impl FnOnce(&Arc<Cluster
     Cluster::finish_last(cluster);
 }
 
-/// A cluster with a pool and all the layers below it.
+/// A cluster with a pool and all the layers below it. It dereferences to its [`Instance`], so a case
+/// uses the disk, the probe and the faults of the instance directly.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The case's environment.
-    pub environment: Environment,
-    /// The I/O instance.
-    pub aio: Aio,
-    /// The instance's probe.
-    pub probe: Arc<TestProbe>,
-    /// The simulated disk; unused with real files.
-    pub disk: Arc<Disk>,
-    /// The simulated disk's faults.
-    pub plan: FaultPlan,
     /// The pool.
     pub pool: Pool,
     /// The cluster's relations.
@@ -199,8 +165,16 @@ pub struct Cluster {
     /// An fsync has failed. From that point on every checkpoint fails, so the final checks must not
     /// expect a clean pool.
     pub(super) sync_failed: AtomicBool,
+    pub(super) writable: bool,
     pub(super) instance: Instance,
-    writable: bool,
+}
+
+impl Deref for Cluster {
+    type Target = Instance;
+
+    fn deref(&self) -> &Instance {
+        &self.instance
+    }
 }
 
 impl Cluster {
@@ -236,51 +210,17 @@ impl Cluster {
             (false, true) => Pool::with_log(&instance.aio, needs.buffers, Arc::new(log.clone())),
         };
         let cluster = Self {
-            environment,
-            aio: instance.aio.clone(),
-            probe: Arc::clone(&instance.probe),
-            disk: Arc::clone(&instance.disk),
-            plan: instance.plan.clone(),
             pool: pool.expect("a pool"),
             storage,
             files,
             log,
             writes,
             sync_failed: AtomicBool::new(false),
-            instance,
             writable: needs.writable,
+            instance,
         };
         cluster.create(0, needs.blocks);
         cluster
-    }
-
-    /// Whether the case runs under the scheduler, on the simulated disk.
-    pub fn is_simulated(&self) -> bool {
-        self.environment.is_simulated()
-    }
-
-    /// Whether threads other than the session's execute I/O.
-    pub fn is_asynchronous(&self) -> bool {
-        self.environment.is_asynchronous()
-    }
-
-    pub(super) fn is_writable(&self) -> bool {
-        self.writable
-    }
-
-    /// See [`Instance::wait_until`].
-    pub fn wait_until(&self, what: &str, done: impl FnMut() -> bool) {
-        self.instance.wait_until(what, done);
-    }
-
-    /// See [`Instance::let_others_run`].
-    pub fn let_others_run(&self) {
-        self.instance.let_others_run();
-    }
-
-    /// See [`Instance::settle`].
-    pub fn settle(&self) {
-        self.instance.settle();
     }
 
     /// Starts a thread of the façade. Joining it passes its panic on to the case.

@@ -1,4 +1,5 @@
-//! One environment of the test matrix: I/O method, storage, kind of pool, and settings.
+//! Environments of the test matrix: I/O method, storage, kind of pool, and settings; and the matrix,
+//! which is a list of them.
 //!
 //! An environment is plain data, so a failure can print it and a test can recreate it.
 //! ```
@@ -101,5 +102,77 @@ impl Environment {
         let config = sched::Config { switch_one_in, ..sched::Config::new(seed) };
         let result = sched::run(config, move || body(self));
         Some(result.unwrap_or_else(|failure| panic!("{self:?}: {failure}")))
+    }
+}
+
+/// The I/O methods that run on the simulated disk, under the scheduler.
+pub const SIMULATED: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom];
+/// The I/O methods that run on real files, with real threads.
+pub const REAL: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
+
+/// The environments a case runs in.
+#[derive(Debug, Clone, Default)]
+pub struct Matrix {
+    environments: Vec<Environment>,
+}
+
+impl Matrix {
+    /// Environments on the simulated disk: every method with every seed below `seeds`.
+    pub fn simulated(methods: &[MethodKind], seeds: u64) -> Self {
+        let each = methods
+            .iter()
+            .flat_map(|&method| (0..seeds).map(move |seed| Environment::simulated(method, seed)));
+        Self { environments: each.collect() }
+    }
+
+    /// Environments on real files, one per method.
+    pub fn real(methods: &[MethodKind]) -> Self {
+        Self { environments: methods.iter().map(|&method| Environment::real(method)).collect() }
+    }
+
+    /// Appends the environments of `other`.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.environments.extend(other.environments);
+        self
+    }
+
+    /// Replaces each environment with its variants.
+    #[must_use]
+    pub fn vary<I>(self, variants: impl Fn(Environment) -> I) -> Self
+    where
+        I: IntoIterator<Item = Environment>,
+    {
+        Self { environments: self.environments.into_iter().flat_map(variants).collect() }
+    }
+
+    /// Runs a case in all environments, one after the other.
+    ///
+    /// # Panics
+    /// If the case fails in any environment.
+    pub fn run(&self, case: impl FnOnce(Environment) + Clone + Send + 'static) {
+        for &environment in &self.environments {
+            environment.run(case.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trunkline_aio::sync::{Arc, Mutex};
+
+    #[test]
+    fn a_case_runs_once_in_every_environment() {
+        let matrix = Matrix::simulated(&SIMULATED, 2)
+            .and(Matrix::real(&REAL))
+            .vary(|environment| environment.with_both_pools());
+        let visited = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&visited);
+        matrix.run(move |environment| seen.lock().push(environment));
+        let visited = visited.lock();
+        assert_eq!(visited.len(), (3 * 2 + 3) * 2);
+        assert_eq!(*visited, matrix.environments);
+        assert!((1..visited.len()).all(|at| !visited[..at].contains(&visited[at])));
     }
 }

@@ -23,7 +23,7 @@ impl Cluster {
         self.clear_faults();
         self.settle_pool();
         let broken = self.sync_failed.load(Ordering::SeqCst);
-        if self.is_writable() && !broken {
+        if self.writable && !broken {
             self.check_clean();
         }
         assert_eq!(self.writes.violations(), Vec::<String>::new());
@@ -89,9 +89,9 @@ impl Cluster {
     /// Drops the cluster and waits until no file is open. If a cancelled session had a write in
     /// flight, the thread that completed this write may still be closing the file.
     fn end(self) {
-        let Self { instance, pool, storage, files, aio, .. } = self;
+        let Self { instance, pool, storage, files, .. } = self;
         let open_files = storage.files().clone();
-        drop((pool, storage, files, aio));
+        drop((pool, storage, files));
         instance.wait_until("no files left open", || {
             open_files.open() == 0 && instance.aio.open_files() == 0
         });

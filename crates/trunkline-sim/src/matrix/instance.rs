@@ -11,7 +11,6 @@ use crate::files::SimFiles;
 use crate::method::SimMethod;
 use crate::pause::pause;
 use crate::probe::TestProbe;
-use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -29,6 +28,7 @@ const PLACES: usize = 6;
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// An I/O instance with its storage.
+#[derive(Debug)]
 pub struct Instance {
     /// The instance.
     pub aio: Aio,
@@ -52,12 +52,6 @@ pub struct Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         self.disk.release_all();
-    }
-}
-
-impl fmt::Debug for Instance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Instance({:?})", self.aio.method_status())
     }
 }
 
@@ -92,6 +86,11 @@ impl Instance {
     /// Whether the case runs under the scheduler, on the simulated disk.
     pub fn is_simulated(&self) -> bool {
         self.environment.is_simulated()
+    }
+
+    /// Whether threads other than the session's execute I/O.
+    pub fn is_asynchronous(&self) -> bool {
+        self.environment.is_asynchronous()
     }
 
     /// The directory of real files; `None` on the simulated disk.
@@ -134,12 +133,8 @@ impl Instance {
             }
             replaced.fetch_add(1, Ordering::SeqCst);
             match fault {
-                Fault::Error(errno) => -errno,
-                Fault::Interrupted => -libc::EINTR,
-                Fault::Again => -libc::EAGAIN,
                 Fault::Short(bytes) => raw.min(bytes as i32),
-                Fault::EndOfFile => 0,
-                _ => raw,
+                _ => fault.without_transfer().unwrap_or(raw),
             }
         });
     }

@@ -1,11 +1,10 @@
-//! Page changes, checkpoints and storage faults of a cluster case.
+//! Page changes, checkpoints and damaged pages of a cluster case.
 //!
 //! Changes follow PostgreSQL's rules: pin the page, lock it exclusively, write the WAL record,
 //! apply the change with the record's LSN, mark the buffer dirty.
 
 use super::cluster::includes;
 use super::{Cluster, is_sound, is_version, page};
-use crate::fault::Fault;
 use crate::probe::PausedIo;
 use trunkline_aio::Operation;
 use trunkline_aio::sync::atomic::Ordering;
@@ -14,7 +13,19 @@ use trunkline_engine::checkpoint::{
 };
 use trunkline_engine::pool::{Backend, Pin};
 use trunkline_engine::storage::FileSystem;
-use trunkline_format::{BLOCK_SIZE, BlockNo};
+use trunkline_format::{BLOCK_SIZE, BlockNo, page_checksum};
+
+/// How a page is damaged. Reads check the checksum and the header separately, and their policies
+/// treat the two differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Damage {
+    /// The checksum doesn't match, but the header is valid.
+    Checksum,
+    /// The header is invalid, but the checksum matches.
+    Header,
+    /// Both.
+    Both,
+}
 
 impl Cluster {
     /// Whether a relation's first segment exists.
@@ -125,21 +136,6 @@ impl Cluster {
         result
     }
 
-    /// See [`Instance::inject`](super::Instance::inject).
-    pub fn inject(&self, operation: Operation, fault: Fault, times: u64) {
-        self.instance.inject(operation, fault, times);
-    }
-
-    /// How often the last injected fault has struck.
-    pub fn injected(&self) -> u64 {
-        self.instance.injected()
-    }
-
-    /// Removes all injected faults.
-    pub fn clear_faults(&self) {
-        self.instance.clear_faults();
-    }
-
     /// Holds back the result of the next write that covers a block.
     pub fn hold_write(&self, block: BlockNo) -> PausedIo {
         self.probe.hold_result(move |io| io.operation == Operation::Writev && includes(io, block))
@@ -153,5 +149,26 @@ impl Cluster {
     /// Whether a block of relation 0 is being read or written.
     pub fn is_under_io(&self, block: BlockNo) -> bool {
         self.row(0, block).is_some_and(|row| row.io.is_some())
+    }
+
+    /// Damages a block of relation 0 on disk, bypassing the engine.
+    pub fn damage(&self, block: BlockNo, damage: Damage) {
+        let mut page = page(0, block, 0, 0);
+        match damage {
+            // Byte 5000 is in free space or row data, so the header stays valid.
+            Damage::Checksum => page[5000] ^= 1,
+            // Set undefined flag bits.
+            Damage::Header | Damage::Both => page[11] = 0xFF,
+        }
+        if damage == Damage::Header {
+            let checksum = page_checksum(&page, block);
+            page[8..10].copy_from_slice(&checksum.to_le_bytes());
+        }
+        self.put(0, block, &page);
+    }
+
+    /// Restores a damaged block of relation 0.
+    pub fn repair(&self, block: BlockNo) {
+        self.put(0, block, &page(0, block, 0, 0));
     }
 }

@@ -4,7 +4,6 @@
 //! version of a page. As on a server with data checksums, the page header contains the last
 //! change's LSN and a checksum.
 
-use super::Cluster;
 use trunkline_format::page::is_new;
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, Lsn, PageBytes, page_checksum};
 use trunkline_sample::push_account;
@@ -36,41 +35,6 @@ pub fn is_version(found: &[u8], number: u32, block: BlockNo, version: u32) -> bo
 pub fn is_sound(found: &[u8], block: BlockNo) -> bool {
     let Some(page) = found.first_chunk::<BLOCK_SIZE>() else { return false };
     is_new(page) || u16::from_le_bytes([page[8], page[9]]) == page_checksum(page, block)
-}
-
-/// How a page is damaged. Reads check the checksum and the header separately, and their policies
-/// treat the two differently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Damage {
-    /// The checksum doesn't match, but the header is valid.
-    Checksum,
-    /// The header is invalid, but the checksum matches.
-    Header,
-    /// Both.
-    Both,
-}
-
-impl Cluster {
-    /// Damages a block of relation 0 on disk, bypassing the engine.
-    pub fn damage(&self, block: BlockNo, damage: Damage) {
-        let mut page = page(0, block, 0, 0);
-        match damage {
-            // Byte 5000 is in free space or row data, so the header stays valid.
-            Damage::Checksum => page[5000] ^= 1,
-            // Set undefined flag bits.
-            Damage::Header | Damage::Both => page[11] = 0xFF,
-        }
-        if damage == Damage::Header {
-            let checksum = page_checksum(&page, block);
-            page[8..10].copy_from_slice(&checksum.to_le_bytes());
-        }
-        self.put(0, block, &page);
-    }
-
-    /// Restores a damaged block of relation 0.
-    pub fn repair(&self, block: BlockNo) {
-        self.put(0, block, &page(0, block, 0, 0));
-    }
 }
 
 #[cfg(test)]

@@ -11,20 +11,14 @@
 //! assert_eq!(Arc::into_inner(fixture), Some(5));
 //! ```
 
-use std::fmt;
 use trunkline_aio::sync::{Arc, Mutex, thread};
 
 /// A thread that returns a result.
+#[derive(Debug)]
 pub struct TestThread<T> {
     handle: thread::JoinHandle,
     /// The result, set once the thread has dropped the fixture.
     result: Arc<Mutex<Option<T>>>,
-}
-
-impl<T> fmt::Debug for TestThread<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TestThread")
-    }
 }
 
 impl<T> TestThread<T> {

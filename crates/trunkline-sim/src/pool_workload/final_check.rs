@@ -5,21 +5,20 @@
 //! many sessions as it guarantees pins for. After the pools are dropped, every handle, frame and
 //! file must be free.
 
-use super::meter::Kind;
-use super::model::SHAPES;
-use super::read_probe::{self, Issuer, ReadProbe};
-use super::{PoolReport, Run, RunFiles, locator};
-use crate::pause::pause;
-use std::time::Duration;
+use super::model::{SHAPES, locator};
+use super::page_check::PageCheck;
+use super::read_probe::{Issuer, ReadProbe};
+use super::run::{PoolReport, Run};
+use crate::clients::settle;
+use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
-use trunkline_engine::pool::{Backend, BackendType, PINS_GUARANTEED, Policy, Pool, Strategy};
+use trunkline_engine::pool::{Backend, BackendType, PINS_GUARANTEED, Policy, Pool};
 use trunkline_engine::storage::Storage;
-use trunkline_format::BlockNo;
 
 /// Maximum number of sessions admitted together. We skip the check for larger pools.
 const SESSIONS_MAX: u32 = 8;
 
-/// Waits for all clients to end, and checks for leaks.
+/// Waits for all clients to end, and checks for leaks. `close_files` drops the run's file system.
 ///
 /// # Errors
 /// Returns the first failure.
@@ -27,7 +26,7 @@ pub(super) fn check(
     run: Arc<Run>,
     probe: &ReadProbe,
     storage: &Storage,
-    files: &RunFiles,
+    close_files: impl FnOnce(),
 ) -> Result<PoolReport, String> {
     join_all(&run)?;
     let faults = run.plan.struck();
@@ -43,8 +42,7 @@ pub(super) fn check(
     for relation in 0..SHAPES.len() {
         storage.forget(locator(relation));
     }
-    let left = files.0.lock().take();
-    drop(left);
+    close_files();
     settle(|| {
         let counts = (aio.handles_in_use(), frames - aio.region().free_frames(), aio.open_files());
         match counts {
@@ -69,9 +67,7 @@ fn join_all(run: &Run) -> Result<(), String> {
 
 /// Checks the run's failures, its parallel scans, and its pools.
 fn check_quiescent(run: &Run) -> Result<(), String> {
-    if let Some(failure) = run.failure.lock().take() {
-        return Err(failure);
-    }
+    run.failure.take()?;
     if let Some(scan) = run.parallels.lock().iter().find(|scan| scan.is_complete() == Some(false)) {
         return Err(format!("a parallel scan of {} has missed blocks", scan.relation));
     }
@@ -106,7 +102,7 @@ fn check_pool(run: &Run, number: usize, pool: &Pool) -> Result<(), String> {
         if SHAPES[relation].pool != number {
             return Err(format!("a page of the other pool: {row:?}"));
         }
-        check_page(run, &mut backend, relation, row.block)?;
+        check_page(run, &mut backend, PageCheck { relation, block: row.block })?;
     }
     drop(backend);
     check_admission(run, number, pool)
@@ -114,33 +110,23 @@ fn check_pool(run: &Run, number: usize, pool: &Pool) -> Result<(), String> {
 
 /// Checks a valid page: reading it must be a hit, it must not be locked, and it must have the
 /// expected contents.
-fn check_page(
-    run: &Run,
-    backend: &mut Backend,
-    relation: usize,
-    block: BlockNo,
-) -> Result<(), String> {
-    set_no_client(relation);
-    let reads = run.plan.calls(trunkline_aio::Operation::Readv);
-    let what = format!("relation {relation} block {block}");
-    let pin = backend.read(&run.relations[relation], block).map_err(|e| format!("{what}: {e}"))?;
-    if run.plan.calls(trunkline_aio::Operation::Readv) != reads {
-        return Err(format!("{what} was valid, and was read again"));
+fn check_page(run: &Run, backend: &mut Backend, page: PageCheck) -> Result<(), String> {
+    set_no_client(page.relation);
+    let reads = run.plan.calls(Operation::Readv);
+    let read = backend.read(&run.relations[page.relation], page.block);
+    let pin = read.map_err(|error| format!("{page}: {error}"))?;
+    if run.plan.calls(Operation::Readv) != reads {
+        return Err(format!("{page} was valid, and was read again"));
     }
-    let Some(page) = pin.page().try_write() else {
-        return Err(format!("{what} is locked after all sessions ended"));
+    let Some(found) = pin.page().try_write() else {
+        return Err(format!("{page} is locked after all sessions ended"));
     };
-    let contents = run.expectations.contents(relation, block);
-    match run.model.matches(contents, relation, block, &page[..]) {
-        true => Ok(()),
-        false => Err(format!("{what} at the end: not {contents:?}, but {:?}", &page[..24])),
-    }
+    page.compare(run, &found[..]).map_err(|failure| format!("at the end: {failure}"))
 }
 
 /// Marks the final check's reads as not belonging to any client.
 fn set_no_client(relation: usize) {
-    let (kind, strategy, policy) = (Kind::Single, Strategy::Normal, Policy::default());
-    read_probe::set_issuer(Issuer { client: u32::MAX, owner: 0, relation, policy, kind, strategy });
+    Issuer::single(u32::MAX, 0, relation, Policy::default()).set();
 }
 
 /// Starts as many sessions as the pool guarantees pins for, and reads a page in each session. If a
@@ -164,17 +150,4 @@ fn check_admission(run: &Run, number: usize, pool: &Pool) -> Result<(), String> 
         true => Err(format!("{permits} permits for {} buffers", pool.buffers())),
         false => Ok(()),
     }
-}
-
-/// Waits until `state` returns OK, for at most a second on the façade's clock.
-fn settle(state: impl Fn() -> Result<(), String>) -> Result<(), String> {
-    let mut last = Ok(());
-    for _ in 0..1000 {
-        last = state();
-        if last.is_ok() {
-            break;
-        }
-        pause(Duration::from_millis(1));
-    }
-    last
 }

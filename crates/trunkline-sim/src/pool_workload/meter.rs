@@ -1,5 +1,5 @@
 //! Coverage meter of a pool workload: which faults struck which reads, which thread completed each
-//! of them, and which sessions were waiting.
+//! of them, and which sessions were waiting. The [`Counts`] add what the clients did.
 //!
 //! A random test is only as good as the combinations it reaches. Each cell is one combination of
 //! fault, completion path (the threads that executed and completed the read), sessions that had the
@@ -7,41 +7,29 @@
 //! unless [`Cell::excuse`] explains why it can't be. A cell that needs exact timing
 //! ([`Cell::is_rare`]) must be reached with at least one fault, but not with every fault.
 
+use crate::fault::Fault;
 use std::collections::BTreeMap;
+use std::mem::discriminant;
+use std::time::Duration;
 use trunkline_engine::pool::Strategy;
 
-/// A simulated disk fault that applies to reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FaultKind {
-    /// Fewer bytes than requested.
-    Short,
-    /// No bytes.
-    EndOfFile,
-    /// EINTR.
-    Interrupted,
-    /// EAGAIN.
-    Again,
-    /// EIO.
-    Error,
-    /// One flipped bit.
-    BitRot,
-    /// The read was delayed.
-    Delay,
-    /// Another I/O executed first.
-    Reorder,
-}
-
-/// All faults.
-pub const FAULT_KINDS: [FaultKind; 8] = [
-    FaultKind::Short,
-    FaultKind::EndOfFile,
-    FaultKind::Interrupted,
-    FaultKind::Again,
-    FaultKind::Error,
-    FaultKind::BitRot,
-    FaultKind::Delay,
-    FaultKind::Reorder,
+/// Each kind of fault that strikes reads. The meter doesn't distinguish their values, so it counts
+/// every fault under its entry in this table.
+const READ_FAULTS: [Fault; 8] = [
+    Fault::Short(0),
+    Fault::EndOfFile,
+    Fault::Interrupted,
+    Fault::Again,
+    Fault::Error(libc::EIO),
+    Fault::BitRot(0),
+    Fault::Delay(Duration::ZERO),
+    Fault::Reorder,
 ];
+
+/// The entry of a fault; `None` for a fault that strikes only writes.
+pub(super) fn read_fault(fault: Fault) -> Option<Fault> {
+    READ_FAULTS.into_iter().find(|entry| discriminant(entry) == discriminant(&fault))
+}
 
 /// Which thread executed a read, and which thread completed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,7 +52,7 @@ pub enum CompletionPath {
 }
 
 /// The paths that a complete test must reach.
-pub const COMPLETION_PATHS: [CompletionPath; 6] = [
+const COMPLETION_PATHS: [CompletionPath; 6] = [
     CompletionPath::Inline,
     CompletionPath::Worker,
     CompletionPath::DeviceReaper,
@@ -87,7 +75,7 @@ pub enum Waiters {
 }
 
 /// All variants.
-pub const WAITERS: [Waiters; 4] =
+const WAITERS: [Waiters; 4] =
     [Waiters::None, Waiters::Issuer, Waiters::OneJoined, Waiters::SeveralJoined];
 
 /// The kind of request that a read belongs to.
@@ -106,14 +94,25 @@ pub enum Kind {
 }
 
 /// All variants.
-pub const KINDS: [Kind; 5] =
+const KINDS: [Kind; 5] =
     [Kind::Single, Kind::Ordered, Kind::Unordered, Kind::Polled, Kind::PolledUnordered];
+
+impl Kind {
+    pub(super) fn is_polled(self) -> bool {
+        matches!(self, Kind::Polled | Kind::PolledUnordered)
+    }
+
+    /// Whether the stream may return blocks in any order.
+    pub(super) fn is_unordered(self) -> bool {
+        matches!(self, Kind::Unordered | Kind::PolledUnordered)
+    }
+}
 
 /// A cell of the meter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cell {
-    /// The fault.
-    pub fault: FaultKind,
+    /// The kind of fault.
+    pub fault: Fault,
     /// The threads that executed and completed the read.
     pub path: CompletionPath,
     /// The sessions that waited.
@@ -128,7 +127,7 @@ impl Cell {
     /// All cells of the meter, including unreachable ones.
     pub fn all() -> Vec<Cell> {
         let mut cells = Vec::new();
-        for fault in FAULT_KINDS {
+        for fault in READ_FAULTS {
             for path in COMPLETION_PATHS {
                 for waiters in WAITERS {
                     for kind in KINDS {
@@ -139,6 +138,11 @@ impl Cell {
             }
         }
         cells
+    }
+
+    /// The cells that must be reached.
+    fn wanted() -> impl Iterator<Item = Cell> {
+        Self::all().into_iter().filter(|cell| cell.excuse().is_none())
     }
 
     /// Explains why no run can be relied on to reach the cell. Returns `None` if it must be
@@ -172,9 +176,7 @@ impl Cell {
             _ => None,
         }
     }
-}
 
-impl Cell {
     /// Whether reaching the cell needs exact timing. In that case a hit with any fault suffices.
     pub fn is_rare(&self) -> bool {
         let joined = matches!(self.waiters, Waiters::OneJoined | Waiters::SeveralJoined);
@@ -182,9 +184,7 @@ impl Cell {
             // The issuer also waits for the read, and is offered the completion first.
             CompletionPath::DeviceJoiner => matches!(self.kind, Kind::Ordered | Kind::Unordered),
             // A poll must happen after the result arrives, but before the helper woken for it runs.
-            CompletionPath::DeviceIssuer => {
-                matches!(self.kind, Kind::Polled | Kind::PolledUnordered)
-            }
+            CompletionPath::DeviceIssuer => self.kind.is_polled(),
             // A session leaves a single read to the method only while other reads are in flight.
             CompletionPath::Worker | CompletionPath::DeviceReaper => {
                 self.waiters != Waiters::Issuer && self.kind == Kind::Single
@@ -201,7 +201,7 @@ impl Cell {
 pub struct Meter {
     cells: BTreeMap<Cell, u64>,
     /// Faults by access strategy and pool; `true` means the local pool.
-    strategies: BTreeMap<(FaultKind, Strategy, bool), u64>,
+    strategies: BTreeMap<(Fault, Strategy, bool), u64>,
 }
 
 impl Meter {
@@ -227,30 +227,27 @@ impl Meter {
 
     /// The number of cells that must be reached, and the cells that weren't reached.
     pub fn missing(&self) -> (usize, Vec<Cell>) {
-        let wanted: Vec<Cell> =
-            Cell::all().into_iter().filter(|cell| cell.excuse().is_none()).collect();
-        let count = wanted.len();
-        (count, wanted.into_iter().filter(|cell| !self.is_reached(cell)).collect())
+        let missing = Cell::wanted().filter(|cell| !self.is_reached(cell)).collect();
+        (Cell::wanted().count(), missing)
     }
 
     /// Whether a cell was reached. For a rare cell, a hit with any fault counts.
     fn is_reached(&self, cell: &Cell) -> bool {
         let other = |fault| cell.is_rare() && self.count(&Cell { fault, ..*cell }) > 0;
-        self.count(cell) > 0 || FAULT_KINDS.into_iter().any(other)
+        self.count(cell) > 0 || READ_FAULTS.into_iter().any(other)
     }
 
     /// The least often reached cell among those that must be reached with their own fault. If its
     /// count is low, the workload needs more seeds.
     pub fn rarest(&self) -> Option<(Cell, u64)> {
-        let wanted =
-            Cell::all().into_iter().filter(|cell| cell.excuse().is_none() && !cell.is_rare());
+        let wanted = Cell::wanted().filter(|cell| !cell.is_rare());
         wanted.map(|cell| (cell, self.count(&cell))).min_by_key(|(_, count)| *count)
     }
 
     /// Combinations of fault, strategy and pool that haven't been reached yet.
-    pub fn missing_strategies(&self) -> Vec<(FaultKind, Strategy, bool)> {
+    pub fn missing_strategies(&self) -> Vec<(Fault, Strategy, bool)> {
         let strategies = [Strategy::Normal, Strategy::BulkRead, Strategy::Vacuum];
-        let all = FAULT_KINDS.iter().flat_map(|&fault| {
+        let all = READ_FAULTS.iter().flat_map(|&fault| {
             strategies.into_iter().flat_map(move |s| [(fault, s, false), (fault, s, true)])
         });
         all.filter(|key| !self.strategies.contains_key(key)).collect()
@@ -261,5 +258,47 @@ impl Meter {
         let overtaken =
             self.cells.iter().filter(|(cell, _)| cell.path == CompletionPath::Overtaken);
         overtaken.map(|(_, count)| count).sum()
+    }
+}
+
+/// What the clients have done. The counts would reveal a workload that no longer waits, cancels or
+/// abandons anything.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Pages returned, locked and checked.
+    pub pages: u64,
+    /// Blocks for which the issuer received an error.
+    pub errors: u64,
+    /// Waits for a content lock, by mode: share, share-exclusive, exclusive.
+    pub lock_waits: [u64; 3],
+    /// Cancelled waits.
+    pub cancelled: u64,
+    /// Requests that failed because the session was at its pin limit.
+    pub too_many_pins: u64,
+    /// Polls that returned `Poll::Pending`.
+    pub pending: u64,
+    /// Streams read to their end.
+    pub ended: u64,
+    /// Streams dropped before their end.
+    pub dropped: u64,
+    /// Threads that ended without releasing their streams and pins.
+    pub vanished: u64,
+    /// Relations invalidated, truncated or extended.
+    pub resized: u64,
+}
+
+impl Counts {
+    /// Adds another client's counts.
+    pub fn add(&mut self, other: &Counts) {
+        self.pages += other.pages;
+        self.errors += other.errors;
+        self.lock_waits.iter_mut().zip(other.lock_waits).for_each(|(sum, more)| *sum += more);
+        self.cancelled += other.cancelled;
+        self.too_many_pins += other.too_many_pins;
+        self.pending += other.pending;
+        self.ended += other.ended;
+        self.dropped += other.dropped;
+        self.vanished += other.vanished;
+        self.resized += other.resized;
     }
 }

@@ -10,7 +10,9 @@
 //!   wrong bit, no policy                          an error, and no page
 //! ```
 
+use crate::matrix;
 use trunkline_engine::pool::Policy;
+use trunkline_engine::storage::RelationLocator;
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, PageBytes, verify_page};
 use trunkline_sample::push_account;
 
@@ -36,6 +38,16 @@ pub(super) const SHAPES: [Shape; 5] = [
 
 /// The relation whose length varies.
 pub(super) const MOVING: usize = 2;
+
+/// The locator of a workload relation.
+pub(super) fn locator(relation: usize) -> RelationLocator {
+    matrix::cluster::locator(relation as u32)
+}
+
+/// A relation's file name on the disk.
+pub(super) fn name_of(relation: usize) -> String {
+    format!("/sim/base/5/{}", locator(relation).relfilenode)
+}
 
 /// The contents of a valid buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,17 +4,16 @@
 //! read that makes it, and the probe attributes reads to that owner. After the call, we compare the
 //! outcome with the expectations.
 
-use super::Run;
-use super::meter::Kind;
 use super::model::SHAPES;
 use super::page_check::PageCheck;
-use super::read_probe::{self, Issuer};
+use super::read_probe::Issuer;
 use super::reader::{Reader, failure};
+use super::run::ClientState;
+use super::settings::HOT_BLOCKS;
 use crate::waker::CountingWaker;
 use std::task::{Context, Poll};
-use trunkline_aio::sync::random::Rng;
 use trunkline_aio::sync::thread;
-use trunkline_engine::pool::{Backend, PINS_GUARANTEED, Pin, ReadError, Strategy};
+use trunkline_engine::pool::{Backend, PINS_GUARANTEED, Pin, ReadError};
 use trunkline_engine::read_stream::StreamPage;
 use trunkline_format::BlockNo;
 
@@ -24,56 +23,10 @@ const CROWDED_BLOCKS_MAX: BlockNo = 20;
 /// Maximum number of consecutive polls by an executor that doesn't wait for wake-ups.
 const BUSY_POLLS_MAX: u32 = 300;
 
-/// The number of blocks a crowd reads most often.
-pub(super) const HOT_BLOCKS: BlockNo = 3;
-
-/// What the clients have done. The counts would reveal a workload that no longer waits, cancels or
-/// abandons anything.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Pages returned, locked and checked.
-    pub pages: u64,
-    /// Blocks for which the issuer received an error.
-    pub errors: u64,
-    /// Waits for a content lock, by mode: share, share-exclusive, exclusive.
-    pub lock_waits: [u64; 3],
-    /// Cancelled waits.
-    pub cancelled: u64,
-    /// Requests that failed because the session was at its pin limit.
-    pub too_many_pins: u64,
-    /// Polls that returned `Poll::Pending`.
-    pub pending: u64,
-    /// Streams read to their end.
-    pub ended: u64,
-    /// Streams dropped before their end.
-    pub dropped: u64,
-    /// Threads that ended without releasing their streams and pins.
-    pub vanished: u64,
-    /// Relations invalidated, truncated or extended.
-    pub resized: u64,
-}
-
-impl Counts {
-    /// Adds another client's counts.
-    pub fn add(&mut self, other: &Counts) {
-        self.pages += other.pages;
-        self.errors += other.errors;
-        self.lock_waits.iter_mut().zip(other.lock_waits).for_each(|(sum, more)| *sum += more);
-        self.cancelled += other.cancelled;
-        self.too_many_pins += other.too_many_pins;
-        self.pending += other.pending;
-        self.ended += other.ended;
-        self.dropped += other.dropped;
-        self.vanished += other.vanished;
-        self.resized += other.resized;
-    }
-}
-
-/// A page that stays pinned across steps.
-struct Kept {
-    pin: Pin,
-    relation: usize,
-    block: BlockNo,
+/// A pinned page and its check. The session may keep it across steps.
+pub(super) struct CheckedPin {
+    pub(super) pin: Pin,
+    pub(super) check: PageCheck,
 }
 
 /// A session with one pool.
@@ -81,7 +34,7 @@ pub(super) struct PoolSession {
     pub(super) pool: usize,
     pub(super) backend: Backend,
     pub(super) readers: Vec<Reader>,
-    kept: Vec<Kept>,
+    kept: Vec<CheckedPin>,
 }
 
 /// Outcome of requesting the next page of a stream.
@@ -99,9 +52,9 @@ pub(super) enum Progress {
 }
 
 impl PoolSession {
-    pub(super) fn new(run: &Run, pool: usize, backend: Backend) -> Self {
+    pub(super) fn new(client: &ClientState, pool: usize, backend: Backend) -> Self {
         let mut session = Self { pool, backend, readers: Vec::new(), kept: Vec::new() };
-        run.cancellers.lock().push(session.backend.session().canceller());
+        client.run.cancellers.lock().push(session.backend.session().canceller());
         session
     }
 
@@ -111,7 +64,8 @@ impl PoolSession {
     }
 
     /// A random relation of this pool. Crowds prefer small relations.
-    pub(super) fn some_relation(&self, run: &Run, rng: &mut Rng) -> usize {
+    pub(super) fn some_relation(&self, client: &mut ClientState) -> usize {
+        let ClientState { run, rng, .. } = client;
         loop {
             let relation = rng.below(SHAPES.len() as u64) as usize;
             let is_small = SHAPES[relation].floor == SHAPES[relation].blocks
@@ -126,14 +80,9 @@ impl PoolSession {
     }
 
     /// Reads and checks one page. Sometimes requests a block past the end, which must fail.
-    pub(super) fn single(
-        &mut self,
-        run: &Run,
-        rng: &mut Rng,
-        client: u32,
-        counts: &mut Counts,
-    ) -> Option<(Pin, usize, BlockNo)> {
-        let relation = self.some_relation(run, rng);
+    pub(super) fn single(&mut self, client: &mut ClientState) -> Option<CheckedPin> {
+        let relation = self.some_relation(client);
+        let ClientState { run, rng, counts, number } = client;
         // Sometimes choose a block past the end.
         let blocks = SHAPES[relation].blocks + 2;
         let crowded = run.workload.crowd && rng.below(2) == 0;
@@ -142,9 +91,7 @@ impl PoolSession {
             self.backend.session().canceller().cancel();
         }
         let owner = run.new_owner();
-        let policy = self.backend.policy();
-        let (kind, strategy) = (Kind::Single, Strategy::Normal);
-        read_probe::set_issuer(Issuer { client, owner, relation, policy, kind, strategy });
+        Issuer::single(*number, owner, relation, self.backend.policy()).set();
         let read = self.backend.read(&run.relations[relation], block);
         run.check_warnings(&mut self.backend, owner);
         let pin = match read {
@@ -157,106 +104,94 @@ impl PoolSession {
                 return None;
             }
             Err(error) => {
-                self.check_error(run, counts, owner, block, &error);
+                self.check_error(client, owner, block, &error);
                 None
             }
         };
-        let missed = run.expectations.close(owner);
+        let missed = client.run.expectations.close(owner);
         if !missed.is_empty() {
-            run.fail(format!("a read of {relation} block {block} did not return {missed:?}"));
+            client
+                .run
+                .fail(format!("a read of {relation} block {block} did not return {missed:?}"));
         }
         let pin = pin?;
-        let check = PageCheck { run, relation, block };
-        if check.run(rng, &mut self.backend, counts, pin.page()).is_err() {
-            counts.cancelled += 1;
+        let check = PageCheck { relation, block };
+        if check.run(client, &mut self.backend, pin.page()).is_err() {
+            client.counts.cancelled += 1;
             self.backend.session().clear_cancel();
         }
-        Some((pin, relation, block))
+        Some(CheckedPin { pin, check })
     }
 
     /// Checks a single read's error, which must refer to this block and must be expected.
     fn check_error(
         &mut self,
-        run: &Run,
-        counts: &mut Counts,
+        client: &mut ClientState,
         owner: u64,
         block: BlockNo,
         error: &ReadError,
     ) {
         match failure(error) {
             Some((of, failure)) => {
-                counts.errors += 1;
-                if of != block || !run.expectations.receive(owner, of, failure) {
-                    run.fail(format!("a read of block {block}: {error}: not expected"));
+                client.counts.errors += 1;
+                if of != block || !client.run.expectations.receive(owner, of, failure) {
+                    client.run.fail(format!("a read of block {block}: {error}: not expected"));
                 }
             }
-            None => self.too_many_pins(run, counts, error),
+            None => self.too_many_pins(client, error),
         }
     }
 
     /// Checks an error that doesn't refer to a block. It must be the pin limit error, and the
     /// session must already hold its guaranteed number of pins.
-    fn too_many_pins(&mut self, run: &Run, counts: &mut Counts, error: &ReadError) {
+    fn too_many_pins(&mut self, client: &mut ClientState, error: &ReadError) {
         match error {
             ReadError::TooManyPins { held } if *held >= PINS_GUARANTEED => {
-                counts.too_many_pins += 1;
+                client.counts.too_many_pins += 1;
             }
-            other => run.fail(format!("a session of pool {}: {other}", self.pool)),
+            other => client.run.fail(format!("a session of pool {}: {other}", self.pool)),
         }
     }
 
     /// Keeps a page pinned; at most three pages are kept.
-    pub(super) fn keep(&mut self, (pin, relation, block): (Pin, usize, BlockNo)) {
+    pub(super) fn keep(&mut self, page: CheckedPin) {
         if self.kept.len() < 3 {
-            self.kept.push(Kept { pin, relation, block });
+            self.kept.push(page);
         }
     }
 
     /// Rechecks the kept pages and unpins them. They must not have been evicted or changed in
     /// between.
-    pub(super) fn release_kept(&mut self, run: &Run, rng: &mut Rng, counts: &mut Counts) {
-        for Kept { pin, relation, block } in self.kept.drain(..) {
-            let check = PageCheck { run, relation, block };
-            if check.run(rng, &mut self.backend, counts, pin.page()).is_err() {
+    pub(super) fn release_kept(&mut self, client: &mut ClientState) {
+        for CheckedPin { pin, check } in self.kept.drain(..) {
+            if check.run(client, &mut self.backend, pin.page()).is_err() {
                 self.backend.session().clear_cancel();
             }
         }
     }
 
-    /// Requests the next page of a stream.
-    pub(super) fn next(
-        &mut self,
-        run: &Run,
-        rng: &mut Rng,
-        at: usize,
-        counts: &mut Counts,
-    ) -> Progress {
-        self.ask(run, rng, at, counts, false)
-    }
-
     /// Polls each polled stream once, so that reads are in flight.
-    pub(super) fn poll_streams(&mut self, run: &Run, rng: &mut Rng, counts: &mut Counts) {
+    pub(super) fn poll_streams(&mut self, client: &mut ClientState) {
         for at in 0..self.readers.len() {
-            if self.readers[at].is_polled() && !self.readers[at].ended {
-                self.ask(run, rng, at, counts, true);
+            if self.readers[at].issuer.kind.is_polled() && !self.readers[at].ended {
+                self.ask(client, at, true);
             }
         }
     }
 
+    /// Requests the next page of a stream.
+    pub(super) fn next(&mut self, client: &mut ClientState, at: usize) -> Progress {
+        self.ask(client, at, false)
+    }
+
     /// Requests a page from stream `at` and checks the outcome. If `once` is set, a polled stream
     /// is polled just once.
-    fn ask(
-        &mut self,
-        run: &Run,
-        rng: &mut Rng,
-        at: usize,
-        counts: &mut Counts,
-        once: bool,
-    ) -> Progress {
+    fn ask(&mut self, client: &mut ClientState, at: usize, once: bool) -> Progress {
         let Self { backend, readers, .. } = self;
         let reader = &mut readers[at];
-        reader.set_issuer();
-        let answer = ask(run, reader, backend, rng, counts, once);
+        reader.issuer.set();
+        let answer = ask(client, reader, backend, once);
+        let ClientState { run, counts, .. } = client;
         run.check_warnings(backend, reader.issuer.owner);
         let Some(answer) = answer else { return Progress::Left };
         let outcome = match answer {
@@ -276,31 +211,29 @@ impl PoolSession {
                     Ok(Progress::Block)
                 }
                 Ok(false) => {
-                    self.too_many_pins(run, counts, &error);
+                    self.too_many_pins(client, &error);
                     Ok(Progress::TooManyPins)
                 }
                 Err(failure) => Err(failure),
             },
         };
         outcome.unwrap_or_else(|failure| {
-            run.fail(failure);
+            client.run.fail(failure);
             Progress::End
         })
     }
 
     /// Drops a stream.
-    pub(super) fn drop_reader(&mut self, run: &Run, at: usize, counts: &mut Counts) {
-        let reader = self.readers.swap_remove(at);
-        counts.dropped += u64::from(!reader.ended);
-        reader.close(run);
+    pub(super) fn drop_reader(&mut self, client: &mut ClientState, at: usize) {
+        self.readers.swap_remove(at).close(client);
     }
 
     /// Drops the backend, streams and pins in random order. Each of them must stay valid even if the
     /// others have already been dropped.
-    pub(super) fn abandon(self, run: &Run, rng: &mut Rng) {
+    pub(super) fn abandon(self, client: &mut ClientState) {
         let Self { backend, readers, kept, .. } = self;
-        readers.iter().for_each(|reader| reader.close(run));
-        match rng.below(3) {
+        readers.iter().for_each(|reader| reader.close(client));
+        match client.rng.below(3) {
             0 => {
                 drop(readers);
                 drop(backend);
@@ -320,41 +253,41 @@ impl PoolSession {
     }
 }
 
+/// Checks a stream's page under a lock. Returns the block and its position in the list.
+fn check(
+    client: &mut ClientState,
+    backend: &mut Backend,
+    relation: usize,
+    found: StreamPage<'_, usize>,
+) -> (BlockNo, usize) {
+    let (block, place) = (found.block, *found.data);
+    if (PageCheck { relation, block }).run(client, backend, found.pin).is_err() {
+        client.counts.cancelled += 1;
+        backend.session().clear_cancel();
+    }
+    (block, place)
+}
+
 /// A stream's result once its page was checked: the block and its position in the list.
 type Answer = Result<Option<(BlockNo, usize)>, ReadError>;
 
 /// Requests a stream's next page, and checks it under a lock. Returns `None` if a poll returned
 /// `Poll::Pending` and the consumer polls just once or stops polling.
 fn ask(
-    run: &Run,
+    client: &mut ClientState,
     reader: &mut Reader,
     backend: &mut Backend,
-    rng: &mut Rng,
-    counts: &mut Counts,
     once: bool,
 ) -> Option<Answer> {
-    let (polled, relation) = (reader.is_polled(), reader.issuer.relation);
-    let check = |backend: &mut Backend,
-                 rng: &mut Rng,
-                 counts: &mut Counts,
-                 found: Option<StreamPage<'_, usize>>| {
-        let found = found?;
-        let (block, place) = (found.block, *found.data);
-        let check = PageCheck { run, relation, block };
-        if check.run(rng, backend, counts, found.pin).is_err() {
-            counts.cancelled += 1;
-            backend.session().clear_cancel();
-        }
-        Some((block, place))
-    };
-    if !polled {
+    let Issuer { kind, relation, .. } = reader.issuer;
+    if !kind.is_polled() {
         let next = reader.stream.next(backend);
-        return Some(next.map(|found| check(backend, rng, counts, found)));
+        return Some(next.map(|found| found.map(|page| check(client, backend, relation, page))));
     }
     let one_in = if SHAPES[relation].pool == 1 { 2 } else { 5 };
     // An executor may poll without waiting for a wake-up. Such a busy poller completes its large
     // reads itself, before a helper gets to them.
-    let busy = run.workload.wide && rng.below(one_in) == 0;
+    let busy = client.run.workload.wide && client.rng.below(one_in) == 0;
     let mut busy_polls = if busy { BUSY_POLLS_MAX } else { 0 };
     let (wakes, waker) = CountingWaker::new();
     let mut context = Context::from_waker(&waker);
@@ -363,17 +296,17 @@ fn ask(
         // lost.
         let before = wakes.count();
         if let Poll::Ready(next) = reader.stream.poll_next(&mut context, backend) {
-            return Some(next.map(|found| check(backend, rng, counts, found)));
+            return Some(
+                next.map(|found| found.map(|page| check(client, backend, relation, page))),
+            );
         }
-        counts.pending += 1;
-        let leave_one_in = if run.workload.fickle { 2 } else { 16 };
-        if once || (busy_polls == 0 && rng.below(leave_one_in) == 0) {
+        client.counts.pending += 1;
+        let leave_one_in = if client.run.workload.fickle { 2 } else { 16 };
+        if once || (busy_polls == 0 && client.rng.below(leave_one_in) == 0) {
             return None;
         }
         match busy_polls {
-            0 => {
-                wakes.wait_while(before);
-            }
+            0 => wakes.wait_while(before),
             _ => {
                 busy_polls -= 1;
                 thread::yield_now();

@@ -11,7 +11,7 @@
 //! read is retried, we remove the expected failure again.
 
 use super::expectations::{Expectations, Failure};
-use super::meter::{Cell, CompletionPath, FaultKind, Kind, Meter, Waiters};
+use super::meter::{Cell, CompletionPath, Kind, Meter, Waiters, read_fault};
 use super::model::{Contents, Damage, Model, SHAPES};
 use crate::fault::{Fault, FaultPlan};
 use std::cell::Cell as Local;
@@ -35,17 +35,30 @@ pub(super) struct Issuer {
     pub(super) strategy: Strategy,
 }
 
+impl Issuer {
+    /// The issuer of a single read.
+    pub(super) fn single(client: u32, owner: u64, relation: usize, policy: Policy) -> Self {
+        let (kind, strategy) = (Kind::Single, Strategy::Normal);
+        Self { client, owner, relation, policy, kind, strategy }
+    }
+
+    /// Makes this the issuer of this thread's reads.
+    pub(super) fn set(self) {
+        ISSUER.set(Some(self));
+    }
+
+    /// The issuer of this thread's reads.
+    pub(super) fn current() -> Option<Self> {
+        ISSUER.get()
+    }
+}
+
 thread_local! {
     /// The issuer of this thread's reads; `None` on I/O workers, helpers and the device thread.
     static ISSUER: Local<Option<Issuer>> = const { Local::new(None) };
     /// The last I/O whose result this thread stored. It shows whether the thread completing an I/O
     /// also executed it.
     static EXECUTED: Local<Option<WaitRef>> = const { Local::new(None) };
-}
-
-/// Sets the issuer of this thread's reads.
-pub(super) fn set_issuer(issuer: Issuer) {
-    ISSUER.set(Some(issuer));
 }
 
 /// A read in flight. The table is indexed by handle number.
@@ -55,7 +68,7 @@ struct ReadRecord {
     io: WaitRef,
     issuer: Issuer,
     /// All faults that struck the read, including those of retries.
-    faults: Vec<FaultKind>,
+    faults: Vec<Fault>,
     /// The failure the issuer must receive for the last result.
     expected: Option<(BlockNo, Failure)>,
     /// The sessions that had the page pinned; `None` if no fault struck the read.
@@ -127,7 +140,7 @@ impl ReadProbe {
     /// Handles a raw result, on the thread that executed the read.
     fn result(&self, io: &Observed, raw: i32, fault: Option<Fault>) {
         let added = self.with_record(io.io, |record| {
-            record.faults.extend(fault.and_then(fault_kind));
+            record.faults.extend(fault.and_then(read_fault));
             record.clone()
         });
         let Some(mut record) = added else { return };
@@ -263,24 +276,4 @@ impl Probe for ReadProbe {
         self.result(io, raw, fault);
         raw
     }
-}
-
-/// Converts a fault to the meter's kind; `None` for write faults.
-fn fault_kind(fault: Fault) -> Option<FaultKind> {
-    match fault {
-        Fault::Short(_) => Some(FaultKind::Short),
-        Fault::EndOfFile => Some(FaultKind::EndOfFile),
-        Fault::Interrupted => Some(FaultKind::Interrupted),
-        Fault::Again => Some(FaultKind::Again),
-        Fault::Error(_) => Some(FaultKind::Error),
-        Fault::BitRot(_) => Some(FaultKind::BitRot),
-        Fault::Delay(_) => Some(FaultKind::Delay),
-        Fault::Reorder => Some(FaultKind::Reorder),
-        Fault::LostWrite | Fault::Misdirected(_) | Fault::TornWrite(_) => None,
-    }
-}
-
-/// The issuer of this thread's reads.
-pub(super) fn issuer() -> Option<Issuer> {
-    ISSUER.get()
 }

@@ -7,50 +7,19 @@
 use super::expectations::Failure;
 use super::meter::Kind;
 use super::model::{SHAPES, Shape};
-use super::pool_session::HOT_BLOCKS;
-use super::read_probe::{self, Issuer};
-use super::{PoolWorkload, Run};
+use super::parallel_scan::ParallelScan;
+use super::read_probe::Issuer;
+use super::run::{ClientState, Run};
+use super::settings::{HOT_BLOCKS, PoolWorkload};
 use trunkline_aio::Class;
-use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
 use trunkline_aio::sync::random::Rng;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_engine::pool::{Backend, ReadError, Strategy};
-use trunkline_engine::read_stream::{BlockSource, ParallelRange, ReadStream, StreamOptions};
+use trunkline_engine::read_stream::{BlockList, BlockSource, ReadStream, StreamOptions};
 use trunkline_format::BlockNo;
 
 /// A block source. It returns block numbers, with their list positions as per-buffer data.
 pub(super) type Source = Box<dyn FnMut() -> Option<(BlockNo, usize)> + Send>;
-
-/// A parallel scan of a relation: several clients share a single block range.
-#[derive(Debug)]
-pub(super) struct ParallelScan {
-    range: ParallelRange,
-    pub(super) relation: usize,
-    /// For each block, whether a client has returned it.
-    seen: Mutex<Vec<bool>>,
-    /// A client took blocks from the range but didn't return all of them, so the scan can't become
-    /// complete.
-    abandoned: AtomicBool,
-}
-
-impl ParallelScan {
-    pub(super) fn new(relation: usize) -> Self {
-        let blocks = SHAPES[relation].blocks;
-        Self {
-            range: ParallelRange::new(blocks),
-            relation,
-            seen: Mutex::new(vec![false; blocks as usize]),
-            abandoned: AtomicBool::new(false),
-        }
-    }
-
-    /// Whether every block was returned. Only meaningful once all clients have ended. Returns
-    /// `None` if a client abandoned its part.
-    pub(super) fn is_complete(&self) -> Option<bool> {
-        let seen = self.seen.lock().iter().all(|&seen| seen);
-        (!self.abandoned.load(Ordering::SeqCst)).then_some(seen)
-    }
-}
 
 /// A stream, and what it has returned so far.
 pub(super) struct Reader {
@@ -87,24 +56,14 @@ fn some_blocks(rng: &mut Rng, workload: &PoolWorkload, relation: usize) -> Vec<B
     }
 }
 
-/// A source that returns the blocks of a list.
-fn listed(list: Vec<BlockNo>, given: &Arc<Mutex<Vec<BlockNo>>>) -> Source {
+/// A source that returns the blocks of a list, or part of a parallel scan's blocks.
+fn source(
+    mut blocks: impl BlockSource<Data = ()> + Send + 'static,
+    given: &Arc<Mutex<Vec<BlockNo>>>,
+) -> Source {
     let given = Arc::clone(given);
-    let mut list = list.into_iter();
     Box::new(move || {
-        let block = list.next()?;
-        let mut given = given.lock();
-        given.push(block);
-        Some((block, given.len() - 1))
-    })
-}
-
-/// A source that returns part of a parallel scan's blocks.
-fn shared(parallel: &ParallelScan, given: &Arc<Mutex<Vec<BlockNo>>>) -> Source {
-    let given = Arc::clone(given);
-    let mut range = parallel.range.clone();
-    Box::new(move || {
-        let (block, ()) = range.next_block()?;
+        let (block, ()) = blocks.next_block()?;
         let mut given = given.lock();
         given.push(block);
         Some((block, given.len() - 1))
@@ -148,46 +107,29 @@ fn some_strategy(rng: &mut Rng) -> Strategy {
 impl Reader {
     /// Opens a stream over a random list or over part of a parallel scan.
     pub(super) fn open(
-        run: &Run,
-        rng: &mut Rng,
-        client: u32,
+        client: &mut ClientState,
         backend: &Backend,
         relation: usize,
         parallel: Option<Arc<ParallelScan>>,
     ) -> Self {
+        let ClientState { run, rng, number, .. } = client;
         let kinds = [Kind::Ordered, Kind::Unordered, Kind::Polled, Kind::PolledUnordered];
         let kind = kinds[rng.below(4) as usize];
-        let unordered = matches!(kind, Kind::Unordered | Kind::PolledUnordered);
         let strategy = some_strategy(rng);
-        let options = some_options(rng, &run.workload, unordered, strategy);
-        let owner = run.new_owner();
-        let policy = backend.policy();
-        let issuer = Issuer { client, owner, relation, policy, kind, strategy };
+        let options = some_options(rng, &run.workload, kind.is_unordered(), strategy);
+        let single = Issuer::single(*number, run.new_owner(), relation, backend.policy());
+        let issuer = Issuer { kind, strategy, ..single };
         let given = Arc::default();
         let (source, length) = match &parallel {
-            Some(parallel) => (shared(parallel, &given), None),
+            Some(parallel) => (source(parallel.range.clone(), &given), None),
             None => {
                 let list = some_blocks(rng, &run.workload, relation);
                 let length = list.len();
-                (listed(list, &given), Some(length))
+                (source(BlockList::new(list), &given), Some(length))
             }
         };
         let stream = ReadStream::new(backend, &run.relations[relation], source, options);
         Self { stream, issuer, given, returned: Vec::new(), length, parallel, ended: false }
-    }
-
-    pub(super) fn is_polled(&self) -> bool {
-        matches!(self.issuer.kind, Kind::Polled | Kind::PolledUnordered)
-    }
-
-    /// Whether the stream may return blocks in any order.
-    fn is_unordered(&self) -> bool {
-        matches!(self.issuer.kind, Kind::Unordered | Kind::PolledUnordered)
-    }
-
-    /// Marks the stream as the owner of this thread's reads.
-    pub(super) fn set_issuer(&self) {
-        read_probe::set_issuer(self.issuer);
     }
 
     /// Unpins the stream's read-ahead. The stream will read those pages again later.
@@ -196,15 +138,16 @@ impl Reader {
     }
 
     /// Restarts the stream with another list.
-    pub(super) fn reset(&mut self, rng: &mut Rng, workload: &PoolWorkload) {
+    pub(super) fn reset(&mut self, client: &mut ClientState) {
         self.abandon_part();
         self.parallel = None;
         self.given = Arc::default();
         self.returned.clear();
         self.ended = false;
-        let list = some_blocks(rng, workload, self.issuer.relation);
+        let ClientState { run, rng, .. } = client;
+        let list = some_blocks(rng, &run.workload, self.issuer.relation);
         self.length = Some(list.len());
-        self.stream.reset(listed(list, &self.given));
+        self.stream.reset(source(BlockList::new(list), &self.given));
     }
 
     /// Marks the parallel scan as incomplete unless the stream has returned its whole part.
@@ -212,7 +155,7 @@ impl Reader {
         if let Some(parallel) = &self.parallel
             && !self.ended
         {
-            parallel.abandoned.store(true, Ordering::SeqCst);
+            parallel.abandon();
         }
     }
 
@@ -238,11 +181,11 @@ impl Reader {
         if std::mem::replace(&mut self.returned[place], true) {
             return Err(format!("{}: block {block} was returned twice", self.describe()));
         }
-        if !self.is_unordered() && place != next {
+        if !self.issuer.kind.is_unordered() && place != next {
             return Err(format!("{}: place {place}, not {next}", self.describe()));
         }
         if let Some(parallel) = &self.parallel
-            && std::mem::replace(&mut parallel.seen.lock()[block as usize], true)
+            && parallel.mark_seen(block)
         {
             return Err(format!("{}: block {block} was returned to two clients", self.describe()));
         }
@@ -261,7 +204,7 @@ impl Reader {
             let returned = self.returned.get(place).copied().unwrap_or(false);
             (place, given == block && !returned, returned)
         });
-        let place = match self.is_unordered() {
+        let place = match self.issuer.kind.is_unordered() {
             true => places.find(|(_, fits, _)| *fits).map(|(place, ..)| place),
             false => places
                 .find(|(.., returned)| !returned)
@@ -293,11 +236,12 @@ impl Reader {
         Ok(())
     }
 
-    /// Removes the expectations of a stream that is being dropped.
-    pub(super) fn close(&self, run: &Run) {
+    /// Counts a stream that is being dropped before its end, and removes its expectations.
+    pub(super) fn close(&self, client: &mut ClientState) {
+        client.counts.dropped += u64::from(!self.ended);
         self.abandon_part();
         // Failures may still arrive for this owner, but no consumer will receive them.
-        run.expectations.close(self.issuer.owner);
+        client.run.expectations.close(self.issuer.owner);
     }
 
     pub(super) fn describe(&self) -> String {

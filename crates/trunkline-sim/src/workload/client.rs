@@ -7,15 +7,16 @@
 //! If all of a client's slots are in use, it first waits for one of them, so it always makes
 //! progress.
 
-use super::{Counts, Shared};
+use super::shared::{Counts, Shared};
 use crate::block_model::{BLOCK, Baseline, content};
+use crate::clients::client_seed;
 use crate::matrix::io::PassThrough;
 use crate::waker::block_on;
 use std::future::poll_fn;
+use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::random::Rng;
-use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{
-    Aio, CLASSES, Cancelled, Class, Operation, Outcome, Payload, Session, Slots, WaitRef, Weight,
+    Aio, CLASSES, Cancelled, Class, Operation, Outcome, Payload, Session, Slots, Weight,
 };
 
 /// Number of slots per client.
@@ -23,27 +24,6 @@ const SLOTS: usize = 8;
 /// Maximum number of blocks per I/O. A vectored I/O uses either one buffer for all its blocks or
 /// one buffer per block.
 const COMBINED_MAX: u32 = 4;
-
-/// Wait references that clients publish for each other. A reference may be stale by the time
-/// another client joins its I/O; waiting on a reused handle must return immediately.
-#[derive(Debug, Default)]
-pub(super) struct Published(Mutex<Vec<WaitRef>>);
-
-impl Published {
-    /// Adds a wait reference and keeps only the last eight.
-    fn publish(&self, io: WaitRef) {
-        let mut published = self.0.lock();
-        published.push(io);
-        let excess = published.len().saturating_sub(8);
-        published.drain(..excess);
-    }
-
-    /// Returns a random published reference.
-    fn some(&self, rng: &mut Rng) -> Option<WaitRef> {
-        let published = self.0.lock();
-        published.get(rng.below(published.len() as u64) as usize).copied()
-    }
-}
 
 /// A slot's I/O, and the data needed to check its outcome.
 #[derive(Debug, Clone)]
@@ -72,8 +52,7 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(aio: Aio, shared: Arc<Shared>, number: u32) -> Self {
-        let seed = shared.workload.seed.wrapping_mul(1_000_003).wrapping_add(u64::from(number));
-        let mut rng = Rng::new(seed);
+        let mut rng = Rng::new(client_seed(shared.workload.seed, number));
         let slots = some_slots(&mut rng);
         Self {
             aio,
@@ -128,34 +107,36 @@ impl Client {
         self.session.as_mut()
     }
 
+    /// Calls `body` with the client's session, which is taken out of the client meanwhile. Returns
+    /// `None` if no session can be opened.
+    fn with_session<R>(&mut self, body: impl FnOnce(&mut Self, &mut Session) -> R) -> Option<R> {
+        self.session()?;
+        let mut session = self.session.take()?;
+        let result = body(self, &mut session);
+        self.session = Some(session);
+        Some(result)
+    }
+
     /// Stages a random number of I/Os. Dropping the batch submits them together.
     fn issue_batch(&mut self) {
         let count = 1 + self.rng.below(SLOTS as u64);
-        let Some(mut session) = self.session().map(|_| ()).and_then(|()| self.session.take())
-        else {
-            return;
-        };
-        {
+        self.with_session(|client, session| {
             let mut batch = session.batch();
             for _ in 0..count {
-                if self.slots.free_slot().is_some() {
-                    self.issue(&mut batch, false);
+                if client.slots.free_slot().is_some() {
+                    client.issue(&mut batch, false);
                 }
             }
-        }
-        self.session = Some(session);
+        });
     }
 
     /// Issues a single I/O. Half of these I/Os are marked as needed immediately, which lets the
     /// session execute them itself.
     fn issue_one(&mut self) {
-        if self.session().is_none() {
-            return;
-        }
-        let Some(mut session) = self.session.take() else { return };
-        let needed = self.rng.below(2) == 0;
-        self.issue(&mut session, needed);
-        self.session = Some(session);
+        self.with_session(|client, session| {
+            let needed = client.rng.below(2) == 0;
+            client.issue(session, needed);
+        });
     }
 
     /// Acquires a handle and defines an I/O on it. If there is nothing to do, drops the handle
@@ -182,22 +163,15 @@ impl Client {
         let offset = u64::from(plan.first) * BLOCK as u64;
         let length = (plan.baselines.len() * BLOCK) as u32;
         let defined = match plan.operation {
-            Operation::Readv => io.read(&target, offset, length, &mut self.slots, slot).is_ok(),
-            Operation::Writev => io.write(&target, offset, length, &mut self.slots, slot).is_ok(),
-            Operation::Fsync => {
-                io.fsync(&target, &mut self.slots, slot);
-                true
-            }
-            Operation::Fdatasync => {
-                io.fdatasync(&target, &mut self.slots, slot);
-                true
-            }
+            Operation::Readv => io.read(&target, offset, length, &mut self.slots, slot),
+            Operation::Writev => io.write(&target, offset, length, &mut self.slots, slot),
+            Operation::Fsync => Ok(io.fsync(&target, &mut self.slots, slot)),
+            Operation::Fdatasync => Ok(io.fdatasync(&target, &mut self.slots, slot)),
             Operation::BeginWriteback => {
-                io.begin_writeback(&target, 0, 0, &mut self.slots, slot);
-                true
+                Ok(io.begin_writeback(&target, 0, 0, &mut self.slots, slot))
             }
         };
-        assert!(defined, "the slot has memory for {plan:?}");
+        assert!(defined.is_ok(), "the slot has memory for {plan:?}");
         self.counts.issued += 1;
         self.issued[slot] = Some(plan);
     }
@@ -274,12 +248,11 @@ impl Client {
 
     /// Waits for one slot. This also works if the client's earlier session issued the I/O.
     fn wait_for(&mut self, slot: usize) {
-        let Some(session) = self.session() else { return };
-        session.clear_cancel();
-        let Some(mut session) = self.session.take() else { return };
-        let outcome = session.wait(&mut self.slots, slot);
-        self.session = Some(session);
-        self.finish(slot, outcome);
+        self.with_session(|client, session| {
+            session.clear_cancel();
+            let outcome = session.wait(&mut client.slots, slot);
+            client.finish(slot, outcome);
+        });
     }
 
     /// Waits for any I/O. Sometimes it first waits for several I/Os together and checks that enough
@@ -288,40 +261,38 @@ impl Client {
         if self.slots.pending() == 0 {
             return;
         }
-        let Some(session) = self.session() else { return };
-        session.clear_cancel();
-        let Some(mut session) = self.session.take() else { return };
-        // I/Os issued by an earlier session can only be waited for individually.
-        let mine = self.issued.iter().flatten().all(|issued| issued.session == session.id());
-        let result = if mine {
-            let some = self.rng.below(4) as usize;
-            match session.wait_some(&self.slots, some) {
-                Ok(()) if self.slots.done_count() < some.min(self.slots.pending()) => {
-                    self.shared.fail(format!("waited for {some}: {:?}", self.slots));
+        self.with_session(|client, session| {
+            session.clear_cancel();
+            let Self { slots, issued, rng, shared, .. } = client;
+            // I/Os issued by an earlier session can only be waited for individually.
+            let mine = issued.iter().flatten().all(|issued| issued.session == session.id());
+            let result = if mine {
+                let some = rng.below(4) as usize;
+                match session.wait_some(slots, some) {
+                    Ok(()) if slots.done_count() < some.min(slots.pending()) => {
+                        shared.failure.record(format!("waited for {some}: {slots:?}"));
+                    }
+                    _ => {}
                 }
-                _ => {}
-            }
-            session.wait_any(&mut self.slots)
-        } else {
-            let slot = self.issued.iter().position(Option::is_some).unwrap_or_default();
-            session.wait(&mut self.slots, slot).map(|outcome| (slot, outcome))
-        };
-        self.session = Some(session);
-        match result {
-            Ok((slot, outcome)) => self.finish(slot, Ok(outcome)),
-            Err(Cancelled) => self.shared.fail("cancelled without a cancel".into()),
-        }
+                session.wait_any(slots)
+            } else {
+                let slot = issued.iter().position(Option::is_some).unwrap_or_default();
+                session.wait(slots, slot).map(|outcome| (slot, outcome))
+            };
+            // Without an outcome, the slot doesn't matter.
+            let (slot, outcome) = result.map_or((0, Err(Cancelled)), |(slot, o)| (slot, Ok(o)));
+            client.finish(slot, outcome);
+        });
     }
 
     /// Polls one slot until its I/O is done, as an async task would.
     fn poll_one(&mut self) {
         let Some(slot) = self.issued.iter().position(Option::is_some) else { return };
-        let Some(session) = self.session() else { return };
-        session.clear_cancel();
-        let Some(mut session) = self.session.take() else { return };
-        let outcome = poll_until_done(&mut session, &mut self.slots, slot);
-        self.session = Some(session);
-        self.finish(slot, outcome);
+        self.with_session(|client, session| {
+            session.clear_cancel();
+            let outcome = poll_until_done(session, &mut client.slots, slot);
+            client.finish(slot, outcome);
+        });
     }
 
     /// Waits for another client's I/O. When the wait returns, the I/O must be complete, although
@@ -331,7 +302,7 @@ impl Client {
         let Some(session) = self.session() else { return };
         session.clear_cancel();
         if session.join(io).is_err() || !session.is_complete(io) {
-            self.shared.fail(format!("{io:?} was joined and is not complete"));
+            self.shared.failure.record(format!("{io:?} was joined and is not complete"));
         }
     }
 
@@ -351,16 +322,15 @@ impl Client {
 
     /// Cancels the session and then waits. The wait must return, with or without the outcome.
     fn cancel(&mut self) {
-        let Some(session) = self.session() else { return };
-        session.canceller().cancel();
-        let Some(slot) = self.issued.iter().position(Option::is_some) else { return };
-        let Some(mut session) = self.session.take() else { return };
-        let outcome = session.wait(&mut self.slots, slot);
-        session.clear_cancel();
-        self.session = Some(session);
-        if outcome.is_ok() {
-            self.finish(slot, outcome);
-        }
+        self.with_session(|client, session| {
+            session.canceller().cancel();
+            let Some(slot) = client.issued.iter().position(Option::is_some) else { return };
+            let outcome = session.wait(&mut client.slots, slot);
+            session.clear_cancel();
+            if outcome.is_ok() {
+                client.finish(slot, outcome);
+            }
+        });
     }
 
     /// Leaks a handle with `mem::forget`, which safe Rust can't prevent. Half of the time, the
@@ -374,7 +344,7 @@ impl Client {
             && let Some(session) = self.session()
             && !session.end_scope().handed_out
         {
-            self.shared.fail("a leaked handle was not noticed".into());
+            self.shared.failure.record("a leaked handle was not noticed".into());
         }
     }
 
@@ -393,12 +363,12 @@ impl Client {
     /// blocks are uncertain.
     fn finish(&mut self, slot: usize, outcome: Result<Outcome, Cancelled>) {
         let Ok(outcome) = outcome else {
-            self.shared.fail("cancelled without a cancel".into());
+            self.shared.failure.record("cancelled without a cancel".into());
             return;
         };
         self.counts.taken += 1;
         let Some(issued) = self.issued[slot].take() else {
-            self.shared.fail(format!("an outcome of slot {slot}, which has no I/O"));
+            self.shared.failure.record(format!("an outcome of slot {slot}, which has no I/O"));
             return;
         };
         let (file, whole) = (issued.file as u32, (issued.baselines.len() * BLOCK) as u32);
@@ -433,7 +403,7 @@ impl Client {
                     &found[..found.len().min(16)],
                     self.number
                 );
-                self.shared.fail(text);
+                self.shared.failure.record(text);
             }
         }
     }

@@ -8,7 +8,7 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::{Callback, Class, Completer, Completion, MethodKind, Outcome, Weight};
 use trunkline_sim::BLOCK;
 use trunkline_sim::matrix::Environment;
-use trunkline_sim::matrix::io::{check_asynchronous, memory, original, read, wait_ok};
+use trunkline_sim::matrix::io::{check_asynchronous, check_seeds, memory, original, read, wait_ok};
 
 /// A callback that adds up the bytes read. That is too much work for the reaping thread, so the I/O
 /// is left to a waiting session or a helper.
@@ -64,18 +64,16 @@ fn every_kind_of_thread_completes_and_is_counted() {
     static WAITED: trunkline_aio::sync::atomic::AtomicU64 =
         trunkline_aio::sync::atomic::AtomicU64::new(0);
     use trunkline_aio::sync::atomic::Ordering;
-    for seed in 0..50 {
-        Environment::simulated(MethodKind::Custom, seed).run(|environment| {
-            let instance = environment.start();
-            let file = instance.file("a", 4);
-            let mut session = instance.session();
-            let mut slots = instance.slots_with(1, 1, vec![Arc::new(Heavy)]);
-            read(&mut session, &file, 1, 1, &mut slots, 0);
-            wait_ok(&mut session, &mut slots, 0);
-            let waiter = instance.aio.counters().completed_by(Completer::Waiter);
-            WAITED.fetch_add(waiter, Ordering::SeqCst);
-        });
-    }
+    check_seeds(&[MethodKind::Custom], 50, |environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let mut session = instance.session();
+        let mut slots = instance.slots_with(1, 1, vec![Arc::new(Heavy)]);
+        read(&mut session, &file, 1, 1, &mut slots, 0);
+        wait_ok(&mut session, &mut slots, 0);
+        let waiter = instance.aio.counters().completed_by(Completer::Waiter);
+        WAITED.fetch_add(waiter, Ordering::SeqCst);
+    });
     assert!(WAITED.load(Ordering::SeqCst) > 10);
 }
 

@@ -44,20 +44,21 @@ enum FaultKind {
     Reorder,
 }
 
-const FAULT_KINDS: [FaultKind; 13] = [
-    FaultKind::Short,
-    FaultKind::Interrupted,
-    FaultKind::Again,
-    FaultKind::ErrorOnce,
-    FaultKind::ErrorForGood,
-    FaultKind::NoSpace,
-    FaultKind::EndOfFile,
-    FaultKind::Lost,
-    FaultKind::Misdirected,
-    FaultKind::Torn,
-    FaultKind::BitRot,
-    FaultKind::Delay,
-    FaultKind::Reorder,
+/// The fault of each kind, and how often it strikes.
+const FAULTS: [(FaultKind, Fault, u64); 13] = [
+    (FaultKind::Short, Fault::Short(5000), 1),
+    (FaultKind::Interrupted, Fault::Interrupted, 3),
+    (FaultKind::Again, Fault::Again, 3),
+    (FaultKind::ErrorOnce, Fault::Error(EIO), 1),
+    (FaultKind::ErrorForGood, Fault::Error(EIO), u64::MAX),
+    (FaultKind::NoSpace, Fault::Error(ENOSPC), 1),
+    (FaultKind::EndOfFile, Fault::EndOfFile, 1),
+    (FaultKind::Lost, Fault::LostWrite, 1),
+    (FaultKind::Misdirected, Fault::Misdirected(LENGTH), 1),
+    (FaultKind::Torn, Fault::TornWrite(512), 1),
+    (FaultKind::BitRot, Fault::BitRot(9000), 1),
+    (FaultKind::Delay, Fault::Delay(DELAY), 1),
+    (FaultKind::Reorder, Fault::Reorder, 1),
 ];
 
 /// The component that executes the I/O.
@@ -101,24 +102,6 @@ impl FaultKind {
             || !matches!(self, BitRot | Delay | Lost | Misdirected | Reorder | Torn)
     }
 
-    fn fault(self) -> (Fault, u64) {
-        match self {
-            FaultKind::Short => (Fault::Short(5000), 1),
-            FaultKind::Interrupted => (Fault::Interrupted, 3),
-            FaultKind::Again => (Fault::Again, 3),
-            FaultKind::ErrorOnce => (Fault::Error(EIO), 1),
-            FaultKind::ErrorForGood => (Fault::Error(EIO), u64::MAX),
-            FaultKind::NoSpace => (Fault::Error(ENOSPC), 1),
-            FaultKind::EndOfFile => (Fault::EndOfFile, 1),
-            FaultKind::Lost => (Fault::LostWrite, 1),
-            FaultKind::Misdirected => (Fault::Misdirected(BLOCKS * BLOCK as u32), 1),
-            FaultKind::Torn => (Fault::TornWrite(512), 1),
-            FaultKind::BitRot => (Fault::BitRot(9000), 1),
-            FaultKind::Delay => (Fault::Delay(DELAY), 1),
-            FaultKind::Reorder => (Fault::Reorder, 1),
-        }
-    }
-
     /// The outcome the issuer must receive: status, errno, and bytes transferred.
     fn outcome(self, operation: Operation) -> (Status, Option<i32>, u32) {
         let length = match operation {
@@ -143,7 +126,7 @@ type Cell = (FaultKind, Operation, ExecutedBy, State);
 
 fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
-    for kind in FAULT_KINDS {
+    for (kind, ..) in FAULTS {
         for operation in OPERATIONS {
             for executor in EXECUTORS {
                 if kind.applies_to(operation) && kind.applies_at(executor) {
@@ -205,7 +188,7 @@ fn run(environment: Environment, cell: Cell) {
     let (kind, operation, executor, state) = cell;
     let instance = Arc::new(environment.start());
     drop(instance.file("a", 8));
-    let (fault, times) = kind.fault();
+    let (_, fault, times) = FAULTS[kind as usize];
     instance.inject(operation, fault, times);
     let held = instance
         .probe

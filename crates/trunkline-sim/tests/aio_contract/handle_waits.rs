@@ -86,42 +86,40 @@ fn a_task_that_stops_polling_for_a_handle_consumes_no_wake_up() {
         TriesAnotherClass,
     }
     for then in [Then::Ends, Then::TriesAgain, Then::TriesAnotherClass] {
-        for seed in 0..20 {
-            Environment::simulated(MethodKind::Sync, seed).run(move |environment| {
-                let instance = Arc::new(environment.start_with(|builder| builder.handles(2, 0, 0)));
-                let (mut a, mut b, mut task) =
-                    (instance.session(), instance.session(), instance.session());
-                let one = a.acquire(Class::Foreground).expect("free");
-                let two = b.acquire(Class::Foreground).expect("free");
-                let mut context = Context::from_waker(Waker::noop());
-                assert!(task.poll_acquire(&mut context, Class::Log).is_pending());
-                let theirs = Arc::clone(&instance);
-                let waiter = spawn("waiter", move || {
-                    let mut session = theirs.session();
-                    session.acquire(Class::LookAhead).expect("not cancelled").release();
-                });
-                instance.quiesce();
-                let keep = match then {
-                    Then::Ends => {
-                        drop(task);
-                        None
-                    }
-                    Then::TriesAgain => {
-                        one.release();
-                        let polled = task.poll_acquire(&mut context, Class::Log);
-                        assert!(polled.is_ready());
-                        Some(polled)
-                    }
-                    Then::TriesAnotherClass => {
-                        assert!(task.try_acquire(Class::LookAhead).is_none());
-                        None
-                    }
-                };
-                two.release();
-                waiter.join().expect("gets the handle that came free");
-                drop(keep);
+        check_seeds(&[MethodKind::Sync], 20, move |environment| {
+            let instance = Arc::new(environment.start_with(|builder| builder.handles(2, 0, 0)));
+            let (mut a, mut b, mut task) =
+                (instance.session(), instance.session(), instance.session());
+            let one = a.acquire(Class::Foreground).expect("free");
+            let two = b.acquire(Class::Foreground).expect("free");
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(task.poll_acquire(&mut context, Class::Log).is_pending());
+            let theirs = Arc::clone(&instance);
+            let waiter = spawn("waiter", move || {
+                let mut session = theirs.session();
+                session.acquire(Class::LookAhead).expect("not cancelled").release();
             });
-        }
+            instance.quiesce();
+            let keep = match then {
+                Then::Ends => {
+                    drop(task);
+                    None
+                }
+                Then::TriesAgain => {
+                    one.release();
+                    let polled = task.poll_acquire(&mut context, Class::Log);
+                    assert!(polled.is_ready());
+                    Some(polled)
+                }
+                Then::TriesAnotherClass => {
+                    assert!(task.try_acquire(Class::LookAhead).is_none());
+                    None
+                }
+            };
+            two.release();
+            waiter.join().expect("gets the handle that came free");
+            drop(keep);
+        });
     }
 }
 

@@ -8,7 +8,7 @@ use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Cancelled, Class, Outcome, STATES, State, Status, WaitRef, Weight};
 use trunkline_sim::matrix::io::{PassThrough, check_seeds, memory, original, spawn};
-use trunkline_sim::matrix::{Environment, Instance, REAL, SIMULATED};
+use trunkline_sim::matrix::{Environment, Instance, Matrix, REAL, SIMULATED};
 use trunkline_sim::{BLOCK, poll_until_done};
 
 /// What another session does while the handle is in that state.
@@ -60,9 +60,7 @@ fn every_state_with_every_action_under_the_scheduler() {
 
 #[test]
 fn every_state_with_every_action_on_real_files() {
-    for method in REAL {
-        all_actions(Environment::real(method));
-    }
+    Matrix::real(&REAL).run(all_actions);
 }
 
 /// Runs all combinations in one environment.

@@ -16,7 +16,7 @@ use trunkline_sim::matrix::io::{
     ASYNCHRONOUS, PassThrough, check, check_real, check_seeds, memory, original, read, spawn,
     wait_ok,
 };
-use trunkline_sim::matrix::{Environment, Instance, REAL};
+use trunkline_sim::matrix::{Environment, Instance, Matrix, REAL};
 use trunkline_sim::{PausePoint, block_on};
 
 /// A waker that counts a task's wake-ups.
@@ -380,14 +380,12 @@ fn a_task_that_joins_while_the_io_completes_is_woken() {
         notifiers.notify(id);
         follower.join().expect("the follower");
     };
-    for method in [MethodKind::Worker, MethodKind::Custom] {
-        for seed in 0..400 {
-            // Also use rare switches, so that a whole completion can happen during a single check.
-            let switch_one_in = [3, 10, 30, 60][seed as usize % 4];
-            let environment = Environment::simulated(method, seed);
-            Environment { switch_one_in, ..environment }.run(case);
-        }
-    }
+    // Also use rare switches, so that a whole completion can happen during a single check.
+    let matrix = Matrix::simulated(&ASYNCHRONOUS, 400).vary(|environment| {
+        let switch_one_in = [3, 10, 30, 60][environment.seed.unwrap_or(0) as usize % 4];
+        [Environment { switch_one_in, ..environment }]
+    });
+    matrix.run(case);
 }
 
 /// A method that records that its instance has shut down.

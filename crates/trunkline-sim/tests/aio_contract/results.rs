@@ -8,9 +8,9 @@ use trunkline_aio::{
     Callback, Class, Completion, File, Operation, Outcome, Session, Slots, Status, WaitRef, Weight,
 };
 use trunkline_sim::matrix::io::{
-    check, check_real, check_simulated, memory, original, read, wait_ok, write,
+    check, check_real, check_seeds, check_simulated, memory, original, read, wait_ok, write,
 };
-use trunkline_sim::matrix::{Environment, Instance};
+use trunkline_sim::matrix::{Environment, Instance, SIMULATED};
 use trunkline_sim::{BLOCK, Fault, Rule};
 
 /// Lengths at which we cut a one-block read: every 512 bytes, plus some odd lengths.
@@ -30,19 +30,26 @@ fn cut_is_right(slots: &mut Slots, outcome: Outcome, cut: u32, context: &str) {
     assert!(stranger, "{context}: bytes beyond the {cut} that were read");
 }
 
+/// Reads a block with each of the cuts, which `set` applies to the next read.
+fn check_cuts(environment: Environment, set: fn(&Instance, u32)) {
+    let instance = environment.start();
+    let file = instance.file("a", 4);
+    let mut session = instance.session();
+    for cut in cuts() {
+        let mut slots = instance.slots(1, 1);
+        set(&instance, cut);
+        read(&mut session, &file, 2, 1, &mut slots, 0);
+        let outcome = session.wait(&mut slots, 0).expect("not cancelled");
+        cut_is_right(&mut slots, outcome, cut, &format!("{environment:?} cut at {cut}"));
+    }
+}
+
 #[test]
 fn a_read_cut_at_every_length_is_partial_with_its_length() {
     check(|environment| {
-        let instance = environment.start();
-        let file = instance.file("a", 4);
-        let mut session = instance.session();
-        for cut in cuts() {
-            let mut slots = instance.slots(1, 1);
+        check_cuts(environment, |instance, cut| {
             instance.probe.change_results(move |_, raw| if raw > 0 { cut as i32 } else { raw });
-            read(&mut session, &file, 2, 1, &mut slots, 0);
-            let outcome = session.wait(&mut slots, 0).expect("not cancelled");
-            cut_is_right(&mut slots, outcome, cut, &format!("{environment:?} cut at {cut}"));
-        }
+        });
     });
 }
 
@@ -50,16 +57,9 @@ fn a_read_cut_at_every_length_is_partial_with_its_length() {
 #[test]
 fn a_short_read_of_every_length_is_reported() {
     check_simulated(|environment| {
-        let instance = environment.start();
-        let file = instance.file("a", 4);
-        let mut session = instance.session();
-        for cut in cuts() {
-            let mut slots = instance.slots(1, 1);
+        check_cuts(environment, |instance, cut| {
             instance.plan.set(vec![Rule::new(Operation::Readv, 1, Fault::Short(cut))]);
-            read(&mut session, &file, 2, 1, &mut slots, 0);
-            let outcome = session.wait(&mut slots, 0).expect("not cancelled");
-            cut_is_right(&mut slots, outcome, cut, &format!("{environment:?} cut at {cut}"));
-        }
+        });
     });
 }
 
@@ -339,9 +339,7 @@ fn permanent_eagain_becomes_an_error() {
         assert!((1000..=1001).contains(&retried), "{retried}");
     };
     check_real(case);
-    for method in trunkline_sim::matrix::SIMULATED {
-        trunkline_sim::matrix::io::check_seeds(&[method], 2, case);
-    }
+    check_seeds(&SIMULATED, 2, case);
 }
 
 /// Many results of different lengths arrive together. Each result must reach its own I/O.

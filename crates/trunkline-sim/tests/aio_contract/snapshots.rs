@@ -3,10 +3,10 @@
 //! `pg_aios` are.
 
 use trunkline_aio::sync::Arc;
-use trunkline_aio::{Class, IoRow, MethodKind, STATES, State};
+use trunkline_aio::{Class, IoRow, STATES, State};
 use trunkline_sim::BLOCK;
-use trunkline_sim::matrix::io::{check, check_seeds, read, spawn};
-use trunkline_sim::matrix::{Environment, Instance};
+use trunkline_sim::matrix::io::{check, read, spawn};
+use trunkline_sim::matrix::{Environment, Instance, Matrix, REAL, SIMULATED};
 
 /// The state shown by a row.
 fn state_of(row: &IoRow) -> State {
@@ -123,12 +123,8 @@ fn a_snapshot_under_load_never_shows_an_impossible_row() {
 /// Every state but IDLE must appear, with its columns.
 #[test]
 fn a_snapshot_shows_a_handle_in_each_of_its_states() {
-    for method in [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom] {
-        check_seeds(&[method], 3, |environment| each_state(environment, &STATES[1..]));
-    }
-    for method in trunkline_sim::matrix::REAL {
-        each_state(Environment::real(method), &STATES[1..]);
-    }
+    let matrix = Matrix::simulated(&SIMULATED, 3).and(Matrix::real(&REAL));
+    matrix.run(|environment| each_state(environment, &STATES[1..]));
 }
 
 /// Stops a read in each state and checks its row.

@@ -6,7 +6,7 @@
 
 use trunkline_aio::sync::{Arc, random};
 use trunkline_aio::{Builder, File, MethodKind, OpenOptions};
-use trunkline_sim::matrix::{Environment, REAL, SIMULATED};
+use trunkline_sim::matrix::{Environment, Matrix, REAL, SIMULATED};
 use trunkline_sim::{
     BLOCK, BlockModel, FaultPlan, Rates, SimExecutor, SimMethod, Workload, content, run,
 };
@@ -61,23 +61,16 @@ fn simulated(
 
 #[test]
 fn random_workloads_with_loud_faults_leave_nothing_behind() {
-    for method in SIMULATED {
-        for seed in 0..SEEDS {
-            Environment::simulated(method, seed)
-                .run(|environment| assert_eq!(simulated(environment, LOUD, &[]), None));
-        }
-    }
+    let matrix = Matrix::simulated(&SIMULATED, SEEDS);
+    matrix.run(|environment| assert_eq!(simulated(environment, LOUD, &[]), None));
 }
 
 #[test]
 fn random_workloads_survive_switches_between_all_methods() {
-    for method in SIMULATED {
-        for seed in 0..SEEDS / 2 {
-            Environment::simulated(method, 1000 + seed).run(|environment| {
-                assert_eq!(simulated(environment, LOUD, &SIMULATED), None);
-            });
-        }
-    }
+    // Other seeds than above.
+    let matrix = Matrix::simulated(&SIMULATED, SEEDS / 2)
+        .vary(|other| [Environment { seed: other.seed.map(|seed| 1000 + seed), ..other }]);
+    matrix.run(|environment| assert_eq!(simulated(environment, LOUD, &SIMULATED), None));
 }
 
 /// The model must detect silent faults, or the other cases prove nothing.

@@ -32,6 +32,18 @@ impl Mode {
     }
 }
 
+/// Starts a thread that waits for a cleanup lock on block 3, which has one other pin.
+fn wait_for_cleanup_lock(cluster: &Arc<Cluster>) -> TestThread<()> {
+    let cleaner = cluster.spawn("cleaner", |cluster| {
+        let mut backend = cluster.backend();
+        let pin = backend.read(&cluster.relation(0), 3).expect("reads");
+        drop(backend.cleanup_lock(pin.page()).expect("locks"));
+    });
+    cluster.wait_pins(3, 2);
+    cluster.let_others_run();
+    cleaner
+}
+
 /// Locks block 3 in a mode until the pause point is released.
 fn hold(cluster: &Arc<Cluster>, mode: Mode, gate: &PausePoint) -> TestThread<()> {
     let gate = gate.clone();
@@ -141,13 +153,7 @@ fn a_cleanup_lock_waits_for_pins_of_every_kind() {
                 0 => pin = Some(other.read(&cluster.relation(0), 3).expect("reads")),
                 _ => drop(stream.next(&mut other).expect("reads")),
             }
-            let cleaner = cluster.spawn("cleaner", |cluster| {
-                let mut backend = cluster.backend();
-                let pin = backend.read(&cluster.relation(0), 3).expect("reads");
-                drop(backend.cleanup_lock(pin.page()).expect("locks"));
-            });
-            cluster.wait_pins(3, 2);
-            cluster.let_others_run();
+            let cleaner = wait_for_cleanup_lock(cluster);
             assert!(!cleaner.is_done());
             match kind {
                 0 => drop(pin),
@@ -208,13 +214,7 @@ fn lesson_25_a_pin_dropped_in_any_state_of_an_io_wakes_the_waiter() {
             cluster.pool.evict_all();
             let mut other = cluster.backend();
             let pin = other.read(&cluster.relation(0), 3).expect("reads");
-            let cleaner = cluster.spawn("cleaner", |cluster| {
-                let mut backend = cluster.backend();
-                let pin = backend.read(&cluster.relation(0), 3).expect("reads");
-                drop(backend.cleanup_lock(pin.page()).expect("locks"));
-            });
-            cluster.wait_pins(3, 2);
-            cluster.let_others_run();
+            let cleaner = wait_for_cleanup_lock(cluster);
             let held = cluster.probe.pause_at(state, |io| io.offset == 4 * 8192);
             let reader =
                 cluster.spawn("reader", |cluster| cluster.read_ok(&mut cluster.backend(), 4));

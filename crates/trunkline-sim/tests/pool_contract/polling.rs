@@ -166,35 +166,39 @@ fn a_dropped_stream_does_not_consume_another_streams_wake_up() {
     });
 }
 
-/// A stream waits for admission and outlives its backend. Another session then gets the same
-/// session id. Dropping the stream must not remove that session from the queue.
+/// A stream over `block` waits in a queue and outlives its backend. Another session then gets the
+/// same session id and reads the next block. Dropping the stream must not remove that session from
+/// the queue. `free` ends the waits.
+fn check_outliving_stream(cluster: &Arc<Cluster>, block: BlockNo, free: impl FnOnce()) {
+    let (_, waker) = CountingWaker::new();
+    let mut context = Context::from_waker(&waker);
+    let mut backend = cluster.async_backend();
+    let id = backend.session_id();
+    let mut stream = cluster.stream(&backend, &[block], StreamOptions::default());
+    assert_eq!(poll(cluster, &mut stream, &mut backend, &mut context), None);
+    drop(backend);
+    let next = cluster.spawn("next", move |cluster| {
+        let mut backend = cluster.backend();
+        assert_eq!(backend.session_id(), id);
+        cluster.read_ok(&mut backend, block + 1);
+    });
+    cluster.let_others_run();
+    drop(stream);
+    cluster.let_others_run();
+    free();
+    next.join();
+}
+
 #[test]
 fn a_stream_that_outlives_its_backend_keeps_no_place_in_the_admission_queue() {
     check_simulated(Needs { buffers: 16, ..Needs::default() }, |cluster| {
         let mut others: Vec<_> = (0..4).map(|_| cluster.backend()).collect();
         let pins: Vec<_> =
             others.iter_mut().map(|it| it.read(&cluster.relation(0), 1).expect("reads")).collect();
-        let (_, waker) = CountingWaker::new();
-        let mut context = Context::from_waker(&waker);
-        let mut backend = cluster.async_backend();
-        let id = backend.session_id();
-        let mut stream = cluster.stream(&backend, &[3], StreamOptions::default());
-        assert_eq!(poll(cluster, &mut stream, &mut backend, &mut context), None);
-        drop(backend);
-        let next = cluster.spawn("next", move |cluster| {
-            let mut backend = cluster.backend();
-            assert_eq!(backend.session_id(), id);
-            cluster.read_ok(&mut backend, 4);
-        });
-        cluster.let_others_run();
-        drop(stream);
-        cluster.let_others_run();
-        drop(pins);
-        next.join();
+        check_outliving_stream(cluster, 3, || drop(pins));
     });
 }
 
-/// As before, but the stream waits for a buffer rather than admission.
 #[test]
 fn a_stream_that_outlives_its_backend_keeps_no_place_in_the_buffer_queue() {
     check_simulated(Needs { buffers: 16, blocks: 32, ..Needs::default() }, |cluster| {
@@ -202,23 +206,7 @@ fn a_stream_that_outlives_its_backend_keeps_no_place_in_the_buffer_queue() {
             return;
         }
         let held = cluster.fill_with_reads();
-        let (_, waker) = CountingWaker::new();
-        let mut context = Context::from_waker(&waker);
-        let mut backend = cluster.async_backend();
-        let id = backend.session_id();
-        let mut stream = cluster.stream(&backend, &[20], StreamOptions::default());
-        assert_eq!(poll(cluster, &mut stream, &mut backend, &mut context), None);
-        drop(backend);
-        let next = cluster.spawn("next", move |cluster| {
-            let mut backend = cluster.backend();
-            assert_eq!(backend.session_id(), id);
-            cluster.read_ok(&mut backend, 21);
-        });
-        cluster.let_others_run();
-        drop(stream);
-        cluster.let_others_run();
-        held.iter().for_each(PausedIo::release);
-        next.join();
+        check_outliving_stream(cluster, 20, || held.iter().for_each(PausedIo::release));
         cluster.settle();
     });
 }

@@ -2,10 +2,11 @@
 //! 34 to 37.
 
 use std::task::{Context, Waker};
+use trunkline_aio::sync::Arc;
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_format::BlockNo;
-use trunkline_sim::matrix::Needs;
 use trunkline_sim::matrix::cluster::check;
+use trunkline_sim::matrix::{Cluster, Needs, TestThread};
 
 const UP_AND_DOWN: [BlockNo; 13] = [0, 1, 2, 3, 4, 5, 6, 5, 4, 3, 2, 1, 0];
 
@@ -51,6 +52,20 @@ fn pg_34_a_repeated_block_is_read_once() {
     });
 }
 
+/// Starts a thread with a stream over three blocks, which must return all of them in order. Returns
+/// its session id.
+fn read_1_5_7(cluster: &Arc<Cluster>) -> (u32, TestThread<()>) {
+    let mut backend = cluster.async_backend();
+    let options = StreamOptions { full: true, combine: 4, ..StreamOptions::default() };
+    let mut stream = cluster.stream(&backend, &[1, 5, 7], options);
+    let session = backend.session_id();
+    let reader = cluster.spawn("reader", move |cluster| {
+        let seen = cluster.drain(&mut backend, &mut stream);
+        assert_eq!(seen, [Ok(1), Ok(5), Ok(7)]);
+    });
+    (session, reader)
+}
+
 /// Another session's read of block 5 is held back. The stream must start block 7 before it waits
 /// for block 5, and still return all blocks in order.
 #[test]
@@ -60,14 +75,7 @@ fn pg_35_a_stream_reads_ahead_past_another_sessions_read() {
         let held = cluster.hold(5);
         let other = cluster.spawn("other", |cluster| cluster.read_ok(&mut cluster.backend(), 5));
         held.wait();
-        let mut backend = cluster.async_backend();
-        let options = StreamOptions { full: true, combine: 4, ..StreamOptions::default() };
-        let mut stream = cluster.stream(&backend, &[1, 5, 7], options);
-        let session = backend.session_id();
-        let reader = cluster.spawn("reader", move |cluster| {
-            let seen = cluster.drain(&mut backend, &mut stream);
-            assert_eq!(seen, [Ok(1), Ok(5), Ok(7)]);
-        });
+        let (session, reader) = read_1_5_7(cluster);
         if cluster.is_asynchronous() {
             cluster
                 .wait_until("block 7 is started", || cluster.reads_of(session).contains(&(7, 1)));
@@ -99,14 +107,7 @@ fn pg_36_a_stream_reads_a_block_again_that_another_session_failed_to_read() {
             error.to_string()
         });
         held.wait();
-        let mut backend = cluster.async_backend();
-        let options = StreamOptions { full: true, combine: 4, ..StreamOptions::default() };
-        let mut stream = cluster.stream(&backend, &[1, 5, 7], options);
-        let session = backend.session_id();
-        let reader = cluster.spawn("reader", move |cluster| {
-            let seen = cluster.drain(&mut backend, &mut stream);
-            assert_eq!(seen, [Ok(1), Ok(5), Ok(7)]);
-        });
+        let (session, reader) = read_1_5_7(cluster);
         cluster.wait_pins(5, 3);
         let mut times = 0;
         cluster.probe.change_results(move |io, raw| {

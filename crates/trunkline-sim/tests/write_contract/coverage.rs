@@ -67,16 +67,17 @@ enum FaultKind {
     Reorder,
 }
 
-const FAULT_KINDS: [FaultKind; 9] = [
-    FaultKind::Error,
-    FaultKind::NoSpace,
-    FaultKind::Quota,
-    FaultKind::Interrupted,
-    FaultKind::Again,
-    FaultKind::Short,
-    FaultKind::Nothing,
-    FaultKind::Delay,
-    FaultKind::Reorder,
+/// The fault of each kind, and how often it strikes. Retried faults strike twice, hard faults always.
+const FAULTS: [(FaultKind, Fault, u64); 9] = [
+    (FaultKind::Error, Fault::Error(libc::EIO), u64::MAX),
+    (FaultKind::NoSpace, Fault::Error(libc::ENOSPC), u64::MAX),
+    (FaultKind::Quota, Fault::Error(libc::EDQUOT), u64::MAX),
+    (FaultKind::Interrupted, Fault::Interrupted, 2),
+    (FaultKind::Again, Fault::Again, 2),
+    (FaultKind::Short, Fault::Short(BLOCK_SIZE as u32 + 512), 1),
+    (FaultKind::Nothing, Fault::Short(0), u64::MAX),
+    (FaultKind::Delay, Fault::Delay(Duration::from_millis(3)), 1),
+    (FaultKind::Reorder, Fault::Reorder, 1),
 ];
 
 /// All states except IDLE, in which there is no I/O.
@@ -224,19 +225,11 @@ impl FaultKind {
         }
     }
 
-    /// The fault, and how often it strikes. Retried faults strike twice, hard faults always.
+    /// The fault, and how often it strikes. A short write of a single page must be shorter.
     fn fault(self, site: Site) -> (Fault, u64) {
-        match self {
-            FaultKind::Error => (Fault::Error(libc::EIO), u64::MAX),
-            FaultKind::NoSpace => (Fault::Error(libc::ENOSPC), u64::MAX),
-            FaultKind::Quota => (Fault::Error(libc::EDQUOT), u64::MAX),
-            FaultKind::Interrupted => (Fault::Interrupted, 2),
-            FaultKind::Again => (Fault::Again, 2),
-            FaultKind::Short if site.writes_one() => (Fault::Short(512), 1),
-            FaultKind::Short => (Fault::Short(BLOCK_SIZE as u32 + 512), 1),
-            FaultKind::Nothing => (Fault::Short(0), u64::MAX),
-            FaultKind::Delay => (Fault::Delay(Duration::from_millis(3)), 1),
-            FaultKind::Reorder => (Fault::Reorder, 1),
+        match FAULTS[self as usize] {
+            (FaultKind::Short, ..) if site.writes_one() => (Fault::Short(512), 1),
+            (_, fault, times) => (fault, times),
         }
     }
 
@@ -272,7 +265,8 @@ fn every_fault_at_every_site_in_every_state_under_every_method() {
     let mut cells: Vec<Cell> = Vec::new();
     for method in METHODS {
         for site in SITES {
-            let kinds = FAULT_KINDS.into_iter().filter(|kind| kind.applies_to(site, method));
+            let kinds = FAULTS.map(|(kind, ..)| kind).into_iter();
+            let kinds = kinds.filter(|kind| kind.applies_to(site, method));
             cells.extend(kinds.flat_map(|kind| STATES.map(|state| (site, kind, state, method))));
         }
     }

@@ -3,12 +3,13 @@
 //!
 //! No page may be lost, or stay claimed or locked. Pages that weren't written must stay dirty.
 
+use trunkline_aio::sync::Arc;
 use trunkline_aio::{MethodKind, Operation};
 use trunkline_engine::pool::{Backend, WriteError};
 use trunkline_engine::write_stream::{WriteOptions, WriteStats, WriteStream};
 use trunkline_sim::PausePoint;
 use trunkline_sim::matrix::cluster::{check, check_simulated};
-use trunkline_sim::matrix::{Cluster, Needs};
+use trunkline_sim::matrix::{Cluster, Needs, TestThread};
 
 /// Whether we can cancel a session while its write is held back. If the session executes the write
 /// itself, we can't.
@@ -91,6 +92,27 @@ fn a_stream_cancelled_while_it_collects_pages_loses_nothing() {
     });
 }
 
+/// Starts a thread that writes all pages until its session is cancelled. It then releases the first
+/// point, waits for the second, and writes the rest.
+fn write_until_cancelled(
+    cluster: &Arc<Cluster>,
+    mut backend: Backend,
+) -> (TestThread<WriteStats>, PausePoint, PausePoint) {
+    let (cancelled, again) = (PausePoint::new(), PausePoint::new());
+    let (reached, gate) = (cancelled.clone(), again.clone());
+    let writer = cluster.spawn("stream", move |cluster| {
+        let options = WriteOptions { must: true, ..WriteOptions::default() };
+        let mut stream = WriteStream::new(&backend, options);
+        let ended = write_all(cluster, &mut stream, &mut backend);
+        assert!(matches!(ended, Err(WriteError::Cancelled)), "{ended:?}");
+        reached.release();
+        gate.wait();
+        backend.session().clear_cancel();
+        stream.finish(&mut backend).expect("written")
+    });
+    (writer, cancelled, again)
+}
+
 /// A stream is cancelled while it waits for sessions that are changing pages. When it continues, it
 /// must not skip these pages.
 #[test]
@@ -112,18 +134,7 @@ fn a_cancelled_stream_continues_where_it_stopped() {
         });
         locked.wait();
         let canceller = backend.session().canceller();
-        let (cancelled, again) = (PausePoint::new(), PausePoint::new());
-        let (reached, gate) = (cancelled.clone(), again.clone());
-        let writer = cluster.spawn("stream", move |cluster| {
-            let options = WriteOptions { must: true, ..WriteOptions::default() };
-            let mut stream = WriteStream::new(&backend, options);
-            let ended = write_all(cluster, &mut stream, &mut backend);
-            assert!(matches!(ended, Err(WriteError::Cancelled)), "{ended:?}");
-            reached.release();
-            gate.wait();
-            backend.session().clear_cancel();
-            stream.finish(&mut backend).expect("written")
-        });
+        let (writer, cancelled, again) = write_until_cancelled(cluster, backend);
         cluster.wait_until("the other pages are written", || {
             [0, 1, 4, 5, 7].into_iter().all(|block| cluster.is_on_disk(block, 1))
         });
@@ -158,18 +169,7 @@ fn a_stream_cancelled_while_it_writes_a_copy_waits_for_it_later() {
         let pages = [&pins[0], &pins[1]].map(|pin| reader.read_lock(pin.page()).expect("locks"));
         let held = cluster.hold_write(2);
         let canceller = backend.session().canceller();
-        let (cancelled, again) = (PausePoint::new(), PausePoint::new());
-        let (reached, gate) = (cancelled.clone(), again.clone());
-        let writer = cluster.spawn("stream", move |cluster| {
-            let options = WriteOptions { must: true, ..WriteOptions::default() };
-            let mut stream = WriteStream::new(&backend, options);
-            let ended = write_all(cluster, &mut stream, &mut backend);
-            assert!(matches!(ended, Err(WriteError::Cancelled)), "{ended:?}");
-            reached.release();
-            gate.wait();
-            backend.session().clear_cancel();
-            stream.finish(&mut backend).expect("written")
-        });
+        let (writer, cancelled, again) = write_until_cancelled(cluster, backend);
         held.wait();
         canceller.cancel();
         cancelled.wait();

@@ -100,6 +100,22 @@ fn a_page_is_clean_when_its_write_is_counted() {
     }
 }
 
+/// A second pool of the cluster, its session, and a session of the cluster's own pool. Block 8 is
+/// dirty in the second pool, and block 1 in the other.
+fn two_dirty_pools(cluster: &Cluster) -> (Pool, Backend, Backend) {
+    let log = Arc::new(cluster.log.clone());
+    let other = Pool::with_log(&cluster.aio, 32, log).expect("a pool");
+    let mut theirs = other.backend(BackendType::Client).expect("a session");
+    let mut mine = cluster.backend();
+    cluster.change(&mut mine, 0, 1);
+    // A mount without history is limited to one I/O at a time, but the two pools' fsyncs must run
+    // concurrently.
+    cluster.checkpoint(&mut mine).expect("a checkpoint");
+    cluster.change(&mut mine, 1, 1);
+    cluster.change(&mut theirs, 8, 1);
+    (other, theirs, mine)
+}
+
 /// Another pool's fsync fails while our own fsync is in flight, and ours then succeeds. The kernel
 /// reports an error once per open file, so the other pool may have received the error for our lost
 /// page. Our checkpoint must fail as well.
@@ -109,16 +125,7 @@ fn an_fsync_of_another_pool_fails_during_a_checkpoint() {
         if holds_all(cluster) {
             return;
         }
-        let log = Arc::new(cluster.log.clone());
-        let other = Pool::with_log(&cluster.aio, 32, log).expect("a pool");
-        let mut theirs = other.backend(BackendType::Client).expect("a session");
-        let mut mine = cluster.backend();
-        cluster.change(&mut mine, 0, 1);
-        // A mount without history is limited to one I/O at a time, but the two fsyncs must run
-        // concurrently.
-        cluster.checkpoint(&mut mine).expect("a checkpoint");
-        cluster.change(&mut mine, 1, 1);
-        cluster.change(&mut theirs, 8, 1);
+        let (other, mut theirs, mut mine) = two_dirty_pools(cluster);
         let held = cluster.probe.hold_result(syncs);
         let task =
             cluster.spawn("checkpoint", move |cluster| cluster.checkpoint(&mut mine).map(drop));
@@ -142,14 +149,7 @@ fn a_checkpoint_waits_for_an_fsync_of_another_pool() {
         if holds_all(cluster) {
             return;
         }
-        let log = Arc::new(cluster.log.clone());
-        let other = Pool::with_log(&cluster.aio, 32, log).expect("a pool");
-        let mut theirs = other.backend(BackendType::Client).expect("a session");
-        let mut mine = cluster.backend();
-        cluster.change(&mut mine, 0, 1);
-        cluster.checkpoint(&mut mine).expect("a checkpoint");
-        cluster.change(&mut mine, 1, 1);
-        cluster.change(&mut theirs, 8, 1);
+        let (other, mut theirs, mut mine) = two_dirty_pools(cluster);
         cluster.inject(Operation::Fsync, Fault::Error(libc::EIO), 1);
         let held = cluster.probe.hold_result(syncs);
         let options = CheckpointOptions::default();

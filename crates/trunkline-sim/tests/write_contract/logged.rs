@@ -8,10 +8,10 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
 use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions, checkpoint};
 use trunkline_engine::log::{Log, LogError, PositionLog};
-use trunkline_engine::pool::{BackendType, Pool, ReadError, WriteError};
+use trunkline_engine::pool::{Backend, BackendType, Pool, ReadError, WriteError};
 use trunkline_format::Lsn;
 use trunkline_sim::matrix::cluster::check;
-use trunkline_sim::matrix::{Needs, page};
+use trunkline_sim::matrix::{Cluster, Needs, page};
 
 /// A log that can be made to fail.
 #[derive(Default)]
@@ -60,21 +60,30 @@ fn pages_of_an_eviction_share_a_flush() {
     });
 }
 
+/// A pool of 16 buffers with a log of its own, in which every page is dirty. `lsn` returns the LSN of
+/// the next page.
+fn dirty_pool(cluster: &Cluster, log: Arc<dyn Log>, lsn: impl Fn() -> u64) -> (Pool, Backend) {
+    let pool = Pool::with_log(&cluster.aio, 16, log).expect("a pool");
+    let mut backend = pool.backend(BackendType::Client).expect("a session");
+    let relation = cluster.relation(0);
+    for block in 0..16 {
+        let pin = backend.read(&relation, block).expect("reads");
+        let mut bytes = backend.write_lock(pin.page()).expect("locks");
+        bytes.mark_dirty();
+        bytes.copy_from_slice(&page(0, block, 1, lsn()));
+    }
+    (pool, backend)
+}
+
 /// If the log can't be flushed, no page may be written. Checkpoints and evictions return the log's
 /// error, and all pages stay dirty.
 #[test]
 fn a_failed_log_flush_prevents_page_writes() {
     check(Needs { handles: 64, ..Needs::writable() }, |cluster| {
         let log = Arc::new(FailingLog::default());
-        let pool = Pool::with_log(&cluster.aio, 16, Arc::clone(&log)).expect("a pool");
-        let mut backend = pool.backend(BackendType::Client).expect("a session");
         let relation = cluster.relation(0);
-        for block in 0..16 {
-            let pin = backend.read(&relation, block).expect("reads");
-            let mut bytes = backend.write_lock(pin.page()).expect("locks");
-            bytes.mark_dirty();
-            bytes.copy_from_slice(&page(0, block, 1, log.log.append(10).0));
-        }
+        let (pool, mut backend) =
+            dirty_pool(cluster, Arc::clone(&log) as _, || log.log.append(10).0);
         log.broken.store(true, Ordering::SeqCst);
         cluster.probe.record();
         let options = CheckpointOptions::default();
@@ -120,15 +129,8 @@ impl Log for LyingLog {
 fn a_page_beyond_the_end_of_the_log_is_an_error() {
     check(Needs { handles: 64, seeds: 2, ..Needs::writable() }, |cluster| {
         let log = Arc::new(LyingLog::default());
-        let pool = Pool::with_log(&cluster.aio, 16, Arc::clone(&log)).expect("a pool");
-        let mut backend = pool.backend(BackendType::Client).expect("a session");
         let relation = cluster.relation(0);
-        for block in 0..16 {
-            let pin = backend.read(&relation, block).expect("reads");
-            let mut bytes = backend.write_lock(pin.page()).expect("locks");
-            bytes.mark_dirty();
-            bytes.copy_from_slice(&page(0, block, 1, 10));
-        }
+        let (pool, mut backend) = dirty_pool(cluster, Arc::clone(&log) as _, || 10);
         let options = CheckpointOptions::default();
         let error = checkpoint(&pool, &mut backend, options, |_| {}).expect_err("no log");
         assert!(error.to_string().contains("the log ends before that"), "{error}");

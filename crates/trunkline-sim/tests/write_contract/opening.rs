@@ -1,8 +1,10 @@
 //! Opening a file may take a long time, e.g. because its mount hangs. A writer must first submit
 //! the pages it has already claimed, so that they don't stay locked.
 
+use std::ops::Range;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::pool::ExtendMethod;
+use trunkline_format::BlockNo;
 use trunkline_sim::PausePoint;
 use trunkline_sim::matrix::cluster::check_simulated;
 use trunkline_sim::matrix::{Cluster, Needs};
@@ -21,20 +23,26 @@ fn close_and_hold(cluster: &Cluster) -> (PausePoint, PausePoint) {
 }
 
 /// Runs `work`, which writes pages of relation 0 and then of relation 1, but relation 1's file isn't
-/// open. While `work` opens that file, `block` of relation 0 must not be locked.
-fn assert_unlocked_during_open(cluster: &Arc<Cluster>, block: u32, work: fn(&Arc<Cluster>)) {
+/// open. While `work` opens that file, these blocks of relation 0 must not be locked.
+fn assert_unlocked_during_open(
+    cluster: &Arc<Cluster>,
+    blocks: Range<BlockNo>,
+    work: impl FnOnce(&Arc<Cluster>) + Send + 'static,
+) {
     let (opening, go) = close_and_hold(cluster);
     let worker = cluster.spawn("worker", work);
     cluster.wait_until("the second file is being opened", || opening.is_released());
-    let writer =
-        cluster.spawn("writer", move |cluster| cluster.change(&mut cluster.backend(), block, 2));
+    let writer = cluster.spawn("writer", move |cluster| {
+        let mut backend = cluster.backend();
+        blocks.for_each(|block| cluster.change(&mut backend, block, 2));
+    });
     cluster.let_others_run();
     cluster.let_others_run();
     let free = writer.is_done();
     go.release();
     writer.join();
     worker.join();
-    assert!(free, "block {block} is locked by a write that is not submitted");
+    assert!(free, "pages are locked by a write that is not submitted");
 }
 
 /// Whether writes are staged at all. Inline writes aren't, because they execute immediately.
@@ -52,7 +60,7 @@ fn a_checkpoint_keeps_no_page_locked_while_it_opens_a_file() {
         let mut backend = cluster.backend();
         cluster.change(&mut backend, 3, 1);
         cluster.change_in(&mut backend, 1, 2, 1);
-        assert_unlocked_during_open(cluster, 3, |cluster| {
+        assert_unlocked_during_open(cluster, 3..4, |cluster| {
             cluster.checkpoint(&mut cluster.backend()).map(drop).expect("a checkpoint");
         });
     });
@@ -68,7 +76,7 @@ fn an_eviction_keeps_no_page_locked_while_it_opens_a_file() {
         let mut backend = cluster.backend();
         (0..8).for_each(|block| cluster.change(&mut backend, block, 1));
         (0..8).for_each(|block| cluster.change_in(&mut backend, 1, block, 1));
-        assert_unlocked_during_open(cluster, 3, |cluster| {
+        assert_unlocked_during_open(cluster, 3..4, |cluster| {
             cluster.assert_reads(&mut cluster.backend(), 20, 0)
         });
     });
@@ -91,8 +99,8 @@ fn a_bulk_write_keeps_no_page_locked_while_it_opens_a_file() {
             let pins = backend.extend_in_bulk(&mut bulk, &relation, 12, method).expect("room");
             pins.iter().for_each(|pin| cluster.change_pinned(&mut backend, number, pin, 1));
         }
-        let (opening, go) = close_and_hold(cluster);
-        let loader = cluster.spawn("load", move |cluster| {
+        cluster.create(2, 0);
+        assert_unlocked_during_open(cluster, 0..12, move |cluster| {
             for _ in 0..4 {
                 let (relation, method) = (cluster.relation(2), ExtendMethod::PosixFallocate);
                 let pins = backend.extend_in_bulk(&mut bulk, &relation, 8, method).expect("room");
@@ -100,18 +108,5 @@ fn a_bulk_write_keeps_no_page_locked_while_it_opens_a_file() {
             }
             bulk.finish(&mut backend).expect("writes");
         });
-        cluster.create(2, 0);
-        cluster.wait_until("the second file is being opened", || opening.is_released());
-        let writer = cluster.spawn("writer", |cluster| {
-            let mut backend = cluster.backend();
-            (0..12).for_each(|block| cluster.change(&mut backend, block, 2));
-        });
-        cluster.let_others_run();
-        cluster.let_others_run();
-        let free = writer.is_done();
-        go.release();
-        writer.join();
-        loader.join();
-        assert!(free, "pages are locked by a write that is not submitted");
     });
 }

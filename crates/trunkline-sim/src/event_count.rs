@@ -1,0 +1,45 @@
+//! Event counts: threads wait for a state that other threads change.
+//!
+//! Every change increments the count. A waiter reads the count, checks its condition, and sleeps
+//! only while the count is unchanged. A change between the check and the sleep therefore makes the
+//! sleep return immediately, and no wake-up is lost.
+
+use std::time::Duration;
+use trunkline_aio::sync::Futex;
+use trunkline_aio::sync::atomic::Ordering;
+
+/// The largest wake count that `FUTEX_WAKE` accepts, because the kernel takes an `int`.
+const ALL_WAITERS: u32 = u32::MAX >> 1;
+
+/// A count of events. It is also the futex word, so counting needs no lock.
+#[derive(Debug, Default)]
+pub(crate) struct EventCount(Futex);
+
+impl EventCount {
+    /// The count. A waiter must read it before it checks its condition.
+    pub(crate) fn current(&self) -> u32 {
+        self.0.word().load(Ordering::SeqCst)
+    }
+
+    /// Counts an event and wakes all waiters.
+    pub(crate) fn signal(&self) {
+        self.0.word().fetch_add(1, Ordering::SeqCst);
+        self.0.wake(ALL_WAITERS);
+    }
+
+    /// Sleeps until the count differs from `seen`, or for `timeout`.
+    pub(crate) fn wait(&self, seen: u32, timeout: Option<Duration>) {
+        self.0.wait(seen, timeout);
+    }
+
+    /// Sleeps until `done` returns true, and calls it again after every event.
+    pub(crate) fn wait_until(&self, done: impl Fn() -> bool) {
+        loop {
+            let seen = self.current();
+            if done() {
+                return;
+            }
+            self.wait(seen, None);
+        }
+    }
+}
