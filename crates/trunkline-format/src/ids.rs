@@ -129,11 +129,6 @@ impl Fork {
 /// Prints `main`, `fsm`, `vm` or `init`, the names that PostgreSQL's functions accept.
 impl fmt::Display for Fork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Main => "main",
-            Self::Fsm => "fsm",
-            Self::Vm => "vm",
-            Self::Init => "init",
-        })
+        f.pad(self.suffix().strip_prefix('_').unwrap_or("main"))
     }
 }

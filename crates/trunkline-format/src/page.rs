@@ -117,6 +117,11 @@ pub enum LinePointerFlags {
     Dead,
 }
 
+impl LinePointerFlags {
+    /// All states, by their number on disk.
+    const ALL: [Self; 4] = [Self::Unused, Self::Normal, Self::Redirect, Self::Dead];
+}
+
 /// `ItemIdData`: a line pointer, 4 bytes on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinePointer {
@@ -134,24 +139,14 @@ impl LinePointer {
     pub fn from_bits(bits: u32) -> Self {
         Self {
             offset: (bits & 0x7FFF) as u16,
-            flags: match bits >> 15 & 3 {
-                0 => LinePointerFlags::Unused,
-                1 => LinePointerFlags::Normal,
-                2 => LinePointerFlags::Redirect,
-                _ => LinePointerFlags::Dead,
-            },
+            flags: LinePointerFlags::ALL[(bits >> 15 & 3) as usize],
             length: (bits >> 17) as u16,
         }
     }
 
     /// Encodes the line pointer. Only the lower 15 bits of offset and length are used.
     pub fn to_bits(self) -> u32 {
-        let flags = match self.flags {
-            LinePointerFlags::Unused => 0,
-            LinePointerFlags::Normal => 1,
-            LinePointerFlags::Redirect => 2,
-            LinePointerFlags::Dead => 3,
-        };
+        let flags = self.flags as u32;
         u32::from(self.offset & 0x7FFF) | flags << 15 | u32::from(self.length & 0x7FFF) << 17
     }
 

@@ -5,8 +5,8 @@
 //! print times in UTC, while `pg_controldata` uses the machine's time zone and language.
 
 use super::{ControlFile, PgVersion};
+use crate::calendar::civil;
 use crate::ids::Lsn;
-use std::fmt::Write;
 
 impl ControlFile {
     /// The label (without its colon) and value of every line, in `pg_controldata`'s order.
@@ -119,11 +119,7 @@ impl ControlFile {
             let signed = if signed { "signed" } else { "unsigned" };
             fields.push(("Default char data signedness", signed.to_string()));
         }
-        let nonce = self.mock_nonce.iter().fold(String::new(), |mut hex, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        });
+        let nonce = self.mock_nonce.iter().map(|byte| format!("{byte:02x}")).collect();
         fields.push(("Mock authentication nonce", nonce));
         fields
     }
@@ -152,20 +148,15 @@ fn on(setting: bool) -> String {
 
 /// Formats seconds since 1970 in UTC like C's `%c`: `Sat Nov 21 02:41:17 2026`.
 fn utc(seconds: i64) -> String {
-    const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    /// Days from 1970-01-01 to 2000-01-01, a Saturday.
+    const DAYS_TO_2000: i64 = 10_957;
+    const WEEKDAYS: [&str; 7] = ["Sat", "Sun", "Mon", "Tue", "Wed", "Thu", "Fri"];
     const MONTHS: [&str; 12] =
-        ["Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb"];
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let weekday = WEEKDAYS.get(days.rem_euclid(7) as usize).unwrap_or(&"???");
-    // Years start in March, so that the leap day is the last day of the year. An era has 400 years.
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
-    let year = era * 400 + year_of_era + i64::from(month >= 10);
-    let month = MONTHS.get(month as usize).unwrap_or(&"???");
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (day, second) = (seconds.div_euclid(86_400) - DAYS_TO_2000, seconds.rem_euclid(86_400));
+    let (year, month, day_of_month) = civil(day);
+    let weekday = WEEKDAYS.get(day.rem_euclid(7) as usize).unwrap_or(&"???");
+    let month = MONTHS.get(month as usize - 1).unwrap_or(&"???");
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
     format!("{weekday} {month} {day_of_month:2} {hour:02}:{minute:02}:{second:02} {year}")
 }

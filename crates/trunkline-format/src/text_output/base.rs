@@ -9,7 +9,7 @@ use super::reader::Reader;
 use super::reg_types::{self, RegType};
 use super::{catalog::ObjectClass, date_time, digits, float, geometry, interval, jsonb, jsonpath};
 use super::{network, numeric, scalars, statistics, text_search, xml};
-use crate::ids::{Oid, Tid};
+use crate::ids::{Lsn, Oid, Tid};
 use crate::little_endian::Number;
 
 /// A built-in type without parts. If a variant holds a string, it is the type name for messages.
@@ -232,7 +232,7 @@ fn write_rare(
             digits::unsigned(u64::from(tid.item), out);
             out.push(b')');
         }
-        Base::Lsn => scalars::lsn(fixed("pg_lsn", value)?, major, out),
+        Base::Lsn => scalars::lsn(Lsn(fixed("pg_lsn", value)?), major, out),
         Base::Date => date_time::date(fixed("date", value)?, out)?,
         Base::Time => date_time::time(fixed("time", value)?, out)?,
         Base::Timetz => {

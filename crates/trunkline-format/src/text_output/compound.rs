@@ -166,9 +166,7 @@ fn array(
     let within = Within::Array(element.delimiter);
     let mut room = Vec::new();
     for at in 0..shape.elements {
-        if at > 0 {
-            out.push(element.delimiter);
-        }
+        digits::separate(at, &[element.delimiter], out);
         out.extend(std::iter::repeat_n(b'{', shape.edges(at)));
         if is_present(nulls, at) {
             let part = reader.part(element.attribute, true, &mut room)?;

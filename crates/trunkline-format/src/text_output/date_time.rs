@@ -4,16 +4,15 @@
 //! proleptic Gregorian one, and the year before 1 is 1 BC. A timestamptz is stored in UTC, without
 //! its original zone, and is printed in the zone of the options.
 //!
-//! Mirrors `j2date`, `EncodeDateTime` and `EncodeTimeOnly` of PostgreSQL's `utils/adt/datetime.c`.
+//! Mirrors `EncodeDateTime` and `EncodeTimeOnly` of PostgreSQL's `utils/adt/datetime.c`.
 
 use super::digits;
 use super::error::ValueError;
 use super::options::TimeZone;
+use crate::calendar::civil;
 
 /// Microseconds in a day.
 const DAY: i64 = 86_400_000_000;
-/// Days from 0000-03-01, where a 400-year era begins, to 2000-01-01.
-const DAYS_TO_2000: i64 = 730_425;
 /// Seconds from 1970-01-01 to 2000-01-01.
 const UNIX_TO_2000: i64 = 946_684_800;
 /// The first date: 4714-11-24 BC, day 0 of the Julian calendar.
@@ -26,22 +25,6 @@ const FIRST_TIMESTAMP: i64 = FIRST_DATE as i64 * DAY;
 const TIMESTAMP_END: i64 = 9_223_371_331_200_000_000;
 /// `MAX_TZDISP_HOUR` is 15, so an offset from UTC is always less than 16 hours.
 const ZONE_END_S: i32 = 16 * 3600;
-
-/// Year (0 is 1 BC), month and day of a day number relative to 2000-01-01.
-#[inline]
-fn civil(day: i64) -> (i64, u32, u32) {
-    const ERA: i64 = 146_097;
-    let day = day + DAYS_TO_2000;
-    let era = day.div_euclid(ERA);
-    let of_era = day.rem_euclid(ERA) as u32;
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    // Months are counted from March, because any five months from there have 153 days.
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (i64::from(year) + era * 400 + i64::from(month <= 2), month, day)
-}
 
 /// Writes `yyyy-mm-dd`. Returns true if the year is BC.
 #[inline]
@@ -98,6 +81,10 @@ fn infinite(positive: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(if positive { b"infinity" } else { b"-infinity" });
 }
 
+const fn out_of_range(type_name: &'static str) -> ValueError {
+    ValueError::Malformed { type_name, what: "out of range" }
+}
+
 /// A date: days since 2000-01-01.
 pub(super) fn date(day: i32, out: &mut Vec<u8>) -> Result<(), ValueError> {
     match day {
@@ -107,7 +94,7 @@ pub(super) fn date(day: i32, out: &mut Vec<u8>) -> Result<(), ValueError> {
                 out.extend_from_slice(b" BC");
             }
         }
-        _ => return Err(ValueError::Malformed { type_name: "date", what: "out of range" }),
+        _ => return Err(out_of_range("date")),
     }
     Ok(())
 }
@@ -115,7 +102,7 @@ pub(super) fn date(day: i32, out: &mut Vec<u8>) -> Result<(), ValueError> {
 /// A time: microseconds since midnight, 24:00:00 included.
 pub(super) fn time(micros: i64, out: &mut Vec<u8>) -> Result<(), ValueError> {
     if !(0..=DAY).contains(&micros) {
-        return Err(ValueError::Malformed { type_name: "time", what: "out of range" });
+        return Err(out_of_range("time"));
     }
     write_time(micros, out);
     Ok(())
@@ -124,7 +111,7 @@ pub(super) fn time(micros: i64, out: &mut Vec<u8>) -> Result<(), ValueError> {
 /// A time and its zone in seconds west of UTC.
 pub(super) fn timetz(micros: i64, west: i32, out: &mut Vec<u8>) -> Result<(), ValueError> {
     if !(0..=DAY).contains(&micros) || west <= -ZONE_END_S || west >= ZONE_END_S {
-        return Err(ValueError::Malformed { type_name: "timetz", what: "out of range" });
+        return Err(out_of_range("timetz"));
     }
     write_time(micros, out);
     write_zone(-west, out);
@@ -158,7 +145,7 @@ fn stamp(
         return Ok(());
     }
     if !(FIRST_TIMESTAMP..TIMESTAMP_END).contains(&micros) {
-        return Err(ValueError::Malformed { type_name, what: "out of range" });
+        return Err(out_of_range(type_name));
     }
     let east = zone.map(|zone| zone.offset_s(micros.div_euclid(1_000_000) + UNIX_TO_2000));
     let local = micros + i64::from(east.unwrap_or(0)) * 1_000_000;

@@ -94,6 +94,14 @@ pub(super) fn fraction(micros: u32, out: &mut Vec<u8>) {
     out.truncate(end);
 }
 
+/// The `mark` before item `at` (from 0) of a list, which the first item doesn't have.
+#[inline]
+pub(super) fn separate(at: usize, mark: &[u8], out: &mut Vec<u8>) {
+    if at > 0 {
+        out.extend_from_slice(mark);
+    }
+}
+
 /// `00` to `ff`.
 const HEX: [[u8; 2]; 256] = {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -120,6 +128,16 @@ pub(super) fn hex(bytes: &[u8], out: &mut Vec<u8>) {
     for (pair, &byte) in room.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
         *pair = hex_pair(byte);
     }
+}
+
+/// Lower-case hexadecimal without leading zeros, but at least `width` digits.
+pub(super) fn hex_trimmed(bytes: &[u8], width: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    hex(bytes, out);
+    let most = (bytes.len() * 2).saturating_sub(width);
+    let shown = out.get(start..).unwrap_or_default();
+    let zeros = shown.iter().take(most).take_while(|&&digit| digit == b'0').count();
+    out.drain(start..start + zeros);
 }
 
 /// `\` and three octal digits.

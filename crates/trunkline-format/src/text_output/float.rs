@@ -80,7 +80,7 @@ impl Binary {
         });
         let (number, ten) = decimal.integer();
         if number & 1 == 1 && equal(2 * number - 1, ten, self.mantissa, self.exponent + 1) {
-            let even = Decimal::of(format_args!("{:e}", Scaled(number - 1, ten)));
+            let even = Decimal::scaled(number - 1, ten);
             if self.is_read_from(&even) {
                 return even;
             }
@@ -92,7 +92,7 @@ impl Binary {
         }
         // Just below a power of two the gap is narrower, so the decimal on the other side may be
         // equally short.
-        let other = Decimal::of(format_args!("{:e}", Scaled(number + 1, ten)));
+        let other = Decimal::scaled(number + 1, ten);
         if other.len <= decimal.len && self.is_read_from(&other) {
             return other;
         }
@@ -115,20 +115,6 @@ fn equal(number: u64, ten: i32, other: u64, two: i32) -> bool {
     match ten >= 0 {
         true => number.checked_mul(fives) == Some(odd),
         false => odd.checked_mul(fives) == Some(number),
-    }
-}
-
-/// An integer and a power of ten, shown as one number with an exponent.
-struct Scaled(u64, i32);
-
-impl fmt::LowerExp for Scaled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = Text::default();
-        write!(text, "{}", self.0)?;
-        let exponent = self.1 + text.as_str().len() as i32 - 1;
-        let trimmed = text.as_str().trim_end_matches('0');
-        let (first, rest) = trimmed.split_at_checked(1).unwrap_or(("0", ""));
-        write!(f, "{first}.{rest}e{exponent}")
     }
 }
 
@@ -167,13 +153,19 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// Parses the output of `{:e}`, ignoring the sign.
+    /// Parses a number as it is formatted. It must not be negative.
     fn of(number: fmt::Arguments<'_>) -> Self {
         let mut text = Text::default();
         // The longest text has a sign, 17 digits, a decimal point and an exponent, so it always
         // fits.
         let _fits = text.write_fmt(number);
         Self::parse(text.as_str())
+    }
+
+    /// An integer multiplied by a power of ten.
+    fn scaled(number: u64, ten: i32) -> Self {
+        let decimal = Self::of(format_args!("{number}"));
+        Self { exponent: decimal.exponent + ten, ..decimal }
     }
 
     /// Parses digits with an optional point and exponent: `12.5`, `0.001`, `1.25e-7`, `1e100`.
@@ -279,26 +271,31 @@ fn general(magnitude: f64, count: i32, out: &mut Vec<u8>) {
     Decimal::of(format_args!("{magnitude:.more$e}")).write(count, out);
 }
 
-/// A `float8`, with `extra_float_digits` of −15 to 3.
-pub(super) fn float8(value: f64, extra_digits: i8, out: &mut Vec<u8>) {
+/// Prints a float with `extra_float_digits` of −15 to 3. `digits` is the precision of its type in
+/// decimal digits, and `shortest` returns the shortest digits that read back as the same number.
+#[inline]
+fn float(
+    value: f64,
+    extra_digits: i8,
+    digits: i32,
+    shortest: impl Fn() -> Decimal,
+    out: &mut Vec<u8>,
+) {
     if special(value, out) {
         return;
     }
-    if extra_digits > 0 {
-        Binary::double(value.abs()).shortest().write(15, out);
-    } else {
-        general(value.abs(), 15 + i32::from(extra_digits), out);
+    match extra_digits > 0 {
+        true => shortest().write(digits, out),
+        false => general(value.abs(), digits + i32::from(extra_digits), out),
     }
 }
 
-/// A `float4`, with `extra_float_digits` of −15 to 3.
+/// A `float8`.
+pub(super) fn float8(value: f64, extra_digits: i8, out: &mut Vec<u8>) {
+    float(value, extra_digits, 15, || Binary::double(value.abs()).shortest(), out);
+}
+
+/// A `float4`.
 pub(super) fn float4(value: f32, extra_digits: i8, out: &mut Vec<u8>) {
-    if special(f64::from(value), out) {
-        return;
-    }
-    if extra_digits > 0 {
-        Binary::single(value.abs()).shortest().write(6, out);
-    } else {
-        general(f64::from(value.abs()), 6 + i32::from(extra_digits), out);
-    }
+    float(value.into(), extra_digits, 6, || Binary::single(value.abs()).shortest(), out);
 }

@@ -4,6 +4,7 @@
 //!
 //! Mirrors PostgreSQL's `utils/adt/geo_ops.c`.
 
+use super::digits::separate;
 use super::error::ValueError;
 use super::float::float8;
 use super::reader::Reader;
@@ -11,9 +12,9 @@ use super::reader::Reader;
 /// `(x,y)`.
 fn point(reader: &mut Reader<'_>, extra: i8, out: &mut Vec<u8>) -> Result<(), ValueError> {
     out.push(b'(');
-    float8(reader.read::<f64>()?, extra, out);
+    float8(reader.read()?, extra, out);
     out.push(b',');
-    float8(reader.read::<f64>()?, extra, out);
+    float8(reader.read()?, extra, out);
     out.push(b')');
     Ok(())
 }
@@ -26,9 +27,7 @@ fn points(
     out: &mut Vec<u8>,
 ) -> Result<(), ValueError> {
     for at in 0..count {
-        if at > 0 {
-            out.push(b',');
-        }
+        separate(at, b",", out);
         point(&mut reader, extra, out)?;
     }
     reader.end()
@@ -41,40 +40,31 @@ fn count(reader: &mut Reader<'_>) -> Result<usize, ValueError> {
     count.filter(fits).ok_or_else(|| reader.error("an impossible number of points"))
 }
 
-/// The fixed-length types. The value's length determines the number of points or floats.
+/// The fixed-length types: points, then numbers, separated by commas and in brackets.
 pub(super) fn fixed(
     type_name: &'static str,
     value: &[u8],
     extra: i8,
     out: &mut Vec<u8>,
 ) -> Result<(), ValueError> {
+    let (open, points, numbers, close): (&[u8], _, _, &[u8]) = match type_name {
+        "line" => (b"{", 0, 3, b"}"),
+        "circle" => (b"<", 1, 1, b">"),
+        "lseg" => (b"[", 2, 0, b"]"),
+        "box" => (b"", 2, 0, b""),
+        _ => (b"", 1, 0, b""),
+    };
     let mut reader = Reader::aligned(type_name, value);
-    match type_name {
-        "line" => {
-            for mark in *b"{,," {
-                out.push(mark);
-                float8(reader.read::<f64>()?, extra, out);
-            }
-            out.push(b'}');
-            reader.end()
+    out.extend_from_slice(open);
+    for at in 0..points + numbers {
+        separate(at, b",", out);
+        match at < points {
+            true => point(&mut reader, extra, out)?,
+            false => float8(reader.read()?, extra, out),
         }
-        "circle" => {
-            out.push(b'<');
-            point(&mut reader, extra, out)?;
-            out.push(b',');
-            float8(reader.read::<f64>()?, extra, out);
-            out.push(b'>');
-            reader.end()
-        }
-        "lseg" => {
-            out.push(b'[');
-            points(reader, 2, extra, out)?;
-            out.push(b']');
-            Ok(())
-        }
-        "box" => points(reader, 2, extra, out),
-        _ => points(reader, 1, extra, out),
     }
+    out.extend_from_slice(close);
+    reader.end()
 }
 
 /// A path: `((…),…)` if it is closed, otherwise `[(…),…]`.

@@ -32,87 +32,91 @@ const fn malformed(what: &'static str) -> ValueError {
     ValueError::Malformed { type_name: "jsonpath", what }
 }
 
-/// The text of an item without arguments.
-fn constant(kind: u8) -> Option<&'static [u8]> {
-    Some(match kind {
-        0 => b"null",
-        21 => b"[*]",
-        26 => b"@",
-        27 => b"$",
-        31 => b".type()",
-        32 => b".size()",
-        33 => b".abs()",
-        34 => b".floor()",
-        35 => b".ceiling()",
-        36 => b".double()",
-        38 => b".keyvalue()",
-        40 => b"last",
-        43 => b".bigint()",
-        44 => b".boolean()",
-        45 => b".date()",
-        47 => b".integer()",
-        48 => b".number()",
-        49 => b".string()",
-        55 => b".lower()",
-        56 => b".upper()",
-        60 => b".initcap()",
-        _ => return None,
-    })
+/// How an item is printed.
+enum Shape {
+    /// A text without arguments.
+    Constant(&'static [u8]),
+    /// The symbol of a binary operator, and its precedence.
+    Binary(&'static [u8], u8),
+    /// The symbol of a unary operator.
+    Sign(u8),
+    /// The text before and after an operand.
+    Wrapped(&'static [u8], &'static [u8]),
+    /// A method with an optional argument.
+    Method(&'static [u8]),
+    /// A method with up to two arguments.
+    Method2(&'static [u8]),
+    /// A kind with a rule of its own.
+    Other,
 }
 
-/// The symbol of a binary operator, and its precedence.
-fn binary(kind: u8) -> Option<(&'static [u8], u8)> {
-    Some(match kind {
-        4 => (b" && ", 1),
-        5 => (b" || ", 0),
-        8 => (b" == ", 2),
-        9 => (b" != ", 2),
-        10 => (b" < ", 2),
-        11 => (b" > ", 2),
-        12 => (b" <= ", 2),
-        13 => (b" >= ", 2),
-        14 => (b" + ", 3),
-        15 => (b" - ", 3),
-        16 => (b" * ", 4),
-        17 => (b" / ", 4),
-        18 => (b" % ", 4),
-        41 => (b" starts with ", 2),
-        _ => return None,
-    })
+/// The shape of an item of this kind (`JsonPathItemType`).
+fn shape(kind: u8) -> Shape {
+    use Shape::{Binary, Constant, Method, Method2, Wrapped};
+    match kind {
+        0 => Constant(b"null"),
+        4 => Binary(b" && ", 1),
+        5 => Binary(b" || ", 0),
+        6 => Wrapped(b"!(", b")"),
+        7 => Wrapped(b"(", b") is unknown"),
+        8 => Binary(b" == ", 2),
+        9 => Binary(b" != ", 2),
+        10 => Binary(b" < ", 2),
+        11 => Binary(b" > ", 2),
+        12 => Binary(b" <= ", 2),
+        13 => Binary(b" >= ", 2),
+        14 => Binary(b" + ", 3),
+        15 => Binary(b" - ", 3),
+        16 => Binary(b" * ", 4),
+        17 => Binary(b" / ", 4),
+        18 => Binary(b" % ", 4),
+        19 => Shape::Sign(b'+'),
+        20 => Shape::Sign(b'-'),
+        21 => Constant(b"[*]"),
+        26 => Constant(b"@"),
+        27 => Constant(b"$"),
+        29 => Wrapped(b"?(", b")"),
+        30 => Wrapped(b"exists (", b")"),
+        31 => Constant(b".type()"),
+        32 => Constant(b".size()"),
+        33 => Constant(b".abs()"),
+        34 => Constant(b".floor()"),
+        35 => Constant(b".ceiling()"),
+        36 => Constant(b".double()"),
+        37 => Method(b".datetime("),
+        38 => Constant(b".keyvalue()"),
+        40 => Constant(b"last"),
+        41 => Binary(b" starts with ", 2),
+        43 => Constant(b".bigint()"),
+        44 => Constant(b".boolean()"),
+        45 => Constant(b".date()"),
+        46 => Method2(b".decimal("),
+        47 => Constant(b".integer()"),
+        48 => Constant(b".number()"),
+        49 => Constant(b".string()"),
+        50 => Method(b".time("),
+        51 => Method(b".time_tz("),
+        52 => Method(b".timestamp("),
+        53 => Method(b".timestamp_tz("),
+        54 => Method2(b".replace("),
+        55 => Constant(b".lower()"),
+        56 => Constant(b".upper()"),
+        57 => Method(b".ltrim("),
+        58 => Method(b".rtrim("),
+        59 => Method(b".btrim("),
+        60 => Constant(b".initcap()"),
+        61 => Method2(b".split_part("),
+        _ => Shape::Other,
+    }
 }
 
 /// The precedence of an item; higher binds tighter.
 fn priority(kind: u8) -> u8 {
-    match kind {
-        19 | 20 => 5,
-        _ => binary(kind).map_or(6, |(_, priority)| priority),
+    match shape(kind) {
+        Shape::Binary(_, priority) => priority,
+        Shape::Sign(_) => 5,
+        _ => 6,
     }
-}
-
-/// The text before and after the operand of a unary item.
-fn wrapped(kind: u8) -> Option<[&'static [u8]; 2]> {
-    Some(match kind {
-        6 => [b"!(", b")"],
-        7 => [b"(", b") is unknown"],
-        29 => [b"?(", b")"],
-        30 => [b"exists (", b")"],
-        _ => return None,
-    })
-}
-
-/// A method with an optional argument.
-fn method(kind: u8) -> Option<&'static [u8]> {
-    Some(match kind {
-        37 => b".datetime(",
-        50 => b".time(",
-        51 => b".time_tz(",
-        52 => b".timestamp(",
-        53 => b".timestamp_tz(",
-        57 => b".ltrim(",
-        58 => b".rtrim(",
-        59 => b".btrim(",
-        _ => return None,
-    })
 }
 
 /// A `jsonpath`, as `jsonpath_out`.
@@ -204,30 +208,38 @@ impl<'a> Printer<'a, '_> {
         brackets: bool,
         depth: u32,
     ) -> Result<(), ValueError> {
-        let kind = item.kind;
-        if let Some(text) = constant(kind) {
-            self.out.extend_from_slice(text);
-        } else if let Some((operator, around)) = binary(kind) {
-            let (left, right) = (item.reader.read::<i32>()?, item.reader.read::<i32>()?);
-            self.open(brackets);
-            self.operand(item.place(left)?, around, depth)?;
-            self.out.extend_from_slice(operator);
-            self.operand(item.place(right)?, around, depth)?;
-            self.close(brackets);
-        } else if let Some([before, after]) = wrapped(kind) {
-            let operand = item.reader.read::<i32>()?;
-            self.out.extend_from_slice(before);
-            self.chain(item.place(operand)?, false, false, depth)?;
-            self.out.extend_from_slice(after);
-        } else if let Some(name) = method(kind) {
-            self.out.extend_from_slice(name);
-            let argument = item.reader.read::<i32>()?;
-            if argument != 0 {
-                self.chain(item.place(argument)?, false, false, depth)?;
+        match shape(item.kind) {
+            Shape::Constant(text) => self.out.extend_from_slice(text),
+            Shape::Binary(operator, around) => {
+                let (left, right) = (item.reader.read()?, item.reader.read()?);
+                self.open(brackets);
+                self.operand(item.place(left)?, around, depth)?;
+                self.out.extend_from_slice(operator);
+                self.operand(item.place(right)?, around, depth)?;
+                self.close(brackets);
             }
-            self.out.push(b')');
-        } else {
-            self.rare(item, in_key, brackets, depth)?;
+            Shape::Sign(sign) => {
+                let operand = item.reader.read()?;
+                self.open(brackets);
+                self.out.push(sign);
+                self.operand(item.place(operand)?, priority(item.kind), depth)?;
+                self.close(brackets);
+            }
+            Shape::Wrapped(before, after) => {
+                let operand = item.reader.read()?;
+                self.out.extend_from_slice(before);
+                self.chain(item.place(operand)?, false, false, depth)?;
+                self.out.extend_from_slice(after);
+            }
+            Shape::Method(name) => {
+                let argument = item.reader.read()?;
+                self.method(name, item, [argument, 0], depth)?;
+            }
+            Shape::Method2(name) => {
+                let arguments = [item.reader.read()?, item.reader.read()?];
+                self.method(name, item, arguments, depth)?;
+            }
+            Shape::Other => self.rare(item, in_key, brackets, depth)?,
         }
         Ok(())
     }
@@ -239,54 +251,37 @@ impl<'a> Printer<'a, '_> {
         brackets: bool,
         depth: u32,
     ) -> Result<(), ValueError> {
+        if matches!(item.kind, 22 | 24 | 25) && in_key {
+            self.out.push(b'.');
+        }
         match item.kind {
-            1 => self.text(item)?,
+            1 | 25 => self.text(item)?,
             2 => self.number(item)?,
             3 => {
                 let value = item.reader.read::<u8>()? != 0;
                 self.out.extend_from_slice(if value { b"true" } else { b"false" });
             }
-            19 | 20 => {
-                let operand = item.reader.read::<i32>()?;
-                self.open(brackets);
-                self.out.push(if item.kind == 19 { b'+' } else { b'-' });
-                self.operand(item.place(operand)?, priority(item.kind), depth)?;
-                self.close(brackets);
-            }
-            22 => {
-                self.point(in_key);
-                self.out.push(b'*');
-            }
+            22 => self.out.push(b'*'),
             23 => self.subscripts(item, depth)?,
-            24 => {
-                self.point(in_key);
-                levels(item.reader.read::<u32>()?, item.reader.read::<u32>()?, self.out);
-            }
-            25 => {
-                self.point(in_key);
-                self.text(item)?;
-            }
+            24 => levels(item.reader.read()?, item.reader.read()?, self.out),
             28 => {
                 self.out.push(b'$');
                 self.text(item)?;
             }
             42 => self.like_regex(item, brackets, depth)?,
-            46 => self.two_arguments(b".decimal(", item, depth)?,
-            54 => self.two_arguments(b".replace(", item, depth)?,
-            61 => self.two_arguments(b".split_part(", item, depth)?,
             _ => return Err(malformed("an item of unknown kind")),
         }
         Ok(())
     }
 
-    /// A method with up to two arguments.
-    fn two_arguments(
+    /// A method and its arguments; 0 means that an argument is missing.
+    fn method(
         &mut self,
         name: &[u8],
-        item: &mut Item<'a>,
+        item: &Item<'a>,
+        [first, second]: [i32; 2],
         depth: u32,
     ) -> Result<(), ValueError> {
-        let (first, second) = (item.reader.read::<i32>()?, item.reader.read::<i32>()?);
         self.out.extend_from_slice(name);
         if first != 0 {
             self.chain(item.place(first)?, false, false, depth)?;
@@ -308,12 +303,6 @@ impl<'a> Printer<'a, '_> {
     fn close(&mut self, brackets: bool) {
         if brackets {
             self.out.push(b')');
-        }
-    }
-
-    fn point(&mut self, in_key: bool) {
-        if in_key {
-            self.out.push(b'.');
         }
     }
 

@@ -41,9 +41,7 @@ pub(super) fn address(
 
 fn write_v4(bytes: &[u8], out: &mut Vec<u8>) {
     for (at, &byte) in bytes.iter().enumerate() {
-        if at > 0 {
-            out.push(b'.');
-        }
+        digits::separate(at, b".", out);
         digits::unsigned(u64::from(byte), out);
     }
 }
@@ -71,9 +69,7 @@ fn write_v6(bytes: &[[u8; 2]], out: &mut Vec<u8>) {
             at += count;
             continue;
         }
-        if at > 0 {
-            out.push(b':');
-        }
+        digits::separate(at, b":", out);
         let mapped = match count {
             6 => true,
             7 => words.get(7) != Some(&1),
@@ -83,7 +79,7 @@ fn write_v6(bytes: &[[u8; 2]], out: &mut Vec<u8>) {
         if at == 6 && from == 0 && mapped {
             return write_v4(bytes.get(6..).unwrap_or_default().as_flattened(), out);
         }
-        write_hex(words.get(at).copied().unwrap_or(0), out);
+        digits::hex_trimmed(&words.get(at).copied().unwrap_or(0).to_be_bytes(), 1, out);
         at += 1;
     }
     if count > 0 && from + count == words.len() {
@@ -91,21 +87,10 @@ fn write_v6(bytes: &[[u8; 2]], out: &mut Vec<u8>) {
     }
 }
 
-/// Hexadecimal without leading zeros.
-fn write_hex(word: u16, out: &mut Vec<u8>) {
-    let start = out.len();
-    digits::hex(&word.to_be_bytes(), out);
-    let zeros = out.get(start..).unwrap_or_default().iter().take(3).take_while(|&&c| c == b'0');
-    let zeros = zeros.count();
-    out.drain(start..start + zeros);
-}
-
 /// `macaddr` and `macaddr8`: two digits per byte, separated by colons.
 pub(super) fn mac(bytes: &[u8], out: &mut Vec<u8>) {
     for (at, byte) in bytes.iter().enumerate() {
-        if at > 0 {
-            out.push(b':');
-        }
+        digits::separate(at, b":", out);
         digits::hex(std::slice::from_ref(byte), out);
     }
 }

@@ -3,181 +3,37 @@
 //! An identifier is quoted if it contains capitals or special characters, or is a keyword. A part
 //! of a value is quoted if it contains a delimiter or could otherwise be misread.
 
-/// The sorted keywords of PostgreSQL 15 that must be quoted as identifiers.
-const KEYWORDS: &[&str] = &[
-    "all",
-    "analyse",
-    "analyze",
-    "and",
-    "any",
-    "array",
-    "as",
-    "asc",
-    "asymmetric",
-    "authorization",
-    "between",
-    "bigint",
-    "binary",
-    "bit",
-    "boolean",
-    "both",
-    "case",
-    "cast",
-    "char",
-    "character",
-    "check",
-    "coalesce",
-    "collate",
-    "collation",
-    "column",
-    "concurrently",
-    "constraint",
-    "create",
-    "cross",
-    "current_catalog",
-    "current_date",
-    "current_role",
-    "current_schema",
-    "current_time",
-    "current_timestamp",
-    "current_user",
-    "dec",
-    "decimal",
-    "default",
-    "deferrable",
-    "desc",
-    "distinct",
-    "do",
-    "else",
-    "end",
-    "except",
-    "exists",
-    "extract",
-    "false",
-    "fetch",
-    "float",
-    "for",
-    "foreign",
-    "freeze",
-    "from",
-    "full",
-    "grant",
-    "greatest",
-    "group",
-    "grouping",
-    "having",
-    "ilike",
-    "in",
-    "initially",
-    "inner",
-    "inout",
-    "int",
-    "integer",
-    "intersect",
-    "interval",
-    "into",
-    "is",
-    "isnull",
-    "join",
-    "lateral",
-    "leading",
-    "least",
-    "left",
-    "like",
-    "limit",
-    "localtime",
-    "localtimestamp",
-    "national",
-    "natural",
-    "nchar",
-    "none",
-    "normalize",
-    "not",
-    "notnull",
-    "null",
-    "nullif",
-    "numeric",
-    "offset",
-    "on",
-    "only",
-    "or",
-    "order",
-    "out",
-    "outer",
-    "overlaps",
-    "overlay",
-    "placing",
-    "position",
-    "precision",
-    "primary",
-    "real",
-    "references",
-    "returning",
-    "right",
-    "row",
-    "select",
-    "session_user",
-    "setof",
-    "similar",
-    "smallint",
-    "some",
-    "substring",
-    "symmetric",
-    "table",
-    "tablesample",
-    "then",
-    "time",
-    "timestamp",
-    "to",
-    "trailing",
-    "treat",
-    "trim",
-    "true",
-    "union",
-    "unique",
-    "user",
-    "using",
-    "values",
-    "varchar",
-    "variadic",
-    "verbose",
-    "when",
-    "where",
-    "window",
-    "with",
-    "xmlattributes",
-    "xmlconcat",
-    "xmlelement",
-    "xmlexists",
-    "xmlforest",
-    "xmlnamespaces",
-    "xmlparse",
-    "xmlpi",
-    "xmlroot",
-    "xmlserialize",
-    "xmltable",
-];
-
-/// Keywords added by later versions, with the version that added them.
-const LATER: &[(&str, u32)] = &[
-    ("json", 17),
-    ("json_array", 16),
-    ("json_arrayagg", 16),
-    ("json_exists", 17),
-    ("json_object", 16),
-    ("json_objectagg", 16),
-    ("json_query", 17),
-    ("json_scalar", 17),
-    ("json_serialize", 17),
-    ("json_table", 17),
-    ("json_value", 17),
-    ("merge_action", 17),
-    ("system_user", 16),
+/// The keywords that must be quoted as identifiers, by the version that added them. 15 stands for
+/// all earlier versions too.
+const KEYWORDS: [(u32, &str); 3] = [
+    (
+        15,
+        "all analyse analyze and any array as asc asymmetric authorization between bigint binary \
+          bit boolean both case cast char character check coalesce collate collation column \
+          concurrently constraint create cross current_catalog current_date current_role \
+          current_schema current_time current_timestamp current_user dec decimal default \
+          deferrable desc distinct do else end except exists extract false fetch float for foreign \
+          freeze from full grant greatest group grouping having ilike in initially inner inout int \
+          integer intersect interval into is isnull join lateral leading least left like limit \
+          localtime localtimestamp national natural nchar none normalize not notnull null nullif \
+          numeric offset on only or order out outer overlaps overlay placing position precision \
+          primary real references returning right row select session_user setof similar smallint \
+          some substring symmetric table tablesample then time timestamp to trailing treat trim \
+          true union unique user using values varchar variadic verbose when where window with \
+          xmlattributes xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi \
+          xmlroot xmlserialize xmltable",
+    ),
+    (16, "json_array json_arrayagg json_object json_objectagg system_user"),
+    (
+        17,
+        "json json_exists json_query json_scalar json_serialize json_table json_value \
+          merge_action",
+    ),
 ];
 
 fn is_keyword(name: &[u8], major: u32) -> bool {
-    KEYWORDS.binary_search_by(|keyword| keyword.as_bytes().cmp(name)).is_ok()
-        || LATER.iter().any(|&(keyword, since)| major >= since && keyword.as_bytes() == name)
+    let known = KEYWORDS.iter().filter(|(since, _)| major >= *since);
+    known.flat_map(|(_, words)| words.split(' ')).any(|word| word.as_bytes() == name)
 }
 
 /// An identifier, quoted if version `major` requires it (`quote_identifier`).
@@ -193,14 +49,19 @@ pub(super) fn identifier(name: &[u8], major: u32, out: &mut Vec<u8>) {
 
 /// A name in double quotes. Quotes within the name are doubled.
 pub(super) fn in_quotes(name: &[u8], out: &mut Vec<u8>) {
-    out.push(b'"');
-    for &byte in name {
-        if byte == b'"' {
-            out.push(b'"');
+    doubled(name, b'"', b"\"", out);
+}
+
+/// A text between two `quote`s, with the `special` bytes within it doubled.
+pub(super) fn doubled(text: &[u8], quote: u8, special: &[u8], out: &mut Vec<u8>) {
+    out.push(quote);
+    for &byte in text {
+        if special.contains(&byte) {
+            out.push(byte);
         }
         out.push(byte);
     }
-    out.push(b'"');
+    out.push(quote);
 }
 
 /// White space, as the server's array and composite parsers define it.

@@ -111,9 +111,7 @@ pub(super) fn reg_type(kind: RegType, oid: Oid, options: &TextOptions<'_>, out: 
 fn arguments(row: &ObjectRow, operator: bool, options: &TextOptions<'_>, out: &mut Vec<u8>) {
     out.push(b'(');
     for (at, &argument) in row.arguments.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
+        digits::separate(at, b",", out);
         if operator && argument == Oid(0) {
             out.extend_from_slice(b"NONE");
         } else {

@@ -5,6 +5,7 @@ use super::digits;
 use super::error::ValueError;
 use super::options::ByteaOutput;
 use super::reader::Reader;
+use crate::ids::Lsn;
 
 /// A `bytea`.
 pub(super) fn bytea(value: &[u8], style: ByteaOutput, out: &mut Vec<u8>) {
@@ -66,37 +67,27 @@ pub(super) fn char(byte: u8, out: &mut Vec<u8>) {
 }
 
 /// A `pg_lsn`. Since PostgreSQL 19 the lower half is zero-padded.
-pub(super) fn lsn(position: u64, major: u32, out: &mut Vec<u8>) {
-    half((position >> 32) as u32, 1, out);
-    out.push(b'/');
-    half(position as u32, if major >= 19 { 8 } else { 1 }, out);
-}
-
-/// Upper-case hexadecimal, zero-padded to at least `width` (1 to 8) digits.
-fn half(half: u32, width: usize, out: &mut Vec<u8>) {
+pub(super) fn lsn(position: Lsn, major: u32, out: &mut Vec<u8>) {
     let start = out.len();
-    digits::hex(&half.to_be_bytes(), out);
-    let shown = out.get_mut(start..).unwrap_or_default();
-    shown.make_ascii_uppercase();
-    let zeros = shown.iter().take(8 - width).take_while(|&&digit| digit == b'0').count();
-    out.drain(start..start + zeros);
+    digits::hex_trimmed(&position.high().to_be_bytes(), 1, out);
+    out.push(b'/');
+    digits::hex_trimmed(&position.low().to_be_bytes(), if major >= 19 { 8 } else { 1 }, out);
+    out.get_mut(start..).unwrap_or_default().make_ascii_uppercase();
 }
 
 /// A `pg_snapshot` or `txid_snapshot`: `xmin:xmax:` and the list of in-progress transactions.
 pub(super) fn snapshot(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
     let mut reader = Reader::new("pg_snapshot", value);
-    let count = reader.read::<u32>()?;
+    let count = reader.read::<u32>()? as usize;
     for _ in 0..2 {
         digits::unsigned(reader.read::<u64>()?, out);
         out.push(b':');
     }
-    if usize::try_from(count).ok() != Some(reader.rest().len() / 8) {
+    if count != reader.rest().len() / 8 {
         return Err(reader.error("an impossible number of transactions"));
     }
     for at in 0..count {
-        if at > 0 {
-            out.push(b',');
-        }
+        digits::separate(at, b",", out);
         digits::unsigned(reader.read::<u64>()?, out);
     }
     reader.end()
@@ -109,19 +100,14 @@ pub(super) fn vector(
     out: &mut Vec<u8>,
 ) -> Result<(), ValueError> {
     let mut reader = Reader::new(type_name, value);
-    let (dimensions, nulls) = (reader.read::<i32>()?, reader.read::<i32>()?);
-    if dimensions != 1 || nulls != 0 {
+    if (reader.read::<i32>()?, reader.read::<i32>()?) != (1, 0) {
         return Err(reader.error("not a vector"));
     }
-    reader.read::<u32>()?;
-    let count = reader.read::<i32>()?;
-    reader.read::<i32>()?;
-    for at in 0..count {
-        if at > 0 {
-            out.push(b' ');
-        }
+    let [_, count, _] = [reader.read::<i32>()?, reader.read()?, reader.read()?];
+    for at in 0..usize::try_from(count).unwrap_or(0) {
+        digits::separate(at, b" ", out);
         match type_name {
-            "int2vector" => digits::signed(i64::from(reader.read::<u16>()? as i16), out),
+            "int2vector" => digits::signed(i64::from(reader.read::<i16>()?), out),
             _ => digits::unsigned(u64::from(reader.read::<u32>()?), out),
         }
     }

@@ -26,9 +26,7 @@ impl Item<'_> {
     /// The column numbers, separated by commas.
     fn write_columns(&self, but: usize, out: &mut Vec<u8>) {
         for (at, &column) in self.columns.iter().take(self.columns.len() - but).enumerate() {
-            if at > 0 {
-                out.extend_from_slice(b", ");
-            }
+            digits::separate(at, b", ", out);
             digits::signed(i64::from(i16::from_le_bytes(column)), out);
         }
     }
@@ -38,67 +36,55 @@ impl Item<'_> {
     }
 }
 
-/// Calls `write` with each item's index and the item.
+/// Reads the items of a value that starts with `magic`, and calls `write` with each. `wide` says
+/// whether an item counts its columns in four bytes or in two. Writes the brackets of the list.
 fn items(
     (type_name, magic, wide): (&'static str, u32, bool),
     value: &[u8],
-    mut write: impl FnMut(usize, &Item<'_>),
+    named: bool,
+    out: &mut Vec<u8>,
+    write: impl Fn(&Item<'_>, &mut Vec<u8>),
 ) -> Result<(), ValueError> {
     let mut reader = Reader::new(type_name, value);
     if (reader.read::<u32>()?, reader.read::<u32>()?) != (magic, 1) {
         return Err(reader.error("not its magic number, or another version"));
     }
+    out.push(if named { b'[' } else { b'{' });
     for at in 0..reader.read::<u32>()? as usize {
-        let number = reader.read::<f64>()?;
+        let number = reader.read()?;
         let count =
-            if wide { reader.read::<u32>()? as usize } else { usize::from(reader.read::<u16>()?) };
+            if wide { reader.read::<u32>()? as usize } else { reader.read::<u16>()?.into() };
         if !(2..=COLUMNS_MAX).contains(&count) {
             return Err(reader.error("an impossible number of columns"));
         }
-        write(at, &Item { number, columns: reader.take(count * 2)?.as_chunks::<2>().0 });
+        let columns = reader.take(count * 2)?.as_chunks::<2>().0;
+        digits::separate(at, b", ", out);
+        out.extend_from_slice(if named { b"{\"attributes\": [" } else { b"\"" });
+        write(&Item { number, columns }, out);
+        out.extend_from_slice(if named { b"}" } else { b"" });
     }
+    out.push(if named { b']' } else { b'}' });
     reader.end()
 }
 
 /// A `pg_ndistinct`: the estimated number of distinct values of each column combination.
 pub(super) fn ndistinct(value: &[u8], major: u32, out: &mut Vec<u8>) -> Result<(), ValueError> {
     let named = major >= NAMED_SINCE;
-    out.push(if named { b'[' } else { b'{' });
-    items(("pg_ndistinct", 0xA352_BFA4, true), value, |at, item| {
-        if at > 0 {
-            out.extend_from_slice(b", ");
-        }
-        let number = item.number as i32;
-        out.extend_from_slice(if named { b"{\"attributes\": [" } else { b"\"" });
+    items(("pg_ndistinct", 0xA352_BFA4, true), value, named, out, |item, out| {
         item.write_columns(0, out);
         out.extend_from_slice(if named { b"], \"ndistinct\": " } else { b"\": " });
-        digits::signed(i64::from(number), out);
-        if named {
-            out.push(b'}');
-        }
-    })?;
-    out.push(if named { b']' } else { b'}' });
-    Ok(())
+        digits::signed(i64::from(item.number as i32), out);
+    })
 }
 
 /// A `pg_dependencies`: the degree to which the leading columns determine the last one.
 pub(super) fn dependencies(value: &[u8], major: u32, out: &mut Vec<u8>) -> Result<(), ValueError> {
     let named = major >= NAMED_SINCE;
-    out.push(if named { b'[' } else { b'{' });
-    items(("pg_dependencies", 0xB454_9A2C, false), value, |at, item| {
-        if at > 0 {
-            out.extend_from_slice(b", ");
-        }
-        out.extend_from_slice(if named { b"{\"attributes\": [" } else { b"\"" });
+    items(("pg_dependencies", 0xB454_9A2C, false), value, named, out, |item, out| {
         item.write_columns(1, out);
         out.extend_from_slice(if named { b"], \"dependency\": " } else { b" => " });
         digits::signed(item.last(), out);
         out.extend_from_slice(if named { b", \"degree\": " } else { b"\": " });
         out.extend_from_slice(format!("{:.6}", item.number).as_bytes());
-        if named {
-            out.push(b'}');
-        }
-    })?;
-    out.push(if named { b']' } else { b'}' });
-    Ok(())
+    })
 }

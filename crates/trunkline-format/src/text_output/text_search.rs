@@ -9,20 +9,14 @@
 
 use super::digits;
 use super::error::ValueError;
+use super::quote::doubled;
 use super::reader::Reader;
 use crate::align::Align;
 use crate::little_endian::read_at;
 
 /// A word in quotes.
 fn quoted(word: &[u8], out: &mut Vec<u8>) {
-    out.push(b'\'');
-    for &byte in word {
-        if matches!(byte, b'\'' | b'\\') {
-            out.push(byte);
-        }
-        out.push(byte);
-    }
-    out.push(b'\'');
+    doubled(word, b'\'', b"'\\", out);
 }
 
 /// A `tsvector`: `'word':1A,2 'other'`.
@@ -34,9 +28,7 @@ pub(super) fn tsvector(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError
     // Words don't overlap, so their total length can't exceed the data's.
     let mut left = data.len();
     for (at, &entry) in entries.as_chunks::<4>().0.iter().enumerate() {
-        if at > 0 {
-            out.push(b' ');
-        }
+        digits::separate(at, b" ", out);
         let entry = u32::from_le_bytes(entry);
         let (start, length) = ((entry >> 12) as usize, (entry >> 1 & 0x7FF) as usize);
         let end = start + length;

@@ -55,17 +55,19 @@ pub enum MemberStatus {
 }
 
 impl MemberStatus {
+    /// The statuses by number, and their names in `pg_get_multixact_members`.
+    const ALL: [(Self, &'static str); 6] = [
+        (Self::KeyShare, "keysh"),
+        (Self::Share, "sh"),
+        (Self::NoKeyUpdateLock, "fornokeyupd"),
+        (Self::UpdateLock, "forupd"),
+        (Self::NoKeyUpdate, "nokeyupd"),
+        (Self::Update, "upd"),
+    ];
+
     /// Decodes a status byte.
     pub fn from_byte(byte: u8) -> Option<Self> {
-        Some(match byte {
-            0 => Self::KeyShare,
-            1 => Self::Share,
-            2 => Self::NoKeyUpdateLock,
-            3 => Self::UpdateLock,
-            4 => Self::NoKeyUpdate,
-            5 => Self::Update,
-            _ => return None,
-        })
+        Self::ALL.get(usize::from(byte)).map(|&(status, _)| status)
     }
 
     /// `ISUPDATE_from_mxstatus`: whether the tuple is dead once this member has committed.
@@ -77,14 +79,7 @@ impl MemberStatus {
 /// Prints the status like `pg_get_multixact_members`.
 impl std::fmt::Display for MemberStatus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::KeyShare => "keysh",
-            Self::Share => "sh",
-            Self::NoKeyUpdateLock => "fornokeyupd",
-            Self::UpdateLock => "forupd",
-            Self::NoKeyUpdate => "nokeyupd",
-            Self::Update => "upd",
-        })
+        f.pad(Self::ALL[*self as usize].1)
     }
 }
 
