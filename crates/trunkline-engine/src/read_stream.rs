@@ -150,7 +150,7 @@ impl<S: BlockSource> fmt::Debug for ReadStream<S> {
             .field("relation", &self.relation)
             .field("queued", &self.queue.len())
             .field("pinned", &self.pinned)
-            .field("in_flight", &self.reads.in_flight())
+            .field("in_flight", &self.reads.window().in_flight())
             .finish_non_exhaustive()
     }
 }
@@ -371,7 +371,7 @@ impl<S: BlockSource> ReadStream<S> {
                     };
                     return Err(*error);
                 }
-                EntryState::Reading { slot } => match self.reads.window().take(slot) {
+                EntryState::Reading { slot } => match self.reads.window_mut().take(slot) {
                     Some(outcome) => self.read_ended(backend, slot, outcome),
                     None if self.options.unordered => return Ok(Step::Blocked(Blocked::Any)),
                     None => return Ok(Step::Blocked(Blocked::Own(slot))),

@@ -128,6 +128,11 @@ impl<P: Payload, T> SlotWindow<P, T> {
         (&mut self.items[slot], &mut self.slots)
     }
 
+    /// Whether an I/O is complete whose result hasn't been taken yet.
+    pub(crate) fn has_done(&self) -> bool {
+        self.slots.first_done().is_some()
+    }
+
     /// Takes the result of a slot, if its I/O is complete. The slot is idle again, but its payload
     /// and item stay.
     pub(crate) fn take(&mut self, slot: usize) -> Option<Outcome> {

@@ -82,7 +82,7 @@ const GROUP_PART: usize = 8;
 
 impl fmt::Debug for WriteStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WriteStream({} in flight, {:?})", self.writes.in_flight(), self.stats)
+        write!(f, "WriteStream({} in flight, {:?})", self.writes.window().in_flight(), self.stats)
     }
 }
 
@@ -114,7 +114,7 @@ impl WriteStream {
 
     /// Writes in flight.
     pub fn in_flight(&self) -> usize {
-        self.writes.in_flight()
+        self.writes.window().in_flight()
     }
 
     /// Adds a page that is probably in `buffer`, numbered from 0, and dirty. Errors of writes are
@@ -157,9 +157,9 @@ impl WriteStream {
     pub fn finish(&mut self, backend: &mut Backend) -> Result<WriteStats, WriteError> {
         self.write_runs(backend)?;
         // The rest of a short write is deferred, so one pass may not be enough.
-        while !self.deferred.is_empty() || self.writes.in_flight() > 0 {
+        while !self.deferred.is_empty() || self.writes.window().in_flight() > 0 {
             self.write_deferred(backend)?;
-            if self.writes.in_flight() > 0 {
+            if self.writes.window().in_flight() > 0 {
                 self.wait_for_one(backend)?;
             }
         }
@@ -189,8 +189,8 @@ impl WriteStream {
             let others = session.others_in_flight() > 0;
             self.yields = if others { YIELDS } else { self.yields.saturating_sub(1) };
         }
-        self.writes.has_idle()
-            && (self.yields == 0 || self.writes.in_flight() < WRITES_BESIDE_OTHERS)
+        self.writes.window().has_idle()
+            && (self.yields == 0 || self.writes.window().in_flight() < WRITES_BESIDE_OTHERS)
     }
 
     fn write_runs(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
@@ -261,7 +261,7 @@ impl WriteStream {
         match self.writes.start(session, &self.request(relation, first, buffers)) {
             Ok(started) => {
                 if matches!(started, WriteStart::Issued { .. }) {
-                    let in_flight = self.writes.in_flight() as u32;
+                    let in_flight = self.writes.window().in_flight() as u32;
                     self.stats.writes += 1;
                     self.stats.in_flight_sum += u64::from(in_flight);
                     self.stats.in_flight_max = self.stats.in_flight_max.max(in_flight);
@@ -285,13 +285,8 @@ impl WriteStream {
         buffers: &'a [u32],
     ) -> WriteRequest<'a> {
         WriteRequest {
-            relation,
-            first,
-            buffers,
-            class: self.options.class,
             needed: if self.options.checkpoint { flag::CHECKPOINT_NEEDED } else { 0 },
-            needed_now: false,
-            durable: self.manager.clusters().durable(),
+            ..WriteRequest::new(&self.manager, relation, first, buffers, self.options.class)
         }
     }
 
@@ -304,7 +299,9 @@ impl WriteStream {
                 self.stats.log_flushes += 1;
                 self.manager.clusters().flush_log(lsn)
             }
-            WriteStart::NoHandle if self.writes.in_flight() > 0 => self.wait_for_one(backend),
+            WriteStart::NoHandle if self.writes.window().in_flight() > 0 => {
+                self.wait_for_one(backend)
+            }
             WriteStart::NoHandle => Ok(backend.sleep_for_handle(self.options.class)?),
             WriteStart::Issued { .. } | WriteStart::Clean | WriteStart::Busy => Ok(()),
         }
@@ -314,14 +311,14 @@ impl WriteStream {
     fn wait_for_group(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
         // While other sessions do I/O there are too few writes in flight for a group.
         let count = if self.yields > 0 { 1 } else { self.group() };
-        let (slept, started) = (!self.writes.has_ended(), clock::now());
+        let (slept, started) = (!self.writes.window().has_done(), clock::now());
         self.writes.window().sleep_some(backend.session(), count)?;
         self.count_wait(slept, started);
         self.take_ended(backend.session())
     }
 
     fn wait_for_one(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
-        let (slept, started) = (!self.writes.has_ended(), clock::now());
+        let (slept, started) = (!self.writes.window().has_done(), clock::now());
         let ended = self.writes.wait_ended(backend.session())?;
         self.count_wait(slept, started);
         self.note(ended);
@@ -350,7 +347,7 @@ impl WriteStream {
             let issued = self.writeback.issue_all(session, beside_others);
             self.count_writebacks();
             issued?;
-            if self.writes.in_flight() == 0 {
+            if self.writes.window().in_flight() == 0 {
                 // No later write would submit the staged ranges.
                 session.submit();
             }

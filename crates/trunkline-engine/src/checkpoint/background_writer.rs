@@ -23,8 +23,8 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 use trunkline_aio::Canceller;
-use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use trunkline_aio::sync::{Arc, thread};
+use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
+use trunkline_aio::sync::{Arc, Mutex, thread};
 
 /// Idle rounds before the background writer hibernates, and the factor by which it sleeps longer
 /// then (PostgreSQL's `HIBERNATE_FACTOR`).
@@ -93,20 +93,17 @@ pub struct BackgroundWriterCounts {
 
 /// The background writer thread. Dropping it ends the thread.
 pub struct BackgroundWriter {
-    shared: Arc<SharedCounts>,
+    shared: Arc<Shared>,
     pool: Pool,
     thread: Option<thread::JoinHandle>,
     canceller: Canceller,
 }
 
+/// What the thread shares with its owner.
 #[derive(Default)]
-struct SharedCounts {
+struct Shared {
     stopping: AtomicBool,
-    clean: AtomicU64,
-    max_written: AtomicU64,
-    alloc: AtomicU64,
-    rounds: AtomicU64,
-    failed: AtomicU64,
+    counts: Mutex<BackgroundWriterCounts>,
 }
 
 impl fmt::Debug for BackgroundWriter {
@@ -121,7 +118,7 @@ impl BackgroundWriter {
     /// # Errors
     /// The kernel can't create another thread, or the instance has no session left.
     pub fn start(pool: &Pool, settings: BackgroundWriterSettings) -> io::Result<Self> {
-        let shared = Arc::new(SharedCounts::default());
+        let shared = Arc::new(Shared::default());
         let mut backend = pool.backend(BackendType::BackgroundWriter).map_err(io::Error::other)?;
         let canceller = backend.session().canceller();
         let (theirs, mine) = (pool.clone(), Arc::clone(&shared));
@@ -132,14 +129,7 @@ impl BackgroundWriter {
 
     /// The counts so far.
     pub fn counts(&self) -> BackgroundWriterCounts {
-        let get = |counter: &AtomicU64| counter.load(Ordering::SeqCst);
-        BackgroundWriterCounts {
-            buffers_clean: get(&self.shared.clean),
-            maxwritten_clean: get(&self.shared.max_written),
-            buffers_alloc: get(&self.shared.alloc),
-            rounds: get(&self.shared.rounds),
-            failed_rounds: get(&self.shared.failed),
-        }
+        *self.shared.counts.lock()
     }
 }
 
@@ -184,12 +174,12 @@ impl Rounds {
         Self { pool: pool.clone(), settings, allocated, supply: Supply::new(), idle: 0 }
     }
 
-    fn run(&mut self, counts: &SharedCounts, mut backend: Backend) {
+    fn run(&mut self, shared: &Shared, mut backend: Backend) {
         let pool = self.pool.clone();
         let allocations = pool.manager().replacement().allocations();
         loop {
             let epoch = allocations.latch_epoch();
-            if counts.stopping.load(Ordering::SeqCst) {
+            if shared.stopping.load(Ordering::SeqCst) {
                 return;
             }
             let mut delay = self.settings.delay;
@@ -202,18 +192,21 @@ impl Rounds {
                 }
             }
             allocations.wait(epoch, delay);
-            if counts.stopping.load(Ordering::SeqCst) {
+            if shared.stopping.load(Ordering::SeqCst) {
                 return;
             }
-            self.round(counts, &mut backend);
+            self.round(&shared.counts, &mut backend);
         }
     }
 
-    fn round(&mut self, counts: &SharedCounts, backend: &mut Backend) {
+    fn round(&mut self, counts: &Mutex<BackgroundWriterCounts>, backend: &mut Backend) {
         let now = self.pool.manager().replacement().allocations().count();
         let allocated = now - std::mem::replace(&mut self.allocated, now);
-        counts.rounds.fetch_add(1, Ordering::SeqCst);
-        counts.alloc.fetch_add(allocated, Ordering::SeqCst);
+        {
+            let mut counts = counts.lock();
+            counts.rounds += 1;
+            counts.buffers_alloc += allocated;
+        }
         let idle = match self.settings.max_pages {
             0 => {
                 self.supply.forget();
@@ -228,7 +221,12 @@ impl Rounds {
 
     /// Scans ahead of the clock hand, and writes the dirty buffers found there. Returns true if the
     /// whole pool was scanned and no buffer was allocated.
-    fn clean(&mut self, counts: &SharedCounts, backend: &mut Backend, allocated: u64) -> bool {
+    fn clean(
+        &mut self,
+        counts: &Mutex<BackgroundWriterCounts>,
+        backend: &mut Backend,
+        allocated: u64,
+    ) -> bool {
         let hand = self.pool.manager().replacement().clock().passed();
         let BackgroundWriterSettings { delay, multiplier, .. } = self.settings;
         let millis = (delay.as_secs_f64() * 1e3).max(1.0);
@@ -241,10 +239,11 @@ impl Rounds {
                 WriteOptions { concurrency, combine, flush_after, ..WriteOptions::default() };
             let mut stream = WriteStream::new(backend, options);
             let failed = self.write(&mut stream, backend, victims).is_err();
-            counts.failed.fetch_add(u64::from(failed), Ordering::SeqCst);
-            counts.clean.fetch_add(stream.stats().blocks, Ordering::SeqCst);
+            let mut counts = counts.lock();
+            counts.failed_rounds += u64::from(failed);
+            counts.buffers_clean += stream.stats().blocks;
         }
-        counts.max_written.fetch_add(u64::from(full), Ordering::SeqCst);
+        counts.lock().maxwritten_clean += u64::from(full);
         plan.lap == 0 && allocated == 0
     }
 

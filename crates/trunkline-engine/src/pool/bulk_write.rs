@@ -96,7 +96,7 @@ impl BulkWrite {
     /// A write failed, in which case its pages are still dirty, or the session was cancelled.
     pub fn finish(mut self, backend: &mut Backend) -> Result<(), WriteError> {
         let mut failed = None;
-        while self.writes.in_flight() > 0 {
+        while self.writes.window().in_flight() > 0 {
             let ended = self.writes.wait_ended(backend.session())?;
             let noted = Self::note(&mut self.writeback, self.counter.tally(), ended);
             failed = failed.or(noted.err());
@@ -186,7 +186,7 @@ impl BulkWrite {
             backend.sleep_for_io(io)?;
             return Ok(true);
         }
-        if !self.writes.has_idle() {
+        if !self.writes.window().has_idle() {
             let ended = self.writes.wait_ended(backend.session())?;
             Self::note(&mut self.writeback, backend.tally(), ended)?;
             return Ok(true);
@@ -233,7 +233,7 @@ impl BulkWrite {
         session: &mut Session,
         goal: usize,
     ) -> Result<Option<WriteStart>, WriteError> {
-        while self.examined < goal && self.writes.has_idle() {
+        while self.examined < goal && self.writes.window().has_idle() {
             match self.start(session, self.examined + 1, goal - self.examined)? {
                 WriteStart::Issued { count } => self.examined += count as usize,
                 WriteStart::Clean | WriteStart::Busy => self.examined += 1,
@@ -270,15 +270,8 @@ impl BulkWrite {
         {
             self.run.push(next);
         }
-        let request = WriteRequest {
-            relation: &relation,
-            first,
-            buffers: &self.run,
-            class: Class::Eviction,
-            needed: 0,
-            needed_now: false,
-            durable: clusters.durable(),
-        };
+        let (manager, class) = (&self.manager, Class::Eviction);
+        let request = WriteRequest::new(manager, &relation, first, &self.run, class);
         self.writes.start(session, &request)
     }
 

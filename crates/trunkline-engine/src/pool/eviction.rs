@@ -123,9 +123,9 @@ impl EvictionWriter {
     /// another session's write has failed.
     pub(crate) fn may_have_victim(&self) -> bool {
         self.manager.has_victim()
-            || match self.writes.in_flight() {
+            || match self.writes.window().in_flight() {
                 0 => self.manager.buffers().has_dirty_victim(),
-                _ => self.writes.has_ended(),
+                _ => self.writes.window().has_done(),
             }
     }
 
@@ -171,10 +171,12 @@ impl EvictionWriter {
         };
         self.victims = victims;
         match failed {
-            _ if !had_handles => Ok(self.writes.in_flight() > 0),
+            _ if !had_handles => Ok(self.writes.window().in_flight() > 0),
             // If a write is in flight or there's a victim already, this error doesn't keep the
             // session from making progress.
-            Some(error) if self.writes.in_flight() == 0 && !manager.has_victim() => Err(error),
+            Some(error) if self.writes.window().in_flight() == 0 && !manager.has_victim() => {
+                Err(error)
+            }
             _ => Ok(true),
         }
     }
@@ -214,8 +216,8 @@ impl EvictionWriter {
         at: &mut usize,
     ) -> Result<Option<WriteStart>, WriteError> {
         while let Some(&(first, _)) = victims.get(*at)
-            && self.writes.has_idle()
-            && !self.writes.has_ended()
+            && self.writes.window().has_idle()
+            && !self.writes.window().has_done()
         {
             let Some(relation) = self.manager.clusters().relation(first) else {
                 *at += 1;
@@ -225,15 +227,8 @@ impl EvictionWriter {
             let run = victims[*at..].iter().zip(first.block()..);
             let run = run.take_while(|&(&(tag, _), block)| tag == first.at(block));
             self.run.extend(run.map(|(&(_, buffer), _)| buffer));
-            let request = WriteRequest {
-                relation: &relation,
-                first,
-                buffers: &self.run,
-                class: Class::Eviction,
-                needed: 0,
-                needed_now: false,
-                durable: self.manager.clusters().durable(),
-            };
+            let (manager, class) = (&self.manager, Class::Eviction);
+            let request = WriteRequest::new(manager, &relation, first, &self.run, class);
             match self.writes.start(session, &request)? {
                 WriteStart::Issued { count } => *at += count as usize,
                 WriteStart::Clean | WriteStart::Busy => *at += 1,

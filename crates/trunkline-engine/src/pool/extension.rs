@@ -244,20 +244,14 @@ impl Backend {
         mut buffers: &[u32],
     ) -> Result<(), WriteError> {
         let manager = Arc::clone(self.manager());
-        let clusters = manager.clusters();
         let mut writes = PageWrites::new(&manager, 1, self.iovecs() as u32);
         while !buffers.is_empty() {
             let class = Class::Eviction;
+            // Zero pages have no LSN, but another session may have filled the page already, and
+            // then it has one.
             let request = WriteRequest {
-                relation,
-                first,
-                buffers,
-                class,
-                needed: 0,
                 needed_now: true,
-                // Zero pages have no LSN, but another session may have filled the page already, and
-                // then it has one.
-                durable: clusters.durable(),
+                ..WriteRequest::new(&manager, relation, first, buffers, class)
             };
             let count = match writes.start(self.session(), &request)? {
                 WriteStart::Issued { .. } => writes.wait_ended(self.session())??.blocks,
@@ -269,7 +263,7 @@ impl Backend {
                 }
                 WriteStart::LogFirst(lsn) => {
                     self.session().submit();
-                    clusters.flush_log(lsn)?;
+                    manager.clusters().flush_log(lsn)?;
                     0
                 }
                 WriteStart::NoHandle => {

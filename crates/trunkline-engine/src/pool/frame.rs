@@ -27,10 +27,11 @@
 use super::buffers::Buffers;
 use super::clusters::WritableClusters;
 use super::descriptor::{LockMode, TryLock, flag};
+use crate::storage::Located;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use trunkline_aio::sync::Arc;
-use trunkline_aio::{DefineError, File, Io, Lease, Payload, Slots, WaitRef};
+use trunkline_aio::{DefineError, Io, Lease, Payload, Slots, WaitRef};
 use trunkline_format::{BLOCK_SIZE, PageBytes};
 
 /// A pool's buffers with their frames: buffer n uses the lease's n-th frame.
@@ -47,6 +48,13 @@ pub(crate) struct Frames {
 unsafe impl Send for Frames {}
 // SAFETY: as above.
 unsafe impl Sync for Frames {}
+
+/// Whether an I/O fills frames from the file, or writes them to it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Transfer {
+    Read,
+    Write,
+}
 
 const _: () = assert!(trunkline_aio::limits::FRAME_SIZE == BLOCK_SIZE);
 
@@ -87,28 +95,40 @@ impl Frames {
         unsafe { self.start.add(buffer as usize) }
     }
 
-    /// Issues the read of `buffers`. The caller has claimed each buffer for exactly this I/O, and
-    /// the I/O has pinned it.
+    /// Issues the read or write of `buffers`. The caller has claimed each buffer for exactly this
+    /// I/O, and the I/O holds a pin on it, and for a write also the share-exclusive lock.
     ///
     /// # Panics
     /// If a buffer is not claimed for this I/O, or the handle belongs to another instance.
-    pub(crate) fn issue_read<P: Payload>(
+    pub(crate) fn issue<P: Payload>(
         &self,
         io: Io<'_>,
-        file: &File,
-        offset: u64,
+        transfer: Transfer,
+        Located { file, offset, .. }: &Located,
         buffers: &[u32],
-        slots: &mut Slots<P>,
-        slot: usize,
+        (slots, slot): (&mut Slots<P>, usize),
     ) -> Result<WaitRef, DefineError> {
         self.assert_same_instance(&io);
-        buffers.iter().for_each(|&buffer| self.assert_reading(buffer, io.wait_ref()));
+        for &buffer in buffers {
+            match transfer {
+                Transfer::Read => self.assert_reading(buffer, io.wait_ref()),
+                Transfer::Write => self.assert_writing(buffer, io.wait_ref(), false),
+            }
+        }
         let frames = buffers.iter().map(|&buffer| self.number(buffer));
-        // SAFETY: each page is claimed for this I/O, as just asserted. It is not valid, so no lock
-        // on it exists or can be taken, until the completion callback ends the read. A buffer is
-        // claimed once, so no frame is listed twice. The I/O's own pins and the callback, which
-        // holds the pool, keep the frames leased until then.
-        unsafe { io.read_frames(file, offset, frames, slots, slot) }
+        match transfer {
+            // SAFETY: each page is claimed for this I/O, as just asserted. It is not valid, so no
+            // lock on it exists or can be taken, until the completion callback ends the read. A
+            // buffer is claimed once, so no frame is listed twice. The I/O's own pins and the
+            // callback, which holds the pool, keep the frames leased until then.
+            Transfer::Read => unsafe { io.read_frames(file, *offset, frames, slots, slot) },
+            // SAFETY: each page is claimed for this I/O, as just asserted. The I/O holds its
+            // share-exclusive lock until the completion callback ends the write. Until then nothing
+            // can lock the page exclusively, which is the only way to change it, but other sessions
+            // may read it. The I/O's own pins and the callback, which holds the pool, keep the
+            // frames leased until then.
+            Transfer::Write => unsafe { io.write_frames(file, *offset, frames, slots, slot) },
+        }
     }
 
     /// Lends a completion the page that its I/O has read.
@@ -125,31 +145,6 @@ impl Frames {
         // SAFETY: the page is claimed for this I/O and not valid, so no lock on it is held. The
         // kernel is done with the frame, and one thread runs the callbacks of an I/O, once.
         body(unsafe { &mut *self.page(buffer) })
-    }
-
-    /// Issues the write of `buffers`. The caller has claimed each buffer for exactly this I/O, and
-    /// the I/O holds a pin and the share-exclusive lock on it.
-    ///
-    /// # Panics
-    /// If a buffer is not claimed for this I/O, or the handle belongs to another instance.
-    pub(crate) fn issue_write<P: Payload>(
-        &self,
-        io: Io<'_>,
-        file: &File,
-        offset: u64,
-        buffers: &[u32],
-        slots: &mut Slots<P>,
-        slot: usize,
-    ) -> Result<WaitRef, DefineError> {
-        self.assert_same_instance(&io);
-        buffers.iter().for_each(|&buffer| self.assert_writing(buffer, io.wait_ref(), false));
-        let frames = buffers.iter().map(|&buffer| self.number(buffer));
-        // SAFETY: each page is claimed for this I/O, as just asserted. The I/O holds its
-        // share-exclusive lock until the completion callback ends the write. Until then nothing can
-        // lock the page exclusively, which is the only way to change it, but other sessions may
-        // read it. The I/O's own pins and the callback, which holds the pool, keep the frames
-        // leased until then.
-        unsafe { io.write_frames(file, offset, frames, slots, slot) }
     }
 
     /// Lends a claimed page to the session that is about to write it, so that it can set the

@@ -52,7 +52,7 @@ impl<S: BlockSource> ReadStream<S> {
     /// nothing is in flight or ready afterwards, returns what prevents a read.
     pub(super) fn look_ahead(&mut self, backend: &mut Backend) -> Option<Blocked> {
         let prefetch = self.prefetch(backend.session());
-        if self.idle_slots() < self.group.size() as usize {
+        if self.reads.window().idle() < self.group.size() as usize {
             self.finish_ended(backend);
         }
         if self.waits_for_group(prefetch) {
@@ -70,7 +70,7 @@ impl<S: BlockSource> ReadStream<S> {
     /// Takes the results of reads that have ended, so that other reads can be in flight while the
     /// consumer processes these pages.
     fn finish_ended(&mut self, backend: &mut Backend) {
-        while let Some((slot, outcome)) = self.reads.window().take_any() {
+        while let Some((slot, outcome)) = self.reads.window_mut().take_any() {
             self.read_ended(backend, slot, outcome);
         }
     }
@@ -79,13 +79,10 @@ impl<S: BlockSource> ReadStream<S> {
     /// the consumer has a page to process and a read is in flight, because otherwise the device
     /// would sit idle.
     fn waits_for_group(&self, prefetch: Prefetch) -> bool {
-        let busy = self.pinned > 0 && self.reads.in_flight() > 0;
-        prefetch == Prefetch::Reads && busy && self.idle_slots() < self.group.size() as usize
-    }
-
-    /// Reads that could be started now.
-    fn idle_slots(&self) -> usize {
-        self.in_flight.len() - self.reads.in_flight()
+        let busy = self.pinned > 0 && self.reads.window().in_flight() > 0;
+        prefetch == Prefetch::Reads
+            && busy
+            && self.reads.window().idle() < self.group.size() as usize
     }
 
     fn prefetch(&self, session: &Session) -> Prefetch {
@@ -176,7 +173,7 @@ impl<S: BlockSource> ReadStream<S> {
     fn may_start(&self, prefetch: Prefetch) -> bool {
         let room = self.queue.len() < self.distances.queue_capacity();
         match prefetch {
-            Prefetch::Reads => room && self.reads.has_idle(),
+            Prefetch::Reads => room && self.reads.window().has_idle(),
             Prefetch::Advice => room && self.advised < self.distances.ahead_max(),
             Prefetch::None => room && self.pinned == 0,
         }
@@ -218,7 +215,7 @@ impl<S: BlockSource> ReadStream<S> {
         class: Class,
         needed_now: bool,
     ) -> Option<Blocked> {
-        if !self.reads.has_idle() {
+        if !self.reads.window().has_idle() {
             return Some(Blocked::Any);
         }
         // Pins come first. `PageReads::start` acquires the handle, the buffers and the claims, in
@@ -241,15 +238,15 @@ impl<S: BlockSource> ReadStream<S> {
         let started = self.reads.start(session, &request, self.ring.as_mut(), self.counter.tally());
         let (used, blocked) = match started {
             Ok(ReadStart::Hit(buffer)) => {
-                self.enter(at, 1, |_| EntryState::Ready { buffer });
+                self.enter(at, 1, || EntryState::Ready { buffer });
                 if self.options.unordered {
                     self.ready.push_back(self.queue.sequence(at));
                 }
-                self.distances.page_found(self.reads.in_flight() > 0);
+                self.distances.page_found(self.reads.window().in_flight() > 0);
                 (1, None)
             }
             Ok(ReadStart::Joined(buffer, io)) => {
-                self.enter(at, 1, |_| EntryState::Joined { buffer, io });
+                self.enter(at, 1, || EntryState::Joined { buffer, io });
                 self.note_sequential(at, 1);
                 if self.is_own(io) {
                     self.queue.at_mut(at).duplicate = true;
@@ -258,7 +255,7 @@ impl<S: BlockSource> ReadStream<S> {
                 (1, None)
             }
             Ok(ReadStart::Issued { slot, count }) => {
-                self.enter(at, count, |_| EntryState::Reading { slot });
+                self.enter(at, count, || EntryState::Reading { slot });
                 self.note_sequential(at, count);
                 let synchronous = needed_now || session.method() == MethodKind::Sync;
                 let waited = synchronous && self.reads.window().results().is_done(slot);
@@ -266,7 +263,7 @@ impl<S: BlockSource> ReadStream<S> {
                     Some(ReadInFlight { first: self.queue.sequence(at), waited });
                 self.stats.ios += 1;
                 self.stats.io_blocks += u64::from(count);
-                self.stats.in_flight_sum += self.reads.in_flight() as u64;
+                self.stats.in_flight_sum += self.reads.window().in_flight() as u64;
                 (count, None)
             }
             Ok(ReadStart::NoBuffer) => (0, Some(Blocked::Buffer)),
@@ -313,7 +310,7 @@ impl<S: BlockSource> ReadStream<S> {
     }
 
     /// Whether the I/O is a read of this stream.
-    fn is_own(&mut self, io: WaitRef) -> bool {
+    fn is_own(&self, io: WaitRef) -> bool {
         let results = self.reads.window().results();
         (0..results.len()).any(|slot| results.wait_ref(slot) == Some(io))
     }
@@ -325,14 +322,14 @@ impl<S: BlockSource> ReadStream<S> {
     }
 
     /// Changes the state of entries. Pending ones among them are started.
-    fn enter(&mut self, at: usize, count: u32, state: impl Fn(u32) -> EntryState) {
+    fn enter(&mut self, at: usize, count: u32, state: impl Fn() -> EntryState) {
         let pending_from = self.queue.first_pending();
         for offset in 0..count {
             let entry = self.queue.at_mut(at + offset as usize);
             if let EntryState::Unread { advised: true } = entry.state {
                 self.advised -= 1;
             }
-            entry.state = state(offset);
+            entry.state = state();
         }
         let end = at + count as usize;
         self.queue.started(end.saturating_sub(pending_from.max(at)));
@@ -341,13 +338,8 @@ impl<S: BlockSource> ReadStream<S> {
     /// Marks an entry whose read could not be started. The consumer gets the error at the entry's
     /// turn.
     fn fail(&mut self, at: usize, error: ReadError) {
-        let pending_from = self.queue.first_pending();
-        let entry = self.queue.at_mut(at);
-        if let EntryState::Unread { advised: true } = entry.state {
-            self.advised -= 1;
-        }
-        entry.state = EntryState::Failed(Box::new(error));
-        self.queue.started(usize::from(at >= pending_from));
+        self.enter(at, 1, || EntryState::Unread { advised: false });
+        self.queue.at_mut(at).state = EntryState::Failed(Box::new(error));
     }
 
     /// Issues `posix_fadvise` for the pending blocks instead of reading them. Returns false if the
@@ -375,7 +367,7 @@ impl<S: BlockSource> ReadStream<S> {
                 self.stats.advised += u64::from(advised);
             }
         }
-        self.enter(at, count, |_| EntryState::Unread { advised: true });
+        self.enter(at, count, || EntryState::Unread { advised: true });
         self.note_sequential(at, count);
         self.advised += count;
         true
@@ -388,7 +380,7 @@ impl<S: BlockSource> ReadStream<S> {
         }
         for slot in 0..self.in_flight.len() {
             if self.in_flight[slot].is_none()
-                && let Some(outcome) = self.reads.window().take(slot)
+                && let Some(outcome) = self.reads.window_mut().take(slot)
             {
                 self.released_reads -= 1;
                 self.reads.finish(slot, outcome, self.counter.tally(), |_, _, _| {});

@@ -134,8 +134,7 @@ impl Relation {
             let location = self.location(block);
             return Err(StorageError::BeyondEnd { location, blocks: BlockNo::MAX });
         }
-        let open = || self.open_segment(segment, block, false);
-        let file = self.storage.table().get(self.key(segment), open)?;
+        let file = self.segment_file(segment, block, false)?;
         Ok(Located { file, offset, blocks_left })
     }
 
@@ -265,8 +264,7 @@ impl Relation {
         block: BlockNo,
     ) -> Result<File, StorageError> {
         self.storage.writer()?;
-        let open = || self.open_segment(segment, block, true);
-        let file = self.storage.table().get(self.key(segment), open)?;
+        let file = self.segment_file(segment, block, true)?;
         // The segment may be new even if this isn't its first block, because the session that
         // reserved the first block may have failed. Every session does this before it writes to the
         // segment.
@@ -288,8 +286,7 @@ impl Relation {
         if self.segment_length(before)?.is_none_or(|bytes| bytes >= full) {
             return Ok(());
         }
-        let open = || self.open_segment(before, before * SEGMENT_BLOCKS, false);
-        let file = self.storage.table().get(self.key(before), open)?;
+        let file = self.segment_file(before, before * SEGMENT_BLOCKS, false)?;
         let filled = self.storage.writer()?.truncate(&file, full);
         self.storage.pending_fsyncs().note((self.locator, self.fork, before));
         filled.map_err(|source| StorageError::Io {
@@ -321,8 +318,7 @@ impl Relation {
             if self.segment_length(segment)?.is_none() {
                 break;
             }
-            let open = || self.open_segment(segment, blocks, false);
-            let file = self.storage.table().get(self.key(segment), open)?;
+            let file = self.segment_file(segment, blocks, false)?;
             segments.push((segment, file, if segment == last { offset } else { 0 }));
         }
         Ok(Some(Truncation { relation: self.clone(), blocks, segments }))
@@ -404,6 +400,17 @@ impl Relation {
                 Err(StorageError::opening(Location::new(path).at_block(block), direct, source))
             }
         }
+    }
+
+    /// A segment's file, from the open-file table. `block` is for an error.
+    fn segment_file(
+        &self,
+        segment: u32,
+        block: BlockNo,
+        create: bool,
+    ) -> Result<File, StorageError> {
+        let open = || self.open_segment(segment, block, create);
+        self.storage.table().get(self.key(segment), open)
     }
 
     /// Opens a segment. If the process is out of descriptors, closes the files kept open for their

@@ -34,7 +34,7 @@ impl WriteStream {
         loop {
             // A slot is needed before anything else. Waiting for one is safe, since our writes are
             // submitted.
-            while !self.writes.has_idle() {
+            while !self.writes.window().has_idle() {
                 self.wait_for_one(backend)?;
             }
             match self.start(backend.session(), relation, tag, &[buffer]) {
@@ -125,7 +125,7 @@ impl WriteStream {
         copies: &mut PageWrites,
         backend: &mut Backend,
     ) -> Result<(), WriteError> {
-        while copies.in_flight() > 0 {
+        while copies.window().in_flight() > 0 {
             let ended = copies.wait_ended(backend.session())?;
             self.note(ended);
         }

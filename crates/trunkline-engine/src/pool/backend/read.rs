@@ -101,10 +101,10 @@ impl Backend {
     fn sleep_for_read(&mut self, slot: usize) -> Result<Outcome, trunkline_aio::Cancelled> {
         let waiting = &mut Waiting::Sleep;
         if self.reads.window().results().is_done(slot) {
-            return slept(self.reads.window().wait(&mut self.session, waiting, slot));
+            return slept(self.reads.window_mut().wait(&mut self.session, waiting, slot));
         }
         slept(self.timed(waiting, |backend, waiting| {
-            backend.reads.window().wait(&mut backend.session, waiting, slot)
+            backend.reads.window_mut().wait(&mut backend.session, waiting, slot)
         }))
     }
 }

@@ -28,6 +28,7 @@
 
 use super::super::descriptor::{ReadClaim, flag};
 use super::super::error::ReadError;
+use super::super::frame::Transfer;
 use super::super::manager::BufferManager;
 use super::super::mapping::{Insertion, PinnedBuffer};
 use super::super::replacement::ring_buffer::RingBuffer;
@@ -36,7 +37,6 @@ use super::completion::{ReadCallback, ReadPayload};
 use super::policy::{PageCheck, PageChecks};
 use super::request::{BlockResult, ReadRequest, ReadStart};
 use crate::Location;
-use crate::storage::Located;
 use crate::window::SlotWindow;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{File, Outcome, Session, Status, WaitRef};
@@ -74,19 +74,14 @@ impl PageReads {
         Self { manager: Arc::clone(manager), window, allocated, combine_max }
     }
 
-    /// The reads in flight, for a caller that must wait for them.
-    pub(crate) fn window(&mut self) -> &mut SlotWindow<ReadPayload, PageRead> {
+    /// The reads in flight.
+    pub(crate) fn window(&self) -> &SlotWindow<ReadPayload, PageRead> {
+        &self.window
+    }
+
+    /// The reads in flight, for a caller that waits for them.
+    pub(crate) fn window_mut(&mut self) -> &mut SlotWindow<ReadPayload, PageRead> {
         &mut self.window
-    }
-
-    /// Whether another read can be started.
-    pub(crate) fn has_idle(&self) -> bool {
-        self.window.has_idle()
-    }
-
-    /// Reads in flight.
-    pub(crate) fn in_flight(&self) -> usize {
-        self.window.in_flight()
     }
 
     /// Starts to read the first blocks of the request, or finds the first one in the pool. The
@@ -200,19 +195,19 @@ impl PageReads {
         if let Some(payload) = slots.payload(slot) {
             payload.set(checks, request.first, &read.buffers);
         }
-        let Located { file, offset, .. } = located;
         // If the I/O can't be defined, for example because direct I/O rejects the offset, end the
         // claims as a failed read does. Sessions that have joined will retry for themselves.
-        let issued = manager.frames().issue_read(handle, &file, offset, &read.buffers, slots, slot);
-        if let Err(source) = issued {
+        let (frames, into) = (manager.frames(), (slots, slot));
+        if let Err(source) = frames.issue(handle, Transfer::Read, &located, &read.buffers, into) {
             for &buffer in &read.buffers {
                 manager.buffers().finish_read(buffer, false);
                 manager.unpin(buffer);
             }
-            return Err(ReadError::Define { location: Location::new(file.path()), source });
+            let location = Location::new(located.file.path());
+            return Err(ReadError::Define { location, source });
         }
         read.first = request.first;
-        read.file = Some(file);
+        read.file = Some(located.file);
         let count = read.buffers.len() as u32;
         self.window.issued(slot);
         tally.reads += 1;

@@ -23,9 +23,7 @@ const SLOT: usize = 0;
 impl PageWrites {
     /// Gives the first slot one frame of memory to copy pages into.
     pub(crate) fn set_copy_memory(&mut self, lease: Lease) {
-        if let Some(memory) = self.window().slots().memory(SLOT) {
-            memory.push(lease);
-        }
+        self.window_mut().memory(SLOT).push(lease);
     }
 
     /// Starts writing a copy of one page from the first slot, which must be idle and have memory.
@@ -59,7 +57,7 @@ impl PageWrites {
             give_up();
             return Ok(WriteStart::Busy);
         }
-        let memory = self.window().slots().memory(SLOT).and_then(|memory| memory.first_mut());
+        let memory = self.window_mut().memory(SLOT).first_mut();
         let Some(copy) = memory.and_then(|lease| lease.first_chunk_mut::<BLOCK_SIZE>()) else {
             unreachable!("a copy written without memory for it");
         };

@@ -1,6 +1,7 @@
 //! Write requests: which pages to write, what was started, and how it ended.
 
 use super::super::descriptor::WriteClaim;
+use super::super::manager::BufferManager;
 use super::super::tag::BufferTag;
 use crate::storage::Relation;
 use trunkline_aio::Class;
@@ -26,7 +27,20 @@ pub(crate) struct WriteRequest<'a> {
     pub(crate) durable: Lsn,
 }
 
-impl WriteRequest<'_> {
+impl<'a> WriteRequest<'a> {
+    /// A request to write the dirty pages among `buffers`, from a caller that doesn't wait for the
+    /// write immediately.
+    pub(crate) fn new(
+        manager: &BufferManager,
+        relation: &'a Relation,
+        first: BufferTag,
+        buffers: &'a [u32],
+        class: Class,
+    ) -> Self {
+        let durable = manager.clusters().durable();
+        Self { relation, first, buffers, class, needed: 0, needed_now: false, durable }
+    }
+
     /// The first block.
     pub(crate) fn block(&self) -> BlockNo {
         self.first.block()

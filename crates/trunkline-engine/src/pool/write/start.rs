@@ -25,6 +25,7 @@
 
 use super::super::descriptor::WriteEnd;
 use super::super::error::WriteError;
+use super::super::frame::Transfer;
 use super::super::manager::BufferManager;
 use super::super::tag::BufferTag;
 use super::claim::{claim, is_still_dirty};
@@ -75,24 +76,14 @@ impl PageWrites {
         &self.manager
     }
 
-    /// The writes in flight, for a caller that must wait for them.
-    pub(crate) fn window(&mut self) -> &mut SlotWindow<WritePayload, PageWrite> {
+    /// The writes in flight.
+    pub(crate) fn window(&self) -> &SlotWindow<WritePayload, PageWrite> {
+        &self.window
+    }
+
+    /// The writes in flight, for a caller that waits for them.
+    pub(crate) fn window_mut(&mut self) -> &mut SlotWindow<WritePayload, PageWrite> {
         &mut self.window
-    }
-
-    /// Whether another write can be started.
-    pub(crate) fn has_idle(&self) -> bool {
-        self.window.has_idle()
-    }
-
-    /// Writes in flight.
-    pub(crate) fn in_flight(&self) -> usize {
-        self.window.in_flight()
-    }
-
-    /// Whether a write has ended but its result hasn't been taken yet.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.window.results().first_done().is_some()
     }
 
     /// Starts to write the pages of a request. The caller has an idle slot.
@@ -141,8 +132,8 @@ impl PageWrites {
         }
         let count = claimed.len() as u32;
         self.issue(slot, request, &located, handle, |handle, located, write, slots| {
-            let Located { file, offset, .. } = located;
-            manager.frames().issue_write(handle, file, *offset, &write.buffers, slots, slot)
+            let into = (slots, slot);
+            manager.frames().issue(handle, Transfer::Write, located, &write.buffers, into)
         })?;
         Ok(WriteStart::Issued { count })
     }
