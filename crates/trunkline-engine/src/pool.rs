@@ -101,6 +101,7 @@ pub use self::statistics::{BackendType, IoKey, IoObject, Tally};
 pub use crate::settings::ExtendMethod;
 
 pub(crate) use self::descriptor::{USAGE_MAX, flag};
+pub(crate) use self::error::Findings;
 pub(crate) use self::eviction::WriteCounter;
 pub(crate) use self::manager::BufferManager;
 pub(crate) use self::read::{BlockResult, PageReads, ReadRequest, ReadStart};

@@ -220,15 +220,11 @@ impl<C: PageConsumer> Scan<C> {
                 break Ok(());
             }
         };
-        let streams = stream.stats();
-        let mut warnings = WarningLog::default();
-        warnings.take_from(&mut backend);
-        // The stream and the backend publish their counters when they are dropped.
-        drop((progress, stream, backend));
         let mut results = self.results.lock();
         results.consumers.push(consumer);
-        results.streams.add(&streams);
-        results.warnings.append(&mut warnings);
+        results.streams.add(&stream.stats());
+        results.warnings.take_from(&mut backend);
+        drop(results);
         match ended {
             // Cancellation is not an error of the scan: the caller asked for it.
             Ok(()) | Err(ReadError::Cancelled) => Ok(()),

@@ -4,7 +4,6 @@
 //! not wait, so it doesn't use channels; instead it uses bitmaps and queues with room for every
 //! handle.
 
-use super::atomic::Ordering;
 use super::futex::Futex;
 use super::mutex::Mutex;
 use std::collections::VecDeque;
@@ -57,10 +56,9 @@ pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 
 impl<T> Shared<T> {
     fn notify(&self) {
-        self.changed.word().fetch_add(1, Ordering::SeqCst);
         // Wake everything: senders and receivers sleep on the same word, so waking one could wake
         // the wrong side.
-        self.changed.wake(u32::MAX >> 1);
+        self.changed.signal();
     }
 }
 
@@ -73,7 +71,7 @@ impl<T> Sender<T> {
         loop {
             // Read this before checking the queue, so that a change in between makes `wait` return
             // immediately.
-            let seen = self.0.changed.word().load(Ordering::SeqCst);
+            let seen = self.0.changed.epoch();
             {
                 let mut state = self.0.state.lock();
                 if !state.has_receiver {
@@ -95,7 +93,7 @@ impl<T> Receiver<T> {
     /// Waits for a message; `None` once every sender is gone and the channel is empty.
     pub fn receive(&self) -> Option<T> {
         loop {
-            let seen = self.0.changed.word().load(Ordering::SeqCst);
+            let seen = self.0.changed.epoch();
             let received = {
                 let mut state = self.0.state.lock();
                 let received = state.queue.pop_front();

@@ -5,9 +5,7 @@
 //! In an ordinary build this is a private kernel futex. Under the scheduler it is a model with
 //! timeouts in virtual time; under loom, a model without timeouts.
 
-use super::atomic::AtomicU32;
-#[cfg(any(feature = "sched", loom))]
-use super::atomic::Ordering;
+use super::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Why [`Futex::wait`] returned.
@@ -44,6 +42,20 @@ impl Futex {
     /// The word.
     pub fn word(&self) -> &AtomicU32 {
         &self.word
+    }
+
+    /// The word as a count of events. A thread that waits for a condition reads the count, tests
+    /// the condition, and then waits for the count to change. An event in between ends the wait
+    /// immediately.
+    pub fn epoch(&self) -> u32 {
+        self.word.load(Ordering::SeqCst)
+    }
+
+    /// Counts an event, and wakes every sleeper. The caller has changed the condition before.
+    pub fn signal(&self) {
+        self.word.fetch_add(1, Ordering::SeqCst);
+        // `INT_MAX`, the kernel's limit.
+        self.wake(u32::MAX >> 1);
     }
 
     /// Sleeps if the word is still `expected`. May return spuriously, so callers must wait in a

@@ -24,9 +24,6 @@ use trunkline_aio::clock::{self, Time};
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Futex, Mutex, thread};
 
-/// Number of sleeping threads that one wake-up wakes: all of them.
-const ALL: u32 = u32::MAX >> 1;
-
 /// Longest nap of a checkpoint that is ahead of its schedule (PostgreSQL's `CheckpointWriteDelay`).
 const NAP: Duration = Duration::from_millis(100);
 
@@ -147,9 +144,9 @@ impl Checkpointer {
     /// The error of the checkpoint. It is shared by all sessions that requested the same one.
     pub fn request(&self) -> Result<CheckpointReport, Arc<CheckpointError>> {
         let number = self.shared.requested.fetch_add(1, Ordering::SeqCst) + 1;
-        self.shared.set_latch();
+        self.shared.latch.signal();
         loop {
-            let epoch = self.shared.latch.word().load(Ordering::SeqCst);
+            let epoch = self.shared.latch.epoch();
             {
                 let inner = self.shared.inner.lock();
                 if inner.served >= number
@@ -184,7 +181,7 @@ impl Checkpointer {
     /// Ends the thread. Returns false if it has panicked, in which case it has printed the panic.
     fn stop(&mut self) -> bool {
         self.shared.inner.lock().stopping = true;
-        self.shared.set_latch();
+        self.shared.latch.signal();
         self.thread.take().is_none_or(|thread| thread.join().is_ok())
     }
 }
@@ -201,23 +198,18 @@ struct Stopped<'a>(&'a Requests);
 impl Drop for Stopped<'_> {
     fn drop(&mut self) {
         self.0.inner.lock().stopped = true;
-        self.0.set_latch();
+        self.0.latch.signal();
     }
 }
 
 impl Requests {
-    fn set_latch(&self) {
-        self.latch.word().fetch_add(1, Ordering::SeqCst);
-        self.latch.wake(ALL);
-    }
-
     fn run(&self, pool: &Pool, mut backend: Backend) {
         // Even if this thread panics, a session that is waiting for a checkpoint must wake up and
         // get an error.
         let _stopped = Stopped(self);
         let mut next = clock::now().after(self.settings.timeout);
         loop {
-            let epoch = self.latch.word().load(Ordering::SeqCst);
+            let epoch = self.latch.epoch();
             let requested = self.requested.load(Ordering::SeqCst);
             let (served, stopping) = {
                 let inner = self.inner.lock();
@@ -285,7 +277,7 @@ impl Requests {
         inner.served = requested;
         inner.last = Some(ended.map_err(Arc::new));
         drop(inner);
-        self.set_latch();
+        self.latch.signal();
         good
     }
 
@@ -296,7 +288,7 @@ impl Requests {
         let span = self.settings.timeout.mul_f64(self.settings.completion_target.clamp(0.0, 1.0));
         let due = begun.after(span.mul_f64(done.clamp(0.0, 1.0)));
         loop {
-            let epoch = self.latch.word().load(Ordering::SeqCst);
+            let epoch = self.latch.epoch();
             let left = due.since(clock::now());
             let hurry =
                 self.requested.load(Ordering::SeqCst) > requested || self.inner.lock().stopping;

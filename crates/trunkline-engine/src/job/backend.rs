@@ -51,10 +51,4 @@ impl WarningLog {
         self.kept.append(&mut kept);
         self.lost += lost;
     }
-
-    /// Adds the warnings of another worker.
-    pub(crate) fn append(&mut self, other: &mut Self) {
-        self.kept.append(&mut other.kept);
-        self.lost += other.lost;
-    }
 }

@@ -100,7 +100,7 @@ impl Job {
         let outcome = loop {
             // Load the event count before checking the result. If the coordinator exits in between,
             // the count has changed and wait() returns immediately.
-            let exits = self.exits.word().load(Ordering::SeqCst);
+            let exits = self.exits.epoch();
             let outcome = result.lock().take();
             let now = clock::now();
             // A result that arrives at the last moment still wins over the timeout.
@@ -169,7 +169,7 @@ impl Job {
         }
         let mut next = clock::now().after(RECHECK_INTERVAL);
         loop {
-            let exits = self.exits.word().load(Ordering::SeqCst);
+            let exits = self.exits.epoch();
             if running.load(Ordering::SeqCst) == 0 {
                 break;
             }
@@ -279,14 +279,8 @@ impl Job {
     /// Sleeps until another thread of the job exits, but at most for one poll interval. Used to
     /// retry after running out of file descriptors, since an exiting thread releases some.
     pub(crate) fn pause(&self) {
-        let exits = self.exits.word().load(Ordering::SeqCst);
+        let exits = self.exits.epoch();
         self.exits.wait(exits, Some(POLL_INTERVAL));
-    }
-
-    /// Increments the event count and wakes all its waiters (`INT_MAX`, the kernel's limit).
-    fn signal_exit(&self) {
-        self.exits.word().fetch_add(1, Ordering::SeqCst);
-        self.exits.wake(u32::MAX >> 1);
     }
 }
 
@@ -304,7 +298,7 @@ impl<E, F: FnOnce(&Job, Result<(), E>)> Drop for ExitGuard<'_, E, F> {
             exit(self.job, outcome);
         }
         // Signal after publishing the result: a woken waiter must find it.
-        self.job.signal_exit();
+        self.job.exits.signal();
     }
 }
 

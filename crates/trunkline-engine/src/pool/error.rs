@@ -132,7 +132,7 @@ impl fmt::Display for ReadWarning {
 }
 
 /// What is wrong with a page, after a colon.
-struct Findings(PageVerdict);
+pub(crate) struct Findings(pub(crate) PageVerdict);
 
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

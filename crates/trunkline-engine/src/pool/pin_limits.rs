@@ -52,6 +52,24 @@ const PERMIT: u64 = 1 << 32;
 #[repr(align(64))]
 struct Account(AtomicU64);
 
+impl Account {
+    fn load(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Applies `change` to the account, and returns the old value. `None` if `change` returns that,
+    /// in which case the account stays as it is. `change` runs again if another thread was faster.
+    fn update(&self, change: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        let mut old = self.load();
+        loop {
+            match self.0.compare_exchange(old, change(old)?, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return Some(old),
+                Err(now) => old = now,
+            }
+        }
+    }
+}
+
 fn pins(account: u64) -> u32 {
     account as u32
 }
@@ -96,7 +114,7 @@ impl PinLimiter {
 
     /// Pins that the session holds or has reserved.
     pub(crate) fn pins(&self, session: u32) -> u32 {
-        pins(self.account(session).load(Ordering::SeqCst))
+        pins(self.account(session).load())
     }
 
     /// Permits given out.
@@ -127,19 +145,9 @@ impl PinLimiter {
 
     /// Reserves as many of `want` pins as the permits allow, if `leave` permits stay unused.
     fn reserve_up_to(&self, session: u32, want: u32, leave: u32) -> u32 {
-        let account = self.account(session);
-        let mut old = account.load(Ordering::SeqCst);
-        loop {
-            let count = want.min(permits(old).saturating_sub(pins(old) + leave));
-            if count == 0 {
-                return 0;
-            }
-            let new = old + u64::from(count);
-            match account.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst) {
-                Ok(_) => return count,
-                Err(now) => old = now,
-            }
-        }
+        let count = |old| want.min(permits(old).saturating_sub(pins(old) + leave));
+        let reserve = |old| (count(old) > 0).then(|| old + u64::from(count(old)));
+        self.account(session).update(reserve).map_or(0, count)
     }
 
     /// Reserves one pin, with an additional permit if one is free. Returns false if the session
@@ -171,7 +179,7 @@ impl PinLimiter {
     /// pin count is lowered before the waiters are tested, and a waiter registers before it tries
     /// to be admitted, so at least one of the two sees the other.
     pub(crate) fn give_back(&self, session: u32, count: u32) {
-        let old = self.account(session).fetch_sub(u64::from(count), Ordering::SeqCst);
+        let old = self.account(session).0.fetch_sub(u64::from(count), Ordering::SeqCst);
         assert!(pins(old) >= count, "more pins given back than were reserved");
         if !self.waiters.is_empty() && self.reclaim(session) {
             self.waiters.notify(&self.notifier);
@@ -181,7 +189,7 @@ impl PinLimiter {
     /// Admits the session. Returns true if it has its guaranteed permits, whether they were granted
     /// now or earlier.
     pub(crate) fn admit(&self, session: u32) -> bool {
-        if permits(self.account(session).load(Ordering::SeqCst)) >= self.guaranteed {
+        if permits(self.account(session).load()) >= self.guaranteed {
             return true;
         }
         if !self.take(self.guaranteed) {
@@ -196,7 +204,7 @@ impl PinLimiter {
             // We may have reclaimed more than this session needs, so let other waiters try as well.
             self.waiters.notify(&self.notifier);
         }
-        self.account(session).fetch_add(PERMIT * u64::from(self.guaranteed), Ordering::SeqCst);
+        self.account(session).0.fetch_add(PERMIT * u64::from(self.guaranteed), Ordering::SeqCst);
         true
     }
 
@@ -205,7 +213,7 @@ impl PinLimiter {
     /// doesn't take the whole pool: the second scan still gets half of the rest. Grants nothing
     /// while a session waits for admission.
     pub(crate) fn grant_ahead(&self, session: u32, want: u32) {
-        let old = self.account(session).load(Ordering::SeqCst);
+        let old = self.account(session).load();
         let (held, allowed) = (pins(old), permits(old));
         let wanted = (held + want).min(self.ahead_max.max(1)) + self.guaranteed - 1;
         let short = wanted.saturating_sub(allowed);
@@ -223,14 +231,9 @@ impl PinLimiter {
     /// reclaimed in between. With fewer permits than the guarantee, the session could hold pins
     /// while it waits for admission, which could deadlock.
     fn grant(&self, session: u32, count: u32) {
-        let account = self.account(session);
-        let mut old = account.load(Ordering::SeqCst);
-        while permits(old) > 0 {
-            let new = old + PERMIT * u64::from(count);
-            match account.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst) {
-                Ok(_) => return,
-                Err(now) => old = now,
-            }
+        let grant = |old| (permits(old) > 0).then_some(old + PERMIT * u64::from(count));
+        if self.account(session).update(grant).is_some() {
+            return;
         }
         self.taken.fetch_sub(count, Ordering::SeqCst);
         // A waiter may have failed to get permits because we held these for a moment.
@@ -239,7 +242,7 @@ impl PinLimiter {
 
     /// Whether the session has permits.
     fn is_admitted(&self, session: u32) -> bool {
-        permits(self.account(session).load(Ordering::SeqCst)) > 0
+        permits(self.account(session).load()) > 0
     }
 
     /// Returns the permits that the session has no pins for.
@@ -253,23 +256,14 @@ impl PinLimiter {
     /// those that it cannot need in addition to the pages that it holds. Returns whether there were
     /// any.
     fn reclaim(&self, session: u32) -> bool {
-        let account = self.account(session);
-        let mut old = account.load(Ordering::SeqCst);
-        loop {
+        let spare = |old| {
             let keep = if pins(old) == 0 { 0 } else { pins(old) + self.guaranteed - 1 };
-            let spare = permits(old).saturating_sub(keep);
-            if spare == 0 {
-                return false;
-            }
-            let new = old - PERMIT * u64::from(spare);
-            match account.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst) {
-                Ok(_) => {
-                    self.taken.fetch_sub(spare, Ordering::SeqCst);
-                    return true;
-                }
-                Err(now) => old = now,
-            }
-        }
+            permits(old).saturating_sub(keep)
+        };
+        let reclaim = |old| (spare(old) > 0).then(|| old - PERMIT * u64::from(spare(old)));
+        let Some(old) = self.account(session).update(reclaim) else { return false };
+        self.taken.fetch_sub(spare(old), Ordering::SeqCst);
+        true
     }
 
     /// Takes `count` free permits, or none. This is the only place where `taken` grows, so it is
@@ -286,7 +280,7 @@ impl PinLimiter {
         false
     }
 
-    fn account(&self, session: u32) -> &AtomicU64 {
-        &self.accounts[session as usize].0
+    fn account(&self, session: u32) -> &Account {
+        &self.accounts[session as usize]
     }
 }

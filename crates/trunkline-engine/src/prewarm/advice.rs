@@ -9,10 +9,10 @@ use std::num::NonZeroU64;
 
 use rustix::fs::{Advice, Mode, OFlags};
 use trunkline_aio::Aio;
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::sync::Arc;
 use trunkline_format::BLOCK_SIZE;
 
-use super::report::{Failures, PrewarmReport};
+use super::report::PrewarmReport;
 use super::target::Target;
 use crate::datadir::{DataDir, FileEntry};
 use crate::job::{Job, JobError, Observer, by_mount};
@@ -33,9 +33,7 @@ pub fn prefetch(
 ) -> Result<PrewarmReport, JobError> {
     let files: Vec<FileEntry> = targets.iter().flat_map(Target::wanted_files).collect();
     let dir = dir.clone();
-    let failures = Arc::new(Mutex::new(Failures::default()));
-    let failed = Arc::clone(&failures);
-    PrewarmReport::measure(aio, files, observer, &failures, move |job, files| {
+    PrewarmReport::measure(aio, files, observer, move |job, files, failures| {
         let blocks: u64 = targets.iter().map(Target::blocks).sum();
         job.observer().begins(files.len(), blocks * BLOCK_SIZE as u64);
         let mounts = by_mount(targets, Target::device);
@@ -45,7 +43,7 @@ pub fn prefetch(
                 for file in &target.wanted_files() {
                     if let Err(error) = advise(job, target, file) {
                         let text = format!("could not be prefetched: {error}");
-                        failed.lock().add(&file.path, text);
+                        failures.lock().add(&file.path, text);
                     }
                 }
             }

@@ -13,14 +13,16 @@ use std::time::Duration;
 use trunkline_aio::clock;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_format::segment::segment_of;
-use trunkline_format::{BLOCK_SIZE, BlockNo, PageVerdict};
+use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 use super::pool_report::{BufferOptions, BufferReport};
 use super::report::Failures;
 use super::target::Target;
 use crate::datadir::DataDir;
 use crate::job::{Job, JobError, Observer, WarningLog, by_mount};
-use crate::pool::{Backend, BackendType, IoKey, Pool, ReadError, RelationResidency, Tally};
+use crate::pool::{
+    Backend, BackendType, Findings, IoKey, Pool, ReadError, RelationResidency, Tally,
+};
 use crate::read_stream::{BlockSource, ReadStream, StreamOptions, StreamStats};
 use crate::storage::{Relation, Storage, StorageError};
 
@@ -262,16 +264,7 @@ fn reason(error: &ReadError) -> String {
         }
         ReadError::Short { bytes: 0, .. } => "file ended while it was read".to_owned(),
         ReadError::Short { bytes, .. } => format!("read only {bytes} of {BLOCK_SIZE} bytes"),
-        ReadError::Corrupt { verdict, .. } => match verdict {
-            PageVerdict::Header(header) => format!("invalid page: {header}"),
-            PageVerdict::Checksum { found, expected } => {
-                format!("invalid page: checksum 0x{found:04X} found, 0x{expected:04X} expected")
-            }
-            PageVerdict::Both { found, expected, header } => format!(
-                "invalid page: checksum 0x{found:04X} found, 0x{expected:04X} expected; {header}"
-            ),
-            PageVerdict::Good | PageVerdict::New => "invalid page".to_owned(),
-        },
+        ReadError::Corrupt { verdict, .. } => format!("invalid page{}", Findings(*verdict)),
         other => other.to_string(),
     }
 }

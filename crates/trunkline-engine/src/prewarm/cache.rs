@@ -29,11 +29,10 @@ pub fn prewarm(
     // begin at the same block, because the user specifies one starting block for all relations.
     let first = targets.iter().map(|target| target.first).max().unwrap_or_default();
     let files: Vec<FileEntry> = targets.iter().flat_map(Target::wanted_files).collect();
-    let failures = Arc::new(Mutex::new(Failures::default()));
-    let visitor = Arc::new(FailureCollector { first, failures: Arc::clone(&failures) });
     let options = ReadOptions { direct: false, ..options };
     let dir = dir.clone();
-    PrewarmReport::measure(aio, files, observer, &failures, move |job, files| {
+    PrewarmReport::measure(aio, files, observer, move |job, files, failures| {
+        let visitor = Arc::new(FailureCollector { first, failures });
         read_files(job, files.to_vec(), options, visitor, || Ok(dir.recheck()?))
     })
 }

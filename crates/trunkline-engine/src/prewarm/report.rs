@@ -44,22 +44,25 @@ impl PrewarmReport {
         bytes_per_second(self.bytes(), self.elapsed)
     }
 
-    /// Runs `work` as a job, and queries the page cache for `files` before and after. The
-    /// coordinator does the queries, because they open files and can hang.
+    /// Runs `work` as a job, which adds its failures to the mutex, and queries the page cache for
+    /// `files` before and after. The coordinator does the queries, because they open files and can
+    /// hang.
     pub(super) fn measure(
         aio: &Aio,
         files: Vec<FileEntry>,
         observer: Arc<dyn Observer>,
-        failures: &Mutex<Failures>,
-        work: impl FnOnce(&Arc<Job>, &[FileEntry]) -> Result<(), JobError> + Send + 'static,
+        work: impl FnOnce(&Arc<Job>, &[FileEntry], Arc<Mutex<Failures>>) -> Result<(), JobError>
+        + Send
+        + 'static,
     ) -> Result<Self, JobError> {
         let count = files.len() as u64;
         let cached = Arc::new(Mutex::new([Residency::default(); 2]));
-        let measured = Arc::clone(&cached);
+        let failures = Arc::new(Mutex::new(Failures::default()));
+        let (measured, failed) = (Arc::clone(&cached), Arc::clone(&failures));
         let summary = Job::new(aio, observer).run(move |job| {
             let before = cached_part(job.aio(), &files);
             measured.lock()[0] = before;
-            let outcome = work(job, &files);
+            let outcome = work(job, &files, failed);
             let after = cached_part(job.aio(), &files);
             measured.lock()[1] = after;
             outcome

@@ -180,8 +180,7 @@ fn relation(
         [database, number] => (None, Oid(database), number),
         _ => return Err(SelectError::NoRelation { name: named() }),
     };
-    let found: Vec<(usize, &FileEntry)> = list.files.iter().enumerate().collect();
-    let found = found.into_iter().filter(|(_, file)| {
+    let found = list.files.iter().enumerate().filter(|(_, file)| {
         file.database == database
             && file.relfilenode == number
             && tablespace.is_none_or(|tablespace| file.tablespace == tablespace)

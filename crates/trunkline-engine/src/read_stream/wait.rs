@@ -82,9 +82,10 @@ impl<S: BlockSource> ReadStream<S> {
         ended.map_ok(Some).map_err(ReadError::from)
     }
 
-    /// Waits for one read, and takes its result. A thread that must sleep anyway sleeps until a whole group of reads has
-    /// completed, so that it's woken only once per group. If it still lacks this read, it then
-    /// waits for the read itself, because the read need not have been in the first group.
+    /// Waits for one read, and takes its result. A thread that must sleep anyway sleeps until a
+    /// whole group of reads has completed, so that it's woken only once per group. If it still
+    /// lacks this read, it then waits for the read itself, because the read need not have been in
+    /// the first group.
     fn wait_for_own(
         &mut self,
         waiting: &mut Waiting<'_, '_>,

@@ -172,37 +172,32 @@ impl BufferWord {
     /// comes before this change, eviction fails, and if it comes after, the pin fails. This is
     /// PostgreSQL's `InvalidateVictimBuffer`.
     pub(crate) fn evict(&self) -> bool {
-        let evicted = self.update(|word| {
-            let state = BufferState(word);
-            let free = state.pins() == 1 && state.is_clean();
-            let free = free && state.has(flag::TAG_VALID) && !state.is_locked();
-            free.then_some(word & (PINS | flag::WAITERS))
-        });
-        evicted.is_ok()
+        self.remove_tag(|state| state.is_clean() && !state.is_locked())
     }
 
     /// Removes the tag of a page that may be dirty, because its relation was dropped or truncated.
     /// The caller has the only pin and holds the partition lock of the mapping table.
     pub(crate) fn discard(&self) -> bool {
-        let discarded = self.update(|word| {
-            let state = BufferState(word);
-            let free = state.pins() == 1 && !state.has(flag::IO_IN_PROGRESS) && !state.is_locked();
-            (free && state.has(flag::TAG_VALID)).then_some(word & (PINS | flag::WAITERS))
-        });
-        discarded.is_ok()
+        self.remove_tag(|state| !state.is_locked())
     }
 
     /// Like [`BufferWord::discard`], for a caller that holds the exclusive content lock and has
     /// examined the page under it. The lock is released together with the tag. No waiter for the
     /// lock can be left behind, because a waiter holds a pin and the caller's is the only one.
     pub(crate) fn discard_locked(&self) -> bool {
-        let discarded = self.update(|word| {
+        self.remove_tag(BufferState::is_exclusive)
+    }
+
+    /// Empties the buffer, apart from its pin and its waiters, if the only pin is left, no I/O is
+    /// in progress and `allowed` agrees.
+    fn remove_tag(&self, allowed: impl Fn(BufferState) -> bool) -> bool {
+        let removed = self.update(|word| {
             let state = BufferState(word);
-            let alone = state.pins() == 1 && state.is_exclusive();
-            let free = alone && !state.has(flag::IO_IN_PROGRESS);
-            (free && state.has(flag::TAG_VALID)).then_some(word & (PINS | flag::WAITERS))
+            let free = state.pins() == 1 && !state.has(flag::IO_IN_PROGRESS);
+            let free = free && state.has(flag::TAG_VALID) && allowed(state);
+            free.then_some(word & (PINS | flag::WAITERS))
         });
-        discarded.is_ok()
+        removed.is_ok()
     }
 
     /// Makes the tag of an empty buffer valid, claims the page for a read, and adds the read's own

@@ -42,7 +42,7 @@ impl Allocations {
 
     /// How often the latch was set, for [`Allocations::wait`].
     pub(crate) fn latch_epoch(&self) -> u32 {
-        self.latch.word().load(Ordering::SeqCst)
+        self.latch.epoch()
     }
 
     /// Makes the next allocation set the latch. The caller must read the count again afterwards.
@@ -58,7 +58,6 @@ impl Allocations {
 
     /// Wakes the background writer.
     pub(crate) fn set_latch(&self) {
-        self.latch.word().fetch_add(1, Ordering::SeqCst);
-        self.latch.wake(u32::MAX >> 1);
+        self.latch.signal();
     }
 }

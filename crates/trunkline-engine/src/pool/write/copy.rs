@@ -70,9 +70,7 @@ impl PageWrites {
             return Ok(WriteStart::LogFirst(lsn));
         }
         self.set_buffers(SLOT, &[buffer]);
-        self.issue(SLOT, request, &located, handle, |handle, located, _, slots| {
-            handle.write(&located.file, located.offset, BLOCK_SIZE as u32, slots, SLOT)
-        })?;
+        self.issue(SLOT, request, &located, handle, true)?;
         Ok(WriteStart::Issued { count: 1 })
     }
 }

@@ -36,7 +36,8 @@ use crate::storage::{Located, PendingFsync, SegmentName};
 use crate::window::SlotWindow;
 use std::io;
 use trunkline_aio::sync::Arc;
-use trunkline_aio::{DefineError, Io, Outcome, Session, Slots, Status, WaitRef};
+use trunkline_aio::{Io, Outcome, Session, Status};
+use trunkline_format::BLOCK_SIZE;
 use trunkline_format::segment::segment_of;
 
 /// The page writes of one session or stream: a bounded number in flight, each of a bounded size.
@@ -131,28 +132,20 @@ impl PageWrites {
             }
         }
         let count = claimed.len() as u32;
-        self.issue(slot, request, &located, handle, |handle, located, write, slots| {
-            let into = (slots, slot);
-            manager.frames().issue(handle, Transfer::Write, located, &write.buffers, into)
-        })?;
+        self.issue(slot, request, &located, handle, false)?;
         Ok(WriteStart::Issued { count })
     }
 
-    /// Issues the write of the pages that were claimed in a slot, using `define`. The segment is
-    /// registered as being written first, so that an fsync which starts during the write is known
-    /// not to cover it.
-    pub(super) fn issue<'s>(
+    /// Issues the write of the pages that were claimed in a slot, or of the copy of a page in the
+    /// slot's memory. The segment is registered as being written first, so that an fsync which
+    /// starts during the write is known not to cover it.
+    pub(super) fn issue(
         &mut self,
         slot: usize,
         request: &WriteRequest<'_>,
         located: &Located,
-        handle: Io<'s>,
-        define: impl FnOnce(
-            Io<'s>,
-            &Located,
-            &PageWrite,
-            &mut Slots<WritePayload>,
-        ) -> Result<WaitRef, DefineError>,
+        handle: Io<'_>,
+        copied: bool,
     ) -> Result<(), WriteError> {
         let (manager, io) = (&self.manager, handle.wait_ref());
         let (write, slots) = self.window.item_and_slots(slot);
@@ -160,7 +153,14 @@ impl PageWrites {
         if let Some(payload) = slots.payload(slot) {
             payload.set(manager, Arc::clone(&fsync), request.block(), &write.buffers, io);
         }
-        if let Err(source) = define(handle, located, write, slots) {
+        let issued = match copied {
+            true => handle.write(&located.file, located.offset, BLOCK_SIZE as u32, slots, slot),
+            false => {
+                let (frames, from) = (manager.frames(), (slots, slot));
+                frames.issue(handle, Transfer::Write, located, &write.buffers, from)
+            }
+        };
+        if let Err(source) = issued {
             fsync.write_ended();
             let end = WriteEnd::NotIssued;
             write.buffers.iter().for_each(|&buffer| manager.buffers().finish_write(buffer, end));
