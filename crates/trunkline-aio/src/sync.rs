@@ -24,6 +24,7 @@ mod futex;
 pub mod hash;
 mod mutex;
 pub mod random;
+mod rng;
 #[cfg(all(feature = "sched", not(loom)))]
 pub mod sched;
 pub mod thread;

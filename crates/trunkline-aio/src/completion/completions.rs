@@ -153,30 +153,20 @@ impl Completions {
         false
     }
 
-    /// Completes the I/O if it is in COMPLETED_IO and not claimed. Waiters and helpers may call
-    /// this for an I/O in any state. We check `is_claimable` with a plain load first, because most
-    /// calls find nothing to do, and a failed compare-exchange would still take the cache line
-    /// exclusively.
+    /// Completes the I/O if it is in COMPLETED_IO and not claimed, and returns whether it did. The
+    /// thread that has just moved the I/O to COMPLETED_IO calls this, since a waiter may have won the
+    /// claim already. Waiters and helpers may call it for an I/O in any state.
     pub(crate) fn try_complete(&self, io: WaitRef, completer: Completer) -> bool {
-        let completes = self.handles.is_claimable(io) && self.handles.claim(io);
-        if completes {
+        let claimed = self.handles.claim(io);
+        if claimed {
             self.complete(io, completer);
         }
-        completes
+        claimed
     }
 
-    /// Completes an I/O the calling thread has just moved to COMPLETED_IO. Workers call this, and
-    /// so do issuers that executed their I/O inline. If a waiter has already won the claim, there
-    /// is nothing left to do.
-    pub(crate) fn claim_and_complete(&self, io: WaitRef, completer: Completer) {
-        if self.handles.claim(io) {
-            self.complete(io, completer);
-        }
-    }
-
-    /// Like [`Completions::claim_and_complete`], but for a ring driver. The issuer is woken when
+    /// Like [`Completions::try_complete`], but for a ring driver. The issuer is woken when
     /// `wakes` is dropped, together with the batch's other issuers.
-    pub(crate) fn claim_and_complete_reaped(&self, io: WaitRef, wakes: &mut WakeBatch<'_>) {
+    pub(crate) fn try_complete_reaped(&self, io: WaitRef, wakes: &mut WakeBatch<'_>) {
         if self.handles.claim(io) {
             wakes.add(self.complete_unsignalled(io, Completer::Reaper));
         }

@@ -195,7 +195,7 @@ impl InFlight {
         };
         std::mem::forget(guard);
         let ended = self.finish(io, raw);
-        self.completions.claim_and_complete(reference, completer);
+        self.completions.try_complete(reference, completer);
         (started, ended)
     }
 
@@ -227,7 +227,7 @@ impl InFlight {
         statistics.general().cached.add(1);
         statistics.sample_in_flight(1, self.completions.handles().in_use());
         self.finish(io, raw);
-        self.completions.claim_and_complete(reference, Completer::Inline);
+        self.completions.try_complete(reference, Completer::Inline);
         true
     }
 
@@ -263,7 +263,7 @@ impl InFlight {
         let (heavy, session) = (body.is_heavy(), handle.session());
         self.finish(io, raw);
         if !heavy {
-            self.completions.claim_and_complete_reaped(reference, wakes);
+            self.completions.try_complete_reaped(reference, wakes);
             return Reaped::Done;
         }
         match self.completions.hand_over(reference, session) {

@@ -86,8 +86,6 @@ impl State {
 pub(crate) struct StateReading {
     /// The state.
     pub(crate) state: State,
-    /// Whether a thread has claimed the right to complete the I/O.
-    pub(crate) claimed: bool,
     /// The generation. It starts at 1 and wraps to 1, so 0 is never valid.
     pub(crate) generation: u64,
 }
@@ -134,9 +132,13 @@ impl StateWord {
     }
 
     /// Claims the right to complete the I/O. Returns true for exactly one caller per generation.
+    /// Most callers find nothing to claim, so a plain load comes first: even a failed
+    /// compare-exchange would take the cache line exclusively.
     pub(crate) fn claim(&self, generation: u64) -> bool {
         let free = encode(State::CompletedIo, generation);
-        self.0.compare_exchange(free, free | CLAIMED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        let claimed = free | CLAIMED;
+        self.0.load(Ordering::SeqCst) == free
+            && self.0.compare_exchange(free, claimed, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 }
 
@@ -164,7 +166,6 @@ fn encode(state: State, generation: u64) -> u64 {
 fn decode(word: u64) -> StateReading {
     StateReading {
         state: State::from_number((word & 7) as u8),
-        claimed: word & CLAIMED != 0,
         generation: word >> GENERATION_SHIFT,
     }
 }

@@ -10,6 +10,7 @@ use loom::sync as imp;
 use std::sync as imp;
 
 use std::ops::{Deref, DerefMut};
+use std::sync::PoisonError;
 
 /// Mutual exclusion for short critical sections that do not block.
 #[derive(Debug, Default)]
@@ -41,12 +42,8 @@ impl<T> Mutex<T> {
         if super::sched::active() {
             return self.lock_scheduled();
         }
-        let guard = match self.inner.lock() {
-            Ok(guard) => guard,
-            // Poisoned: a thread panicked in its critical section. See the module documentation.
-            Err(poisoned) => poisoned.into_inner(),
-        };
-        self.wrap(guard)
+        // Poisoned: a thread panicked in its critical section. See the module documentation.
+        self.wrap(self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn wrap<'a>(&'a self, guard: imp::MutexGuard<'a, T>) -> MutexGuard<'a, T> {

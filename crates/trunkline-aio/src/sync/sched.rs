@@ -25,6 +25,7 @@
     reason = "the locks and threads of the façade are built on the scheduler"
 )]
 
+use super::rng::Rng;
 use std::cell::RefCell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -101,7 +102,7 @@ struct World {
     tasks: Vec<Task>,
     /// The task that holds the baton.
     running: usize,
-    random: u64,
+    random: Rng,
     /// The statistics so far. Its time is the run's clock.
     report: Report,
     failure: Option<String>,
@@ -139,7 +140,7 @@ pub fn run(config: Config, body: impl FnOnce() + Send + 'static) -> Result<Repor
             config,
             tasks: Vec::new(),
             running: 0,
-            random: config.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            random: Rng::new(config.seed),
             report: Report::default(),
             failure: None,
             done: false,
@@ -164,7 +165,7 @@ pub(crate) fn now() -> Option<u64> {
 
 /// A number from the run's generator; `None` outside a run.
 pub(crate) fn random() -> Option<u64> {
-    me().map(|me| lock(&me.shared.world).next_random())
+    me().map(|me| lock(&me.shared.world).random.next_u64())
 }
 
 /// A switch point: another task may run here.
@@ -178,7 +179,7 @@ pub fn point() {
         fail(&me.shared, &mut world, message);
     } else {
         let one_in = u64::from(world.config.switch_one_in.max(1));
-        if !world.next_random().is_multiple_of(one_in) {
+        if !world.random.next_u64().is_multiple_of(one_in) {
             return;
         }
         let next = world.pick_ready();
@@ -214,7 +215,7 @@ pub(crate) fn wake(address: usize, count: usize) {
             }
             // The order of the tasks in `waiting` depends only on earlier choices, so the seed
             // still determines the run.
-            let choice = world.next_random() as usize % waiting.len();
+            let choice = world.random.next_u64() as usize % waiting.len();
             world.tasks[waiting[choice]].status = Status::Ready;
         }
     }
@@ -379,7 +380,7 @@ impl World {
     /// Picks one of the ready tasks with the seeded generator.
     fn pick_ready(&mut self) -> usize {
         let ready = self.positions(|t| t.status == Status::Ready);
-        let choice = self.next_random() as usize % ready.len().max(1);
+        let choice = self.random.next_u64() as usize % ready.len().max(1);
         ready.get(choice).copied().unwrap_or(self.running)
     }
 
@@ -392,14 +393,6 @@ impl World {
             self.running = next;
         }
         self.tasks[next].baton.notify_all();
-    }
-
-    /// xorshift64*, Vigna 2016.
-    fn next_random(&mut self) -> u64 {
-        self.random ^= self.random >> 12;
-        self.random ^= self.random << 25;
-        self.random ^= self.random >> 27;
-        self.random.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
     fn describe(&self) -> String {

@@ -116,12 +116,6 @@ impl HandleTable {
         self.handle(io.index()).word().claim(io.generation())
     }
 
-    /// Whether the I/O is in COMPLETED_IO and unclaimed.
-    pub(crate) fn is_claimable(&self, io: WaitRef) -> bool {
-        let word = self.handle(io.index()).word().load();
-        word.generation == io.generation() && word.state == State::CompletedIo && !word.claimed
-    }
-
     /// Whether the I/O is in SUBMITTED.
     pub(crate) fn is_submitted(&self, io: WaitRef) -> bool {
         let word = self.handle(io.index()).word().load();
