@@ -11,7 +11,7 @@ use trunkline_engine::pool::Backend;
 use trunkline_engine::settings::Settings;
 
 use crate::data_dir::moved_tablespace_hint;
-use crate::exit::{Failure, message};
+use crate::exit::{Failure, warnings};
 use crate::io_instance::IoInstance;
 
 /// Size of the small pool: 4 MiB, which holds the catalogs of most databases.
@@ -31,8 +31,7 @@ impl CatalogSession {
     /// Reads the shared catalogs with the configured I/O settings. Damaged rows are skipped with a
     /// warning.
     pub(crate) fn open(dir: &DataDir, settings: &Settings) -> Result<CatalogSession, Failure> {
-        let io = IoInstance::for_pool(settings, BUFFERS, 0)?;
-        let engine = io.engine(settings, BUFFERS)?;
+        let (_, engine) = IoInstance::with_engine(settings, BUFFERS)?;
         let mut backend = engine.session()?;
         let cluster = engine.cluster_of(dir.clone());
         let catalog = cluster.read_catalog(&mut backend, OnDamage::Collect)?;
@@ -78,10 +77,7 @@ pub(crate) fn warn_of_damage(faults: &[CatalogError], database: Option<&Database
         Some(database) => format!("catalog of {}", database.quoted_name()),
         None => "shared catalog".to_owned(),
     };
-    for fault in faults.iter().take(DAMAGE_LISTED_MAX) {
-        message("warning", format_args!("{place}: {fault}"));
-    }
-    if let Some(omitted @ 1..) = faults.len().checked_sub(DAMAGE_LISTED_MAX) {
-        message("warning", format_args!("… and {omitted} more"));
-    }
+    let listed = faults.iter().take(DAMAGE_LISTED_MAX);
+    let omitted = faults.len().saturating_sub(DAMAGE_LISTED_MAX) as u64;
+    warnings(listed.map(|fault| format!("{place}: {fault}")), omitted);
 }

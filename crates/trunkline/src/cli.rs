@@ -15,7 +15,7 @@ use crate::copy::CopyArgs;
 use crate::demo::DemoArgs;
 use crate::exit::{Exit, Failure, message};
 use crate::inspect::InspectCommand;
-use crate::options::{Global, IoArgs, PoolArgs};
+use crate::options::{Context, Global, IoArgs, PoolArgs, WithIo, WithPool};
 use crate::prewarm::PrewarmArgs;
 use crate::tables::TablesArgs;
 use crate::verify::VerifyArgs;
@@ -63,129 +63,72 @@ pub(crate) enum Command {
     Inspect(InspectCommand),
     /// Check every page of a data directory, as pg_checksums --check does and beyond, and
     /// optionally rows and indexes.
-    Verify {
-        #[command(flatten)]
-        args: VerifyArgs,
-        #[command(flatten)]
-        pool: PoolArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
+    Verify(WithPool<VerifyArgs>),
     /// Print the rows of a table as COPY ... TO STDOUT does, or copy every table into a file.
-    Copy {
-        #[command(flatten)]
-        args: Box<CopyArgs>,
-        #[command(flatten)]
-        pool: PoolArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
+    Copy(Box<WithPool<CopyArgs>>),
     /// List the databases of a stopped cluster, or the tables of a database.
-    Tables {
-        #[command(flatten)]
-        args: TablesArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
+    Tables(WithIo<TablesArgs>),
     /// Load relations into a buffer pool or into the operating system's cache, as pg_prewarm does.
     ///
     /// The buffer pool goes away when the command ends. Mode "buffer" therefore only shows how much
     /// fits into the pool, how fast it is read, and whether the pages are valid. Modes "read" and
     /// "prefetch" leave the data in the operating system's cache.
-    Prewarm {
-        #[command(flatten)]
-        args: PrewarmArgs,
-        #[command(flatten)]
-        pool: PoolArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
+    Prewarm(WithPool<PrewarmArgs>),
     /// Compare I/O methods on this machine.
     ///
     /// Creates a pgbench_accounts table, prewarms and scans it with each I/O method, buffered and
     /// direct, changes a copy of it and writes that with checkpoints, and prints the timings.
-    Demo {
-        #[command(flatten)]
-        args: DemoArgs,
-        #[command(flatten)]
-        pool: PoolArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
+    Demo(WithPool<DemoArgs>),
     /// Sum an integer column of a table, given its offset in a row, to compare the speed of scans
     /// with a server's.
     #[command(hide = true)]
-    Sum {
-        #[command(flatten)]
-        args: ColumnSumArgs,
-        #[command(flatten)]
-        pool: PoolArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
+    Sum(WithPool<ColumnSumArgs>),
 }
 
 impl Cli {
-    /// The settings that result from the options. Options after the command override options before
+    /// The options and settings for the command. Options after the command override options before
     /// it. Within each of these groups, a named option such as `--io-method` overrides `-c`.
     ///
     /// # Errors
-    /// [`Exit::Usage`] with PostgreSQL's message.
-    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+    /// [`Exit::Usage`] with PostgreSQL's message, or if `-c` sets how values are printed but the
+    /// command doesn't print values.
+    pub(crate) fn context(&self) -> Result<Context<'_>, Failure> {
+        let (command_io, pool) = self.command.shared_options();
+        let shared_buffers = pool.and_then(|pool| pool.shared_buffers.as_deref());
+        let io = [&self.io, command_io];
         let mut settings = Settings::default();
-        self.io.apply(&mut settings)?;
-        self.command.io().apply(&mut settings)?;
-        if let Some(size) = self.command.shared_buffers() {
+        for io in io {
+            io.apply(&mut settings)?;
+        }
+        if let Some(size) = shared_buffers {
             settings.set("shared_buffers", size)?;
         }
-        Ok(settings)
-    }
-
-    /// The settings given by `-c` that affect how values are printed, keyed by lower-case name.
-    ///
-    /// # Errors
-    /// [`Exit::Usage`] if there are any such settings but the command doesn't print values.
-    pub(crate) fn text_settings(&self) -> Result<BTreeMap<String, String>, Failure> {
-        let io = [&self.io, self.command.io()];
-        let assigned: BTreeMap<_, _> = io.into_iter().flat_map(IoArgs::text_settings).collect();
-        match (assigned.keys().next(), &self.command) {
-            (Some(name), command) if !matches!(command, Command::Copy { .. }) => {
-                let text = format!("parameter \"{name}\" has no effect on this command");
-                Err(Failure::usage(text).with_hint("only copy prints values"))
-            }
-            _ => Ok(assigned),
+        let text_settings: BTreeMap<_, _> =
+            io.into_iter().flat_map(IoArgs::text_settings).collect();
+        if let Some(name) = text_settings.keys().next()
+            && !matches!(self.command, Command::Copy(_))
+        {
+            let text = format!("parameter \"{name}\" has no effect on this command");
+            return Err(Failure::usage(text).with_hint("only copy prints values"));
         }
-    }
-
-    /// Whether an option sets the size of the pool.
-    pub(crate) fn sets_shared_buffers(&self) -> bool {
-        let io = [&self.io, self.command.io()];
-        self.command.shared_buffers().is_some()
-            || io.into_iter().any(|io| io.mentions("shared_buffers"))
+        let sets_buffers =
+            shared_buffers.is_some() || io.into_iter().any(|io| io.mentions("shared_buffers"));
+        let buffers = sets_buffers.then(|| settings.shared_buffers());
+        Ok(Context { global: &self.global, settings, text_settings, buffers })
     }
 }
 
 impl Command {
-    fn io(&self) -> &IoArgs {
+    /// The options that the command shares with others.
+    fn shared_options(&self) -> (&IoArgs, Option<&PoolArgs>) {
         match self {
-            Command::Inspect(command) => command.io(),
-            Command::Verify { io, .. }
-            | Command::Copy { io, .. }
-            | Command::Tables { io, .. }
-            | Command::Prewarm { io, .. }
-            | Command::Demo { io, .. }
-            | Command::Sum { io, .. } => io,
-        }
-    }
-
-    fn shared_buffers(&self) -> Option<&str> {
-        match self {
-            Command::Prewarm { pool, .. }
-            | Command::Copy { pool, .. }
-            | Command::Verify { pool, .. }
-            | Command::Demo { pool, .. }
-            | Command::Sum { pool, .. } => pool.shared_buffers.as_deref(),
-            Command::Inspect(_) | Command::Tables { .. } => None,
+            Command::Inspect(command) => (command.io(), None),
+            Command::Tables(command) => (&command.io, None),
+            Command::Copy(command) => (&command.io, Some(&command.pool)),
+            Command::Verify(WithPool { pool, io, .. })
+            | Command::Prewarm(WithPool { pool, io, .. })
+            | Command::Demo(WithPool { pool, io, .. })
+            | Command::Sum(WithPool { pool, io, .. }) => (io, Some(pool)),
         }
     }
 }
@@ -237,7 +180,7 @@ mod tests {
             "1MB",
         ])
         .expect("valid");
-        let settings = cli.settings().expect("valid");
+        let settings = cli.context().expect("valid").settings;
         assert_eq!(settings.io_method().name(), "io_uring");
         assert_eq!(settings.io_max_workers(), 4);
         assert_eq!(settings.io_combine_limit(), 128);

@@ -5,15 +5,13 @@
 //! `abalance` of `pgbench_accounts` is the third attribute, at byte 8. We don't read the commit
 //! log, so rows without hint bits are counted as "in doubt" and left out of the sum.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::path::PathBuf;
 
 use serde::Serialize;
-use trunkline_aio::sync::Arc;
 use trunkline_engine::job::End;
 use trunkline_engine::prewarm::{Choice, select};
 use trunkline_engine::seq_scan::SeqScanOptions;
-use trunkline_engine::settings::Settings;
 use trunkline_format::Fork;
 use trunkline_sample::FixedColumn;
 use trunkline_sample::column_sum::{SumReport, sum};
@@ -22,11 +20,11 @@ use crate::data_dir::{self, relative};
 use crate::exit::{Exit, Failure, message};
 use crate::interrupt::Interrupt;
 use crate::io_instance::IoInstance;
-use crate::io_stats::{self, JsonIo, JsonStreams};
-use crate::monitor::JobMonitor;
+use crate::io_stats;
+use crate::monitor::run_job;
 use crate::named_files::FileSelection;
-use crate::options::{DatabaseArgs, Global};
-use crate::output::{cache_mode, fields, print, print_json, throughput};
+use crate::options::{Context, DatabaseArgs};
+use crate::output::{cache_mode, fields, object, print_report, throughput};
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
@@ -54,11 +52,8 @@ pub(crate) struct ColumnSumArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(
-    global: &Global,
-    settings: &Settings,
-    args: &ColumnSumArgs,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(context: &Context<'_>, args: &ColumnSumArgs) -> Result<Exit, Failure> {
+    let Context { global, settings, .. } = context;
     let dir = data_dir::open(global)?;
     let names = std::slice::from_ref(&args.relation);
     let names = match FileSelection::resolve(&dir, settings, &args.database, names)? {
@@ -76,31 +71,23 @@ pub(crate) fn run(
     let Some(target) = selection.targets.first().filter(|target| target.fork == Fork::Main) else {
         return Err(Failure::usage("the main fork of a table is required"));
     };
-    let buffers = settings.shared_buffers();
-    let io = IoInstance::for_pool(settings, buffers, 0)?;
-    let engine = io.engine(settings, buffers)?;
+    let (io, engine) = IoInstance::with_engine(settings, settings.shared_buffers())?;
     let relation = engine.cluster_of(dir.clone()).storage().relation(target.locator, Fork::Main);
     let column =
         FixedColumn { number: args.attnum.unwrap_or(args.offset / 4 + 1), offset: args.offset };
-    let monitor = Arc::new(JobMonitor::new(Interrupt::install()?, global));
+    let interrupt = Interrupt::install()?;
     let options = SeqScanOptions::of(settings, args.workers);
-    let observer = Arc::clone(&monitor) as _;
-    let outcome = sum(engine.pool(), &relation, column, options, observer);
-    monitor.clear();
-    io.report_fallbacks();
-    let report = outcome?;
+    let report = run_job(global, &interrupt, &io, |observer| {
+        sum(engine.pool(), &relation, column, options, observer)
+    })?;
     dir.recheck()?;
     io_stats::report_warnings(&report.scan.warnings, report.scan.warnings_lost);
     report_skipped_rows(&report);
-    let method = io.method_name();
-    let direct = settings.io_direct_data();
-    if global.json {
-        print_json(&Json::new(&report, args.workers, method, direct))?;
-    } else {
-        print(&text(&report, args.workers, method, direct))?;
-    }
+    let (method, direct) = (io.method_name(), settings.io_direct_data());
+    let json = json(&report, args.workers, method, direct);
+    print_report(global, &json, || text(&report, args.workers, method, direct))?;
     let exit = if report.is_exact() && !has_findings { Exit::Good } else { Exit::Findings };
-    Ok(monitor.exit(report.scan.end, exit))
+    Ok(interrupt.exit_after(report.scan.end, exit))
 }
 
 /// Warns about rows that aren't included in the sum. Such rows make the sum useless for a
@@ -124,80 +111,49 @@ fn report_skipped_rows(report: &SumReport) {
 }
 
 fn text(report: &SumReport, workers: u32, method: &str, direct: bool) -> String {
-    let total = &report.total;
-    let lines = [
-        ("Sum", total.sum.to_string()),
-        ("Rows", total.rows.to_string()),
-        ("Nulls", total.nulls.to_string()),
-        ("In doubt", total.in_doubt.to_string()),
-        ("Workers", workers.to_string()),
-        ("Buffers", {
-            let counts = &report.scan.counts;
-            format!("shared hit={} read={}", counts.hits, counts.read_blocks)
-        }),
+    let (total, scan) = (&report.total, &report.scan);
+    let counts = format!("shared hit={} read={}", scan.counts.hits, scan.counts.read_blocks);
+    let lines: [(&str, &dyn Display); _] = [
+        ("Sum", &total.sum),
+        ("Rows", &total.rows),
+        ("Nulls", &total.nulls),
+        ("In doubt", &total.in_doubt),
+        ("Workers", &workers),
+        ("Buffers", &counts),
     ];
-    let throughput = throughput(report.scan.bytes(), report.scan.elapsed.as_secs_f64());
-    let (cache, context) = (cache_mode(direct), report.scan.strategy.context());
+    let throughput = throughput(scan.bytes(), scan.elapsed.as_secs_f64());
+    let (cache, context) = (cache_mode(direct), scan.strategy.context());
     let mut text = fields(10, &lines);
     let _ = writeln!(text, "{throughput}, {method} {cache}, {context}");
-    text.push_str(&io_stats::stream_lines(&report.scan.streams));
+    text.push_str(&io_stats::stream_lines(&scan.streams));
     text
 }
 
-#[derive(Serialize)]
-struct Json {
-    schema: u32,
-    command: &'static str,
-    complete: bool,
-    exact: bool,
-    sum: i64,
-    rows: u64,
-    nulls: u64,
-    in_doubt: u64,
-    elsewhere: u64,
-    corrupt: Option<(u32, u16)>,
-    workers: u32,
-    blocks: u64,
-    bytes: u64,
-    seconds: f64,
-    bytes_per_second: f64,
-    io_method: &'static str,
-    io_direct: bool,
-    context: &'static str,
-    shared_hit_blocks: u64,
-    shared_read_blocks: u64,
-    warnings: u64,
-    streams: JsonStreams,
-    io: JsonIo,
-}
-
-impl Json {
-    fn new(report: &SumReport, workers: u32, method: &'static str, direct: bool) -> Json {
-        let total = &report.total;
-        Json {
-            schema: 1,
-            command: "sum",
-            complete: report.scan.end == End::Complete,
-            exact: report.is_exact(),
-            sum: total.sum,
-            rows: total.rows,
-            nulls: total.nulls,
-            in_doubt: total.in_doubt,
-            elsewhere: total.elsewhere,
-            corrupt: report.corrupt,
-            workers,
-            blocks: report.scan.blocks,
-            bytes: report.scan.bytes(),
-            seconds: report.scan.elapsed.as_secs_f64(),
-            bytes_per_second: report.scan.bytes_per_second(),
-            io_method: method,
-            io_direct: direct,
-            context: report.scan.strategy.context(),
-            shared_hit_blocks: report.scan.counts.hits,
-            shared_read_blocks: report.scan.counts.read_blocks,
-            warnings: report.scan.warnings.len() as u64 + report.scan.warnings_lost,
-            streams: JsonStreams::new(&report.scan.streams),
-            io: JsonIo::new(&report.scan.io),
-        }
+fn json(report: &SumReport, workers: u32, method: &str, direct: bool) -> impl Serialize {
+    let (total, scan) = (&report.total, &report.scan);
+    object! {
+        schema: 1,
+        command: "sum",
+        complete: scan.end == End::Complete,
+        exact: report.is_exact(),
+        sum: total.sum,
+        rows: total.rows,
+        nulls: total.nulls,
+        in_doubt: total.in_doubt,
+        elsewhere: total.elsewhere,
+        corrupt: report.corrupt,
+        workers: workers,
+        blocks: scan.blocks,
+        bytes: scan.bytes(),
+        seconds: scan.elapsed.as_secs_f64(),
+        bytes_per_second: scan.bytes_per_second(),
+        io_method: method,
+        io_direct: direct,
+        context: scan.strategy.context(),
+        shared_hit_blocks: scan.counts.hits,
+        shared_read_blocks: scan.counts.read_blocks,
+        warnings: scan.warnings.len() as u64 + scan.warnings_lost,
+        streams: io_stats::streams_json(&scan.streams),
+        io: io_stats::io_json(&scan.io),
     }
 }

@@ -28,9 +28,7 @@ mod text_args;
 mod text_settings;
 mod time_zone;
 
-use std::collections::BTreeMap;
-
-use trunkline_aio::sync::{Arc, thread};
+use trunkline_aio::sync::thread;
 use trunkline_engine::catalog::OnDamage;
 use trunkline_engine::copy::{CopyOptions, Extras, Format, Plan, TextSettings, copy};
 use trunkline_engine::heap::RowFilter;
@@ -42,9 +40,9 @@ use crate::exit::{Exit, Failure, message};
 use crate::interrupt::Interrupt;
 use crate::io_instance::IoInstance;
 use crate::io_stats;
-use crate::monitor::JobMonitor;
-use crate::options::Global;
-use crate::output::{self, print, print_json};
+use crate::monitor::run_job;
+use crate::options::Context;
+use crate::output::{self, print_report};
 pub(crate) use args::CopyArgs;
 use args::{FormatArg, RowsArg};
 use failures::{catalog_failure, copy_failure};
@@ -57,15 +55,8 @@ use text_settings::TextSettingSources;
 const BUFFERS: u32 = 4096;
 
 /// Runs the command.
-///
-/// `text_settings` are those assigned with `-c`. `buffers` is the pool size, if set by an option.
-pub(crate) fn run(
-    global: &Global,
-    settings: &Settings,
-    text_settings: &BTreeMap<String, String>,
-    args: &CopyArgs,
-    buffers: Option<u32>,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failure> {
+    let Context { global, settings, text_settings, buffers } = context;
     let dir = data_dir::open(global)?;
     if let Some(path) = &args.output
         && outputs::is_inside_cluster(path, &dir)
@@ -73,9 +64,7 @@ pub(crate) fn run(
         let text = format!("\"{}\" is inside the data directory or a tablespace", path.display());
         return Err(Failure::usage(text).with_hint("choose a place outside the cluster"));
     }
-    let buffers = buffers.unwrap_or(BUFFERS);
-    let io = IoInstance::for_pool(settings, buffers, 0)?;
-    let engine = io.engine(settings, buffers)?;
+    let (io, engine) = IoInstance::with_engine(settings, buffers.unwrap_or(BUFFERS))?;
     let cluster = engine.cluster_of(dir.clone());
     let interrupt = Interrupt::install()?;
     let mut backend = engine.session()?;
@@ -98,28 +87,24 @@ pub(crate) fn run(
     let major = dir.control().version.major();
     let text = sources.resolve(major, &plans, &database)?;
     let options = options(args, settings, text);
-    let monitor = Arc::new(JobMonitor::new(interrupt, global));
     let CopyPlan { tasks, outputs, present, exit, lock: _lock } = plan;
-    let observer = Arc::clone(&monitor) as _;
-    let outcome = copy(engine.pool(), &database, tasks, outputs, options, observer);
-    monitor.clear();
-    io.report_fallbacks();
-    let report = outcome.map_err(|error| copy_failure(error, args, &dir))?;
+    let report = run_job(global, &interrupt, &io, |observer| {
+        let copied = copy(engine.pool(), &database, tasks, outputs, options, observer);
+        copied.map_err(|error| copy_failure(error, args, &dir))
+    })?;
     dir.recheck()?;
     report_findings(&report);
     report_missing_values(&report);
     io_stats::report_warnings(&report.warnings, report.warnings_lost);
     let (method, direct) = (io.method_name(), settings.io_direct_data());
     let output = CopyOutput { report: &report, method, direct, present };
-    if args.output.is_some() && global.json {
-        print_json(&output.json())?;
-    } else if args.output.is_some() {
-        print(&output.text())?;
+    if args.output.is_some() {
+        print_report(global, &output.json(), || output.text())?;
     }
     let catalog_is_complete = catalog.faults().is_empty() && database.faults().is_empty();
     let is_complete = catalog_is_complete && sources.is_complete && partial_files == 0;
     let exit = if report.findings_total == 0 && is_complete { exit } else { Exit::Findings };
-    Ok(monitor.exit(report.end, exit))
+    Ok(interrupt.exit_after(report.end, exit))
 }
 
 /// Warns about files that end with an incomplete page, and returns their number. PostgreSQL ignores

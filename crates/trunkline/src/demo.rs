@@ -19,24 +19,23 @@ mod checkpoint_runs;
 mod cpu_time;
 mod handles;
 mod io_config;
+mod relation;
 mod scan_report;
 mod scan_runs;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use trunkline_aio::Aio;
 use trunkline_engine::settings::Settings;
 use trunkline_sample::accounts::{self, Accounts, SCALE_MAX};
 use trunkline_sample::room;
 
-use self::checkpoint_report::JsonCheckpoints;
 use crate::exit::{Exit, Failure, message};
 use crate::interrupt::Interrupt;
 use crate::io_instance::{IoInstance, memory_available};
-use crate::options::Global;
-use crate::output::{human_bytes, print, print_json};
+use crate::options::{Context, Global};
+use crate::output::{human_bytes, object, print, print_report};
 use crate::progress::Progress;
 
 /// Buffers in addition to those for the whole table.
@@ -72,15 +71,13 @@ pub(crate) struct DemoArgs {
     full: bool,
 }
 
-/// Runs the command. `buffers` is the pool size, if set by an option. `cache` is the user's cache
-/// directory, if there is one.
+/// Runs the command. `cache` is the user's cache directory, if there is one.
 pub(crate) fn run(
-    global: &Global,
-    settings: &Settings,
+    context: &Context<'_>,
     args: &DemoArgs,
-    buffers: Option<u32>,
     cache: Option<PathBuf>,
 ) -> Result<Exit, Failure> {
+    let Context { global, settings, buffers, .. } = context;
     let directory = match (&args.dir, cache) {
         (Some(directory), _) => directory.clone(),
         (None, Some(cache)) => cache.join("trunkline").join("demo"),
@@ -96,13 +93,12 @@ pub(crate) fn run(
         print(&headline(&directory, scale))?;
     }
     let outcome = create(io.aio(), &directory, scale, global, &interrupt).and_then(|table| {
-        let reused = table.reused;
         let runs = scan_runs::Runs::new(&io, &table, global, settings, &interrupt, buffers)?;
         let scans = runs.all(args.full)?;
         let checkpoints = checkpoint_runs::run(runs.engine(), &table, &interrupt)?;
-        Ok((scans, checkpoints, reused))
+        Ok((scans, checkpoints, table))
     });
-    let reused = outcome.as_ref().is_ok_and(|(_, _, reused)| *reused);
+    let reused = outcome.as_ref().is_ok_and(|(_, _, table)| table.reused);
     if !args.keep
         && !reused
         && let Err(error) = accounts::remove(&directory)
@@ -117,25 +113,18 @@ pub(crate) fn run(
         message("warning", "interrupted");
         return Ok(interrupt.exit());
     }
-    let (scans, checkpoints, _) = outcome?;
-    if global.json {
-        print_json(&Json { scans: scans.json(), writes: checkpoints.json() })?;
-    } else {
-        print(&(scans.text() + &checkpoints.text()))?;
-    }
-    let errors: Vec<&String> = scans.errors().iter().chain(checkpoints.errors()).collect();
+    let (scans, checkpoints, table) = outcome?;
+    let json = object! {
+        #[serde(flatten)]
+        scans: scans.json(&table, settings),
+        writes: checkpoints.json(),
+    };
+    print_report(global, &json, || scans.text(&table, settings) + &checkpoints.text())?;
+    let errors: Vec<&String> = scans.errors.iter().chain(&checkpoints.errors).collect();
     for text in &errors {
         message("error", text);
     }
     Ok(if errors.is_empty() { Exit::Good } else { Exit::Findings })
-}
-
-/// Both reports as JSON.
-#[derive(Serialize)]
-struct Json<S: Serialize> {
-    #[serde(flatten)]
-    scans: S,
-    writes: JsonCheckpoints,
 }
 
 /// The scale of the largest table that fits on the disk, at most `wanted`.

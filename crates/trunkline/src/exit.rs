@@ -135,6 +135,16 @@ pub(crate) fn message(kind: &str, text: impl Display) {
     let _ = writeln!(io::stderr(), "trunkline: {kind}: {text}");
 }
 
+/// Prints warnings, and then the number of further warnings that are not listed.
+pub(crate) fn warnings(listed: impl IntoIterator<Item = impl Display>, omitted: u64) {
+    for text in listed {
+        message("warning", text);
+    }
+    if omitted > 0 {
+        message("warning", format_args!("… and {omitted} more"));
+    }
+}
+
 /// Removes the ` (os error 2)` that Rust appends to libc's error messages.
 fn without_error_numbers(text: &str) -> String {
     let mut parts = text.split(" (os error ");

@@ -17,14 +17,13 @@ mod transactions;
 mod tuple;
 mod tuple_header;
 
-use std::path::PathBuf;
-
 use clap::Subcommand;
-use trunkline_engine::settings::Settings;
 
 use crate::exit::{Exit, Failure};
-use crate::options::{Global, IoArgs};
+use crate::options::{Context, IoArgs, WithIo};
 use btree::BtreeArgs;
+use control::ControlArgs;
+use page::PageArgs;
 use relmap::RelmapArgs;
 use toast::ToastArgs;
 use transactions::{ClogArgs, MultixactArgs};
@@ -34,95 +33,48 @@ use tuple::TupleArgs;
 #[derive(Debug, Subcommand)]
 pub(crate) enum InspectCommand {
     /// Print the control file, as pg_controldata does.
-    Control {
-        /// Control file [default: global/pg_control in the data directory].
-        file: Option<PathBuf>,
-        #[command(flatten)]
-        io: IoArgs,
-    },
+    Control(WithIo<ControlArgs>),
     /// Decode a page of a relation file: header, checksum, line pointers, tuple headers.
-    Page {
-        /// File of a relation, such as base/5/16384 or base/5/16384_vm.
-        file: PathBuf,
-        /// Block number in the relation, counted across all segments [default: the first block of
-        /// the file].
-        block: Option<u32>,
-        #[command(flatten)]
-        io: IoArgs,
-    },
+    Page(WithIo<PageArgs>),
     /// Decode a row version of a table: its header, its visibility, and each column as stored.
-    Tuple {
-        #[command(flatten)]
-        args: TupleArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
+    Tuple(WithIo<TupleArgs>),
     /// Describe the levels of a B-tree index, or decode one of its pages.
-    Btree {
-        #[command(flatten)]
-        args: BtreeArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
+    Btree(WithIo<BtreeArgs>),
     /// Look up the status of transactions in the commit log.
-    Clog {
-        #[command(flatten)]
-        args: ClogArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
+    Clog(WithIo<ClogArgs>),
     /// List the members of multixacts: the transactions that lock a row together.
-    Multixact {
-        #[command(flatten)]
-        args: MultixactArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
+    Multixact(WithIo<MultixactArgs>),
     /// Print a relation map: the files of the catalogs that PostgreSQL reads first.
-    Relmap {
-        #[command(flatten)]
-        args: RelmapArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
+    Relmap(WithIo<RelmapArgs>),
     /// List the chunks of a TOAST value.
-    Toast {
-        #[command(flatten)]
-        args: ToastArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
+    Toast(WithIo<ToastArgs>),
 }
 
 impl InspectCommand {
     pub(crate) fn io(&self) -> &IoArgs {
         match self {
-            InspectCommand::Control { io, .. }
-            | InspectCommand::Page { io, .. }
-            | InspectCommand::Tuple { io, .. }
-            | InspectCommand::Btree { io, .. }
-            | InspectCommand::Clog { io, .. }
-            | InspectCommand::Multixact { io, .. }
-            | InspectCommand::Relmap { io, .. }
-            | InspectCommand::Toast { io, .. } => io,
+            InspectCommand::Control(WithIo { io, .. })
+            | InspectCommand::Page(WithIo { io, .. })
+            | InspectCommand::Tuple(WithIo { io, .. })
+            | InspectCommand::Btree(WithIo { io, .. })
+            | InspectCommand::Clog(WithIo { io, .. })
+            | InspectCommand::Multixact(WithIo { io, .. })
+            | InspectCommand::Relmap(WithIo { io, .. })
+            | InspectCommand::Toast(WithIo { io, .. }) => io,
         }
     }
 }
 
 /// Runs the command.
-pub(crate) fn run(
-    global: &Global,
-    settings: &Settings,
-    command: &InspectCommand,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(context: &Context<'_>, command: &InspectCommand) -> Result<Exit, Failure> {
     match command {
-        InspectCommand::Control { file, .. } => control::run(global, file.as_deref()),
-        InspectCommand::Page { file, block, .. } => page::run(global, file, *block),
-        InspectCommand::Tuple { args, .. } => tuple::run(global, settings, args),
-        InspectCommand::Btree { args, .. } => btree::run(global, settings, args),
-        InspectCommand::Clog { args, .. } => transactions::clog(global, settings, args),
-        InspectCommand::Multixact { args, .. } => transactions::multixact(global, settings, args),
-        InspectCommand::Relmap { args, .. } => relmap::run(global, settings, args),
-        InspectCommand::Toast { args, .. } => toast::run(global, settings, args),
+        InspectCommand::Control(command) => control::run(context, &command.args),
+        InspectCommand::Page(command) => page::run(context, &command.args),
+        InspectCommand::Tuple(command) => tuple::run(context, &command.args),
+        InspectCommand::Btree(command) => btree::run(context, &command.args),
+        InspectCommand::Clog(command) => transactions::clog(context, &command.args),
+        InspectCommand::Multixact(command) => transactions::multixact(context, &command.args),
+        InspectCommand::Relmap(command) => relmap::run(context, &command.args),
+        InspectCommand::Toast(command) => toast::run(context, &command.args),
     }
 }

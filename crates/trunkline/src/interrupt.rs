@@ -19,8 +19,9 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 use trunkline_aio::clock::{self, Time};
 use trunkline_aio::sync::thread;
+use trunkline_engine::job::End;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, message};
 
 /// A shell adds this to the number of the signal that terminated a program.
 const SIGNALLED: i32 = 128;
@@ -87,6 +88,20 @@ impl Interrupt {
             signal if signal == SIGTERM as usize => Exit::Terminated,
             _ => Exit::Interrupted,
         }
+    }
+
+    /// The exit code of a command whose job ended this way: `otherwise`, unless the job was
+    /// interrupted, which we report here.
+    pub(crate) fn exit_after(&self, end: End, otherwise: Exit) -> Exit {
+        let text = match end {
+            End::Complete => return otherwise,
+            End::Cancelled => "interrupted; counts cover only part of the data",
+            End::Abandoned => {
+                "interrupted while I/O was hanging; counts cover only part of the data"
+            }
+        };
+        message("warning", text);
+        self.exit()
     }
 
     fn signal(&self) -> usize {

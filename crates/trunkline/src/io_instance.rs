@@ -76,6 +76,19 @@ impl IoInstance {
         IoInstance::start(settings, region_bytes)
     }
 
+    /// Starts I/O and an engine with a pool of `buffers`.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(crate) fn with_engine(
+        settings: &Settings,
+        buffers: u32,
+    ) -> Result<(IoInstance, Engine), Failure> {
+        let io = IoInstance::for_pool(settings, buffers, 0)?;
+        let engine = io.engine(settings, buffers)?;
+        Ok((io, engine))
+    }
+
     fn start(settings: &Settings, region_bytes: usize) -> Result<IoInstance, Failure> {
         let aio = settings
             .io_builder()

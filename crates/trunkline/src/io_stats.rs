@@ -16,7 +16,7 @@ use trunkline_engine::pool::{
 use trunkline_engine::read_stream::StreamStats;
 
 use crate::exit::message;
-use crate::output::Table;
+use crate::output::{Column, object, table};
 
 /// Prints a warning for each page that was read despite damage.
 pub(crate) fn report_warnings(warnings: &[ReadWarning], lost: u64) {
@@ -55,32 +55,19 @@ pub(crate) fn stat_io(counts: &[(IoKey, Tally)]) -> Vec<StatIo> {
 }
 
 /// The rows as a table.
-pub(crate) fn stat_io_table(counts: &[(IoKey, Tally)]) -> String {
-    let mut table = Table::new(&[
-        "backend_type",
-        "object",
-        "context",
-        ">reads",
-        ">read_bytes",
-        ">read_time",
-        ">hits",
-        ">evictions",
-        ">reuses",
-    ]);
-    for row in stat_io(counts) {
-        table.row(vec![
-            row.backend_type.to_owned(),
-            row.object.to_owned(),
-            row.context.to_owned(),
-            row.reads.to_string(),
-            row.read_bytes.to_string(),
-            format!("{:.1} ms", row.read_time),
-            row.hits.to_string(),
-            row.evictions.to_string(),
-            row.reuses.to_string(),
-        ]);
-    }
-    table.render()
+pub(crate) fn stat_io_table(rows: &[StatIo]) -> String {
+    let columns: [Column<StatIo>; _] = [
+        ("backend_type", |row| row.backend_type.to_owned()),
+        ("object", |row| row.object.to_owned()),
+        ("context", |row| row.context.to_owned()),
+        (">reads", |row| row.reads.to_string()),
+        (">read_bytes", |row| row.read_bytes.to_string()),
+        (">read_time", |row| format!("{:.1} ms", row.read_time)),
+        (">hits", |row| row.hits.to_string()),
+        (">evictions", |row| row.evictions.to_string()),
+        (">reuses", |row| row.reuses.to_string()),
+    ];
+    table(rows, &columns)
 }
 
 /// A row of `pg_stat_io`. Times are in milliseconds, as in that view.
@@ -128,75 +115,36 @@ impl StatIo {
 }
 
 /// The counts of read streams, as JSON.
-#[derive(Debug, Serialize)]
-pub(crate) struct JsonStreams {
-    pages: u64,
-    prefetch_avg: f64,
-    prefetch_max: u32,
-    prefetch_capacity: u32,
-    io_count: u64,
-    io_waits: u64,
-    io_size: f64,
-    io_in_progress: f64,
-    advised: u64,
-}
-
-impl JsonStreams {
-    pub(crate) fn new(streams: &StreamStats) -> JsonStreams {
-        JsonStreams {
-            pages: streams.pages,
-            prefetch_avg: streams.distance_mean(),
-            prefetch_max: streams.distance_max,
-            prefetch_capacity: streams.capacity,
-            io_count: streams.ios,
-            io_waits: streams.waits,
-            io_size: streams.io_size_mean(),
-            io_in_progress: streams.in_flight_mean(),
-            advised: streams.advised,
-        }
+pub(crate) fn streams_json(streams: &StreamStats) -> impl Serialize + use<> {
+    object! {
+        pages: streams.pages,
+        prefetch_avg: streams.distance_mean(),
+        prefetch_max: streams.distance_max,
+        prefetch_capacity: streams.capacity,
+        io_count: streams.ios,
+        io_waits: streams.waits,
+        io_size: streams.io_size_mean(),
+        io_in_progress: streams.in_flight_mean(),
+        advised: streams.advised,
     }
 }
 
 /// How many blocks are in the pool and in the operating system's cache, as JSON.
-#[derive(Debug, Serialize)]
-pub(crate) struct JsonResidency {
-    blocks: u64,
-    pool: u64,
-    cache: u64,
-    both: u64,
-}
-
-impl JsonResidency {
-    pub(crate) fn new(residency: RelationResidency) -> JsonResidency {
-        let RelationResidency { blocks, pool, cache, both } = residency;
-        JsonResidency { blocks, pool, cache, both }
-    }
+pub(crate) fn residency_json(residency: RelationResidency) -> impl Serialize {
+    let RelationResidency { blocks, pool, cache, both } = residency;
+    object! { blocks: blocks, pool: pool, cache: cache, both: both }
 }
 
 /// The I/O of a job, as JSON.
-#[derive(Serialize)]
-pub(crate) struct JsonIo {
-    reads: u64,
-    bytes: u64,
-    cached: u64,
-    in_flight_mean: f64,
-    waits: u64,
-    wait_seconds: f64,
-    device_seconds: f64,
-    retried: u64,
-}
-
-impl JsonIo {
-    pub(crate) fn new(io: &IoSummary) -> JsonIo {
-        JsonIo {
-            reads: io.reads,
-            bytes: io.bytes,
-            cached: io.cached,
-            in_flight_mean: io.in_flight,
-            waits: io.waits,
-            wait_seconds: io.wait_time.as_secs_f64(),
-            device_seconds: io.device_time.as_secs_f64(),
-            retried: io.retried,
-        }
+pub(crate) fn io_json(io: &IoSummary) -> impl Serialize + use<> {
+    object! {
+        reads: io.reads,
+        bytes: io.bytes,
+        cached: io.cached,
+        in_flight_mean: io.in_flight,
+        waits: io.waits,
+        wait_seconds: io.wait_time.as_secs_f64(),
+        device_seconds: io.device_time.as_secs_f64(),
+        retried: io.retried,
     }
 }

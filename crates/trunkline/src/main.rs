@@ -62,19 +62,15 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<Exit, Failure> {
     // We parse the settings for every command, so that a misspelt setting is always an error, even
     // if the command does no I/O.
-    let settings = cli.settings()?;
-    let text_settings = cli.text_settings()?;
-    let pool = cli.sets_shared_buffers().then(|| settings.shared_buffers());
+    let context = cli.context()?;
     match &cli.command {
-        Command::Inspect(command) => inspect::run(&cli.global, &settings, command),
-        Command::Verify { args, .. } => verify::run(&cli.global, &settings, args),
-        Command::Copy { args, .. } => copy::run(&cli.global, &settings, &text_settings, args, pool),
-        Command::Tables { args, .. } => tables::run(&cli.global, &settings, args),
-        Command::Prewarm { args, .. } => prewarm::run(&cli.global, &settings, args),
-        Command::Sum { args, .. } => column_sum::run(&cli.global, &settings, args),
-        Command::Demo { args, .. } => {
-            demo::run(&cli.global, &settings, args, pool, cache_directory())
-        }
+        Command::Inspect(command) => inspect::run(&context, command),
+        Command::Verify(command) => verify::run(&context, &command.args),
+        Command::Copy(command) => copy::run(&context, &command.args),
+        Command::Tables(command) => tables::run(&context, &command.args),
+        Command::Prewarm(command) => prewarm::run(&context, &command.args),
+        Command::Sum(command) => column_sum::run(&context, &command.args),
+        Command::Demo(command) => demo::run(&context, &command.args, cache_directory()),
     }
 }
 

@@ -3,13 +3,30 @@
 //!
 //! The job calls the [`Observer`] methods from its own threads, so the bar is behind a lock.
 
-use trunkline_aio::sync::Mutex;
-use trunkline_engine::job::{End, Observer};
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_engine::job::Observer;
 
-use crate::exit::{Exit, message};
+use crate::exit::Failure;
 use crate::interrupt::Interrupt;
+use crate::io_instance::IoInstance;
 use crate::options::Global;
 use crate::progress::Progress;
+
+/// Runs a job of the engine, and then warns about I/O methods that turned out to be unavailable.
+pub(crate) fn run_job<R, E: Into<Failure>>(
+    global: &Global,
+    interrupt: &Interrupt,
+    io: &IoInstance,
+    job: impl FnOnce(Arc<dyn Observer>) -> Result<R, E>,
+) -> Result<R, Failure> {
+    let monitor = Arc::new(JobMonitor::new(interrupt.clone(), global));
+    let outcome = job(Arc::clone(&monitor) as _);
+    // The job may be abandoned while its threads still have the observer, so dropping our reference
+    // would not be enough to remove the bar.
+    monitor.clear();
+    io.report_fallbacks();
+    outcome.map_err(E::into)
+}
 
 /// Observes one job.
 #[derive(Debug)]
@@ -24,22 +41,6 @@ pub(crate) struct JobMonitor {
 impl JobMonitor {
     pub(crate) fn new(interrupt: Interrupt, global: &Global) -> JobMonitor {
         JobMonitor { interrupt, shows_progress: global.shows_progress(), bar: Mutex::default() }
-    }
-
-    /// The exit code of a command whose job ended this way: `otherwise`, unless the job was
-    /// interrupted, which we report here.
-    pub(crate) fn exit(&self, end: End, otherwise: Exit) -> Exit {
-        match end {
-            End::Complete => return otherwise,
-            End::Cancelled => {
-                message("warning", "interrupted; counts cover only part of the data");
-            }
-            End::Abandoned => {
-                let text = "interrupted while I/O was hanging; counts cover only part of the data";
-                message("warning", text);
-            }
-        }
-        self.interrupt.exit()
     }
 
     /// Removes the bar from the terminal.

@@ -4,6 +4,7 @@
 //! settings. We keep them as text and let the engine's settings table parse them, so that units,
 //! ranges and error messages are the same as PostgreSQL's.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -57,6 +58,17 @@ impl Global {
     pub(crate) fn shows_progress(&self) -> bool {
         !self.json && !self.no_progress
     }
+}
+
+/// What every command gets: the options before the command, and the settings that result from the
+/// whole command line.
+pub(crate) struct Context<'c> {
+    pub(crate) global: &'c Global,
+    pub(crate) settings: Settings,
+    /// The settings given by `-c` that affect how values are printed, keyed by lower-case name.
+    pub(crate) text_settings: BTreeMap<String, String>,
+    /// The size of the buffer pool, if an option sets it. Some commands have their own default.
+    pub(crate) buffers: Option<u32>,
 }
 
 /// PostgreSQL's settings for I/O.
@@ -136,6 +148,26 @@ impl IoArgs {
                 .is_some_and(|(left, _)| left.replace('-', "_").eq_ignore_ascii_case(name))
         })
     }
+}
+
+/// The options of a command that does I/O, but not through a buffer pool of a configurable size.
+#[derive(Debug, Args)]
+pub(crate) struct WithIo<A: Args> {
+    #[command(flatten)]
+    pub(crate) args: A,
+    #[command(flatten)]
+    pub(crate) io: IoArgs,
+}
+
+/// The options of a command that uses a buffer pool.
+#[derive(Debug, Args)]
+pub(crate) struct WithPool<A: Args> {
+    #[command(flatten)]
+    pub(crate) args: A,
+    #[command(flatten)]
+    pub(crate) pool: PoolArgs,
+    #[command(flatten)]
+    pub(crate) io: IoArgs,
 }
 
 /// Options of commands that use a buffer pool.

@@ -8,7 +8,7 @@
 //! later error.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
@@ -21,13 +21,33 @@ use crate::escape::escape_control_characters;
 use crate::exit::Failure;
 use crate::options::Global;
 
-/// Prints a report, as JSON if the options request it, or otherwise as text.
-pub(crate) fn print_report<T: Serialize>(
+/// A JSON object with the given fields, in this order, which is part of our output format.
+/// `serde_json::json!` would sort them by name.
+///
+/// Each use defines a struct with a type parameter for each field, so that a report lists its
+/// fields only once. Optional fields are an optional object with `#[serde(flatten)]`.
+macro_rules! object {
+    ($($(#[$attribute:meta])* $name:ident: $value:expr),* $(,)?) => {{
+        #[expect(non_camel_case_types, reason = "the type of a field has the name of the field")]
+        let object = {
+            #[derive(serde::Serialize)]
+            struct Object<$($name),*> {
+                $($(#[$attribute])* $name: $name),*
+            }
+            Object { $($name: $value),* }
+        };
+        object
+    }};
+}
+pub(crate) use object;
+
+/// Prints a report: `json` if the options request JSON, or otherwise `text`.
+pub(crate) fn print_report(
     global: &Global,
-    report: &T,
-    text: impl FnOnce(&T) -> String,
+    json: &impl Serialize,
+    text: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
-    if global.json { print_json(report) } else { print(&text(report)) }
+    if global.json { print_json(json) } else { print(&text()) }
 }
 
 /// Writes text with control characters escaped, except line feeds and tabs.
@@ -63,17 +83,29 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
 }
 
 /// Formats `Name:  value` lines, with the values aligned at column `width`.
-pub(crate) fn fields(width: usize, lines: &[(&str, String)]) -> String {
-    let mut text = String::new();
-    for (name, value) in lines {
-        let _ = writeln!(text, "{:width$}{value}", format!("{name}:"));
-    }
-    text
+pub(crate) fn fields(width: usize, lines: &[(&str, &dyn Display)]) -> String {
+    lines.iter().map(|(name, value)| format!("{:width$}{value}\n", format!("{name}:"))).collect()
 }
 
 /// Formats `name  value` lines without colons, as `inspect` shows them.
-pub(crate) fn properties(width: usize, lines: &[(&str, String)]) -> String {
+pub(crate) fn properties(width: usize, lines: &[(&str, &dyn Display)]) -> String {
     lines.iter().map(|(name, value)| format!("{name:<width$}{value}\n")).collect()
+}
+
+/// A column of a table of `T`: its heading as in [`Table`], and its cell in each row.
+pub(crate) type Column<T> = (&'static str, fn(&T) -> String);
+
+/// A table with a row for each of `rows`, as text.
+pub(crate) fn table<'t, T: 't>(
+    rows: impl IntoIterator<Item = &'t T>,
+    columns: &[Column<T>],
+) -> String {
+    let headings: Vec<&str> = columns.iter().map(|&(heading, _)| heading).collect();
+    let mut table = Table::new(&headings);
+    for row in rows {
+        table.row(columns.iter().map(|(_, cell)| cell(row)).collect());
+    }
+    table.render()
 }
 
 /// A table with aligned columns. A heading that starts with `>` right-aligns its column. Widths are

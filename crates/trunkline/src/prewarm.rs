@@ -13,20 +13,18 @@
 
 mod buffer;
 mod cache;
-mod failures;
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use trunkline_engine::datadir::{DataDir, Problem, ProblemKind};
-use trunkline_engine::prewarm::{Choice, Selection, select};
-use trunkline_engine::settings::Settings;
+use trunkline_engine::prewarm::{Choice, Failures, Selection, select};
 use trunkline_format::Fork;
 
 use crate::data_dir::{self, moved_tablespace_hint, relative};
-use crate::exit::{Exit, Failure, message};
+use crate::exit::{Exit, Failure, message, warnings};
 use crate::named_files::FileSelection;
-use crate::options::{DatabaseArgs, Global};
+use crate::options::{Context, DatabaseArgs};
 
 /// Which cache to load, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -76,11 +74,8 @@ fn parse_fork(text: &str) -> Result<Fork, &'static str> {
 }
 
 /// Runs the command.
-pub(crate) fn run(
-    global: &Global,
-    settings: &Settings,
-    args: &PrewarmArgs,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(context: &Context<'_>, args: &PrewarmArgs) -> Result<Exit, Failure> {
+    let Context { global, settings, .. } = context;
     if settings.io_direct_data() {
         let text = match args.mode {
             Mode::Buffer => None,
@@ -111,10 +106,19 @@ pub(crate) fn run(
     let has_findings = selection.problems.iter().any(|problem| problem.kind.is_finding());
     let exit = if has_findings { Exit::Findings } else { Exit::Good };
     match args.mode {
-        Mode::Buffer => buffer::run(global, settings, &dir, selection.targets, exit),
-        Mode::Read => cache::read(global, settings, &dir, &selection.targets, exit),
-        Mode::Prefetch => cache::prefetch(global, settings, &dir, selection.targets, exit),
+        Mode::Buffer => buffer::run(context, &dir, selection.targets, exit),
+        mode => cache::run(context, &dir, mode, selection.targets, exit),
     }
+}
+
+/// Prints a warning for each block or file that could not be read. Returns the exit code, which is
+/// `otherwise` if there are none.
+fn report_failures(failures: &Failures, dir: &DataDir, otherwise: Exit) -> Exit {
+    let omitted = failures.total - failures.listed.len() as u64;
+    let listed = failures.listed.iter();
+    let listed = listed.map(|(path, text)| format!("{}: {text}", relative(path, dir.path())));
+    warnings(listed, omitted);
+    if failures.total == 0 { otherwise } else { Exit::Findings }
 }
 
 fn report_problems(problems: &[Problem], dir: &DataDir) {

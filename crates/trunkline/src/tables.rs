@@ -15,7 +15,6 @@ use std::os::unix::ffi::OsStrExt;
 use serde::Serialize;
 use trunkline_engine::catalog::{Catalog, CatalogError, Database, DatabaseRow, RelationInfo};
 use trunkline_engine::datadir::{DataDir, FileEntry};
-use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::RelationLocator;
 use trunkline_format::catalog::RelationKind;
 use trunkline_format::{Fork, Oid};
@@ -23,8 +22,8 @@ use trunkline_format::{Fork, Oid};
 use crate::catalog_session::CatalogSession;
 use crate::data_dir::{self, relative};
 use crate::exit::{Exit, Failure};
-use crate::options::{DatabaseArgs, Global};
-use crate::output::{Table, human_bytes, print_report};
+use crate::options::{Context, DatabaseArgs};
+use crate::output::{Column, human_bytes, object, print_report, table};
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
@@ -42,27 +41,24 @@ pub(crate) struct TablesArgs {
 const SHARED_CATALOG_ENCODING: i32 = 0;
 
 /// Runs the command.
-pub(crate) fn run(
-    global: &Global,
-    settings: &Settings,
-    args: &TablesArgs,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(context: &Context<'_>, args: &TablesArgs) -> Result<Exit, Failure> {
+    let Context { global, settings, .. } = context;
     let dir = data_dir::open(global)?;
     let mut session = CatalogSession::open(&dir, settings)?;
     let sizes = Sizes::of(&dir);
     let Some(name) = &args.database.dbname else {
         let databases = databases(&session.catalog, &sizes);
         dir.recheck()?;
-        let listed = JsonDatabases { schema: 1, command: "tables", databases };
-        print_report(global, &listed, |all| databases_table(&all.databases).render())?;
+        let json = object! { schema: 1, command: "tables", databases: &databases };
+        print_report(global, &json, || table(&databases, &DATABASE_COLUMNS))?;
         return Ok(exit(session.catalog.faults().iter()));
     };
     let database = session.database(name.as_bytes())?;
     let relations = relations(&database, &dir, &sizes, args.all);
     dir.recheck()?;
     let name = shown_name(&database.info().name, SHARED_CATALOG_ENCODING);
-    let listed = JsonRelations { schema: 1, command: "tables", database: name, relations };
-    print_report(global, &listed, |all| relations_table(&all.relations).render())?;
+    let json = object! { schema: 1, command: "tables", database: name, relations: &relations };
+    print_report(global, &json, || table(&relations, &RELATION_COLUMNS))?;
     Ok(exit(session.catalog.faults().iter().chain(database.faults())))
 }
 
@@ -116,13 +112,6 @@ impl Sizes {
 }
 
 #[derive(Serialize)]
-struct JsonDatabases {
-    schema: u32,
-    command: &'static str,
-    databases: Vec<DatabaseLine>,
-}
-
-#[derive(Serialize)]
 struct DatabaseLine {
     name: String,
     oid: u32,
@@ -154,34 +143,22 @@ fn databases(catalog: &Catalog, sizes: &Sizes) -> Vec<DatabaseLine> {
     catalog.databases().iter().map(line).collect()
 }
 
-fn databases_table(databases: &[DatabaseLine]) -> Table {
-    let mut table = Table::new(&["name", ">oid", "encoding", "tablespace", ">size", "note"]);
-    for line in databases {
+const DATABASE_COLUMNS: [Column<DatabaseLine>; 6] = [
+    ("name", |line| line.name.clone()),
+    (">oid", |line| line.oid.to_string()),
+    ("encoding", |line| line.encoding.to_owned()),
+    ("tablespace", |line| line.tablespace.clone()),
+    (">size", |line| human_bytes(line.bytes)),
+    ("note", |line| {
         let notes = [
             (line.invalid, "invalid: DROP DATABASE was interrupted"),
             (line.template, "template"),
             (!line.allows_connections, "no connections"),
         ];
         let notes: Vec<&str> = notes.iter().filter(|(is, _)| *is).map(|(_, note)| *note).collect();
-        table.row(vec![
-            line.name.clone(),
-            line.oid.to_string(),
-            line.encoding.to_owned(),
-            line.tablespace.clone(),
-            human_bytes(line.bytes),
-            notes.join(", "),
-        ]);
-    }
-    table
-}
-
-#[derive(Serialize)]
-struct JsonRelations {
-    schema: u32,
-    command: &'static str,
-    database: String,
-    relations: Vec<RelationLine>,
-}
+        notes.join(", ")
+    }),
+];
 
 #[derive(Serialize)]
 struct RelationLine {
@@ -244,26 +221,19 @@ fn is_system(schema: &str) -> bool {
     schema.starts_with("pg_") || schema == "information_schema"
 }
 
-fn relations_table(relations: &[RelationLine]) -> Table {
-    let mut table =
-        Table::new(&["schema", "name", "kind", ">rows", ">size", "file", "persistence"]);
-    for line in relations {
-        table.row(vec![
-            line.schema.clone(),
-            line.name.clone(),
-            line.kind.clone(),
-            line.rows.map(|rows| format!("{rows:.0}")).unwrap_or_default(),
-            match (line.bytes, &line.file) {
-                (Some(bytes), _) => human_bytes(bytes),
-                (None, Some(_)) => "missing".to_owned(),
-                (None, None) => String::new(),
-            },
-            line.file.clone().unwrap_or_default(),
-            line.persistence.clone(),
-        ]);
-    }
-    table
-}
+const RELATION_COLUMNS: [Column<RelationLine>; 7] = [
+    ("schema", |line| line.schema.clone()),
+    ("name", |line| line.name.clone()),
+    ("kind", |line| line.kind.clone()),
+    (">rows", |line| line.rows.map(|rows| format!("{rows:.0}")).unwrap_or_default()),
+    (">size", |line| match (line.bytes, &line.file) {
+        (Some(bytes), _) => human_bytes(bytes),
+        (None, Some(_)) => "missing".to_owned(),
+        (None, None) => String::new(),
+    }),
+    ("file", |line| line.file.clone().unwrap_or_default()),
+    ("persistence", |line| line.persistence.clone()),
+];
 
 /// Converts a name in the encoding of a database to UTF-8.
 ///
@@ -293,44 +263,12 @@ fn shown_name(name: &[u8], encoding: i32) -> String {
 /// PostgreSQL's name for an encoding (`pg_enc`). The numbers are stored in `pg_database.encoding`,
 /// so they never change.
 pub(crate) fn encoding_name(encoding: i32) -> &'static str {
-    const NAMES: [&str; 35] = [
-        "SQL_ASCII",
-        "EUC_JP",
-        "EUC_CN",
-        "EUC_KR",
-        "EUC_TW",
-        "EUC_JIS_2004",
-        "UTF8",
-        "MULE_INTERNAL",
-        "LATIN1",
-        "LATIN2",
-        "LATIN3",
-        "LATIN4",
-        "LATIN5",
-        "LATIN6",
-        "LATIN7",
-        "LATIN8",
-        "LATIN9",
-        "LATIN10",
-        "WIN1256",
-        "WIN1258",
-        "WIN866",
-        "WIN874",
-        "KOI8R",
-        "WIN1251",
-        "WIN1252",
-        "ISO_8859_5",
-        "ISO_8859_6",
-        "ISO_8859_7",
-        "ISO_8859_8",
-        "WIN1250",
-        "WIN1253",
-        "WIN1254",
-        "WIN1255",
-        "WIN1257",
-        "KOI8U",
-    ];
-    usize::try_from(encoding).ok().and_then(|at| NAMES.get(at)).copied().unwrap_or("unknown")
+    const NAMES: &str = "SQL_ASCII EUC_JP EUC_CN EUC_KR EUC_TW EUC_JIS_2004 UTF8 MULE_INTERNAL \
+        LATIN1 LATIN2 LATIN3 LATIN4 LATIN5 LATIN6 LATIN7 LATIN8 LATIN9 LATIN10 WIN1256 WIN1258 \
+        WIN866 WIN874 KOI8R WIN1251 WIN1252 ISO_8859_5 ISO_8859_6 ISO_8859_7 ISO_8859_8 WIN1250 \
+        WIN1253 WIN1254 WIN1255 WIN1257 KOI8U";
+    let at = usize::try_from(encoding).ok();
+    at.and_then(|at| NAMES.split(' ').nth(at)).unwrap_or("unknown")
 }
 
 #[cfg(test)]
@@ -371,7 +309,7 @@ mod tests {
             persistence: "permanent".into(),
             access_method: None,
         };
-        let text = relations_table(&[line]).render();
+        let text = table(&[line], &RELATION_COLUMNS);
         assert!(text.contains("\npublic  t     table        missing  base/5/1"), "{text}");
     }
 }

@@ -21,7 +21,6 @@ mod scope;
 use std::ffi::OsString;
 use std::path::Path;
 
-use trunkline_aio::sync::Arc;
 use trunkline_engine::datadir::ProblemKind;
 use trunkline_engine::job::End;
 use trunkline_engine::settings::Settings;
@@ -34,9 +33,9 @@ use crate::data_dir::{self, moved_tablespace_hint, relative};
 use crate::exit::{Exit, Failure, message};
 use crate::interrupt::Interrupt;
 use crate::io_instance::{IoInstance, read_window_bytes};
-use crate::monitor::JobMonitor;
-use crate::options::{DatabaseArgs, Global};
-use crate::output::{print, print_json};
+use crate::monitor::run_job;
+use crate::options::{Context, DatabaseArgs};
+use crate::output::print_report;
 use pages::PagesOutput;
 use scope::{Scope, name_relations};
 
@@ -84,11 +83,8 @@ impl VerifyArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(
-    global: &Global,
-    settings: &Settings,
-    args: &VerifyArgs,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(context: &Context<'_>, args: &VerifyArgs) -> Result<Exit, Failure> {
+    let Context { global, settings, .. } = context;
     let dir = data_dir::open(global)?;
     if !dir.control().checksums() {
         let text = "data checksums are not enabled in this cluster; only page contents are checked";
@@ -103,24 +99,19 @@ pub(crate) fn run(
         }
     };
     let interrupt = Interrupt::install()?;
-    let monitor = Arc::new(JobMonitor::new(interrupt.clone(), global));
     let options = Options::of(settings);
-    let observer = Arc::clone(&monitor) as _;
-    let pages = verify_scope(io.aio(), &dir, scope.pages, options, observer);
-    monitor.clear();
+    let mut pages = run_job(global, &interrupt, &io, |observer| {
+        verify_scope(io.aio(), &dir, scope.pages, options, observer)
+    })?;
     let mut contents = None;
-    if args.checks_contents() && matches!(&pages, Ok(report) if report.end == End::Complete) {
-        let monitor = Arc::new(JobMonitor::new(interrupt, global));
+    if args.checks_contents() && pages.end == End::Complete {
         let engine = io.engine(settings, settings.shared_buffers())?;
         let cluster = engine.cluster_of(dir.clone());
         let options = args.content_options(settings, scope.only);
-        let observer = Arc::clone(&monitor) as _;
-        contents =
-            Some(verify_contents(engine.pool(), &dir, cluster.storage(), &options, observer));
-        monitor.clear();
+        contents = Some(run_job(global, &interrupt, &io, |observer| {
+            verify_contents(engine.pool(), &dir, cluster.storage(), &options, observer)
+        }));
     }
-    io.report_fallbacks();
-    let mut pages = pages?;
     name_relations(&mut pages, &dir, settings);
     let contents = contents.transpose()?;
     report_notes(&pages, contents.as_ref(), dir.path());
@@ -130,16 +121,14 @@ pub(crate) fn run(
         method: io.method_name(),
         direct: settings.io_direct_data(),
     };
-    if global.json {
-        print_json(&output.json(contents.as_ref()))?;
-    } else {
+    print_report(global, &output.json(contents.as_ref()), || {
         let contents = contents.as_ref().map(|contents| contents::text(contents, dir.path()));
-        print(&(output.text() + &contents.unwrap_or_default()))?;
-    }
+        output.text() + &contents.unwrap_or_default()
+    })?;
     let more = contents.as_ref().map_or(0, |contents| contents.findings_total);
     let exit = if pages.findings_total() + more == 0 { Exit::Good } else { Exit::Findings };
     let end = contents.as_ref().map_or(pages.end, |contents| contents.end);
-    Ok(monitor.exit(end, exit))
+    Ok(interrupt.exit_after(end, exit))
 }
 
 /// Prints notes to standard error: things worth knowing that aren't findings.

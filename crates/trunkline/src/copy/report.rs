@@ -1,26 +1,21 @@
 //! The report on a copy: skipped rows on standard error, and counts on standard output if the rows
 //! go to files.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use serde::Serialize;
 use trunkline_engine::copy::CopyReport;
 use trunkline_engine::job::End;
 use trunkline_format::BLOCK_SIZE;
 
-use crate::exit::message;
-use crate::io_stats::{self, JsonIo, JsonStreams};
-use crate::output::{cache_mode, fields, human_bytes, rate};
+use crate::exit::{message, warnings};
+use crate::io_stats;
+use crate::output::{cache_mode, fields, human_bytes, object, rate};
 
 /// Prints a warning for each row or block that was skipped.
 pub(super) fn report_findings(report: &CopyReport) {
-    for (table, finding) in &report.findings {
-        message("warning", format_args!("{table}: {finding}"));
-    }
-    let omitted = report.findings_total - report.findings.len() as u64;
-    if omitted > 0 {
-        message("warning", format_args!("… and {omitted} more"));
-    }
+    let listed = report.findings.iter().map(|(table, finding)| format!("{table}: {finding}"));
+    warnings(listed, report.findings_total - report.findings.len() as u64);
 }
 
 /// Notes how many values were printed as nulls because they no longer exist.
@@ -44,11 +39,11 @@ impl CopyOutput<'_> {
     pub(super) fn text(&self) -> String {
         let report = self.report;
         // The rate is the read rate: rows in text format may be larger or smaller than their pages.
-        let lines = [
-            ("Files written", report.tasks.to_string()),
-            ("Files kept", self.present.to_string()),
-            ("Rows", report.rows.to_string()),
-            ("Skipped", report.findings_total.to_string()),
+        let lines: [(&str, &dyn Display); _] = [
+            ("Files written", &report.tasks),
+            ("Files kept", &self.present),
+            ("Rows", &report.rows),
+            ("Skipped", &report.findings_total),
         ];
         let mut text = fields(15, &lines);
         let seconds = report.elapsed.as_secs_f64();
@@ -66,9 +61,9 @@ impl CopyOutput<'_> {
         text
     }
 
-    pub(super) fn json(&self) -> impl Serialize + use<> {
+    pub(super) fn json(&self) -> impl Serialize {
         let report = self.report;
-        Json {
+        object! {
             schema: 1,
             command: "copy",
             complete: report.end == End::Complete,
@@ -83,30 +78,9 @@ impl CopyOutput<'_> {
             seconds: report.elapsed.as_secs_f64(),
             io_method: self.method,
             io_direct: self.direct,
-            streams: JsonStreams::new(&report.streams),
-            toast_streams: JsonStreams::new(&report.toast_streams),
-            io: JsonIo::new(&report.io),
+            streams: io_stats::streams_json(&report.streams),
+            toast_streams: io_stats::streams_json(&report.toast_streams),
+            io: io_stats::io_json(&report.io),
         }
     }
-}
-
-#[derive(Serialize)]
-struct Json {
-    schema: u32,
-    command: &'static str,
-    complete: bool,
-    outputs: usize,
-    present: usize,
-    rows: u64,
-    bytes: u64,
-    blocks: u64,
-    findings: u64,
-    values_gone: u64,
-    warnings: u64,
-    seconds: f64,
-    io_method: &'static str,
-    io_direct: bool,
-    streams: JsonStreams,
-    toast_streams: JsonStreams,
-    io: JsonIo,
 }

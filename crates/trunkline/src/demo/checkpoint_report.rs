@@ -7,10 +7,8 @@ use serde::Serialize;
 use trunkline_engine::checkpoint::CheckpointReport;
 use trunkline_format::BlockNo;
 
-use super::io_config::{
-    BAR_WIDTH, IoConfig, JsonIoConfig, no_direct_cell, no_direct_json, seconds,
-};
-use crate::output::{Table, bar, human_bytes, rate};
+use super::io_config::{BAR_WIDTH, IoConfig, NotRun, seconds};
+use crate::output::{Table, bar, human_bytes, object, rate};
 
 /// Which pages are changed before a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,51 +78,19 @@ impl CheckpointRun {
     }
 }
 
-/// The outcome of a checkpoint.
-#[derive(Debug)]
-pub(super) enum CheckpointOutcome {
-    Ran(Box<CheckpointRun>),
-    /// The file system doesn't support direct I/O. The value is the file system's type.
-    NoDirect(String),
-}
-
 /// All checkpoints.
 #[derive(Debug)]
 pub(super) struct CheckpointReports {
-    blocks: BlockNo,
-    rows: Vec<(IoConfig, CheckpointOutcome)>,
-    errors: Vec<String>,
+    /// Size of the copy.
+    pub(super) blocks: BlockNo,
+    pub(super) rows: Vec<(IoConfig, Result<Box<CheckpointRun>, NotRun>)>,
+    /// Pages that were lost or damaged.
+    pub(super) errors: Vec<String>,
 }
 
 impl CheckpointReports {
-    /// An empty report on checkpoints of a copy with `blocks`.
-    pub(super) fn new(blocks: BlockNo) -> CheckpointReports {
-        CheckpointReports { blocks, rows: Vec::new(), errors: Vec::new() }
-    }
-
-    pub(super) fn add(&mut self, config: IoConfig, outcome: CheckpointOutcome) {
-        self.rows.push((config, outcome));
-    }
-
-    /// Number of checkpoints so far.
-    pub(super) fn len(&self) -> u32 {
-        self.rows.len() as u32
-    }
-
-    /// Records that pages were lost or damaged.
-    pub(super) fn add_error(&mut self, text: String) {
-        self.errors.push(text);
-    }
-
-    pub(super) fn errors(&self) -> &[String] {
-        &self.errors
-    }
-
     fn runs(&self) -> impl Iterator<Item = &CheckpointRun> {
-        self.rows.iter().filter_map(|(_, outcome)| match outcome {
-            CheckpointOutcome::Ran(run) => Some(&**run),
-            CheckpointOutcome::NoDirect(_) => None,
-        })
+        self.rows.iter().filter_map(|(_, outcome)| outcome.as_deref().ok())
     }
 
     pub(super) fn text(&self) -> String {
@@ -164,7 +130,7 @@ impl CheckpointReports {
         for (config, outcome) in &self.rows {
             let mut cells = config.cells(&mut previous);
             match outcome {
-                CheckpointOutcome::Ran(run) => {
+                Ok(run) => {
                     let CheckpointReport { writes, total_time, sync_time, .. } = run.report;
                     cells.extend([
                         run.changed.name().to_owned(),
@@ -179,88 +145,50 @@ impl CheckpointReports {
                         seconds(sync_time.as_secs_f64()),
                     ]);
                 }
-                CheckpointOutcome::NoDirect(file_system) => {
-                    cells.push(no_direct_cell(file_system));
-                }
+                Err(not_run) => cells.push(not_run.cell()),
             }
             table.row(cells);
         }
         table.render()
     }
 
-    pub(super) fn json(&self) -> JsonCheckpoints {
-        JsonCheckpoints {
+    pub(super) fn json(&self) -> impl Serialize {
+        let row = |(config, outcome): &(IoConfig, Result<Box<CheckpointRun>, NotRun>)| {
+            object! {
+                #[serde(flatten)]
+                config: config.json(),
+                #[serde(flatten)]
+                unavailable: outcome.as_ref().err().map(NotRun::json),
+                #[serde(flatten)]
+                numbers: outcome.as_ref().ok().map(|run| run.json()),
+            }
+        };
+        object! {
             blocks: self.blocks,
             right: self.errors.is_empty(),
-            wrong: self.errors.clone(),
-            checkpoints: self.rows.iter().map(JsonRow::new).collect(),
+            wrong: &self.errors,
+            checkpoints: self.rows.iter().map(row).collect::<Vec<_>>(),
         }
     }
 }
 
-/// The report as JSON.
-#[derive(Serialize)]
-pub(super) struct JsonCheckpoints {
-    blocks: u32,
-    right: bool,
-    wrong: Vec<String>,
-    checkpoints: Vec<JsonRow>,
-}
-
-#[derive(Serialize)]
-struct JsonRow {
-    #[serde(flatten)]
-    config: JsonIoConfig,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unavailable: Option<String>,
-    #[serde(flatten)]
-    numbers: Option<JsonNumbers>,
-}
-
-#[derive(Serialize)]
-struct JsonNumbers {
-    pages: &'static str,
-    seconds: f64,
-    write_seconds: f64,
-    sync_seconds: f64,
-    cpu_seconds: f64,
-    bytes: u64,
-    bytes_per_second: f64,
-    writes: u64,
-    write_size: f64,
-    in_flight: f64,
-    in_flight_max: u32,
-    waits: u64,
-    files_synced: u64,
-}
-
-impl JsonRow {
-    fn new((config, outcome): &(IoConfig, CheckpointOutcome)) -> JsonRow {
-        let (unavailable, numbers) = match outcome {
-            CheckpointOutcome::Ran(run) => (None, Some(JsonNumbers::new(run))),
-            CheckpointOutcome::NoDirect(file_system) => (Some(no_direct_json(file_system)), None),
-        };
-        JsonRow { config: config.json(), unavailable, numbers }
-    }
-}
-
-impl JsonNumbers {
-    fn new(run: &CheckpointRun) -> JsonNumbers {
-        let report = &run.report;
-        JsonNumbers {
-            pages: run.changed.name(),
-            seconds: report.total_time.as_secs_f64(),
-            write_seconds: report.write_time.as_secs_f64(),
-            sync_seconds: report.sync_time.as_secs_f64(),
-            cpu_seconds: run.cpu_seconds,
-            bytes: report.writes.bytes(),
-            bytes_per_second: run.rate(),
-            writes: report.writes.writes,
-            write_size: run.write_size(),
-            in_flight: run.in_flight(),
-            in_flight_max: report.writes.in_flight_max,
-            waits: report.writes.waits,
-            files_synced: report.files,
+impl CheckpointRun {
+    fn json(&self) -> impl Serialize + use<> {
+        let CheckpointReport { writes, .. } = &self.report;
+        object! {
+            pages: self.changed.name(),
+            seconds: self.report.total_time.as_secs_f64(),
+            write_seconds: self.report.write_time.as_secs_f64(),
+            sync_seconds: self.report.sync_time.as_secs_f64(),
+            cpu_seconds: self.cpu_seconds,
+            bytes: writes.bytes(),
+            bytes_per_second: self.rate(),
+            writes: writes.writes,
+            write_size: self.write_size(),
+            in_flight: self.in_flight(),
+            in_flight_max: writes.in_flight_max,
+            waits: writes.waits,
+            files_synced: self.report.files,
         }
     }
 }

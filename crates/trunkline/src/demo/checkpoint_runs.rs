@@ -16,14 +16,15 @@ use trunkline_engine::Engine;
 use trunkline_engine::checkpoint::CheckpointReport;
 use trunkline_engine::pool::{Backend, ReadError, WriteError};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
-use trunkline_engine::storage::{Layout, Relation, RelationLocator, Storage, StorageError};
+use trunkline_engine::storage::{Relation, StorageError};
 use trunkline_format::page::line_pointers;
-use trunkline_format::{BlockNo, Fork, PageBytes};
+use trunkline_format::{BlockNo, PageBytes};
 use trunkline_sample::accounts::Accounts;
 
-use super::checkpoint_report::{ChangedPages, CheckpointOutcome, CheckpointReports, CheckpointRun};
-use super::cpu_time::cpu_time;
-use super::io_config::IoConfig;
+use super::checkpoint_report::{ChangedPages, CheckpointReports, CheckpointRun};
+use super::cpu_time::with_cpu_seconds;
+use super::io_config::{IoConfig, NotRun};
+use super::relation::{COPY, relation};
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
 
@@ -32,9 +33,6 @@ const BLOCKS_MAX: u32 = 65_536;
 
 /// Number of blocks by which the copy is extended at a time.
 const EXTEND_BLOCKS: u32 = 64;
-
-/// The file number of the copy.
-const COPY: u32 = Accounts::RELATION + 1;
 
 /// Offset of `abalance` in a tuple of `pgbench_accounts`.
 const BALANCE_OFFSET: usize = 32;
@@ -61,7 +59,7 @@ pub(super) fn run(
     // otherwise evictions would write some of them before the checkpoint starts.
     let blocks = table.blocks().min(BLOCKS_MAX).min(engine.pool().buffers() / 2).max(2);
     let numbers = vec![0; blocks as usize];
-    let reports = CheckpointReports::new(blocks);
+    let reports = CheckpointReports { blocks, rows: Vec::new(), errors: Vec::new() };
     let mut runs = Runs { engine, table, backend, numbers, reports };
     let done = runs.all(interrupt);
     let copy = runs.relation(COPY, false);
@@ -89,7 +87,7 @@ impl Runs<'_> {
             match self.backend.read(&copy, 0) {
                 Ok(_) => {}
                 Err(ReadError::Storage(StorageError::Direct { file_system, .. })) => {
-                    self.reports.add(config, CheckpointOutcome::NoDirect(file_system));
+                    self.reports.rows.push((config, Err(NotRun::NoDirect(file_system))));
                     continue;
                 }
                 Err(error) => return Err(cannot_read(error)),
@@ -103,15 +101,7 @@ impl Runs<'_> {
     }
 
     fn relation(&self, relfilenode: u32, direct: bool) -> Relation {
-        let layout = Layout { checksums: true, tablespace_directory: String::new() };
-        let files = self.engine.files();
-        let path = &self.table.path;
-        let storage = match relfilenode {
-            COPY => Storage::for_writing(path, layout, files, direct),
-            _ => Storage::new(path, layout, files, direct),
-        };
-        let (tablespace, database) = (Accounts::TABLESPACE, Accounts::DATABASE);
-        storage.relation(RelationLocator { tablespace, database, relfilenode }, Fork::Main)
+        relation(self.engine, self.table, relfilenode, direct)
     }
 
     fn options(&self) -> StreamOptions {
@@ -161,7 +151,7 @@ impl Runs<'_> {
         changed: ChangedPages,
     ) -> Result<(), Failure> {
         let blocks = changed.pages(self.numbers.len() as BlockNo);
-        let run = self.reports.len() + 1;
+        let run = self.reports.rows.len() as u32 + 1;
         let list = BlockList::new(blocks.clone());
         let mut stream = ReadStream::new(&self.backend, copy, list, self.options());
         while let Some(page) = stream.next(&mut self.backend).map_err(cannot_read)? {
@@ -172,9 +162,8 @@ impl Runs<'_> {
             self.numbers[page.block as usize] = run;
         }
         drop(stream);
-        let cpu = cpu_time();
-        let report = self.checkpoint()?;
-        let cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
+        let (report, cpu_seconds) = with_cpu_seconds(|| self.checkpoint());
+        let report = report?;
         if report.buffers != blocks.len() as u64 {
             let text = format!(
                 "{config}, {}: {} pages written, expected {}",
@@ -182,10 +171,10 @@ impl Runs<'_> {
                 report.buffers,
                 blocks.len()
             );
-            self.reports.add_error(text);
+            self.reports.errors.push(text);
         }
         let run = CheckpointRun { changed, cpu_seconds, report };
-        self.reports.add(config, CheckpointOutcome::Ran(Box::new(run)));
+        self.reports.rows.push((config, Ok(Box::new(run))));
         self.verify(config, copy, changed)
     }
 
@@ -212,7 +201,7 @@ impl Runs<'_> {
         if wrong > 0 {
             let name = changed.name();
             let text = format!("{config}, {name}: {wrong} pages differ from what was written");
-            self.reports.add_error(text);
+            self.reports.errors.push(text);
         }
         Ok(())
     }

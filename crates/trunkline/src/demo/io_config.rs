@@ -7,7 +7,7 @@ use serde::Serialize;
 use trunkline_aio::MethodKind;
 use trunkline_engine::settings::IoMethod;
 
-use crate::output::cache_mode;
+use crate::output::{cache_mode, object};
 
 /// Length of the longest bar in characters.
 pub(super) const BAR_WIDTH: usize = 20;
@@ -42,8 +42,8 @@ impl IoConfig {
         }
     }
 
-    pub(super) fn json(self) -> JsonIoConfig {
-        JsonIoConfig {
+    pub(super) fn json(self) -> impl Serialize {
+        object! {
             io_method: self.requested.name(),
             io_method_used: self.used.name(),
             io_direct: self.direct,
@@ -57,14 +57,32 @@ impl fmt::Display for IoConfig {
     }
 }
 
-/// The cell of a line without numbers, because the file system does not support direct I/O.
-pub(super) fn no_direct_cell(file_system: &str) -> String {
-    format!("not on {file_system}")
+/// Why a line has no numbers.
+#[derive(Debug)]
+pub(super) enum NotRun {
+    /// The run would have taken too long.
+    Skipped,
+    /// The file system doesn't support direct I/O. The value is the file system's type.
+    NoDirect(String),
 }
 
-/// The same in JSON.
-pub(super) fn no_direct_json(file_system: &str) -> String {
-    format!("no direct I/O on {file_system}")
+impl NotRun {
+    /// The cell of the line that says so.
+    pub(super) fn cell(&self) -> String {
+        match self {
+            NotRun::Skipped => "skipped".to_owned(),
+            NotRun::NoDirect(file_system) => format!("not on {file_system}"),
+        }
+    }
+
+    pub(super) fn json(&self) -> impl Serialize + use<> {
+        object! {
+            unavailable: match self {
+                NotRun::Skipped => "skipped to save time".to_owned(),
+                NotRun::NoDirect(file_system) => format!("no direct I/O on {file_system}"),
+            },
+        }
+    }
 }
 
 /// Formats a time in milliseconds or seconds.
@@ -73,12 +91,4 @@ pub(super) fn seconds(seconds: f64) -> String {
         ..0.1 => format!("{:.1} ms", seconds * 1e3),
         _ => format!("{seconds:.2} s"),
     }
-}
-
-/// The configuration as JSON.
-#[derive(Serialize)]
-pub(super) struct JsonIoConfig {
-    io_method: &'static str,
-    io_method_used: &'static str,
-    io_direct: bool,
 }

@@ -11,14 +11,12 @@ use trunkline_engine::job::IoSummary;
 use trunkline_engine::pool::{RelationResidency, Tally};
 use trunkline_engine::read_stream::StreamStats;
 use trunkline_engine::settings::Settings;
-use trunkline_sample::accounts::Accounts;
+use trunkline_sample::accounts::{Accounts, accounts_sum};
 
 use super::handles::handles;
-use super::io_config::{
-    BAR_WIDTH, IoConfig, JsonIoConfig, no_direct_cell, no_direct_json, seconds,
-};
-use crate::io_stats::{JsonIo, JsonResidency, JsonStreams};
-use crate::output::{Table, bar, human_bytes, rate};
+use super::io_config::{BAR_WIDTH, IoConfig, NotRun, seconds};
+use crate::io_stats::{io_json, residency_json, streams_json};
+use crate::output::{Table, bar, human_bytes, object, rate};
 
 /// The kind of a run, in the order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,8 +39,6 @@ impl RunKind {
 /// The numbers of one run.
 #[derive(Debug)]
 pub(super) struct ScanRun {
-    pub(super) kind: RunKind,
-    pub(super) workers: u32,
     pub(super) seconds: f64,
     pub(super) bytes: u64,
     pub(super) cpu_seconds: f64,
@@ -60,86 +56,29 @@ impl ScanRun {
     }
 }
 
-/// The outcome of a run.
+/// A row of the table.
 #[derive(Debug)]
-pub(super) enum ScanOutcome {
-    Ran(Box<ScanRun>),
-    /// A cold sum that was skipped because it would have taken too long.
-    Skipped {
-        workers: u32,
-    },
-    /// The file system doesn't support direct I/O. The value is the file system's type.
-    NoDirect(String),
-}
-
-impl ScanOutcome {
-    fn kind_and_workers(&self) -> (RunKind, u32) {
-        match self {
-            ScanOutcome::Ran(run) => (run.kind, run.workers),
-            ScanOutcome::Skipped { workers } => (RunKind::SumCold, *workers),
-            ScanOutcome::NoDirect(_) => (RunKind::Prewarm, 0),
-        }
-    }
+pub(super) struct ScanRow {
+    pub(super) config: IoConfig,
+    pub(super) kind: RunKind,
+    pub(super) workers: u32,
+    pub(super) outcome: Result<Box<ScanRun>, NotRun>,
 }
 
 /// All runs.
 #[derive(Debug)]
 pub(super) struct ScanReports {
-    directory: String,
-    scale: u32,
-    rows: u64,
-    bytes: u64,
-    expected: i64,
-    buffers: u32,
-    concurrency: [u32; 2],
-    combine_blocks: u32,
-    pages: PageKind,
-    runs: Vec<(IoConfig, ScanOutcome)>,
-    errors: Vec<String>,
+    /// Size of the pool, and of the pages of memory that it is in.
+    pub(super) buffers: u32,
+    pub(super) pages: PageKind,
+    pub(super) rows: Vec<ScanRow>,
+    /// Invalid pages and wrong sums.
+    pub(super) errors: Vec<String>,
     /// The handles in the middle of a run.
-    snapshot: Vec<IoRow>,
+    pub(super) snapshot: Vec<IoRow>,
 }
 
 impl ScanReports {
-    pub(super) fn new(
-        table: &Accounts,
-        settings: &Settings,
-        buffers: u32,
-        expected: i64,
-        pages: PageKind,
-    ) -> ScanReports {
-        ScanReports {
-            directory: table.path.display().to_string(),
-            scale: table.scale,
-            rows: table.rows(),
-            bytes: table.bytes(),
-            expected,
-            buffers,
-            concurrency: [
-                settings.effective_io_concurrency(),
-                settings.maintenance_io_concurrency(),
-            ],
-            combine_blocks: settings.io_combine_limit(),
-            pages,
-            runs: Vec::new(),
-            errors: Vec::new(),
-            snapshot: Vec::new(),
-        }
-    }
-
-    pub(super) fn add(&mut self, config: IoConfig, outcome: ScanOutcome) {
-        self.runs.push((config, outcome));
-    }
-
-    /// Records an invalid page or a wrong sum.
-    pub(super) fn add_error(&mut self, text: String) {
-        self.errors.push(text);
-    }
-
-    pub(super) fn errors(&self) -> &[String] {
-        &self.errors
-    }
-
     /// Keeps the snapshot with the most handles in use, which best shows how many I/Os are in
     /// flight.
     pub(super) fn offer_snapshot(&mut self, snapshot: Vec<IoRow>) {
@@ -149,90 +88,76 @@ impl ScanReports {
         }
     }
 
-    fn runs(&self) -> impl Iterator<Item = &ScanRun> {
-        self.runs.iter().filter_map(|(_, outcome)| match outcome {
-            ScanOutcome::Ran(run) => Some(&**run),
-            ScanOutcome::Skipped { .. } | ScanOutcome::NoDirect(_) => None,
-        })
+    fn runs(&self) -> impl Iterator<Item = (RunKind, &ScanRun)> {
+        self.rows.iter().filter_map(|row| Some((row.kind, row.outcome.as_deref().ok()?)))
     }
 
-    /// The runs in the order of the table: by configuration, kind and workers.
-    fn sorted(&self) -> Vec<&(IoConfig, ScanOutcome)> {
-        let mut runs: Vec<&(IoConfig, ScanOutcome)> = self.runs.iter().collect();
-        runs.sort_by_key(|(config, outcome)| {
-            (config.requested as usize, config.direct, outcome.kind_and_workers())
+    /// The rows in the order of the table: by configuration, kind and workers.
+    fn sorted(&self) -> Vec<&ScanRow> {
+        let mut rows: Vec<&ScanRow> = self.rows.iter().collect();
+        rows.sort_by_key(|row| {
+            (row.config.requested as usize, row.config.direct, row.kind, row.workers)
         });
-        runs
+        rows
     }
 
-    pub(super) fn text(&self) -> String {
-        let [concurrency, maintenance] = self.concurrency;
-        let pool = human_bytes(u64::from(self.buffers) * 8192);
-        let combine = human_bytes(u64::from(self.combine_blocks) * 8192);
-        let mut text = format!(
-            "{} rows; buffer pool {pool} ({}); reads up to {combine}, {concurrency} in flight per \
-             scan, {maintenance} for prewarm\n\n",
-            self.rows,
+    pub(super) fn text(&self, table: &Accounts, settings: &Settings) -> String {
+        format!(
+            "{} rows; buffer pool {} ({}); reads up to {}, {} in flight per scan, {} for prewarm\n\n\
+             {}{}{}",
+            table.rows(),
+            human_bytes(u64::from(self.buffers) * 8192),
             self.pages.name(),
-        );
-        text.push_str(&self.table());
-        text.push_str(&self.legend());
-        text.push_str(&handles(&self.snapshot, &self.directory));
-        text
+            human_bytes(u64::from(settings.io_combine_limit()) * 8192),
+            settings.effective_io_concurrency(),
+            settings.maintenance_io_concurrency(),
+            self.table(),
+            self.legend(table),
+            handles(&self.snapshot, &table.path),
+        )
     }
 
     fn table(&self) -> String {
         let fastest = |kind: RunKind| {
-            self.runs().filter(|run| run.kind == kind).map(ScanRun::rate).fold(0.0, f64::max)
+            let rates = self.runs().filter(|(of, _)| *of == kind).map(|(_, run)| run.rate());
+            rates.fold(0.0, f64::max)
         };
-        let mut table = Table::new(&[
-            "io_method",
-            "mode",
-            "run",
-            ">workers",
-            ">time",
-            ">rate",
-            "",
-            ">CPU",
-            ">hits",
-            ">reads",
-            ">size",
-            ">prefetch",
-            ">max",
-            ">in flight",
-            ">waits",
-            ">cached",
-        ]);
+        let mut table = Table::new(&HEADINGS);
         let mut previous = None;
-        for (config, outcome) in self.sorted() {
-            let mut cells = config.cells(&mut previous);
-            match outcome {
-                ScanOutcome::Ran(run) => cells.extend(numbers(run, fastest(run.kind))),
-                ScanOutcome::Skipped { workers } => {
-                    cells.extend([RunKind::SumCold.name().to_owned(), workers.to_string()]);
-                    cells.extend([String::new(), "skipped".to_owned()]);
+        for row in self.sorted() {
+            let mut cells = row.config.cells(&mut previous);
+            let start = [row.kind.name().to_owned(), row.workers.to_string()];
+            match &row.outcome {
+                Ok(run) => {
+                    cells.extend(start);
+                    cells.extend(numbers(run, fastest(row.kind)));
                 }
-                ScanOutcome::NoDirect(file_system) => cells.push(no_direct_cell(file_system)),
+                Err(skipped @ NotRun::Skipped) => {
+                    cells.extend(start);
+                    cells.extend([String::new(), skipped.cell()]);
+                }
+                Err(no_direct @ NotRun::NoDirect(_)) => cells.push(no_direct.cell()),
             }
             table.row(cells);
         }
         table.render()
     }
 
-    fn legend(&self) -> String {
-        let sums = self.runs().filter(|run| run.sum.is_some()).count();
-        let correct = self.runs().filter(|run| run.sum == Some(self.expected)).count();
-        let is_skipped = |outcome: &ScanOutcome| matches!(outcome, ScanOutcome::Skipped { .. });
-        let skipped = self.runs.iter().filter(|(_, outcome)| is_skipped(outcome)).count();
+    fn legend(&self, table: &Accounts) -> String {
+        let expected = accounts_sum(table.scale);
+        let sums: Vec<i64> = self.runs().filter_map(|(_, run)| run.sum).collect();
+        let correct = sums.iter().filter(|sum| **sum == expected).count();
+        let is_skipped = |row: &&ScanRow| matches!(row.outcome, Err(NotRun::Skipped));
+        let skipped = self.rows.iter().filter(is_skipped).count();
         let mut text = format!(
             "\nworkers: in addition to the leader. hits: pages found in the pool. size: average \
              blocks per read.\nprefetch, max: pages pinned ahead. cached: part of the table in the \
              pool or the system's cache at the start.\nCPU: processor time of all threads. Bars \
              compare runs of one kind.\n\
-             {correct} of {sums} sums of abalance are correct ({}).\n",
-            self.expected
+             {correct} of {} sums of abalance are correct ({expected}).\n",
+            sums.len(),
         );
-        let fits = u64::from(self.buffers) * 8192 >= self.bytes;
+        let fits = u64::from(self.buffers) * 8192 >= table.bytes();
         if !fits {
             text.push_str(
                 "The pool is smaller than the table, so there are no cached runs with direct I/O.\n",
@@ -244,35 +169,53 @@ impl ScanReports {
         text
     }
 
-    pub(super) fn json(&self) -> impl Serialize + use<> {
-        Json {
+    pub(super) fn json(&self, table: &Accounts, settings: &Settings) -> impl Serialize {
+        object! {
             schema: 2,
             command: "demo",
-            directory: self.directory.clone(),
-            scale: self.scale,
-            rows: self.rows,
-            bytes: self.bytes,
-            sum: self.expected,
+            directory: table.path.display().to_string(),
+            scale: table.scale,
+            rows: table.rows(),
+            bytes: table.bytes(),
+            sum: accounts_sum(table.scale),
             right: self.errors.is_empty(),
-            wrong: self.errors.clone(),
+            wrong: &self.errors,
             shared_buffers: self.buffers,
-            effective_io_concurrency: self.concurrency[0],
-            maintenance_io_concurrency: self.concurrency[1],
-            io_combine_limit_blocks: self.combine_blocks,
+            effective_io_concurrency: settings.effective_io_concurrency(),
+            maintenance_io_concurrency: settings.maintenance_io_concurrency(),
+            io_combine_limit_blocks: settings.io_combine_limit(),
             pool_pages: self.pages.name(),
-            runs: self.sorted().into_iter().map(JsonRun::new).collect(),
+            runs: self.sorted().into_iter().map(ScanRow::json).collect::<Vec<_>>(),
         }
     }
 }
 
-/// The cells of a run after those of its configuration.
-fn numbers(run: &ScanRun, fastest: f64) -> Vec<String> {
+/// The columns of the table, after which `numbers` has the cells from the third on.
+const HEADINGS: [&str; 16] = [
+    "io_method",
+    "mode",
+    "run",
+    ">workers",
+    ">time",
+    ">rate",
+    "",
+    ">CPU",
+    ">hits",
+    ">reads",
+    ">size",
+    ">prefetch",
+    ">max",
+    ">in flight",
+    ">waits",
+    ">cached",
+];
+
+/// The cells of a run, from its time on.
+fn numbers(run: &ScanRun, fastest: f64) -> [String; 12] {
     let before = run.before;
     let cached = before.pool + before.cache - before.both;
     let percent = 100.0 * cached as f64 / before.blocks.max(1) as f64;
-    vec![
-        run.kind.name().to_owned(),
-        run.workers.to_string(),
+    [
         seconds(run.seconds),
         rate(run.rate()),
         bar(run.rate() / fastest.max(1.0), BAR_WIDTH),
@@ -288,82 +231,37 @@ fn numbers(run: &ScanRun, fastest: f64) -> Vec<String> {
     ]
 }
 
-#[derive(Serialize)]
-struct Json {
-    schema: u32,
-    command: &'static str,
-    directory: String,
-    scale: u32,
-    rows: u64,
-    bytes: u64,
-    sum: i64,
-    right: bool,
-    wrong: Vec<String>,
-    shared_buffers: u32,
-    effective_io_concurrency: u32,
-    maintenance_io_concurrency: u32,
-    io_combine_limit_blocks: u32,
-    pool_pages: &'static str,
-    runs: Vec<JsonRun>,
-}
-
-#[derive(Serialize)]
-struct JsonRun {
-    #[serde(flatten)]
-    config: JsonIoConfig,
-    run: &'static str,
-    workers: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unavailable: Option<String>,
-    #[serde(flatten)]
-    numbers: Option<JsonNumbers>,
-}
-
-impl JsonRun {
-    fn new((config, outcome): &(IoConfig, ScanOutcome)) -> JsonRun {
-        let (kind, workers) = outcome.kind_and_workers();
-        let (unavailable, numbers) = match outcome {
-            ScanOutcome::Ran(run) => (None, Some(JsonNumbers::new(run))),
-            ScanOutcome::Skipped { .. } => (Some("skipped to save time".to_owned()), None),
-            ScanOutcome::NoDirect(file_system) => (Some(no_direct_json(file_system)), None),
-        };
-        JsonRun { config: config.json(), run: kind.name(), workers, unavailable, numbers }
+impl ScanRow {
+    fn json(&self) -> impl Serialize {
+        object! {
+            #[serde(flatten)]
+            config: self.config.json(),
+            run: self.kind.name(),
+            workers: self.workers,
+            #[serde(flatten)]
+            unavailable: self.outcome.as_ref().err().map(NotRun::json),
+            #[serde(flatten)]
+            numbers: self.outcome.as_ref().ok().map(|run| run.json()),
+        }
     }
 }
 
-#[derive(Serialize)]
-struct JsonNumbers {
-    seconds: f64,
-    bytes: u64,
-    bytes_per_second: f64,
-    cpu_seconds: f64,
-    sum: Option<i64>,
-    before: JsonResidency,
-    shared_hit_blocks: u64,
-    shared_read_blocks: u64,
-    evictions: u64,
-    reuses: u64,
-    joins: u64,
-    streams: JsonStreams,
-    io: JsonIo,
-}
-
-impl JsonNumbers {
-    fn new(run: &ScanRun) -> JsonNumbers {
-        JsonNumbers {
-            seconds: run.seconds,
-            bytes: run.bytes,
-            bytes_per_second: run.rate(),
-            cpu_seconds: run.cpu_seconds,
-            sum: run.sum,
-            before: JsonResidency::new(run.before),
-            shared_hit_blocks: run.counts.hits,
-            shared_read_blocks: run.counts.read_blocks,
-            evictions: run.counts.evictions,
-            reuses: run.counts.reuses,
-            joins: run.counts.joins,
-            streams: JsonStreams::new(&run.streams),
-            io: JsonIo::new(&run.io),
+impl ScanRun {
+    fn json(&self) -> impl Serialize {
+        object! {
+            seconds: self.seconds,
+            bytes: self.bytes,
+            bytes_per_second: self.rate(),
+            cpu_seconds: self.cpu_seconds,
+            sum: self.sum,
+            before: residency_json(self.before),
+            shared_hit_blocks: self.counts.hits,
+            shared_read_blocks: self.counts.read_blocks,
+            evictions: self.counts.evictions,
+            reuses: self.counts.reuses,
+            joins: self.counts.joins,
+            streams: streams_json(&self.streams),
+            io: io_json(&self.io),
         }
     }
 }

@@ -21,15 +21,16 @@ use trunkline_engine::pool::Tally;
 use trunkline_engine::prewarm::{BufferOptions, Target, into_pool};
 use trunkline_engine::seq_scan::{SeqScanError, SeqScanOptions};
 use trunkline_engine::settings::Settings;
-use trunkline_engine::storage::{Layout, Relation, RelationLocator, Storage, StorageError};
+use trunkline_engine::storage::{Relation, StorageError};
 use trunkline_format::{BlockNo, Fork};
 use trunkline_sample::FixedColumn;
 use trunkline_sample::accounts::{Accounts, accounts_sum};
 use trunkline_sample::column_sum::sum;
 
-use super::cpu_time::cpu_time;
-use super::io_config::IoConfig;
-use super::scan_report::{RunKind, ScanOutcome, ScanReports, ScanRun};
+use super::cpu_time::with_cpu_seconds;
+use super::io_config::{IoConfig, NotRun};
+use super::relation::relation;
+use super::scan_report::{RunKind, ScanReports, ScanRow, ScanRun};
 use crate::exit::{Failure, message};
 use crate::interrupt::Interrupt;
 use crate::io_instance::IoInstance;
@@ -86,8 +87,9 @@ impl<'r> Runs<'r> {
     /// far.
     pub(super) fn all(&self, full: bool) -> Result<ScanReports, Failure> {
         let pages = self.engine.aio().region().page_kind();
-        let (buffers, expected) = (self.engine.pool().buffers(), self.expected);
-        let mut reports = ScanReports::new(self.table, self.settings, buffers, expected, pages);
+        let buffers = self.engine.pool().buffers();
+        let (rows, errors, snapshot) = <_>::default();
+        let mut reports = ScanReports { buffers, pages, rows, errors, snapshot };
         let mut time = COLD_TIME;
         for ((requested, direct), configs_left) in IoConfig::all().zip((1..=6).rev()) {
             if self.interrupt.requested() {
@@ -109,13 +111,14 @@ impl<'r> Runs<'r> {
         config: IoConfig,
         share: Duration,
     ) -> Result<Duration, Failure> {
-        let relation = self.relation(config.direct);
+        let relation = relation(&self.engine, self.table, Accounts::RELATION, config.direct);
         let mut spent = self.warm_up_memory(config, &relation, share);
         self.make_cold();
         match self.prewarm(reports, config, &relation) {
             Ok(elapsed) => spent += elapsed,
             Err(JobError::Direct { file_system, .. }) => {
-                reports.add(config, ScanOutcome::NoDirect(file_system));
+                let outcome = Err(NotRun::NoDirect(file_system));
+                reports.rows.push(ScanRow { config, kind: RunKind::Prewarm, workers: 0, outcome });
                 return Ok(Duration::ZERO);
             }
             Err(error) => return Err(error.into()),
@@ -135,7 +138,8 @@ impl<'r> Runs<'r> {
                 break;
             }
             if !last.is_zero() && spent.saturating_add(last) > share {
-                reports.add(config, ScanOutcome::Skipped { workers });
+                let outcome = Err(NotRun::Skipped);
+                reports.rows.push(ScanRow { config, kind: RunKind::SumCold, workers, outcome });
                 continue;
             }
             self.make_cold();
@@ -146,17 +150,6 @@ impl<'r> Runs<'r> {
             spent += last;
         }
         Ok(spent)
-    }
-
-    fn relation(&self, direct: bool) -> Relation {
-        let layout = Layout { checksums: true, tablespace_directory: String::new() };
-        let storage = Storage::new(&self.table.path, layout, self.engine.files(), direct);
-        let locator = RelationLocator {
-            tablespace: Accounts::TABLESPACE,
-            database: Accounts::DATABASE,
-            relfilenode: Accounts::RELATION,
-        };
-        storage.relation(locator, Fork::Main)
     }
 
     /// Reads the table through the operating system's cache without reporting the run.
@@ -199,32 +192,29 @@ impl<'r> Runs<'r> {
         };
         let (observer, storage) = (self.observer(), relation.storage());
         let options = BufferOptions::of(self.settings);
-        let cpu = cpu_time();
         let (pool, observing) = (self.engine.pool(), Arc::clone(&observer) as _);
-        let report = into_pool(pool, storage, None, vec![target], options, observing);
-        let cpu = cpu_time().saturating_sub(cpu);
+        let (report, cpu_seconds) =
+            with_cpu_seconds(|| into_pool(pool, storage, None, vec![target], options, observing));
         let snapshot = observer.end();
         let report = report?;
         let mut counts = Tally::default();
         report.counts.iter().for_each(|(_, tally)| counts.add(tally));
         reports.offer_snapshot(snapshot);
-        for (_, text) in &report.failures.listed {
-            reports.add_error(format!("{config}: {text}"));
-        }
+        let failures = report.failures.listed.iter();
+        reports.errors.extend(failures.map(|(_, text)| format!("{config}: {text}")));
         let elapsed = report.elapsed;
         let run = ScanRun {
-            kind: RunKind::Prewarm,
-            workers: 0,
             seconds: elapsed.as_secs_f64(),
             bytes: report.bytes(),
-            cpu_seconds: cpu.as_secs_f64(),
+            cpu_seconds,
             before: report.before,
             streams: report.streams,
             counts,
             io: report.io,
             sum: None,
         };
-        reports.add(config, ScanOutcome::Ran(Box::new(run)));
+        let outcome = Ok(Box::new(run));
+        reports.rows.push(ScanRow { config, kind: RunKind::Prewarm, workers: 0, outcome });
         Ok(elapsed)
     }
 
@@ -240,9 +230,8 @@ impl<'r> Runs<'r> {
         let options = SeqScanOptions::of(self.settings, workers);
         let (pool, column) = (self.engine.pool(), FixedColumn::ABALANCE);
         let observer = self.observer();
-        let cpu = cpu_time();
-        let report = sum(pool, relation, column, options, Arc::clone(&observer) as _);
-        let cpu = cpu_time().saturating_sub(cpu);
+        let (report, cpu_seconds) =
+            with_cpu_seconds(|| sum(pool, relation, column, options, Arc::clone(&observer) as _));
         reports.offer_snapshot(observer.end());
         let report = report.map_err(|error| match error {
             SeqScanError::Read(ReadError::Storage(StorageError::Direct { path, file_system })) => {
@@ -255,7 +244,7 @@ impl<'r> Runs<'r> {
         let wrong = found != self.expected || rows != self.table.rows() || !report.is_exact();
         if wrong && !self.interrupt.requested() {
             let (name, expected) = (kind.name(), self.expected);
-            reports.add_error(format!(
+            reports.errors.push(format!(
                 "{config}, {name}, {workers} workers: sum {found} of {rows} rows, expected \
                  {expected} of {}",
                 self.table.rows()
@@ -263,18 +252,16 @@ impl<'r> Runs<'r> {
         }
         let elapsed = report.scan.elapsed;
         let run = ScanRun {
-            kind,
-            workers,
             seconds: elapsed.as_secs_f64(),
             bytes: report.scan.bytes(),
-            cpu_seconds: cpu.as_secs_f64(),
+            cpu_seconds,
             before,
             streams: report.scan.streams,
             counts: report.scan.counts,
             io: report.scan.io,
             sum: Some(found),
         };
-        reports.add(config, ScanOutcome::Ran(Box::new(run)));
+        reports.rows.push(ScanRow { config, kind, workers, outcome: Ok(Box::new(run)) });
         Ok(elapsed)
     }
 

@@ -6,12 +6,12 @@
 //! ```
 
 use std::ffi::OsString;
+use std::fmt::Display;
 
 use serde::Serialize;
 use trunkline_engine::btree::{Index, LevelWalk};
 use trunkline_engine::catalog::{ColumnInfo, RelationInfo};
 use trunkline_engine::read_stream::StreamOptions;
-use trunkline_engine::settings::Settings;
 use trunkline_format::btree::{BtreePage, Entry, Fault, Meta, Target};
 use trunkline_format::catalog::RelationKind;
 use trunkline_format::page::PageHeader;
@@ -19,8 +19,8 @@ use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
 
 use super::open_database::{OpenDatabase, shortened};
 use crate::exit::{Exit, Failure};
-use crate::options::{DatabaseArgs, Global};
-use crate::output::{Table, print_report, properties};
+use crate::options::{Context, DatabaseArgs};
+use crate::output::{Column, object, print_report, properties, table};
 
 /// Maximum number of TIDs of a posting list that are shown.
 const TIDS_SHOWN_MAX: usize = 3;
@@ -38,8 +38,8 @@ pub(crate) struct BtreeArgs {
     block: Option<BlockNo>,
 }
 
-pub(super) fn run(global: &Global, settings: &Settings, args: &BtreeArgs) -> Result<Exit, Failure> {
-    let mut open = OpenDatabase::open(global, settings, &args.database, &args.index)?;
+pub(super) fn run(context: &Context<'_>, args: &BtreeArgs) -> Result<Exit, Failure> {
+    let mut open = OpenDatabase::open(context, &args.database, &args.index)?;
     let relation = open.relation(&args.index)?;
     let name = open.database.qualified_name(&relation);
     let row = open.database.index(relation.oid).cloned();
@@ -62,36 +62,31 @@ pub(super) fn run(global: &Global, settings: &Settings, args: &BtreeArgs) -> Res
     match args.block {
         None => {
             let report = describe_levels(&mut open, &index, name)?;
-            print_report(global, &report, IndexReport::text)?;
+            print_report(context.global, &report.json(), || report.text())?;
         }
         Some(0) => {
             let page = open.page(index.relation(), 0)?;
             let meta = Meta::parse(&page).map_err(Failure::findings)?;
-            print_report(global, &IndexReport::new(name, &meta), IndexReport::text)?;
+            let report = IndexReport { index: name, meta, levels: Vec::new() };
+            print_report(context.global, &report.json(), || report.text())?;
         }
         Some(block) => {
             let columns = open.database.columns(&relation)?.to_vec();
             let types: Vec<_> = columns.iter().map(|column| column.type_oid).collect();
             open.load_names(&types)?;
             let page = open.page(index.relation(), block)?;
-            let page = PageReport::new(&open, (&relation, &columns), &index, block, &page);
-            print_report(global, &page.map_err(Failure::findings)?, PageReport::text)?;
+            let report = PageReport::new(&open, (&relation, &columns), &index, block, &page);
+            let report = report.map_err(Failure::findings)?;
+            print_report(context.global, &report, || report.text())?;
         }
     }
     Ok(Exit::Good)
 }
 
 /// The metapage, and the levels if all of them were read.
-#[derive(Serialize)]
 struct IndexReport {
     index: String,
-    version: u32,
-    root: BlockNo,
-    level: u32,
-    fast_root: BlockNo,
-    fast_level: u32,
-    all_equal_image: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    meta: Meta,
     levels: Vec<Level>,
 }
 
@@ -111,49 +106,50 @@ struct Level {
     fill: f64,
 }
 
+/// The table of levels.
+const LEVEL_COLUMNS: [Column<Level>; 8] = [
+    (">level", |level| level.level.to_string()),
+    (">first", |level| level.first.to_string()),
+    (">pages", |level| level.pages.to_string()),
+    (">deleted", |level| level.deleted.to_string()),
+    (">entries", |level| level.entries.to_string()),
+    (">rows", |level| level.rows.to_string()),
+    (">dead", |level| level.dead.to_string()),
+    (">fill", |level| format!("{:.0} %", level.fill * 100.0)),
+];
+
 impl IndexReport {
-    fn new(index: String, meta: &Meta) -> IndexReport {
-        IndexReport {
-            index,
-            version: meta.version,
-            root: meta.root,
-            level: meta.level,
-            fast_root: meta.fast_root,
-            fast_level: meta.fast_level,
-            all_equal_image: meta.all_equal_image,
-            levels: Vec::new(),
+    fn json(&self) -> impl Serialize {
+        let Meta { version, root, level, fast_root, fast_level, all_equal_image } = self.meta;
+        let levels = Some(&self.levels).filter(|levels| !levels.is_empty());
+        object! {
+            index: &self.index,
+            version: version,
+            root: root,
+            level: level,
+            fast_root: fast_root,
+            fast_level: fast_level,
+            all_equal_image: all_equal_image,
+            #[serde(flatten)]
+            levels: levels.map(|levels| object! { levels: levels }),
         }
     }
 
     fn text(&self) -> String {
-        let image = if self.all_equal_image { "yes" } else { "no" };
-        let lines = [
-            ("index", self.index.clone()),
-            ("version", self.version.to_string()),
-            ("root", format!("{} (level {})", self.root, self.level)),
-            ("fast root", format!("{} (level {})", self.fast_root, self.fast_level)),
-            ("equal image", image.to_owned()),
+        let Meta { version, root, level, fast_root, fast_level, all_equal_image } = self.meta;
+        let lines: [(&str, &dyn Display); _] = [
+            ("index", &self.index),
+            ("version", &version),
+            ("root", &format!("{root} (level {level})")),
+            ("fast root", &format!("{fast_root} (level {fast_level})")),
+            ("equal image", if all_equal_image { &"yes" } else { &"no" }),
         ];
-        let head = properties(13, &lines);
-        if self.levels.is_empty() {
-            return head;
+        let mut text = properties(13, &lines);
+        if !self.levels.is_empty() {
+            text += "\n";
+            text += &table(&self.levels, &LEVEL_COLUMNS);
         }
-        let headings =
-            [">level", ">first", ">pages", ">deleted", ">entries", ">rows", ">dead", ">fill"];
-        let mut table = Table::new(&headings);
-        for level in &self.levels {
-            table.row(vec![
-                level.level.to_string(),
-                level.first.to_string(),
-                level.pages.to_string(),
-                level.deleted.to_string(),
-                level.entries.to_string(),
-                level.rows.to_string(),
-                level.dead.to_string(),
-                format!("{:.0} %", level.fill * 100.0),
-            ]);
-        }
-        head + "\n" + &table.render()
+        text
     }
 }
 
@@ -167,9 +163,9 @@ fn describe_levels(
 ) -> Result<IndexReport, Failure> {
     let backend = &mut open.session.backend;
     let meta = index.meta(backend).map_err(Failure::findings)?;
-    let mut report = IndexReport::new(name, &meta);
-    let levels = if meta.root == 0 { 0..0 } else { 0..meta.level + 1 };
-    for number in levels.rev() {
+    let numbers = if meta.root == 0 { 0..0 } else { 0..meta.level + 1 };
+    let mut levels = Vec::new();
+    for number in numbers.rev() {
         let options = StreamOptions::default();
         let mut walk =
             LevelWalk::of_level(index, backend, number, options).map_err(Failure::findings)?;
@@ -200,9 +196,9 @@ fn describe_levels(
         // (16 bytes).
         let space = level.pages * (BLOCK_SIZE as u64 - 40);
         level.fill = 1.0 - free as f64 / space.max(1) as f64;
-        report.levels.push(level);
+        levels.push(level);
     }
-    Ok(report)
+    Ok(IndexReport { index: name, meta, levels })
 }
 
 /// One page below the metapage.
@@ -215,11 +211,11 @@ struct PageReport {
     right: Option<BlockNo>,
     flags: Vec<&'static str>,
     high_key: Option<Vec<Option<String>>>,
-    entries: Vec<JsonEntry>,
+    entries: Vec<PageEntry>,
 }
 
 #[derive(Serialize)]
-struct JsonEntry {
+struct PageEntry {
     item: u16,
     bytes: u16,
     dead: bool,
@@ -260,7 +256,7 @@ impl PageReport {
             };
             let (item, bytes, dead) = (entry.item(), entry.size(), entry.is_dead());
             let (child, key) = (entry.child(), key(&entry)?);
-            entries.push(JsonEntry { item, bytes, dead, child, rows, key });
+            entries.push(PageEntry { item, bytes, dead, child, rows, key });
         }
         Ok(PageReport {
             index: open.database.qualified_name(relation),
@@ -276,40 +272,45 @@ impl PageReport {
 
     fn text(&self) -> String {
         let link = |block: Option<BlockNo>| block.map_or("none".into(), |block| block.to_string());
-        let mut lines = vec![
-            ("index", self.index.clone()),
-            ("block", self.block.to_string()),
-            ("level", self.level.to_string()),
-            ("flags", self.flags.join(", ")),
-            ("left", link(self.left)),
-            ("right", link(self.right)),
+        let lines: [(&str, &dyn Display); _] = [
+            ("index", &self.index),
+            ("block", &self.block),
+            ("level", &self.level),
+            ("flags", &self.flags.join(", ")),
+            ("left", &link(self.left)),
+            ("right", &link(self.right)),
         ];
+        let mut text = properties(10, &lines);
         if let Some(high) = &self.high_key {
-            lines.push(("high key", key_text(high)));
+            text += &properties(10, &[("high key", &key_text(high))]);
         }
-        let head = properties(10, &lines);
-        if self.entries.is_empty() {
-            return head;
+        if !self.entries.is_empty() {
+            let columns: [Column<PageEntry>; _] = [
+                (">item", |entry| entry.item.to_string()),
+                (">bytes", |entry| entry.bytes.to_string()),
+                ("points to", PageEntry::target_text),
+                ("key", |entry| key_text(&entry.key)),
+            ];
+            text += "\n";
+            text += &table(&self.entries, &columns);
         }
-        let mut table = Table::new(&[">item", ">bytes", "points to", "key"]);
-        for entry in &self.entries {
-            let mut target = match entry.child {
-                Some(child) => format!("block {child}"),
-                None => {
-                    let shown = entry.rows.iter().take(TIDS_SHOWN_MAX).cloned();
-                    shown.collect::<Vec<_>>().join(" ")
-                }
-            };
-            if entry.rows.len() > TIDS_SHOWN_MAX {
-                target.push_str(&format!(" … {} rows", entry.rows.len()));
-            }
-            if entry.dead {
-                target.push_str(" (dead)");
-            }
-            let key = key_text(&entry.key);
-            table.row(vec![entry.item.to_string(), entry.bytes.to_string(), target, key]);
+        text
+    }
+}
+
+impl PageEntry {
+    fn target_text(&self) -> String {
+        let mut target = match self.child {
+            Some(child) => format!("block {child}"),
+            None => self.rows.get(..TIDS_SHOWN_MAX).unwrap_or(&self.rows).join(" "),
+        };
+        if self.rows.len() > TIDS_SHOWN_MAX {
+            target.push_str(&format!(" … {} rows", self.rows.len()));
         }
-        head + "\n" + &table.render()
+        if self.dead {
+            target.push_str(" (dead)");
+        }
+        target
     }
 }
 

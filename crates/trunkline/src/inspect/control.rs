@@ -1,25 +1,35 @@
 //! `trunkline inspect control`: prints `global/pg_control`, line by line as `pg_controldata` does.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 use trunkline_engine::datadir::read_control_file;
 
 use crate::exit::{Exit, Failure};
-use crate::options::Global;
-use crate::output;
+use crate::options::Context;
+use crate::output::{fields, object, print_report};
 
 /// The column in which `pg_controldata` prints values.
 const VALUE_COLUMN: usize = 38;
 
-pub(super) fn run(global: &Global, file: Option<&Path>) -> Result<Exit, Failure> {
-    let path = match file {
-        Some(file) => file.to_owned(),
-        None => global.require_pgdata()?.join("global/pg_control"),
+/// Options of the command.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ControlArgs {
+    /// Control file [default: global/pg_control in the data directory].
+    file: Option<PathBuf>,
+}
+
+pub(super) fn run(context: &Context<'_>, args: &ControlArgs) -> Result<Exit, Failure> {
+    let path = match &args.file {
+        Some(file) => file.clone(),
+        None => context.global.require_pgdata()?.join("global/pg_control"),
     };
-    let fields = Fields(read_control_file(&resolve_link(&path))?.fields());
-    let report = Report { file: path.to_string_lossy().into(), fields };
-    output::print_report(global, &report, |report| output::fields(VALUE_COLUMN, &report.fields.0))?;
+    let values = read_control_file(&resolve_link(&path))?.fields();
+    let lines: Vec<(&str, &dyn Display)> =
+        values.iter().map(|(name, value)| (*name, value as _)).collect();
+    let json = object! { file: path.to_string_lossy(), fields: Fields(&values) };
+    print_report(context.global, &json, || fields(VALUE_COLUMN, &lines))?;
     Ok(Exit::Good)
 }
 
@@ -29,16 +39,10 @@ fn resolve_link(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-#[derive(Serialize)]
-struct Report {
-    file: String,
-    fields: Fields,
-}
-
 /// Names and values in the order of the file. A map would lose the order.
-struct Fields(Vec<(&'static str, String)>);
+struct Fields<'f>(&'f [(&'static str, String)]);
 
-impl Serialize for Fields {
+impl Serialize for Fields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }

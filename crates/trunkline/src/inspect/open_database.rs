@@ -6,7 +6,6 @@ use std::os::unix::ffi::OsStrExt;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::catalog::{Database, RelationInfo};
 use trunkline_engine::datadir::DataDir;
-use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::Relation;
 use trunkline_format::text_output::{TextOptions, Type, write_text};
 use trunkline_format::{BlockNo, Oid, PageBytes};
@@ -14,7 +13,7 @@ use trunkline_format::{BlockNo, Oid, PageBytes};
 use crate::catalog_session::CatalogSession;
 use crate::data_dir;
 use crate::exit::Failure;
-use crate::options::{DatabaseArgs, Global};
+use crate::options::{Context, DatabaseArgs};
 
 /// Maximum number of characters of a value that are shown.
 const VALUE_CHARS_MAX: usize = 60;
@@ -29,14 +28,13 @@ pub(super) struct OpenDatabase {
 impl OpenDatabase {
     /// Opens the database given by the options or by the name of the relation to inspect.
     pub(super) fn open(
-        global: &Global,
-        settings: &Settings,
+        context: &Context<'_>,
         database: &DatabaseArgs,
         name: &OsString,
     ) -> Result<OpenDatabase, Failure> {
         let database = database.of([name])?;
-        let dir = data_dir::open(global)?;
-        let mut session = CatalogSession::open_with_sync_io(&dir, settings)?;
+        let dir = data_dir::open(context.global)?;
+        let mut session = CatalogSession::open_with_sync_io(&dir, &context.settings)?;
         let database = session.database(&database)?;
         Ok(OpenDatabase { dir, session, database })
     }

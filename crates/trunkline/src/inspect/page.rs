@@ -25,15 +25,26 @@ use trunkline_format::{
 
 use super::tuple_header::TupleHeader;
 use crate::exit::{Exit, Failure, message};
-use crate::options::Global;
-use crate::output::{Table, print_report, properties};
+use crate::options::{Context, Global};
+use crate::output::{Column, object, print_report, properties, table};
 
-pub(super) fn run(global: &Global, file: &Path, block: Option<BlockNo>) -> Result<Exit, Failure> {
-    let address = PageAddress::find(file, block)?;
+/// Options of the command.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PageArgs {
+    /// File of a relation, such as base/5/16384 or base/5/16384_vm.
+    file: PathBuf,
+    /// Block number in the relation, counted across all segments [default: the first block of the
+    /// file].
+    block: Option<u32>,
+}
+
+pub(super) fn run(context: &Context<'_>, args: &PageArgs) -> Result<Exit, Failure> {
+    let address = PageAddress::find(&args.file, args.block)?;
     let page = address.read()?;
-    let report = Report::of(&address, &page, cluster_checksums(global, &address.path));
-    print_report(global, &report, Report::text)?;
-    Ok(if report.verdict == "bad" { Exit::Findings } else { Exit::Good })
+    let cluster = cluster_checksums(context.global, &address.path);
+    let report = Report::of(address, &page, cluster);
+    print_report(context.global, &report.json(), || report.text())?;
+    Ok(if report.finding.is_some() { Exit::Findings } else { Exit::Good })
 }
 
 /// The segment file of a page, and its block number in the relation.
@@ -127,44 +138,21 @@ fn cluster_checksums(global: &Global, file: &Path) -> Option<bool> {
 }
 
 /// A decoded page.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Report {
-    file: String,
-    fork: String,
-    segment: u32,
-    block: BlockNo,
+    address: PageAddress,
     /// `good`, `new` or `bad`.
     verdict: &'static str,
-    /// What is wrong with it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// What is wrong with a bad page.
     finding: Option<String>,
     /// The access method the page belongs to.
     kind: &'static str,
-    header: Header,
-    checksum: Checksum,
-    line_pointers: Vec<Item>,
-}
-
-#[derive(Debug, Serialize)]
-struct Header {
-    lsn: String,
-    flags: u16,
+    header: PageHeader,
     flag_names: Vec<&'static str>,
-    lower: u16,
-    upper: u16,
-    special: u16,
-    page_size: u16,
-    version: u8,
-    prune_xid: u32,
-}
-
-#[derive(Debug, Serialize)]
-struct Checksum {
-    stored: u16,
-    computed: u16,
-    right: bool,
-    /// Whether the cluster has checksums; null if there is no control file.
-    cluster: Option<bool>,
+    computed_checksum: u16,
+    /// Whether the cluster has checksums; `None` if there is no control file.
+    cluster_checksums: Option<bool>,
+    line_pointers: Vec<Item>,
 }
 
 #[derive(Debug, Serialize)]
@@ -177,13 +165,38 @@ struct Item {
     tuple: Option<TupleHeader>,
 }
 
+/// The flag bits of a page header.
+const FLAG_NAMES: [(u16, &str); 3] = [
+    (FLAG_FREE_LINES, "has free line pointers"),
+    (FLAG_FULL, "page full"),
+    (FLAG_ALL_VISIBLE, "all visible"),
+];
+
+/// Columns of the list of line pointers.
+const ITEM_COLUMNS: [Column<Item>; 4] = [
+    (">item", |item| item.item.to_string()),
+    ("state", |item| item.state.to_owned()),
+    (">offset", |item| item.offset.to_string()),
+    (">length", |item| item.length.to_string()),
+];
+
+/// More columns, if the page has tuples. The cells of other items are empty.
+const TUPLE_COLUMNS: [Column<Item>; 7] = [
+    (">xmin", |item| item.of_tuple(|tuple| tuple.xmin.to_string())),
+    (">xmax", |item| item.of_tuple(|tuple| tuple.xmax.to_string())),
+    (">cid", |item| item.of_tuple(|tuple| tuple.command_id.to_string())),
+    ("ctid", |item| item.of_tuple(TupleHeader::ctid_text)),
+    (">hoff", |item| item.of_tuple(|tuple| tuple.hoff.to_string())),
+    (">attributes", |item| item.of_tuple(|tuple| tuple.attributes.to_string())),
+    ("flags", |item| item.of_tuple(|tuple| tuple.flags.join(", "))),
+];
+
 impl Report {
-    fn of(address: &PageAddress, page: &PageBytes, cluster: Option<bool>) -> Report {
+    fn of(address: PageAddress, page: &PageBytes, cluster_checksums: Option<bool>) -> Report {
         let header = PageHeader::parse(page);
-        let computed = page_checksum(page, address.block);
         // Without a control file we have to guess: a non-zero checksum field suggests that the
         // cluster has checksums enabled.
-        let checksums = cluster.unwrap_or(header.checksum != 0);
+        let checksums = cluster_checksums.unwrap_or(header.checksum != 0);
         let options = CheckOptions { checksums, fork: address.fork };
         let verdict = check_page(page, address.block, &options);
         let kind = PageKind::of(page, address.fork);
@@ -195,115 +208,101 @@ impl Report {
         };
         // New pages are all zeros, and some kinds of pages, such as maps, have no line pointers.
         let items = line_pointers(page).filter(|_| has_items);
+        let flag_names = FLAG_NAMES.into_iter().filter(|(bit, _)| header.flags & bit != 0);
         Report {
-            file: address.path.to_string_lossy().into(),
-            fork: address.fork.to_string(),
-            segment: address.segment,
-            block: address.block,
             verdict,
             finding,
             kind: if verdict == "new" { "new" } else { kind_name(kind) },
-            header: Header::of(&header),
-            checksum: Checksum {
-                stored: header.checksum,
-                computed,
-                right: header.checksum == computed,
-                cluster,
-            },
+            flag_names: flag_names.map(|(_, name)| name).collect(),
+            computed_checksum: page_checksum(page, address.block),
+            cluster_checksums,
             line_pointers: items
                 .map(|(item, pointer)| Item::of(item, pointer, kind, page))
                 .collect(),
+            address,
+            header,
         }
     }
 
-    fn text(&self) -> String {
+    fn json(&self) -> impl Serialize {
+        let PageAddress { path, fork, segment, block } = &self.address;
         let header = &self.header;
-        let verdict = match &self.finding {
-            Some(finding) => format!("bad: {finding}"),
-            None => self.verdict.to_owned(),
-        };
-        let names = match header.flag_names.as_slice() {
-            [] => "none".to_owned(),
-            names => names.join(", "),
-        };
-        let mut lines = vec![
-            ("file", self.file.clone()),
-            ("block", format!("{} ({} fork, segment {})", self.block, self.fork, self.segment)),
-            ("kind", self.kind.to_owned()),
-            ("verdict", verdict),
-        ];
-        if self.verdict != "new" {
-            lines.extend([
-                ("checksum", self.checksum.text()),
-                ("lsn", header.lsn.clone()),
-                ("flags", format!("{:#06X} ({names})", header.flags)),
-                ("lower", header.lower.to_string()),
-                ("upper", header.upper.to_string()),
-                ("special", header.special.to_string()),
-                ("page size", format!("{}, layout version {}", header.page_size, header.version)),
-                ("prune xid", header.prune_xid.to_string()),
-            ]);
-        }
-        let head = properties(10, &lines);
-        if self.line_pointers.is_empty() { head } else { head + "\n" + &self.items_text() }
-    }
-
-    fn items_text(&self) -> String {
-        let plain = [">item", "state", ">offset", ">length"];
-        let tuples = [">xmin", ">xmax", ">cid", "ctid", ">hoff", ">attributes", "flags"];
-        let has_tuples = self.line_pointers.iter().any(|item| item.tuple.is_some());
-        let headings = plain.iter().chain(tuples.iter().filter(|_| has_tuples));
-        let mut table = Table::new(&headings.copied().collect::<Vec<_>>());
-        for item in &self.line_pointers {
-            let mut cells = vec![
-                item.item.to_string(),
-                item.state.to_owned(),
-                item.offset.to_string(),
-                item.length.to_string(),
-            ];
-            if let Some(tuple) = &item.tuple {
-                cells.extend([
-                    tuple.xmin.to_string(),
-                    tuple.xmax.to_string(),
-                    tuple.command_id.to_string(),
-                    tuple.ctid_text(),
-                    tuple.hoff.to_string(),
-                    tuple.attributes.to_string(),
-                    tuple.flags.join(", "),
-                ]);
-            }
-            table.row(cells);
-        }
-        table.render()
-    }
-}
-
-impl Header {
-    fn of(header: &PageHeader) -> Header {
-        let names = [
-            (FLAG_FREE_LINES, "has free line pointers"),
-            (FLAG_FULL, "page full"),
-            (FLAG_ALL_VISIBLE, "all visible"),
-        ];
-        let set = names.into_iter().filter(|(bit, _)| header.flags & bit != 0);
-        Header {
-            lsn: header.lsn.to_string(),
-            flags: header.flags,
-            flag_names: set.map(|(_, name)| name).collect(),
-            lower: header.lower,
-            upper: header.upper,
-            special: header.special,
-            page_size: header.page_size,
-            version: header.version,
-            prune_xid: header.prune_xid,
+        object! {
+            file: path.to_string_lossy(),
+            fork: fork.to_string(),
+            segment: segment,
+            block: block,
+            verdict: self.verdict,
+            #[serde(flatten)]
+            finding: self.finding.as_ref().map(|finding| object! { finding: finding }),
+            kind: self.kind,
+            header: object! {
+                lsn: header.lsn.to_string(),
+                flags: header.flags,
+                flag_names: &self.flag_names,
+                lower: header.lower,
+                upper: header.upper,
+                special: header.special,
+                page_size: header.page_size,
+                version: header.version,
+                prune_xid: header.prune_xid,
+            },
+            checksum: object! {
+                stored: header.checksum,
+                computed: self.computed_checksum,
+                right: header.checksum == self.computed_checksum,
+                cluster: self.cluster_checksums,
+            },
+            line_pointers: &self.line_pointers,
         }
     }
-}
 
-impl Checksum {
     fn text(&self) -> String {
-        let Checksum { stored, computed, right, cluster } = *self;
-        match (cluster, right) {
+        let PageAddress { path, fork, segment, block } = &self.address;
+        let header = &self.header;
+        let finding = self.finding.iter().map(|finding| format!(": {finding}"));
+        let mut text = properties(
+            10,
+            &[
+                ("file", &path.to_string_lossy()),
+                ("block", &format_args!("{block} ({fork} fork, segment {segment})")),
+                ("kind", &self.kind),
+                ("verdict", &(self.verdict.to_owned() + &finding.collect::<String>())),
+            ],
+        );
+        if self.verdict != "new" {
+            let names = match self.flag_names.as_slice() {
+                [] => "none".to_owned(),
+                names => names.join(", "),
+            };
+            let PageHeader { flags, page_size, version, .. } = header;
+            text += &properties(
+                10,
+                &[
+                    ("checksum", &self.checksum_text()),
+                    ("lsn", &header.lsn),
+                    ("flags", &format_args!("{flags:#06X} ({names})")),
+                    ("lower", &header.lower),
+                    ("upper", &header.upper),
+                    ("special", &header.special),
+                    ("page size", &format_args!("{page_size}, layout version {version}")),
+                    ("prune xid", &header.prune_xid),
+                ],
+            );
+        }
+        if !self.line_pointers.is_empty() {
+            let has_tuples = self.line_pointers.iter().any(|item| item.tuple.is_some());
+            let tuple_columns = TUPLE_COLUMNS.into_iter().filter(|_| has_tuples);
+            let columns: Vec<_> = ITEM_COLUMNS.into_iter().chain(tuple_columns).collect();
+            text += "\n";
+            text += &table(&self.line_pointers, &columns);
+        }
+        text
+    }
+
+    fn checksum_text(&self) -> String {
+        let (stored, computed) = (self.header.checksum, self.computed_checksum);
+        match (self.cluster_checksums, stored == computed) {
             (Some(false), _) => {
                 format!("{stored:#06X} (checksums are off; computed {computed:#06X})")
             }
@@ -334,6 +333,10 @@ impl Item {
             length: pointer.length,
             tuple: bytes.and_then(TupleHeader::parse),
         }
+    }
+
+    fn of_tuple(&self, cell: fn(&TupleHeader) -> String) -> String {
+        self.tuple.as_ref().map(cell).unwrap_or_default()
     }
 }
 

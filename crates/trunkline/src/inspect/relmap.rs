@@ -11,7 +11,6 @@ use std::os::unix::ffi::OsStrExt;
 use serde::Serialize;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::catalog::Database;
-use trunkline_engine::settings::Settings;
 use trunkline_format::Oid;
 use trunkline_format::catalog::PG_CLASS;
 use trunkline_format::relmap::{RELATION_MAP_NAME, RelationMap};
@@ -19,8 +18,8 @@ use trunkline_format::relmap::{RELATION_MAP_NAME, RelationMap};
 use crate::catalog_session::CatalogSession;
 use crate::data_dir::{self, relative};
 use crate::exit::{Exit, Failure};
-use crate::options::Global;
-use crate::output::{Table, print_report};
+use crate::options::Context;
+use crate::output::{Column, object, print_report, table};
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
@@ -31,25 +30,15 @@ pub(crate) struct RelmapArgs {
 }
 
 #[derive(Serialize)]
-struct Report {
-    file: String,
-    relations: Vec<Line>,
-}
-
-#[derive(Serialize)]
 struct Line {
     oid: u32,
     name: Option<String>,
     file: u32,
 }
 
-pub(super) fn run(
-    global: &Global,
-    settings: &Settings,
-    args: &RelmapArgs,
-) -> Result<Exit, Failure> {
-    let dir = data_dir::open(global)?;
-    let mut session = CatalogSession::open_with_sync_io(&dir, settings)?;
+pub(super) fn run(context: &Context<'_>, args: &RelmapArgs) -> Result<Exit, Failure> {
+    let dir = data_dir::open(context.global)?;
+    let mut session = CatalogSession::open_with_sync_io(&dir, &context.settings)?;
     let database: Option<Arc<Database>> = match &args.dbname {
         Some(name) => Some(session.database(name.as_bytes())?),
         // The names of shared catalogs are in the catalog of every database.
@@ -79,21 +68,14 @@ pub(super) fn run(
         Some(database.qualified_name(database.relation(oid)?))
     };
     let line = |&(oid, file): &(Oid, u32)| Line { oid: oid.0, name: name(oid), file };
-    let report = Report {
-        file: relative(&path, dir.path()),
-        relations: map.pairs().iter().map(line).collect(),
-    };
-    print_report(global, &report, Report::text)?;
+    let relations: Vec<Line> = map.pairs().iter().map(line).collect();
+    let file = relative(&path, dir.path());
+    let columns: [Column<Line>; _] = [
+        (">oid", |line| line.oid.to_string()),
+        (">file", |line| line.file.to_string()),
+        ("relation", |line| line.name.clone().unwrap_or_default()),
+    ];
+    let json = object! { file: &file, relations: &relations };
+    print_report(context.global, &json, || format!("{file}\n\n{}", table(&relations, &columns)))?;
     Ok(Exit::Good)
-}
-
-impl Report {
-    fn text(&self) -> String {
-        let mut table = Table::new(&[">oid", ">file", "relation"]);
-        for line in &self.relations {
-            let name = line.name.clone().unwrap_or_default();
-            table.row(vec![line.oid.to_string(), line.file.to_string(), name]);
-        }
-        format!("{}\n\n{}", self.file, table.render())
-    }
 }

@@ -5,10 +5,10 @@
 //! or deleted chunks.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 
 use serde::Serialize;
 use trunkline_aio::sync::Arc;
-use trunkline_engine::settings::Settings;
 use trunkline_engine::transactions::XidStatusCache;
 use trunkline_format::deform::{Attribute, Deformer};
 use trunkline_format::page::line_pointer;
@@ -18,8 +18,8 @@ use trunkline_format::{Align, HeapTuple, PageBytes, Tid};
 
 use super::open_database::OpenDatabase;
 use crate::exit::{Exit, Failure};
-use crate::options::{DatabaseArgs, Global};
-use crate::output::{Table, print_report, properties};
+use crate::options::{Context, DatabaseArgs};
+use crate::output::{Column, print_report, properties, table};
 
 /// Maximum number of chunks that are listed as text.
 const CHUNKS_SHOWN_MAX: usize = 40;
@@ -53,8 +53,8 @@ struct Chunk {
     state: String,
 }
 
-pub(super) fn run(global: &Global, settings: &Settings, args: &ToastArgs) -> Result<Exit, Failure> {
-    let mut open = OpenDatabase::open(global, settings, &args.database, &args.table)?;
+pub(super) fn run(context: &Context<'_>, args: &ToastArgs) -> Result<Exit, Failure> {
+    let mut open = OpenDatabase::open(context, &args.database, &args.table)?;
     let relation = open.relation(&args.table)?;
     let name = open.database.qualified_name(&relation);
     let toast = open.database.table_files(&relation)?.toast;
@@ -81,7 +81,7 @@ pub(super) fn run(global: &Global, settings: &Settings, args: &ToastArgs) -> Res
         }
         report.chunks.push(chunk);
     }
-    print_report(global, &report, Report::text)?;
+    print_report(context.global, &report, || report.text())?;
     Ok(Exit::Good)
 }
 
@@ -115,26 +115,23 @@ fn chunk(open: &mut OpenDatabase, page: &PageBytes, row: Tid) -> Chunk {
 
 impl Report {
     fn text(&self) -> String {
-        let lines = [
-            ("table", self.table.clone()),
-            ("value", self.value.to_string()),
-            ("chunks", self.chunks.len().to_string()),
-            ("bytes", format!("{} in live chunks", self.bytes)),
+        let count = self.chunks.len();
+        let lines: [(&str, &dyn Display); _] = [
+            ("table", &self.table),
+            ("value", &self.value),
+            ("chunks", &count),
+            ("bytes", &format!("{} in live chunks", self.bytes)),
         ];
-        let mut text = properties(10, &lines);
-        let mut table = Table::new(&[">chunk", ">bytes", "ctid", "state"]);
-        for chunk in self.chunks.iter().take(CHUNKS_SHOWN_MAX) {
-            table.row(vec![
-                chunk.number.map_or("?".into(), |number| number.to_string()),
-                chunk.bytes.map_or("?".into(), |bytes| bytes.to_string()),
-                chunk.ctid.clone(),
-                chunk.state.clone(),
-            ]);
-        }
-        text.push('\n');
-        text.push_str(&table.render());
-        if self.chunks.len() > CHUNKS_SHOWN_MAX {
-            text.push_str(&format!("… and {} more\n", self.chunks.len() - CHUNKS_SHOWN_MAX));
+        let columns: [Column<Chunk>; _] = [
+            (">chunk", |chunk| chunk.number.map_or("?".into(), |number| number.to_string())),
+            (">bytes", |chunk| chunk.bytes.map_or("?".into(), |bytes| bytes.to_string())),
+            ("ctid", |chunk| chunk.ctid.clone()),
+            ("state", |chunk| chunk.state.clone()),
+        ];
+        let shown = self.chunks.iter().take(CHUNKS_SHOWN_MAX);
+        let mut text = properties(10, &lines) + "\n" + &table(shown, &columns);
+        if count > CHUNKS_SHOWN_MAX {
+            text.push_str(&format!("… and {} more\n", count - CHUNKS_SHOWN_MAX));
         }
         text
     }

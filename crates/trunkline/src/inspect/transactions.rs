@@ -5,20 +5,20 @@
 //! they print a summary of the cluster. Transaction ids are compared modulo 2^32, as everywhere in
 //! PostgreSQL.
 
+use std::fmt::Display;
 use std::fs;
 
 use serde::Serialize;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::datadir::DataDir;
-use trunkline_engine::settings::Settings;
 use trunkline_engine::transactions::Transactions;
 use trunkline_format::transam::{FIRST_NORMAL_XID, XidStatus, commit_log, precedes};
 
 use crate::catalog_session::CatalogSession;
 use crate::data_dir;
 use crate::exit::{Exit, Failure, message};
-use crate::options::Global;
-use crate::output::{Table, print_report, properties};
+use crate::options::Context;
+use crate::output::{Column, object, print_report, properties, table};
 
 /// Maximum number of transactions that the summary counts, from the newest back.
 const COUNTED_MAX: u32 = 10_000_000;
@@ -40,12 +40,9 @@ pub(crate) struct MultixactArgs {
     multis: Vec<u32>,
 }
 
-fn open(
-    global: &Global,
-    settings: &Settings,
-) -> Result<(DataDir, CatalogSession, Arc<Transactions>), Failure> {
-    let dir = data_dir::open(global)?;
-    let session = CatalogSession::open_with_sync_io(&dir, settings)?;
+fn open(context: &Context<'_>) -> Result<(DataDir, CatalogSession, Arc<Transactions>), Failure> {
+    let dir = data_dir::open(context.global)?;
+    let session = CatalogSession::open_with_sync_io(&dir, &context.settings)?;
     let transactions = Arc::clone(session.catalog.transactions());
     Ok((dir, session, transactions))
 }
@@ -73,8 +70,8 @@ struct ClogSummary {
 }
 
 /// `inspect clog`.
-pub(super) fn clog(global: &Global, settings: &Settings, args: &ClogArgs) -> Result<Exit, Failure> {
-    let (dir, mut catalog_session, transactions) = open(global, settings)?;
+pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failure> {
+    let (dir, mut catalog_session, transactions) = open(context)?;
     let session = catalog_session.backend.session();
     if args.xids.is_empty() {
         let checkpoint = &dir.control().checkpoint;
@@ -96,18 +93,16 @@ pub(super) fn clog(global: &Global, settings: &Settings, args: &ClogArgs) -> Res
                 XidStatus::SubCommitted => report.sub_committed += 1,
             }
         }
-        print_report(global, &report, |report| {
-            let lines = [
-                ("oldest", report.oldest.to_string()),
-                ("next", report.next.to_string()),
-                ("counted", report.counted.to_string()),
-                ("committed", report.committed.to_string()),
-                ("aborted", report.aborted.to_string()),
-                ("in progress", report.in_progress.to_string()),
-                ("sub-committed", report.sub_committed.to_string()),
-            ];
-            properties(15, &lines)
-        })?;
+        let lines: [(&str, &dyn Display); _] = [
+            ("oldest", &report.oldest),
+            ("next", &report.next),
+            ("counted", &report.counted),
+            ("committed", &report.committed),
+            ("aborted", &report.aborted),
+            ("in progress", &report.in_progress),
+            ("sub-committed", &report.sub_committed),
+        ];
+        print_report(context.global, &report, || properties(15, &lines))?;
         return Ok(Exit::Good);
     }
     let (mut statuses, mut exit) = (Vec::new(), Exit::Good);
@@ -140,19 +135,14 @@ pub(super) fn clog(global: &Global, settings: &Settings, args: &ClogArgs) -> Res
             format!("{}/{}", commit_log::DIRECTORY, commit_log::segment_name(place.segment()));
         statuses.push(ClogEntry { xid, fate, file, byte: place.offset(), bit: xid % 4 * 2 });
     }
-    print_report(global, &statuses, |statuses| {
-        let mut table = Table::new(&[">xid", "status", "file", ">byte", ">bit"]);
-        for status in statuses {
-            table.row(vec![
-                status.xid.to_string(),
-                status.fate.clone(),
-                status.file.clone(),
-                status.byte.to_string(),
-                status.bit.to_string(),
-            ]);
-        }
-        table.render()
-    })?;
+    let columns: [Column<ClogEntry>; _] = [
+        (">xid", |entry| entry.xid.to_string()),
+        ("status", |entry| entry.fate.clone()),
+        ("file", |entry| entry.file.clone()),
+        (">byte", |entry| entry.byte.to_string()),
+        (">bit", |entry| entry.bit.to_string()),
+    ];
+    print_report(context.global, &statuses, || table(&statuses, &columns))?;
     Ok(exit)
 }
 
@@ -169,13 +159,6 @@ fn prepared_transactions(dir: &DataDir) -> Vec<u32> {
 }
 
 #[derive(Serialize)]
-struct MultixactRange {
-    oldest: u32,
-    next: u32,
-    next_member: u64,
-}
-
-#[derive(Serialize)]
 struct MultixactMember {
     multixact: u32,
     xid: u32,
@@ -184,27 +167,16 @@ struct MultixactMember {
 }
 
 /// `inspect multixact`.
-pub(super) fn multixact(
-    global: &Global,
-    settings: &Settings,
-    args: &MultixactArgs,
-) -> Result<Exit, Failure> {
-    let (dir, mut catalog_session, transactions) = open(global, settings)?;
+pub(super) fn multixact(context: &Context<'_>, args: &MultixactArgs) -> Result<Exit, Failure> {
+    let (dir, mut catalog_session, transactions) = open(context)?;
     let session = catalog_session.backend.session();
     if args.multis.is_empty() {
         let checkpoint = &dir.control().checkpoint;
-        let report = MultixactRange {
-            oldest: checkpoint.oldest_multi,
-            next: checkpoint.next_multi,
-            next_member: checkpoint.next_multi_offset,
-        };
-        print_report(global, &report, |report| {
-            let lines = [
-                ("oldest", report.oldest.to_string()),
-                ("next", report.next.to_string()),
-                ("next member", report.next_member.to_string()),
-            ];
-            properties(15, &lines)
+        let (oldest, next) = (checkpoint.oldest_multi, checkpoint.next_multi);
+        let next_member = checkpoint.next_multi_offset;
+        let json = object! { oldest: oldest, next: next, next_member: next_member };
+        print_report(context.global, &json, || {
+            properties(15, &[("oldest", &oldest), ("next", &next), ("next member", &next_member)])
         })?;
         return Ok(Exit::Good);
     }
@@ -229,17 +201,12 @@ pub(super) fn multixact(
             members.push(MultixactMember { multixact, xid, status, fate });
         }
     }
-    print_report(global, &members, |members| {
-        let mut table = Table::new(&[">multixact", ">xid", "lock", "status"]);
-        for member in members {
-            table.row(vec![
-                member.multixact.to_string(),
-                member.xid.to_string(),
-                member.status.clone(),
-                member.fate.clone(),
-            ]);
-        }
-        table.render()
-    })?;
+    let columns: [Column<MultixactMember>; _] = [
+        (">multixact", |member| member.multixact.to_string()),
+        (">xid", |member| member.xid.to_string()),
+        ("lock", |member| member.status.clone()),
+        ("status", |member| member.fate.clone()),
+    ];
+    print_report(context.global, &members, || table(&members, &columns))?;
     Ok(exit)
 }

@@ -5,11 +5,13 @@
 //! subcommand `toast` for that.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 
 use serde::Serialize;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::catalog::ColumnInfo;
-use trunkline_format::deform::{Column, Deformer};
+use trunkline_engine::transactions::XidStatusCache;
+use trunkline_format::deform::{self, Deformer};
 use trunkline_format::page::{LinePointerFlags, PageHeader, line_pointer};
 use trunkline_format::transam::row_state;
 use trunkline_format::varlena::{Compressed, Varlena};
@@ -18,10 +20,8 @@ use trunkline_format::{HeapTuple, Tid};
 use super::open_database::OpenDatabase;
 use super::tuple_header::TupleHeader;
 use crate::exit::{Exit, Failure};
-use crate::options::{DatabaseArgs, Global};
-use crate::output::{self, Table, properties};
-use trunkline_engine::settings::Settings;
-use trunkline_engine::transactions::XidStatusCache;
+use crate::options::{Context, DatabaseArgs};
+use crate::output::{Column, print_report, properties, table};
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
@@ -45,8 +45,8 @@ fn parse_ctid(text: &str) -> Result<Tid, String> {
     Ok(Tid { block, item })
 }
 
-pub(super) fn run(global: &Global, settings: &Settings, args: &TupleArgs) -> Result<Exit, Failure> {
-    let mut open = OpenDatabase::open(global, settings, &args.database, &args.table)?;
+pub(super) fn run(context: &Context<'_>, args: &TupleArgs) -> Result<Exit, Failure> {
+    let mut open = OpenDatabase::open(context, &args.database, &args.table)?;
     let relation = open.relation(&args.table)?;
     let files = open.database.table_files(&relation)?;
     let columns = open.database.columns(&relation)?.to_vec();
@@ -101,7 +101,7 @@ pub(super) fn run(global: &Global, settings: &Settings, args: &TupleArgs) -> Res
     if report.columns.iter().any(|column| column.damaged) {
         exit = Exit::Findings;
     }
-    output::print_report(global, &report, Report::text)?;
+    print_report(context.global, &report, || report.text())?;
     Ok(exit)
 }
 
@@ -151,15 +151,15 @@ fn report_columns(
             damaged: false,
         };
         match deformer.next(column.attribute) {
-            Ok(Column::Null) => line.stored = "null".into(),
-            Ok(Column::Missing) => {
+            Ok(deform::Column::Null) => line.stored = "null".into(),
+            Ok(deform::Column::Missing) => {
                 line.stored = "not stored: the row is older than the column".into();
                 // `pg_attribute.attmissingval`: the value of the column in such rows.
                 if let Some(default) = &column.missing {
                     line.value = describe(open, column, default).1;
                 }
             }
-            Ok(Column::Value(stored)) => {
+            Ok(deform::Column::Value(stored)) => {
                 // The stored length of a C string includes its terminating NUL.
                 let length = stored.len() + usize::from(column.attribute.len == -2);
                 line.offset = Some(deformer.offset() - length);
@@ -223,42 +223,38 @@ fn describe(open: &OpenDatabase, column: &ColumnInfo, stored: &[u8]) -> (String,
 
 impl Report {
     fn text(&self) -> String {
-        let mut lines = vec![
-            ("table", self.table.clone()),
-            ("ctid", self.ctid.clone()),
-            ("state", self.state.clone()),
-        ];
+        let lines: [(&str, &dyn Display); _] =
+            [("table", &self.table), ("ctid", &self.ctid), ("state", &self.state)];
+        let mut text = properties(10, &lines);
         if let Some(header) = &self.header {
-            lines.extend([
-                ("xmin", header.xmin.to_string()),
-                ("xmax", header.xmax.to_string()),
-                ("next", header.ctid_text()),
-                ("data at", header.hoff.to_string()),
-                ("columns", header.attributes.to_string()),
-                ("flags", header.flags.join(", ")),
-            ]);
+            let lines: [(&str, &dyn Display); _] = [
+                ("xmin", &header.xmin),
+                ("xmax", &header.xmax),
+                ("next", &header.ctid_text()),
+                ("data at", &header.hoff),
+                ("columns", &header.attributes),
+                ("flags", &header.flags.join(", ")),
+            ];
+            text += &properties(10, &lines);
         }
-        let head = properties(10, &lines);
-        if self.columns.is_empty() {
-            return head;
+        if !self.columns.is_empty() {
+            text += "\n";
+            text += &table(&self.columns, &COLUMNS);
         }
-        let headings = [">#", "column", "type", ">at", ">bytes", "stored", "value"];
-        let mut table = Table::new(&headings);
-        let number = |number: Option<usize>| number.map_or(String::new(), |it| it.to_string());
-        for column in &self.columns {
-            table.row(vec![
-                column.number.to_string(),
-                column.name.clone(),
-                column.type_name.clone(),
-                number(column.offset),
-                number(column.length),
-                column.stored.clone(),
-                column.value.clone().unwrap_or_default(),
-            ]);
-        }
-        head + "\n" + &table.render()
+        text
     }
 }
+
+/// The table of columns.
+const COLUMNS: [Column<ReportColumn>; 7] = [
+    (">#", |column| column.number.to_string()),
+    ("column", |column| column.name.clone()),
+    ("type", |column| column.type_name.clone()),
+    (">at", |column| column.offset.map_or(String::new(), |offset| offset.to_string())),
+    (">bytes", |column| column.length.map_or(String::new(), |length| length.to_string())),
+    ("stored", |column| column.stored.clone()),
+    ("value", |column| column.value.clone().unwrap_or_default()),
+];
 
 #[cfg(test)]
 mod tests {

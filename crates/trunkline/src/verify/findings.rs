@@ -7,6 +7,7 @@ use serde::Serialize;
 use trunkline_engine::verify::Finding;
 
 use crate::data_dir::relative;
+use crate::output::object;
 
 /// One line per finding, then a line that counts the findings not listed, then an empty line. Empty
 /// if there are no findings.
@@ -27,27 +28,20 @@ pub(super) fn list(findings: &[Finding], omitted: u64, root: &Path) -> String {
     text
 }
 
-#[derive(Serialize)]
-pub(super) struct JsonFinding {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    relation: Option<String>,
-    file: String,
-    block: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line_pointer: Option<u16>,
-    kind: &'static str,
-    text: String,
-}
-
 /// All findings as JSON.
-pub(super) fn json(findings: &[Finding], root: &Path) -> Vec<JsonFinding> {
-    let json = |finding: &Finding| JsonFinding {
-        relation: finding.relation.as_deref().map(str::to_owned),
-        file: relative(&finding.path, root),
-        block: finding.block,
-        line_pointer: finding.item,
-        kind: finding.kind.name(),
-        text: finding.kind.to_string(),
+pub(super) fn json(findings: &[Finding], root: &Path) -> Vec<impl Serialize> {
+    let json = |finding: &Finding| {
+        let relation = finding.relation.as_deref().map(str::to_owned);
+        object! {
+            #[serde(flatten)]
+            relation: relation.map(|relation| object! { relation: relation }),
+            file: relative(&finding.path, root),
+            block: finding.block,
+            #[serde(flatten)]
+            line_pointer: finding.item.map(|item| object! { line_pointer: item }),
+            kind: finding.kind.name(),
+            text: finding.kind.to_string(),
+        }
     };
     findings.iter().map(json).collect()
 }

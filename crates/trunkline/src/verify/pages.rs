@@ -1,16 +1,15 @@
 //! The report on pages: findings, and a summary in the words of `pg_checksums --check`.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::path::Path;
 
 use serde::Serialize;
 use trunkline_engine::job::{End, IoSummary};
 use trunkline_engine::verify::{ContentReport, VerifyReport};
 
-use super::contents::JsonContents;
-use super::findings::{self, JsonFinding};
-use crate::io_stats::JsonIo;
-use crate::output::{cache_mode, fields, human_bytes, throughput};
+use super::{contents, findings};
+use crate::io_stats::io_json;
+use crate::output::{cache_mode, fields, human_bytes, object, throughput};
 
 /// A report, and the I/O that was used.
 pub(super) struct PagesOutput<'r> {
@@ -33,13 +32,13 @@ impl PagesOutput<'_> {
             0 => "0 (off; pages were checked without checksums)".to_owned(),
             version => version.to_string(),
         };
-        let lines = [
-            ("Files scanned", report.files.to_string()),
-            ("Blocks scanned", report.blocks.to_string()),
-            ("Bad checksums", report.bad_checksums.to_string()),
-            ("Bad pages with correct checksum", report.beyond_checksums.to_string()),
-            ("Other findings", report.other_findings.to_string()),
-            ("Data checksum version", version),
+        let lines: [(&str, &dyn Display); _] = [
+            ("Files scanned", &report.files),
+            ("Blocks scanned", &report.blocks),
+            ("Bad checksums", &report.bad_checksums),
+            ("Bad pages with correct checksum", &report.beyond_checksums),
+            ("Other findings", &report.other_findings),
+            ("Data checksum version", &version),
         ];
         text.push_str(&fields(33, &lines));
         text.push_str(&self.io_lines());
@@ -70,9 +69,11 @@ impl PagesOutput<'_> {
         text
     }
 
-    pub(super) fn json(&self, contents: Option<&ContentReport>) -> impl Serialize + use<> {
+    pub(super) fn json(&self, contents: Option<&ContentReport>) -> impl Serialize {
         let report = self.report;
-        Json {
+        // The report on rows and indexes, if they were checked.
+        let contents = contents.map(|contents| contents::json(contents, self.root));
+        object! {
             schema: 1,
             command: "verify",
             directory: self.root.display().to_string(),
@@ -90,33 +91,9 @@ impl PagesOutput<'_> {
             bytes_per_second: report.bytes_per_second(),
             io_method: self.method,
             io_direct: self.direct,
-            io: JsonIo::new(&report.io),
-            contents: contents.map(|contents| JsonContents::new(contents, self.root)),
+            io: io_json(&report.io),
+            #[serde(flatten)]
+            contents: contents.map(|contents| object! { contents: contents }),
         }
     }
-}
-
-#[derive(Serialize)]
-struct Json {
-    schema: u32,
-    command: &'static str,
-    directory: String,
-    complete: bool,
-    files_scanned: u64,
-    blocks_scanned: u64,
-    bad_checksums: u64,
-    bad_pages_with_right_checksum: u64,
-    other_findings: u64,
-    data_checksum_version: u32,
-    findings: Vec<JsonFinding>,
-    findings_omitted: u64,
-    bytes: u64,
-    seconds: f64,
-    bytes_per_second: f64,
-    io_method: &'static str,
-    io_direct: bool,
-    io: JsonIo,
-    /// The report on rows and indexes, if they were checked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    contents: Option<JsonContents>,
 }
