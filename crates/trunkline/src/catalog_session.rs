@@ -31,6 +31,7 @@ impl CatalogSession {
     /// Reads the shared catalogs with the configured I/O settings. Damaged rows are skipped with a
     /// warning.
     pub(crate) fn open(dir: &DataDir, settings: &Settings) -> Result<CatalogSession, Failure> {
+        // The engine shares the instance, which keeps running without us (see `IoInstance`).
         let (_, engine) = IoInstance::with_engine(settings, BUFFERS)?;
         let mut backend = engine.session()?;
         let cluster = engine.cluster_of(dir.clone());

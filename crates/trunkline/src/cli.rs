@@ -134,6 +134,9 @@ impl Command {
 }
 
 /// Prints clap's output: help and version to standard output, errors to standard error.
+///
+/// We don't let clap print and exit by itself, because our messages start with the program's name,
+/// and a closed pipe must be handled as for all other output.
 pub(crate) fn report(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         return match error.print() {

@@ -99,6 +99,8 @@ pub(crate) fn run(
         Ok((scans, checkpoints, table))
     });
     let reused = outcome.as_ref().is_ok_and(|(_, _, table)| table.reused);
+    // The table is removed even if a run failed or was interrupted. It stays if the user wants to
+    // keep it, or already did so in an earlier run.
     if !args.keep
         && !reused
         && let Err(error) = accounts::remove(&directory)
@@ -174,10 +176,8 @@ fn create(
     interrupt: &Interrupt,
 ) -> Result<Accounts, Failure> {
     let bar = Progress::new(accounts::bytes(scale), global.shows_progress());
-    let mut before = 0;
     let mut progress = |written: u64| {
-        bar.advance(written.saturating_sub(before));
-        before = written;
+        bar.set(written);
         !interrupt.requested()
     };
     accounts::create(aio, directory, scale, &mut progress).map_err(|error| {

@@ -161,6 +161,8 @@ fn without_error_numbers(text: &str) -> String {
     shown
 }
 
+// A directory that we refuse to open, and a job that could not start or read, say nothing about the
+// data.
 impl From<DataDirError> for Failure {
     fn from(error: DataDirError) -> Failure {
         Failure::cannot_run(&error).with_hint_if_any(error.hint())
@@ -173,6 +175,7 @@ impl From<JobError> for Failure {
     }
 }
 
+// The names and blocks to select are given on the command line, so an error in them is one of usage.
 impl From<SelectError> for Failure {
     fn from(error: SelectError) -> Failure {
         Failure::usage(&error).with_hint_if_any(error.hint())

@@ -89,6 +89,7 @@ impl IoInstance {
         Ok((io, engine))
     }
 
+    /// A fallback is reported before the command's work begins, so that the user knows why it is slow.
     fn start(settings: &Settings, region_bytes: usize) -> Result<IoInstance, Failure> {
         let aio = settings
             .io_builder()

@@ -33,9 +33,8 @@ pub(crate) fn run_job<R, E: Into<Failure>>(
 pub(crate) struct JobMonitor {
     interrupt: Interrupt,
     shows_progress: bool,
-    /// The bar and the number of bytes it shows, once the job has begun. The job reports running
-    /// totals but the bar wants increments, so we remember the previous total.
-    bar: Mutex<Option<(Progress, u64)>>,
+    /// The bar, once the job has begun.
+    bar: Mutex<Option<Progress>>,
 }
 
 impl JobMonitor {
@@ -51,13 +50,12 @@ impl JobMonitor {
 
 impl Observer for JobMonitor {
     fn begins(&self, _files: usize, bytes: u64) {
-        *self.bar.lock() = Some((Progress::new(bytes, self.shows_progress), 0));
+        *self.bar.lock() = Some(Progress::new(bytes, self.shows_progress));
     }
 
     fn progressed(&self, bytes: u64) {
-        if let Some((bar, before)) = &mut *self.bar.lock() {
-            bar.advance(bytes.saturating_sub(*before));
-            *before = bytes;
+        if let Some(bar) = &*self.bar.lock() {
+            bar.set(bytes);
         }
     }
 

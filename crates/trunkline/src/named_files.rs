@@ -179,6 +179,7 @@ impl RelationNames {
         name
     }
 
+    /// Reads the catalogs of the databases that may contain the relation, until one does.
     fn look_up(&mut self, locator: RelationLocator) -> Option<Arc<str>> {
         // Shared relations have a pg_class row in every database, so any readable database will do.
         let shared = locator.database == Oid(0);

@@ -13,16 +13,17 @@
 
 mod buffer;
 mod cache;
+mod failures;
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use trunkline_engine::datadir::{DataDir, Problem, ProblemKind};
-use trunkline_engine::prewarm::{Choice, Failures, Selection, select};
+use trunkline_engine::prewarm::{Choice, Selection, select};
 use trunkline_format::Fork;
 
 use crate::data_dir::{self, moved_tablespace_hint, relative};
-use crate::exit::{Exit, Failure, message, warnings};
+use crate::exit::{Exit, Failure, message};
 use crate::named_files::FileSelection;
 use crate::options::{Context, DatabaseArgs};
 
@@ -68,6 +69,7 @@ pub(crate) struct PrewarmArgs {
     last: Option<i64>,
 }
 
+/// The message is that of `pg_prewarm`.
 fn parse_fork(text: &str) -> Result<Fork, &'static str> {
     let found = Fork::ALL.into_iter().find(|fork| fork.to_string() == text);
     found.ok_or("invalid fork name; valid fork names are main, fsm, vm and init")
@@ -107,18 +109,9 @@ pub(crate) fn run(context: &Context<'_>, args: &PrewarmArgs) -> Result<Exit, Fai
     let exit = if has_findings { Exit::Findings } else { Exit::Good };
     match args.mode {
         Mode::Buffer => buffer::run(context, &dir, selection.targets, exit),
-        mode => cache::run(context, &dir, mode, selection.targets, exit),
+        Mode::Read => cache::run(context, &dir, true, selection.targets, exit),
+        Mode::Prefetch => cache::run(context, &dir, false, selection.targets, exit),
     }
-}
-
-/// Prints a warning for each block or file that could not be read. Returns the exit code, which is
-/// `otherwise` if there are none.
-fn report_failures(failures: &Failures, dir: &DataDir, otherwise: Exit) -> Exit {
-    let omitted = failures.total - failures.listed.len() as u64;
-    let listed = failures.listed.iter();
-    let listed = listed.map(|(path, text)| format!("{}: {text}", relative(path, dir.path())));
-    warnings(listed, omitted);
-    if failures.total == 0 { otherwise } else { Exit::Findings }
 }
 
 fn report_problems(problems: &[Problem], dir: &DataDir) {

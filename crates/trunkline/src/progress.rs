@@ -26,9 +26,9 @@ impl Progress {
         Progress { bar }
     }
 
-    /// Adds `bytes` to the bytes done.
-    pub(crate) fn advance(&self, bytes: u64) {
-        self.bar.inc(bytes);
+    /// Shows that `bytes` bytes are done in total.
+    pub(crate) fn set(&self, bytes: u64) {
+        self.bar.set_position(bytes);
     }
 }
 
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn a_hidden_bar_still_counts() {
         let progress = Progress::new(100, false);
-        progress.advance(40);
+        progress.set(40);
         assert_eq!(progress.bar.position(), 40);
     }
 }

@@ -111,6 +111,7 @@ impl Sizes {
     }
 }
 
+/// A database in the list.
 #[derive(Serialize)]
 struct DatabaseLine {
     name: String,
@@ -143,6 +144,7 @@ fn databases(catalog: &Catalog, sizes: &Sizes) -> Vec<DatabaseLine> {
     catalog.databases().iter().map(line).collect()
 }
 
+/// The table of databases. Unusual properties share one column, because most databases have none.
 const DATABASE_COLUMNS: [Column<DatabaseLine>; 6] = [
     ("name", |line| line.name.clone()),
     (">oid", |line| line.oid.to_string()),
@@ -160,6 +162,7 @@ const DATABASE_COLUMNS: [Column<DatabaseLine>; 6] = [
     }),
 ];
 
+/// A relation in the list.
 #[derive(Serialize)]
 struct RelationLine {
     schema: String,
@@ -221,6 +224,7 @@ fn is_system(schema: &str) -> bool {
     schema.starts_with("pg_") || schema == "information_schema"
 }
 
+/// The table of relations.
 const RELATION_COLUMNS: [Column<RelationLine>; 7] = [
     ("schema", |line| line.schema.clone()),
     ("name", |line| line.name.clone()),

@@ -15,6 +15,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::outputs::at;
+
 /// Maximum nesting depth of included files, as in the server.
 const DEPTH_MAX: u32 = 10;
 /// Maximum size of a file in bytes.
@@ -75,10 +77,6 @@ fn read(path: &Path, length: u64) -> io::Result<String> {
         return Err(io::Error::other("file is too large for a configuration file"));
     }
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
-}
-
-fn at(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("\"{}\": {error}", path.display()))
 }
 
 /// The files of a directory that end in `.conf` and are not hidden, sorted by name.

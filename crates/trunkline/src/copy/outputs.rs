@@ -10,11 +10,11 @@
 //!        └──▶ removed on error
 //! ```
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use trunkline_engine::copy::{Output, Outputs};
@@ -47,6 +47,7 @@ impl Output for Stream {
         self.0.write_all(lines)
     }
 
+    // Nothing to rename, and nothing to sync: the rows are with their reader.
     fn finish(self: Box<Self>, _complete: bool) -> io::Result<()> {
         Ok(())
     }
@@ -75,7 +76,7 @@ impl Outputs for Files {
 }
 
 /// Adds the file's name to an error.
-fn at(path: &Path, error: &io::Error) -> io::Error {
+pub(super) fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("\"{}\": {error}", path.display()))
 }
 
@@ -127,6 +128,7 @@ impl Drop for PartialFile {
     }
 }
 
+/// Removes a file if it exists.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -134,6 +136,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Appends to the whole name. `Path::with_extension` would replace the last part of it.
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -246,11 +249,6 @@ pub(super) fn is_inside_cluster(path: &Path, dir: &DataDir) -> bool {
     let moved = dir.moved_tablespaces().iter().map(|(_, to)| to.clone());
     let own = [dir.path().to_owned(), dir.path().join("pg_wal")];
     own.into_iter().chain(links).chain(moved).any(|directory| is_inside(path, &directory))
-}
-
-/// A command-line argument as bytes.
-pub(super) fn bytes(text: &OsStr) -> &[u8] {
-    text.as_bytes()
 }
 
 #[cfg(test)]

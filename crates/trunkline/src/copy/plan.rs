@@ -4,6 +4,7 @@
 //! task per table and copies them in parallel; in that case each partition is a separate table.
 
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use trunkline_aio::sync::Arc;
@@ -61,12 +62,12 @@ fn plan_one(
     database: &Database,
     backend: &mut Backend,
 ) -> Result<CopyPlan, Failure> {
-    let name = args.table.as_deref().map(outputs::bytes).unwrap_or_default();
+    let name = args.table.as_deref().map(OsStrExt::as_bytes).unwrap_or_default();
     let relation = database.resolve(name);
     let relation = relation.map_err(|error| with_encoding_hint(error.into(), name, database))?;
     let mut wanted = Vec::new();
     for text in &args.columns {
-        for name in split_names(outputs::bytes(text)) {
+        for name in split_names(text.as_bytes()) {
             wanted.push(parse_column_name(name)?);
         }
     }

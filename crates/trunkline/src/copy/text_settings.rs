@@ -114,6 +114,7 @@ impl<'a> TextSettingSources<'a> {
         Ok(Self { args, assigned, database, config, is_complete: faults.is_empty() })
     }
 
+    /// The value from the first source that has the setting, in the order given above.
     fn choose(&self, name: &'static str) -> ChosenSetting<'_> {
         let TextArgs { timezone, datestyle, intervalstyle, bytea_output, extra_float_digits } =
             self.args;

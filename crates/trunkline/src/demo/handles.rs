@@ -35,6 +35,7 @@ pub(super) fn handles(snapshot: &[IoRow], directory: &Path) -> String {
     text
 }
 
+/// The columns of `pg_aios` that tell something about reads of one relation.
 const COLUMNS: [Column<IoRow>; 10] = [
     (">pid", |row| row.pid.to_string()),
     (">io_id", |row| row.io_id.to_string()),

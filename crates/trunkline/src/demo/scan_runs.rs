@@ -177,6 +177,8 @@ impl<'r> Runs<'r> {
         }
     }
 
+    /// Loads the table into the pool, as `trunkline prewarm` does. Invalid pages are errors of the
+    /// report.
     fn prewarm(
         &self,
         reports: &mut ScanReports,
@@ -218,6 +220,8 @@ impl<'r> Runs<'r> {
         Ok(elapsed)
     }
 
+    /// Sums the balances. A sum other than the expected one is an error of the report, unless the scan
+    /// was interrupted and hence saw only part of the table.
     fn sum(
         &self,
         reports: &mut ScanReports,
@@ -265,6 +269,7 @@ impl<'r> Runs<'r> {
         Ok(elapsed)
     }
 
+    /// A new observer: each run has its own bar and its own snapshot.
     fn observer(&self) -> Arc<SnapshotObserver> {
         Arc::new(SnapshotObserver {
             aio: self.engine.aio().clone(),

@@ -214,6 +214,7 @@ struct PageReport {
     entries: Vec<PageEntry>,
 }
 
+/// An index tuple.
 #[derive(Serialize)]
 struct PageEntry {
     item: u16,
@@ -299,6 +300,7 @@ impl PageReport {
 }
 
 impl PageEntry {
+    /// What the entry points to: a child page, or the first of its rows.
     fn target_text(&self) -> String {
         let mut target = match self.child {
             Some(child) => format!("block {child}"),

@@ -118,6 +118,8 @@ impl PageAddress {
     }
 }
 
+/// Names the blocks that do exist, because a block number is easily confused with one counted within
+/// the segment.
 fn blocks_hint(first: BlockNo, bytes: u64) -> String {
     match bytes / BLOCK_SIZE as u64 {
         0 => "the file does not contain a complete block".to_owned(),
@@ -155,6 +157,7 @@ struct Report {
     line_pointers: Vec<Item>,
 }
 
+/// A line pointer, and the header of the tuple that it points to.
 #[derive(Debug, Serialize)]
 struct Item {
     item: u16,
@@ -300,6 +303,7 @@ impl Report {
         text
     }
 
+    /// A mismatch is not called incorrect if checksums are off, because the field then has no meaning.
     fn checksum_text(&self) -> String {
         let (stored, computed) = (self.header.checksum, self.computed_checksum);
         match (self.cluster_checksums, stored == computed) {
@@ -335,6 +339,7 @@ impl Item {
         }
     }
 
+    /// A cell with a field of the tuple header.
     fn of_tuple(&self, cell: fn(&TupleHeader) -> String) -> String {
         self.tuple.as_ref().map(cell).unwrap_or_default()
     }

@@ -45,6 +45,7 @@ struct Report {
     chunks: Vec<Chunk>,
 }
 
+/// A row of the TOAST table. Number and size are unknown if it can't be decoded.
 #[derive(Serialize)]
 struct Chunk {
     ctid: String,

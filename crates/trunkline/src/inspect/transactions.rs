@@ -40,6 +40,7 @@ pub(crate) struct MultixactArgs {
     multis: Vec<u32>,
 }
 
+/// Transaction status is read through the session of a catalog, so the cluster must be stopped.
 fn open(context: &Context<'_>) -> Result<(DataDir, CatalogSession, Arc<Transactions>), Failure> {
     let dir = data_dir::open(context.global)?;
     let session = CatalogSession::open_with_sync_io(&dir, &context.settings)?;

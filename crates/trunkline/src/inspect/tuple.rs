@@ -37,6 +37,7 @@ pub(crate) struct TupleArgs {
     ctid: Tid,
 }
 
+/// Accepts a ctid without parentheses too, because a shell requires quotes around them.
 fn parse_ctid(text: &str) -> Result<Tid, String> {
     let inner = text.trim().trim_start_matches('(').trim_end_matches(')');
     let (block, item) = inner.split_once(',').ok_or("expected (block,line pointer)")?;
@@ -105,6 +106,7 @@ pub(super) fn run(context: &Context<'_>, args: &TupleArgs) -> Result<Exit, Failu
     Ok(exit)
 }
 
+/// A row version. Without a header, its line pointer leads to none.
 #[derive(Serialize)]
 struct Report {
     table: String,
@@ -114,6 +116,7 @@ struct Report {
     columns: Vec<ReportColumn>,
 }
 
+/// A column, how its value is stored, and the value if it could be decoded.
 #[derive(Serialize)]
 struct ReportColumn {
     number: u16,
@@ -129,6 +132,7 @@ struct ReportColumn {
     damaged: bool,
 }
 
+/// Describes the columns, up to the first that is damaged.
 fn report_columns(
     open: &OpenDatabase,
     tuple: &HeapTuple<'_>,

@@ -12,7 +12,7 @@ use trunkline_engine::job::End;
 use trunkline_engine::pool::RelationResidency;
 use trunkline_engine::prewarm::{BufferOptions, BufferReport, Target, into_pool};
 
-use super::report_failures;
+use super::failures::report_failures;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::io_instance::IoInstance;

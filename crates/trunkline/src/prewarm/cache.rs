@@ -13,7 +13,7 @@ use trunkline_engine::file_scan::ReadOptions;
 use trunkline_engine::job::End;
 use trunkline_engine::prewarm::{PrewarmReport, Target, prefetch, prewarm};
 
-use super::{Mode, report_failures};
+use super::failures::report_failures;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::io_instance::IoInstance;
@@ -22,18 +22,18 @@ use crate::monitor::run_job;
 use crate::options::Context;
 use crate::output::{fields, human_bytes, object, print_report, throughput};
 
-/// Loads the files and prints the report; `otherwise` is the exit code if nothing goes wrong.
+/// Loads the files, in mode `read` or else in mode `prefetch`, and prints the report. `otherwise` is
+/// the exit code if nothing goes wrong.
 pub(super) fn run(
     context: &Context<'_>,
     dir: &DataDir,
-    mode: Mode,
+    reads: bool,
     targets: Vec<Target>,
     otherwise: Exit,
 ) -> Result<Exit, Failure> {
     let Context { global, settings, .. } = context;
     let io = IoInstance::for_files(settings)?;
     let interrupt = Interrupt::install()?;
-    let reads = mode == Mode::Read;
     let report = run_job(global, &interrupt, &io, |observer| match reads {
         true => prewarm(io.aio(), dir, &targets, ReadOptions::of(settings), observer),
         false => prefetch(io.aio(), dir, targets, observer),

@@ -28,6 +28,7 @@ pub(super) fn report_orphans(orphans: &Orphans) {
     message("hint", "VACUUM FULL reclaims the space, if no rows were lost");
 }
 
+/// The engine lists only the first findings, but counts all of them.
 fn omitted(report: &ContentReport) -> u64 {
     report.findings_total - report.findings.len() as u64
 }

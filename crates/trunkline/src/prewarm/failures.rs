@@ -1,0 +1,18 @@
+//! Warnings about blocks that couldn't be loaded. Only a limited number are listed; the rest are
+//! counted.
+
+use trunkline_engine::datadir::DataDir;
+use trunkline_engine::prewarm::Failures;
+
+use crate::data_dir::relative;
+use crate::exit::{Exit, warnings};
+
+/// Prints a warning for each block or file that could not be read. Returns the exit code, which is
+/// `otherwise` if there are none.
+pub(super) fn report_failures(failures: &Failures, dir: &DataDir, otherwise: Exit) -> Exit {
+    let omitted = failures.total - failures.listed.len() as u64;
+    let listed = failures.listed.iter();
+    let listed = listed.map(|(path, text)| format!("{}: {text}", relative(path, dir.path())));
+    warnings(listed, omitted);
+    if failures.total == 0 { otherwise } else { Exit::Findings }
+}
