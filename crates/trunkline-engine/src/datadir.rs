@@ -37,7 +37,8 @@ use trunkline_format::{ClusterState, ControlFile, Oid};
 
 pub use self::control::read_control_file;
 pub use self::error::{DataDirError, Unsafe, Warning};
-pub use self::files::{FileEntry, FileList, Tablespace};
+pub(crate) use self::files::database_directory;
+pub use self::files::{DEFAULT_TABLESPACE, FileEntry, FileList, GLOBAL_TABLESPACE, Tablespace};
 pub use self::pidfile::{Process, Server};
 pub use self::problem::{Problem, ProblemKind};
 pub(crate) use self::small_file::read as read_small_file;

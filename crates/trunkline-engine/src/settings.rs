@@ -22,7 +22,7 @@ pub use self::definitions::{ExtendMethod, IoMethod, Kind, Spec, specs};
 pub use self::error::SettingError;
 pub use self::number::Unit;
 
-use self::definitions::{ALIASES, Alias, Id};
+use self::definitions::{ALIASES, Id};
 
 /// A value for every setting, initially PostgreSQL's default.
 ///
@@ -55,18 +55,10 @@ impl Settings {
     /// [`SettingError`], with PostgreSQL's text for an unknown name, or for a malformed or
     /// out-of-range value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
-        match definitions::find(name) {
-            Some(definitions::Name::Setting(id)) => {
-                let parsed = parse(id.spec(), id.spec().name, value)?;
-                self.values[id as usize] = parsed;
-            }
-            Some(definitions::Name::Alias(alias)) => {
-                let parsed = parse(alias.targets[0].spec(), alias.name, value)?;
-                for &id in alias.targets {
-                    self.values[id as usize] = parsed;
-                }
-            }
-            None => return Err(SettingError::Unknown { name: name.to_owned() }),
+        let (name, targets) = find(name)?;
+        let parsed = parse(targets[0].spec(), name, value)?;
+        for &id in targets {
+            self.values[id as usize] = parsed;
         }
         Ok(())
     }
@@ -89,11 +81,8 @@ impl Settings {
     /// # Errors
     /// [`SettingError::Unknown`].
     pub fn show(&self, name: &str) -> Result<String, SettingError> {
-        let id = match definitions::find(name) {
-            Some(definitions::Name::Setting(id)) => id,
-            Some(definitions::Name::Alias(Alias { targets: [.., last], .. })) => *last,
-            _ => return Err(SettingError::Unknown { name: name.to_owned() }),
-        };
+        let (_, targets) = find(name)?;
+        let id = targets[targets.len() - 1];
         Ok(show(id.spec(), self.values[id as usize]))
     }
 
@@ -253,6 +242,11 @@ impl Settings {
     fn count(&self, id: Id) -> u32 {
         self.get(id).unsigned_abs()
     }
+}
+
+/// The name in lower case, and the settings that it sets; at least one.
+fn find(name: &str) -> Result<(&'static str, &'static [Id]), SettingError> {
+    definitions::find(name).ok_or_else(|| SettingError::Unknown { name: name.to_owned() })
 }
 
 /// Parses and checks a value. `name` is the name the user wrote, which may be an alias.

@@ -59,7 +59,7 @@ use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_format::segment::tablespace_directory;
 use trunkline_format::{BlockNo, ControlFile, Fork, Oid};
 
-use crate::datadir::DataDir;
+use crate::datadir::{DataDir, database_directory};
 
 use self::file_table::FileTable;
 
@@ -69,12 +69,7 @@ pub use self::kernel::KernelFiles;
 pub use self::open_files::OpenFiles;
 pub(crate) use self::pending_fsyncs::{FsyncCallback, PendingFsync, PendingFsyncs, SegmentName};
 pub use self::relation::{Located, Relation};
-
-/// OID of the tablespace `pg_default`, whose files are in `base`.
-pub const DEFAULT_TABLESPACE: Oid = Oid(1663);
-
-/// OID of the tablespace `pg_global`, whose files are in `global`.
-pub const GLOBAL_TABLESPACE: Oid = Oid(1664);
+pub use crate::datadir::{DEFAULT_TABLESPACE, GLOBAL_TABLESPACE};
 
 /// Physical identity of a relation (`RelFileLocator`).
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
@@ -248,19 +243,9 @@ impl Storage {
 
     /// The directory that contains a relation's files.
     fn directory(&self, locator: &RelationLocator) -> PathBuf {
-        let root = &self.0.root;
-        match locator.tablespace {
-            GLOBAL_TABLESPACE => root.join("global"),
-            DEFAULT_TABLESPACE => root.join("base").join(locator.database.to_string()),
-            tablespace => {
-                let moved = self.0.moved.iter().find(|(oid, _)| *oid == tablespace);
-                let linked = || root.join("pg_tblspc").join(tablespace.to_string());
-                moved
-                    .map_or_else(linked, |(_, to)| to.clone())
-                    .join(&self.0.layout.tablespace_directory)
-                    .join(locator.database.to_string())
-            }
-        }
+        let Inner { root, moved, layout, .. } = &*self.0;
+        let place = (locator.tablespace, locator.database);
+        database_directory(root, moved, &layout.tablespace_directory, place)
     }
 
     fn table(&self) -> &FileTable {

@@ -26,6 +26,13 @@ pub enum BtreeError {
     },
 }
 
+impl BtreeError {
+    /// Whether the session was cancelled. In this case nothing is damaged.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Read(ReadError::Cancelled))
+    }
+}
+
 /// What is wrong with a page of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BtreeProblem {

@@ -85,6 +85,13 @@ impl Index {
         result.map_err(|found| self.corrupt(block, BtreeProblem::Level { found, expected: level }))
     }
 
+    /// The level of the children of a page. Only a deleted page can lead below the leaf level,
+    /// because we don't check its level.
+    pub(super) fn level_below(&self, block: BlockNo, level: u32) -> Result<u32, BtreeError> {
+        let fault = BtreeProblem::Fault(Fault::LeafLevel { found: level });
+        level.checked_sub(1).ok_or_else(|| self.corrupt(block, fault))
+    }
+
     /// Makes an error about a page of this index.
     pub(crate) fn corrupt(&self, block: BlockNo, problem: BtreeProblem) -> BtreeError {
         BtreeError::Corrupt { location: self.relation.location(block), problem }

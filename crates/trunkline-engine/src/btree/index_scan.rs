@@ -5,10 +5,10 @@
 
 use std::cmp::Ordering;
 
-use trunkline_format::btree::{Fault, Key, Step};
+use trunkline_format::btree::{Key, Step};
 use trunkline_format::{BlockNo, Tid};
 
-use super::error::{BtreeError, BtreeProblem};
+use super::error::BtreeError;
 use super::index::{Index, RightSteps};
 use crate::pool::Backend;
 
@@ -114,10 +114,7 @@ fn descend(
                 right
             }
             Step::Down(child) => {
-                // Only a deleted page can lead below the leaf level, because we don't check its
-                // level.
-                let fault = BtreeProblem::Fault(Fault::LeafLevel { found: level });
-                level = level.checked_sub(1).ok_or_else(|| index.corrupt(block, fault))?;
+                level = index.level_below(block, level)?;
                 child
             }
         };

@@ -176,8 +176,7 @@ impl Index {
                     right
                 }
                 Some(Step::Down(child)) => {
-                    let fault = BtreeProblem::Fault(Fault::LeafLevel { found: level });
-                    level = level.checked_sub(1).ok_or_else(|| self.corrupt(block, fault))?;
+                    level = self.level_below(block, level)?;
                     child
                 }
             };
@@ -294,7 +293,7 @@ fn fail_all(
     range: &Range<usize>,
     found: &mut FoundRow<'_>,
 ) -> Result<(), ReadError> {
-    if matches!(error, BtreeError::Read(ReadError::Cancelled)) {
+    if error.is_cancelled() {
         return Err(ReadError::Cancelled);
     }
     let error = Arc::new(error);

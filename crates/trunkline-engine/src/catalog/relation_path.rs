@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use trunkline_format::segment::tablespace_directory;
 use trunkline_format::{Oid, RelationFile};
 
-use crate::datadir::DataDir;
+use crate::datadir::{DataDir, database_directory};
 use crate::storage::{DEFAULT_TABLESPACE, GLOBAL_TABLESPACE, RelationLocator};
 
 /// The tablespace, database and file number in a path below a data directory. We only parse the
@@ -66,19 +66,9 @@ impl RelationPath {
 
 /// The path of a relation's first segment.
 pub fn first_file(dir: &DataDir, locator: RelationLocator) -> PathBuf {
-    let (root, database) = (dir.path(), locator.database.to_string());
-    let directory = match locator.tablespace {
-        GLOBAL_TABLESPACE => root.join("global"),
-        DEFAULT_TABLESPACE => root.join("base").join(database),
-        tablespace => {
-            let mut moved = dir.moved_tablespaces().iter();
-            let moved = moved.find(|(oid, _)| *oid == tablespace).map(|(_, to)| to.clone());
-            moved
-                .unwrap_or_else(|| root.join("pg_tblspc").join(tablespace.to_string()))
-                .join(tablespace_directory(dir.control().version))
-                .join(database)
-        }
-    };
+    let version = tablespace_directory(dir.control().version);
+    let place = (locator.tablespace, locator.database);
+    let directory = database_directory(dir.path(), dir.moved_tablespaces(), &version, place);
     directory.join(locator.relfilenode.to_string())
 }
 

@@ -85,20 +85,18 @@ impl Database {
         if !elsewhere.is_empty() {
             return elsewhere;
         }
-        let schema = |relation: &RelationInfo| self.schema_name(relation);
-        let in_place = self.relations.iter().filter(|relation| match &name.schema {
-            Some(wanted) => schema(relation) == *wanted,
-            // A misspelt name rarely means a catalog or a TOAST table.
-            None => !schema(relation).starts_with(b"pg_"),
-        });
-        let near = nearest(&name.relation, in_place.map(|relation| &*relation.name));
-        let found = near.and_then(|near| {
-            self.relations.iter().find(|relation| {
-                *relation.name == *near
-                    && name.schema.as_ref().is_none_or(|wanted| schema(relation) == *wanted)
-                    && (name.schema.is_some() || !schema(relation).starts_with(b"pg_"))
+        let searched = || {
+            self.relations.iter().filter(|relation| {
+                let schema = self.schema_name(relation);
+                match &name.schema {
+                    Some(wanted) => schema == *wanted,
+                    // A misspelt name rarely means a catalog or a TOAST table.
+                    None => !schema.starts_with(b"pg_"),
+                }
             })
-        });
+        };
+        let near = nearest(&name.relation, searched().map(|relation| &*relation.name));
+        let found = near.and_then(|near| searched().find(|relation| *relation.name == *near));
         found.map(|found| self.qualified_name(found)).into_iter().collect()
     }
 }

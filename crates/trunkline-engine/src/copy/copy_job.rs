@@ -41,23 +41,16 @@ pub fn copy(
     let before = pool.total();
     let shared = Arc::clone(&copy);
     let summary = job.run(move |job| shared.coordinate(job))?;
-    let results = std::mem::take(&mut *copy.results.lock());
+    let Results { report, warnings } = std::mem::take(&mut *copy.results.lock());
     Ok(CopyReport {
         end: summary.end,
-        tasks: results.tasks,
-        rows: results.rows,
-        bytes: results.bytes,
         blocks: summary.blocks,
-        findings: results.findings,
-        findings_total: results.findings_total,
-        values_gone: results.values_gone,
-        streams: results.streams,
-        toast_streams: results.toast_streams,
         counts: pool.total().since(&before),
-        warnings: results.warnings.kept,
-        warnings_lost: results.warnings.lost,
+        warnings: warnings.kept,
+        warnings_lost: warnings.lost,
         elapsed: summary.working,
         io: summary.io,
+        ..report
     })
 }
 
@@ -99,7 +92,7 @@ impl CopyJob {
             let mut results = self.results.lock();
             results.warnings.take_from(&mut backend);
             match ended {
-                Ok(()) => results.tasks += 1,
+                Ok(()) => results.report.tasks += 1,
                 // Cancellation is not an error of the copy: the caller asked for it.
                 Err(Stop::Cancelled) => return Ok(()),
                 Err(Stop::Failed(error)) => return Err(*error),
@@ -140,13 +133,13 @@ impl CopyJob {
             let copied = copy.run(job, backend);
             rows += copy.rows;
             findings += copy.findings;
-            self.results.lock().values_gone += copy.writer.gone;
+            self.results.lock().report.values_gone += copy.writer.gone;
             copied?;
         }
         let bytes = lines.finish(table, findings == 0)?;
-        let mut results = self.results.lock();
-        results.rows += rows;
-        results.bytes += bytes;
+        let report = &mut self.results.lock().report;
+        report.rows += rows;
+        report.bytes += bytes;
         Ok(())
     }
 }

@@ -329,11 +329,7 @@ impl<'a> LineWriter<'a> {
                     None => return Err(trunkline_format::varlena::VarlenaError::External.into()),
                 }
             }
-            compressed => {
-                let payload = compressed.payload(&mut self.room)?;
-                let (format, alone) = (self.format, self.alone);
-                return print(column, payload, format, alone, &self.options, out);
-            }
+            compressed => compressed.payload(&mut self.room)?,
         };
         print(column, payload, self.format, self.alone, &self.options, out)
     }

@@ -10,7 +10,7 @@ use crate::pool::{ReadWarning, Tally};
 use crate::read_stream::StreamStats;
 
 /// The result of a copy.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct CopyReport {
     /// Whether the copy reached its end.
     pub end: End,

@@ -11,13 +11,14 @@ use super::line::{InvalidColumn, LineWriter};
 use super::options::CopyOptions;
 use super::output::LineBuffer;
 use super::plan::Plan;
+use super::report::CopyReport;
 use crate::heap::{
     HeapPage, HeapRow, HeapScan, PageBatch, RowError, ScanOptions, ToastBatch, ToastReader,
     has_external,
 };
 use crate::job::{Job, WarningLog};
 use crate::pool::{Backend, ReadError};
-use crate::read_stream::{StreamOptions, StreamStats};
+use crate::read_stream::StreamOptions;
 use crate::transactions::Transactions;
 
 /// The most bytes of TOAST values to fetch together. Only a single row's values can exceed this.
@@ -30,14 +31,8 @@ const FINDINGS_KEPT: usize = 100;
 /// The results of all workers together.
 #[derive(Default)]
 pub(super) struct Results {
-    pub(super) tasks: usize,
-    pub(super) rows: u64,
-    pub(super) bytes: u64,
-    pub(super) findings: Vec<(String, Finding)>,
-    pub(super) findings_total: u64,
-    pub(super) values_gone: u64,
-    pub(super) streams: StreamStats,
-    pub(super) toast_streams: StreamStats,
+    /// Without what only the end of the job shows.
+    pub(super) report: CopyReport,
     pub(super) warnings: WarningLog,
 }
 
@@ -121,10 +116,10 @@ impl TableCopy<'_> {
             }
         };
         // Publish the statistics even for an incomplete copy.
-        let mut results = self.results.lock();
-        results.streams.add(&scan.stats());
+        let report = &mut self.results.lock().report;
+        report.streams.add(&scan.stats());
         if let Some(deferred) = deferred {
-            results.toast_streams.add(&deferred.toast.stats());
+            report.toast_streams.add(&deferred.toast.stats());
         }
         ended
     }
@@ -216,10 +211,10 @@ impl TableCopy<'_> {
             return Err(CopyError::Finding { table, finding: Box::new(finding) }.into());
         }
         self.findings += 1;
-        let mut results = self.results.lock();
-        results.findings_total += 1;
-        if results.findings.len() < FINDINGS_KEPT {
-            results.findings.push((table, finding));
+        let report = &mut self.results.lock().report;
+        report.findings_total += 1;
+        if report.findings.len() < FINDINGS_KEPT {
+            report.findings.push((table, finding));
         }
         Ok(())
     }

@@ -33,11 +33,11 @@ use trunkline_format::{
 use super::error::DataDirError;
 use super::problem::{Problem, ProblemKind};
 
-/// The tablespace for `base`.
-const DEFAULT_TABLESPACE: Oid = Oid(1663);
+/// OID of the tablespace `pg_default`, whose files are in `base`.
+pub const DEFAULT_TABLESPACE: Oid = Oid(1663);
 
-/// The tablespace for `global`.
-const GLOBAL_TABLESPACE: Oid = Oid(1664);
+/// OID of the tablespace `pg_global`, whose files are in `global`.
+pub const GLOBAL_TABLESPACE: Oid = Oid(1664);
 
 const SEGMENT_BYTES: u64 = SEGMENT_BLOCKS as u64 * BLOCK_SIZE as u64;
 
@@ -108,6 +108,26 @@ impl FileList {
 
     fn report(&mut self, path: &Path, kind: ProblemKind) {
         self.problems.push(Problem { path: path.to_owned(), kind });
+    }
+}
+
+/// The directory with a database's files in a tablespace. `version` is the name of the directory
+/// inside each tablespace, and `moved` has the tablespaces that are not where their links lead.
+pub(crate) fn database_directory(
+    root: &Path,
+    moved: &[(Oid, PathBuf)],
+    version: &str,
+    (tablespace, database): (Oid, Oid),
+) -> PathBuf {
+    let database = database.to_string();
+    match tablespace {
+        GLOBAL_TABLESPACE => root.join("global"),
+        DEFAULT_TABLESPACE => root.join("base").join(database),
+        tablespace => {
+            let moved = moved.iter().find(|(oid, _)| *oid == tablespace);
+            let linked = || root.join("pg_tblspc").join(tablespace.to_string());
+            moved.map_or_else(linked, |(_, to)| to.clone()).join(version).join(database)
+        }
     }
 }
 

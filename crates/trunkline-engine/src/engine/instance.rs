@@ -1,4 +1,5 @@
-//! The engine itself: what all sessions share, and its sessions, relations by number and checkpoints.
+//! The engine itself: what all sessions share. It opens sessions and relations by number, and runs
+//! checkpoints.
 
 use std::fmt;
 use std::path::Path;
@@ -64,7 +65,8 @@ impl Engine {
     }
 
     /// A sequential scan of one of our own tables. Such a table has no commit log, so all of its
-    /// rows must be frozen. For a [`Cluster`](super::Cluster)'s tables, see [`OpenRelation::scan`](super::OpenRelation::scan).
+    /// rows must be frozen. For a [`Cluster`](super::Cluster)'s tables, see
+    /// [`OpenRelation::scan`](super::OpenRelation::scan).
     ///
     /// # Errors
     /// [`StorageError`]: the table's length is unknown.

@@ -8,9 +8,10 @@ use trunkline_aio::{Counters, Operation};
 
 /// How a job ended. A failed job doesn't have one of these, because it returns an error instead of
 /// a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum End {
     /// All work was done. Blocks that cannot be read are findings and do not change that.
+    #[default]
     Complete,
     /// The observer cancelled the job.
     Cancelled,

@@ -113,12 +113,6 @@ pub(super) struct Alias {
     pub(super) targets: &'static [Id],
 }
 
-/// What a name on a command line refers to.
-pub(super) enum Name {
-    Setting(Id),
-    Alias(&'static Alias),
-}
-
 /// PostgreSQL's limit: half the range of an `i32`, 8 TiB.
 const BUFFERS_MAX: i32 = i32::MAX / 2;
 
@@ -139,7 +133,7 @@ macro_rules! settings {
             $($(#[$comment])* $id),*
         }
 
-        const IDS: [Id; COUNT] = [$(Id::$id),*];
+        static IDS: [Id; COUNT] = [$(Id::$id),*];
 
         static SPECS: [Spec; COUNT] =
             [$(Spec { name: $name, kind: $kind, short: $help }),*];
@@ -226,12 +220,11 @@ pub fn specs() -> &'static [Spec] {
     &SPECS
 }
 
-/// Looks up a name, ignoring ASCII case.
-pub(super) fn find(name: &str) -> Option<Name> {
-    let spec = IDS.into_iter().find(|id| id.spec().name.eq_ignore_ascii_case(name));
-    spec.map(Name::Setting).or_else(|| {
-        ALIASES.iter().find(|alias| alias.name.eq_ignore_ascii_case(name)).map(Name::Alias)
-    })
+/// Looks up a name, ignoring ASCII case. Returns it in lower case, with the settings that it sets.
+pub(super) fn find(name: &str) -> Option<(&'static str, &'static [Id])> {
+    let settings = IDS.iter().map(|id| (id.spec().name, std::slice::from_ref(id)));
+    let aliases = ALIASES.iter().map(|alias| (alias.name, alias.targets));
+    settings.chain(aliases).find(|(known, _)| known.eq_ignore_ascii_case(name))
 }
 
 const fn count(min: i32, max: i32) -> Kind {

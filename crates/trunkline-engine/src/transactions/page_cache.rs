@@ -7,11 +7,17 @@
 use trunkline_aio::sync::hash::Map;
 use trunkline_format::PageBytes;
 
-use super::slru::Slru;
-
 /// Maximum number of cached pages. They take 1 MiB and hold the statuses of four million
 /// transactions.
 const PAGES_MAX: usize = 128;
+
+/// One of the three SLRUs that we read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Slru {
+    CommitLog,
+    Offsets,
+    Members,
+}
 
 /// The kind of SLRU file, and the page number within it.
 pub(super) type Key = (Slru, u64);

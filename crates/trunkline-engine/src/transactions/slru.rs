@@ -7,42 +7,67 @@
 use std::io;
 use std::path::PathBuf;
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Class, File, Session, Slots, Status};
 use trunkline_format::transam::multixact::{self, MultixactLayout};
 use trunkline_format::transam::{SlruPosition, commit_log};
-use trunkline_format::{BLOCK_SIZE, PageBytes};
+use trunkline_format::{BLOCK_SIZE, PageBytes, PgVersion};
 
 use super::error::TransactionError;
+use super::page_cache::{PageCache, Slru};
 use crate::storage::Storage;
 
 /// Attempts to read a page that is entirely within the file. If a read returns short, we read the
 /// page again from its beginning.
 const READS_MAX: u32 = 8;
 
-/// One of the three SLRUs that we read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Slru {
-    CommitLog,
-    Offsets,
-    Members,
-}
-
-/// The SLRU files of one cluster.
+/// The SLRU files of one cluster, with their cached pages. Every lookup reads through
+/// [`SlruFiles::look`].
 #[derive(Debug)]
 pub(super) struct SlruFiles {
     storage: Storage,
     layout: MultixactLayout,
+    cache: Mutex<PageCache>,
 }
 
 impl SlruFiles {
-    pub(super) fn new(storage: &Storage, layout: MultixactLayout) -> Self {
-        Self { storage: storage.clone(), layout }
+    /// The files of a cluster of this version. Reads nothing yet.
+    pub(super) fn new(storage: &Storage, version: PgVersion) -> Self {
+        let layout = MultixactLayout::of(version);
+        Self { storage: storage.clone(), layout, cache: Mutex::default() }
+    }
+
+    /// The layout of the multixact files.
+    pub(super) fn layout(&self) -> MultixactLayout {
+        self.layout
+    }
+
+    /// Passes a page to `look`, reading it first if it isn't cached. Returns `None` if its file is
+    /// missing.
+    ///
+    /// We don't hold the lock during the read, because I/O must not block other scans. Two scans
+    /// can therefore read the same page concurrently, in which case the second one replaces the
+    /// entry with identical contents.
+    pub(super) fn look<T>(
+        &self,
+        session: &mut Session,
+        slru: Slru,
+        place: SlruPosition,
+        look: impl Fn(&PageBytes) -> T,
+    ) -> Result<Option<T>, TransactionError> {
+        let key = (slru, place.page);
+        if let Some(found) = self.cache.lock().get(&key, &look) {
+            return Ok(found);
+        }
+        let page = self.read(session, slru, place)?;
+        let found = page.as_deref().map(&look);
+        self.cache.lock().insert(key, page);
+        Ok(found)
     }
 
     /// Reads a page. Bytes beyond the end of the file are zero. Returns `None` if the file does not
-    /// exist.
-    pub(super) fn read(
+    /// exist. No other code decides what a missing or short file means for a page.
+    fn read(
         &self,
         session: &mut Session,
         slru: Slru,

@@ -1,20 +1,19 @@
 //! Transaction status lookup: whether transactions committed, and the members of multixacts.
 //!
-//! All scans share the cached pages. In addition, each scan remembers the statuses it looked up
-//! most recently, just as PostgreSQL's `transam.c` remembers one (`cachedFetchXid`).
+//! All scans share the cached pages ([`SlruFiles`]). In addition, each scan remembers the statuses
+//! it looked up most recently, just as PostgreSQL's `transam.c` remembers one (`cachedFetchXid`).
 
 use trunkline_aio::Session;
-use trunkline_aio::sync::Mutex;
 use trunkline_aio::sync::hash::Map;
 use trunkline_format::transam::multixact::{
-    MEMBERS_MAX, Member, MultixactLayout, member_at, member_place, next_multi,
+    MEMBERS_MAX, Member, member_at, member_place, next_multi,
 };
-use trunkline_format::transam::{SlruPosition, XidStatus, XidStatusLookup, commit_log, precedes};
+use trunkline_format::transam::{XidStatus, XidStatusLookup, commit_log, precedes};
 use trunkline_format::{ControlFile, PageBytes, PgVersion};
 
 use super::error::{MultixactProblem, TransactionError};
-use super::page_cache::PageCache;
-use super::slru::{Slru, SlruFiles};
+use super::page_cache::Slru;
+use super::slru::SlruFiles;
 use crate::datadir::DataDir;
 use crate::storage::Storage;
 
@@ -23,7 +22,6 @@ use crate::storage::Storage;
 #[derive(Debug)]
 pub struct Transactions {
     files: SlruFiles,
-    layout: MultixactLayout,
     /// The oldest transaction that the commit log covers. VACUUM has frozen everything before it.
     oldest_xid: u32,
     /// The oldest multixact whose members still exist.
@@ -32,7 +30,6 @@ pub struct Transactions {
     next_multi: u32,
     /// The first member of the next multixact.
     next_member: u64,
-    cache: Mutex<PageCache>,
 }
 
 impl Transactions {
@@ -44,30 +41,24 @@ impl Transactions {
     /// For the cluster with this control file.
     pub fn new(control: &ControlFile, storage: &Storage) -> Self {
         let checkpoint = &control.checkpoint;
-        let layout = MultixactLayout::of(control.version);
         Self {
-            files: SlruFiles::new(storage, layout),
-            layout,
+            files: SlruFiles::new(storage, control.version),
             oldest_xid: checkpoint.oldest_xid,
             oldest_multi: checkpoint.oldest_multi,
             next_multi: checkpoint.next_multi,
             next_member: checkpoint.next_multi_offset,
-            cache: Mutex::new(PageCache::default()),
         }
     }
 
     /// For relations that this engine created itself. They have no commit log, because all their
     /// rows are frozen. A lookup would be an error.
     pub fn all_frozen(storage: &Storage) -> Self {
-        let layout = MultixactLayout::of(PgVersion::V18);
         Self {
-            files: SlruFiles::new(storage, layout),
-            layout,
+            files: SlruFiles::new(storage, PgVersion::V18),
             oldest_xid: 0,
             oldest_multi: 0,
             next_multi: 0,
             next_member: 0,
-            cache: Mutex::new(PageCache::default()),
         }
     }
 
@@ -81,7 +72,7 @@ impl Transactions {
         // Two bits per transaction; the address follows directly from the transaction id.
         let place = commit_log::place(xid);
         let look = |page: &PageBytes| page.get(place.byte).copied();
-        match self.look(session, Slru::CommitLog, place, look)? {
+        match self.files.look(session, Slru::CommitLog, place, look)? {
             Some(byte) => Ok(XidStatus::in_byte(byte.unwrap_or_default(), xid)),
             // The file is missing. That's fine at the end of the commit log, which grows on demand,
             // but at its beginning it means that VACUUM truncated the log past this transaction.
@@ -166,16 +157,16 @@ impl Transactions {
             next if next == self.next_multi => self.next_member,
             next => self.first_member(session, next)?,
         };
-        let count = self.layout.count(first, next);
+        let count = self.files.layout().count(first, next);
         // Offset 0 means that the entry was never written: member numbers start at 1.
         if first == 0 || next == 0 || count > MEMBERS_MAX {
             return Err(self.multixact(multi, MultixactProblem::Members { first, next }));
         }
         for index in 0..count {
-            let number = self.layout.member(first, index);
+            let number = self.files.layout().member(first, index);
             let place = member_place(number);
             let look = |page: &PageBytes| member_at(page, place.byte, number);
-            let found = self.look(session, Slru::Members, place, look)?.flatten();
+            let found = self.files.look(session, Slru::Members, place, look)?.flatten();
             if let Some(member) = found.filter(|member| member.xid != 0) {
                 each(member);
             }
@@ -185,40 +176,17 @@ impl Transactions {
 
     /// The number of the first member of a multixact; 0 if it was never written.
     fn first_member(&self, session: &mut Session, multi: u32) -> Result<u64, TransactionError> {
-        let place = self.layout.offset_place(multi);
-        let look = |page: &PageBytes| self.layout.offset_at(page, place.byte);
-        Ok(self.look(session, Slru::Offsets, place, look)?.flatten().unwrap_or_default())
+        let place = self.files.layout().offset_place(multi);
+        let look = |page: &PageBytes| self.files.layout().offset_at(page, place.byte);
+        Ok(self.files.look(session, Slru::Offsets, place, look)?.flatten().unwrap_or_default())
     }
 
     /// Makes an error about a multixact. We always report the offsets file, through which a
     /// multixact's members are found.
     fn multixact(&self, multi: u32, problem: MultixactProblem) -> TransactionError {
-        let place = self.layout.offset_place(multi);
+        let place = self.files.layout().offset_place(multi);
         let path = self.files.path(Slru::Offsets, place.segment());
         TransactionError::Multixact { multi, path, problem }
-    }
-
-    /// Passes a page to `look`, reading it first if it isn't cached. Returns `None` if its file is
-    /// missing.
-    ///
-    /// We don't hold the lock during the read, because I/O must not block other scans. Two scans
-    /// can therefore read the same page concurrently, in which case the second one replaces the
-    /// entry with identical contents.
-    fn look<T>(
-        &self,
-        session: &mut Session,
-        slru: Slru,
-        place: SlruPosition,
-        look: impl Fn(&PageBytes) -> T,
-    ) -> Result<Option<T>, TransactionError> {
-        let key = (slru, place.page);
-        if let Some(found) = self.cache.lock().get(&key, &look) {
-            return Ok(found);
-        }
-        let page = self.files.read(session, slru, place)?;
-        let found = page.as_deref().map(&look);
-        self.cache.lock().insert(key, page);
-        Ok(found)
     }
 }
 

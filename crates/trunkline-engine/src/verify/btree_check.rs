@@ -17,66 +17,47 @@ use trunkline_format::BlockNo;
 use trunkline_format::btree::{BtreePage, Entry, Fault, KeyLayout, Meta};
 
 use super::content_problem::ContentProblem;
+use super::entry_collector::EntryCollector;
 use super::link_problem::LinkProblem;
-use crate::btree::{BtreeError, BtreeProblem, Downlink, Index, LevelPage, LevelWalk};
+use crate::btree::{BtreeError, BtreeProblem, Downlink, LevelPage, LevelWalk};
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 
-/// Receives the leaves and problems of an index.
-pub(super) trait LeafVisitor {
-    /// Visits a live leaf.
-    ///
-    /// # Errors
-    /// An entry is invalid.
-    fn leaf(&mut self, block: BlockNo, page: &BtreePage<'_>) -> Result<(), Fault>;
-
-    /// Reports a problem.
-    fn problem(&mut self, block: BlockNo, item: Option<u16>, problem: ContentProblem);
-
-    /// Called after each page of any level. Returns false to stop the walk.
-    ///
-    /// # Errors
-    /// The session was cancelled.
-    fn page_done(&mut self, backend: &mut Backend) -> Result<bool, ReadError>;
-}
-
-/// Checks an index, or with `leaves_only` just visits its leaves. Returns false if the walk ended
-/// early. A damaged or unreadable page is reported to the visitor and ends the walk, because we
-/// can't reliably reach the pages after it.
+/// Walks an index and passes its leaves to the collector. The first walk also checks the structure;
+/// later walks just visit the leaves. A damaged or unreadable page is a problem and ends the walk,
+/// because we can't reliably reach the pages after it.
 ///
 /// # Errors
 /// The session was cancelled.
-pub(super) fn check(
-    index: &Index,
+pub(super) fn collect_entries(
+    mut collector: EntryCollector<'_, '_, '_>,
     backend: &mut Backend,
     options: StreamOptions,
-    leaves_only: bool,
-    visitor: &mut impl LeafVisitor,
-) -> Result<bool, ReadError> {
-    let checked = check_levels(index, backend, options, leaves_only, visitor);
-    let (block, problem) = match checked {
-        Ok(whole) => return Ok(whole),
-        Err(BtreeError::Read(ReadError::Cancelled)) => return Err(ReadError::Cancelled),
-        Err(BtreeError::Read(error)) => {
-            let block = error.block().unwrap_or_default();
-            (block, ContentProblem::Unreadable(error.to_string()))
-        }
-        Err(BtreeError::Corrupt { location, problem }) => {
-            (location.block().unwrap_or_default(), problem_of(problem))
-        }
-    };
-    visitor.problem(block, item_of(&problem), problem);
-    Ok(false)
+) -> Result<(), ReadError> {
+    let whole = check_levels(backend, options, &mut collector).or_else(|error| {
+        let (block, problem) = match error {
+            BtreeError::Read(ReadError::Cancelled) => return Err(ReadError::Cancelled),
+            BtreeError::Read(error) => {
+                (error.block(), ContentProblem::Unreadable(error.to_string()))
+            }
+            BtreeError::Corrupt { location, problem } => {
+                (location.block(), ContentProblem::IndexPage(problem))
+            }
+        };
+        collector.problem(block.unwrap_or_default(), problem);
+        Ok(false)
+    })?;
+    collector.finish(backend, options, whole)
 }
 
-/// Walks and checks the levels from the root down to the leaves.
+/// Walks and checks the levels from the root down to the leaves. Returns false if the walk ended
+/// early.
 fn check_levels(
-    index: &Index,
     backend: &mut Backend,
     options: StreamOptions,
-    leaves_only: bool,
-    visitor: &mut impl LeafVisitor,
+    collector: &mut EntryCollector<'_, '_, '_>,
 ) -> Result<bool, BtreeError> {
+    let (index, leaves_only) = (&collector.index.index, !collector.first);
     let meta = index.meta(backend)?;
     // Walk from the top, so that we report problems of upper levels before their consequences.
     let top = if leaves_only { 0 } else { meta.level };
@@ -89,13 +70,13 @@ fn check_levels(
             let at = |fault| index.corrupt(block, BtreeProblem::Fault(fault));
             let page = BtreePage::parse(page).map_err(at)?;
             if !leaves_only {
-                check.page(block, &page, downlink.as_ref(), visitor).map_err(at)?;
+                check.page(block, &page, downlink.as_ref(), collector).map_err(at)?;
             }
             fast_root |= (block, level) == (meta.fast_root, meta.fast_level) && is_alone(&page);
             if level == 0 && !page.is_ignored() {
-                visitor.leaf(block, &page).map_err(at)?;
+                collector.leaf(block, &page);
             }
-            if !visitor.page_done(backend)? {
+            if !collector.page_done(backend)? {
                 return Ok(false);
             }
         }
@@ -103,7 +84,7 @@ fn check_levels(
             && !leaves_only
         {
             let problem = LinkProblem::WrongDownlink { parent, item, child };
-            visitor.problem(child, None, ContentProblem::IndexLink(problem));
+            collector.problem(child, ContentProblem::IndexLink(problem));
         }
         // If the fast root's level is above the root's level, no page has that level. Report this
         // together with the root.
@@ -111,7 +92,7 @@ fn check_levels(
         if named && !fast_root && !leaves_only && (meta.root, meta.fast_root) != (0, 0) {
             let (found, level) = (meta.fast_root, meta.fast_level);
             let problem = LinkProblem::FastRoot { found, level };
-            visitor.problem(0, None, ContentProblem::IndexLink(problem));
+            collector.problem(0, ContentProblem::IndexLink(problem));
         }
     }
     Ok(true)
@@ -122,25 +103,6 @@ fn check_levels(
 fn is_alone(page: &BtreePage<'_>) -> bool {
     let right = page.right().is_some() && !page.is_split_incomplete();
     !page.is_ignored() && page.left().is_none() && !right
-}
-
-/// Converts an error of the walk to a problem of the index.
-fn problem_of(problem: BtreeProblem) -> ContentProblem {
-    match problem {
-        BtreeProblem::Fault(fault) => ContentProblem::IndexPage(fault),
-        BtreeProblem::Level { found, expected } => {
-            ContentProblem::IndexLink(LinkProblem::Level { found, expected })
-        }
-        BtreeProblem::Loop { blocks } => ContentProblem::IndexLink(LinkProblem::Loop { blocks }),
-    }
-}
-
-/// The line pointer that the fault is about, if it has one.
-fn item_of(problem: &ContentProblem) -> Option<u16> {
-    match problem {
-        ContentProblem::IndexPage(fault) => fault.item(),
-        _ => None,
-    }
 }
 
 /// The check of one level, from left to right. It keeps only what it needs to compare the next page
@@ -168,14 +130,12 @@ impl LevelCheck<'_> {
         block: BlockNo,
         page: &BtreePage<'_>,
         downlink: Option<&Downlink>,
-        visitor: &mut impl LeafVisitor,
+        collector: &EntryCollector<'_, '_, '_>,
     ) -> Result<(), Fault> {
         let rows = self.meta.orders_rows();
         let left =
             self.left.replace(LeftSibling { block, split_incomplete: page.is_split_incomplete() });
-        let mut link = |problem| {
-            visitor.problem(block, None, ContentProblem::IndexLink(problem));
-        };
+        let link = |problem| collector.problem(block, ContentProblem::IndexLink(problem));
         // Deleted and half-dead pages keep their links, so check the left link of every page.
         let (found, expected) =
             (page.left().unwrap_or_default(), left.map_or(0, |left| left.block));
@@ -211,7 +171,7 @@ impl LevelCheck<'_> {
         }
         let checked = page.check(rows).and_then(|()| self.layout.check(page, rows));
         if let Err(fault) = checked {
-            visitor.problem(block, fault.item(), ContentProblem::IndexPage(fault));
+            collector.problem(block, ContentProblem::IndexPage(BtreeProblem::Fault(fault)));
         }
         // Remember this page's high key for its right sibling. The rightmost page has none.
         self.high.clear();

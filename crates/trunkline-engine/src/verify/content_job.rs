@@ -12,14 +12,13 @@
 use std::collections::VecDeque;
 use std::io;
 
-use trunkline_aio::sync::atomic::Ordering;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_format::{BLOCK_SIZE, Oid};
 
 use super::checked_table::{CheckedTable, full_name};
 use super::content_options::{Checks, ContentOptions, Only};
 use super::content_problem::ContentProblem;
-use super::content_report::{ContentError, ContentReport, Skipped};
+use super::content_report::{ContentError, ContentReport};
 use super::content_results::ContentResults;
 use super::finding::{Finding, FindingKind};
 use super::sink::Sink;
@@ -132,10 +131,8 @@ impl ContentJob {
                 // DROP DATABASE was interrupted, and the files are partly removed. There is nothing
                 // to check.
                 Err(error @ CatalogError::InvalidDatabase { .. }) => {
-                    self.results.skipped.lock().push(Skipped {
-                        relation: String::from_utf8_lossy(&info.name).into(),
-                        reason: error.to_string(),
-                    })
+                    let name = String::from_utf8_lossy(&info.name);
+                    self.results.skipped(name.into(), error.to_string());
                 }
                 Err(error) => {
                     self.catalog_fault(Some(&crate::catalog::quoted(&info.name)), &error);
@@ -217,8 +214,8 @@ impl ContentJob {
         let table = match CheckedTable::of(&queued.database, relation) {
             Ok(table) => table,
             Err(CatalogError::NotReadable { reason, .. }) => {
-                let relation = full_name(&queued.database, relation);
-                self.results.skipped.lock().push(Skipped { relation, reason: reason.to_string() });
+                let name = full_name(&queued.database, relation);
+                self.results.skipped(name, reason.to_string());
                 return Ok(());
             }
             Err(error) => {
@@ -233,9 +230,13 @@ impl ContentJob {
         for note in &table.notes {
             sink.skipped(&table, note.clone());
         }
-        self.results.tables.fetch_add(1, Ordering::Relaxed);
-        if self.options.checks.indexes {
-            self.results.indexes.fetch_add(table.indexes.len() as u64, Ordering::Relaxed);
+        // The lock must not be held while we check the table.
+        {
+            let mut report = self.results.report.lock();
+            report.tables += 1;
+            if self.options.checks.indexes {
+                report.indexes += table.indexes.len() as u64;
+            }
         }
         table_check::check(&table, catalog.transactions(), backend, self.options.checks, &sink)
     }

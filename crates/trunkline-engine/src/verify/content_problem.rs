@@ -5,11 +5,11 @@
 //! `bt_index_check` in PostgreSQL's `amcheck`.
 
 use thiserror::Error;
-use trunkline_format::btree::Fault;
 use trunkline_format::transam::RowState;
 use trunkline_format::{BlockNo, Tid};
 
 use super::link_problem::LinkProblem;
+use crate::btree::BtreeProblem;
 
 /// A problem of a table or an index.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -106,9 +106,9 @@ pub enum ContentProblem {
     /// second.
     #[error("all-frozen in the visibility map, but not all-visible")]
     MapBits,
-    /// A page of an index is invalid.
+    /// A page of an index is invalid. The text contains the line pointer, if there is one.
     #[error("{0}")]
-    IndexPage(Fault),
+    IndexPage(BtreeProblem),
     /// A page of an index contradicts another page.
     #[error("{0}")]
     IndexLink(LinkProblem),

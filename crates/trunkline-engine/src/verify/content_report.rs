@@ -38,7 +38,7 @@ pub struct Orphans {
 }
 
 /// The result of a content check.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ContentReport {
     /// Whether the check reached its end. Otherwise everything here covers only a part of the data.
     pub end: End,

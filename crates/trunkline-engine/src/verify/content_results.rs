@@ -2,67 +2,59 @@
 //!
 //! Workers add to them through [`Sink`](super::sink::Sink), one table at a time.
 
-use trunkline_aio::sync::Mutex;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_aio::sync::{Arc, Mutex};
 
-use super::content_report::{ContentReport, Orphans, Skipped};
+use super::content_report::{ContentReport, Skipped};
 use super::finding_log::FindingLog;
 use crate::job::JobSummary;
 
-/// Findings, counters and skipped objects. The counters are statistics and use relaxed ordering.
+/// Findings, counters and skipped objects.
 #[derive(Debug)]
 pub(super) struct ContentResults {
     pub(super) findings: FindingLog,
-    /// Tables whose check has begun.
-    pub(super) tables: AtomicU64,
-    pub(super) indexes: AtomicU64,
-    /// Visible rows.
+    /// Visible rows. Rows and entries are counted one by one, so their counters are not behind the
+    /// lock; they are statistics and use relaxed ordering.
     pub(super) rows: AtomicU64,
     /// Index entries. An entry counts once even if its index is walked several times.
     pub(super) entries: AtomicU64,
-    /// Objects that were not checked, in the order in which workers came across them.
-    pub(super) skipped: Mutex<Vec<Skipped>>,
-    pub(super) orphans: Mutex<Vec<Orphans>>,
+    /// Everything else, without what only the end of the job shows. Tables count once their check
+    /// has begun.
+    pub(super) report: Mutex<ContentReport>,
 }
 
 impl ContentResults {
     /// Starts without results. `listed` is the maximum number of findings to list.
     pub(super) fn new(listed: usize) -> Self {
-        Self {
-            findings: FindingLog::new(listed),
-            tables: AtomicU64::new(0),
-            indexes: AtomicU64::new(0),
-            rows: AtomicU64::new(0),
-            entries: AtomicU64::new(0),
-            skipped: Mutex::default(),
-            orphans: Mutex::default(),
-        }
+        let findings = FindingLog::new(listed);
+        let (rows, entries) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { findings, rows, entries, report: Mutex::default() }
+    }
+
+    /// Records that an object was not checked.
+    pub(super) fn skipped(&self, relation: Arc<str>, reason: String) {
+        self.report.lock().skipped.push(Skipped { relation, reason });
     }
 
     /// Builds the report. It doesn't include anything an abandoned worker adds later. We sort the
     /// lists, so that the report doesn't depend on thread scheduling.
     pub(super) fn report(&self, summary: JobSummary) -> ContentReport {
-        let (findings, findings_total) = self.findings.take();
-        let mut skipped = std::mem::take(&mut *self.skipped.lock());
-        skipped.sort_by(|one, other| {
+        let mut report = std::mem::take(&mut *self.report.lock());
+        report.skipped.sort_by(|one, other| {
             (&one.relation, &one.reason).cmp(&(&other.relation, &other.reason))
         });
-        let mut orphans = std::mem::take(&mut *self.orphans.lock());
-        orphans.sort_by(|one, other| one.relation.cmp(&other.relation));
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        report.orphans.sort_by(|one, other| one.relation.cmp(&other.relation));
+        let found = self.findings.take();
         ContentReport {
             end: summary.end,
-            tables: count(&self.tables),
-            indexes: count(&self.indexes),
-            rows: count(&self.rows),
-            entries: count(&self.entries),
+            rows: self.rows.load(Ordering::Relaxed),
+            entries: self.entries.load(Ordering::Relaxed),
             pages: summary.blocks,
-            findings,
-            findings_total,
-            skipped,
-            orphans,
+            findings_total: found.findings_total(),
+            findings: found.findings,
             elapsed: summary.elapsed,
             io: summary.io,
+            ..report
         }
     }
 }

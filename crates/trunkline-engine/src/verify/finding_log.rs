@@ -7,7 +7,6 @@ use std::io;
 use std::path::Path;
 
 use trunkline_aio::sync::Mutex;
-use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 use trunkline_format::{BlockNo, Finding as PageFinding};
 
 use super::finding::{Finding, FindingKind};
@@ -22,45 +21,31 @@ pub(super) const FINDINGS_LISTED: usize = 10_000;
 /// The findings of a running job. All workers add to it.
 #[derive(Debug)]
 pub(super) struct FindingLog {
-    /// Files that were read.
-    files: AtomicU64,
-    bad_checksums: AtomicU64,
-    beyond_checksums: AtomicU64,
-    /// Findings of all other kinds.
-    others: AtomicU64,
     limit: usize,
-    listed: Mutex<Vec<Finding>>,
-    /// Problems of the listing that are not findings, such as unknown files.
-    notes: Mutex<Vec<Problem>>,
+    /// Without what only the end of the job shows.
+    report: Mutex<VerifyReport>,
 }
 
 impl FindingLog {
     pub(super) fn new(limit: usize) -> Self {
-        Self {
-            files: AtomicU64::new(0),
-            bad_checksums: AtomicU64::new(0),
-            beyond_checksums: AtomicU64::new(0),
-            others: AtomicU64::new(0),
-            limit,
-            listed: Mutex::default(),
-            notes: Mutex::default(),
-        }
+        Self { limit, report: Mutex::default() }
     }
 
-    /// Adds the problems that a file listing has found.
+    /// Adds the problems that a file listing has found. Some, such as unknown files, are not
+    /// findings.
     pub(super) fn listing_problems(&self, problems: Vec<Problem>) {
         for problem in problems {
             if problem.kind.is_finding() {
                 self.add(&problem.path, None, FindingKind::File(problem.kind));
             } else {
-                self.notes.lock().push(problem);
+                self.report.lock().notes.push(problem);
             }
         }
     }
 
     /// Counts the files to read, including empty ones.
     pub(super) fn count_files(&self, files: &[FileEntry]) {
-        self.files.fetch_add(files.len() as u64, Ordering::Relaxed);
+        self.report.lock().files += files.len() as u64;
     }
 
     /// Adds an invalid page.
@@ -73,8 +58,10 @@ impl FindingLog {
     pub(super) fn failure(&self, path: &Path, failure: ReadFailure) {
         match failure {
             ReadFailure::Open(error) => {
-                self.files.fetch_sub(1, Ordering::Relaxed);
                 self.add(path, None, FindingKind::NotOpened(error));
+                let mut report = self.report.lock();
+                // Saturating, since an abandoned worker may come here after `take`.
+                report.files = report.files.saturating_sub(1);
             }
             ReadFailure::Read { block, errno } => {
                 let error = io::Error::from_raw_os_error(errno);
@@ -94,47 +81,39 @@ impl FindingLog {
 
     /// Counts a finding, and adds it to the list unless the list is full.
     pub(super) fn push(&self, finding: Finding) {
-        let kind = &finding.kind;
-        let counter = if kind.is_bad_checksum() {
-            &self.bad_checksums
-        } else if kind.is_beyond_checksums() {
-            &self.beyond_checksums
+        let report = &mut *self.report.lock();
+        let counter = if finding.kind.is_bad_checksum() {
+            &mut report.bad_checksums
+        } else if finding.kind.is_beyond_checksums() {
+            &mut report.beyond_checksums
         } else {
-            &self.others
+            &mut report.other_findings
         };
         // Count before checking the limit: the totals must be right even when the list is full.
-        counter.fetch_add(1, Ordering::Relaxed);
-        let mut listed = self.listed.lock();
-        if listed.len() < self.limit {
-            listed.push(finding);
+        *counter += 1;
+        if report.findings.len() < self.limit {
+            report.findings.push(finding);
         }
     }
 
-    /// Returns the listed findings sorted by location, and the number of all findings.
-    pub(super) fn take(&self) -> (Vec<Finding>, u64) {
-        let mut findings = std::mem::take(&mut *self.listed.lock());
+    /// Returns the listed findings sorted by location, and the counters. They don't include
+    /// findings an abandoned worker adds later.
+    pub(super) fn take(&self) -> VerifyReport {
+        let mut report = std::mem::take(&mut *self.report.lock());
         let place = |finding: &Finding| (finding.path.clone(), finding.block, finding.item);
-        findings.sort_by_cached_key(place);
-        let counters = [&self.bad_checksums, &self.beyond_checksums, &self.others];
-        (findings, counters.map(|counter| counter.load(Ordering::Relaxed)).iter().sum())
+        report.findings.sort_by_cached_key(place);
+        report
     }
 
-    /// Builds a page verification's report. It doesn't include findings an abandoned worker adds
-    /// later.
+    /// Builds a page verification's report.
     pub(super) fn report(&self, summary: JobSummary, checksum_version: u32) -> VerifyReport {
-        let (findings, _) = self.take();
         VerifyReport {
             end: summary.end,
-            files: self.files.load(Ordering::Relaxed),
             blocks: summary.blocks,
             checksum_version,
-            bad_checksums: self.bad_checksums.load(Ordering::Relaxed),
-            beyond_checksums: self.beyond_checksums.load(Ordering::Relaxed),
-            other_findings: self.others.load(Ordering::Relaxed),
-            findings,
-            notes: std::mem::take(&mut *self.notes.lock()),
             elapsed: summary.elapsed,
             io: summary.io,
+            ..self.take()
         }
     }
 }

@@ -20,6 +20,8 @@ use trunkline_format::heap_tuple::{HeapTuple, XMAX_IS_MULTI};
 use trunkline_format::page::{LinePointerFlags, line_pointer, line_pointers};
 use trunkline_format::{BlockNo, PageBytes, Tid};
 
+use super::content_problem::InvalidTarget;
+
 /// The HOT chain roots of one page. The memory is reused for each page.
 #[derive(Debug, Default)]
 pub(super) struct HotRoots {
@@ -38,11 +40,10 @@ impl HotRoots {
         for (item, pointer) in line_pointers(page) {
             match pointer.flags {
                 LinePointerFlags::Normal => {
-                    let Ok(tuple) = HeapTuple::parse(item, pointer.item(page).unwrap_or_default())
-                    else {
-                        continue;
-                    };
-                    if !tuple.is_heap_only() && self.set_root(item, item) {
+                    if let Some(tuple) = tuple_at(page, item)
+                        && !tuple.is_heap_only()
+                        && self.set_root(item, item)
+                    {
                         self.follow(page, block, item, &tuple);
                     }
                 }
@@ -86,12 +87,7 @@ impl HotRoots {
         item: u16,
         by: Option<u32>,
     ) {
-        let Some(pointer) = line_pointer(page, item) else { return };
-        if pointer.flags != LinePointerFlags::Normal {
-            return;
-        }
-        let bytes = pointer.item(page).unwrap_or_default();
-        let Ok(tuple) = HeapTuple::parse(item, bytes) else { return };
+        let Some(tuple) = tuple_at(page, item) else { return };
         let made = by.is_none_or(|by| by == tuple.xmin());
         // A link back into the chain ends here, since that tuple already has a root. The recursion
         // is therefore never deeper than the page's number of line pointers.
@@ -116,36 +112,26 @@ impl HotRoots {
     }
 }
 
-/// The target of an index entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum EntryTarget {
-    /// A possible root: a tuple that is not heap-only, a redirect, or a dead line pointer.
-    Valid,
-    /// The page has no such line pointer.
-    Missing {
-        /// The number of line pointers.
-        count: u16,
-    },
-    /// It is unused.
-    Unused,
-    /// A heap-only tuple, which only other tuples may point to.
-    HeapOnly,
+/// The tuple that a normal line pointer points to. `None` for any other line pointer, or if the
+/// tuple is invalid.
+pub(super) fn tuple_at(page: &PageBytes, item: u16) -> Option<HeapTuple<'_>> {
+    let pointer = line_pointer(page, item)?;
+    let is_normal = pointer.flags == LinePointerFlags::Normal;
+    HeapTuple::parse(item, pointer.item(page).filter(|_| is_normal)?).ok()
 }
 
-/// Classifies the line pointer that an index entry with `tid` points to.
-pub(super) fn entry_target(page: &PageBytes, tid: Tid) -> EntryTarget {
+/// Checks the line pointer that an index entry with `tid` points to. Returns `None` if it may be a
+/// root: a tuple that is not heap-only, a redirect, or a dead line pointer.
+pub(super) fn invalid_target(page: &PageBytes, tid: Tid) -> Option<InvalidTarget> {
     let count = line_pointers(page).count() as u16;
     let pointer = line_pointer(page, tid.item).filter(|_| tid.item <= count);
-    let Some(pointer) = pointer else { return EntryTarget::Missing { count } };
+    let Some(pointer) = pointer else { return Some(InvalidTarget::Beyond { count }) };
     match pointer.flags {
-        LinePointerFlags::Unused => EntryTarget::Unused,
-        LinePointerFlags::Redirect | LinePointerFlags::Dead => EntryTarget::Valid,
+        LinePointerFlags::Unused => Some(InvalidTarget::Unused),
+        LinePointerFlags::Redirect | LinePointerFlags::Dead => None,
         LinePointerFlags::Normal => {
-            let tuple = HeapTuple::parse(tid.item, pointer.item(page).unwrap_or_default());
-            match tuple.is_ok_and(|tuple| tuple.is_heap_only()) {
-                true => EntryTarget::HeapOnly,
-                false => EntryTarget::Valid,
-            }
+            let tuple = tuple_at(page, tid.item);
+            tuple.filter(HeapTuple::is_heap_only).map(|_| InvalidTarget::HeapOnly)
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Contradictions between an index's pages.
 //!
 //! Each page is valid by itself, so the contradiction only shows when we compare the page with its
-//! siblings and its parent.
+//! siblings and its parent. Contradictions that end the walk are a [`BtreeProblem`].
+//!
+//! [`BtreeProblem`]: crate::btree::BtreeProblem
 
 use thiserror::Error;
 use trunkline_format::BlockNo;
@@ -64,19 +66,5 @@ pub enum LinkProblem {
         found: BlockNo,
         /// Its level in the metapage.
         level: u32,
-    },
-    /// The page's level is not one below its parent's level.
-    #[error("level {found} found, {expected} expected")]
-    Level {
-        /// Its level.
-        found: u32,
-        /// The expected level.
-        expected: u32,
-    },
-    /// The right links form a loop.
-    #[error("links to the right do not end within {blocks} blocks")]
-    Loop {
-        /// The number of blocks of the index.
-        blocks: BlockNo,
     },
 }

@@ -12,11 +12,11 @@
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::heap_tuple::{HeapTuple, is_all_visible};
-use trunkline_format::page::{LinePointerFlags, PageHeader, is_new, line_pointer, line_pointers};
+use trunkline_format::page::{PageHeader, is_new, line_pointers};
 use trunkline_format::transam::{RowState, row_state};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes, Tid};
 
-use super::hot_chains::HotRoots;
+use super::hot_chains::{HotRoots, tuple_at};
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockList, ReadStream, StreamOptions};
 use crate::storage::Relation;
@@ -83,8 +83,7 @@ impl<'f> LiveRowFinder<'f> {
                 // At most one tuple of a HOT chain is live, so the first match is the only one.
                 let version = self.live.iter().find(|(root, _)| *root == row.item);
                 let Some(&(_, item)) = version else { continue };
-                let bytes = line_pointer(&page, item).and_then(|line| line.item(&page));
-                if let Ok(tuple) = HeapTuple::parse(item, bytes.unwrap_or_default()) {
+                if let Some(tuple) = tuple_at(&page, item) {
                     each(what, Tid { block: row.block, item }, &tuple);
                 }
             }
@@ -108,13 +107,8 @@ fn live_tuples(
     }
     roots.find(page, block);
     let all = is_all_visible(page);
-    for (item, pointer) in line_pointers(page) {
-        if pointer.flags != LinePointerFlags::Normal {
-            continue;
-        }
-        let Ok(tuple) = HeapTuple::parse(item, pointer.item(page).unwrap_or_default()) else {
-            continue;
-        };
+    for (item, _) in line_pointers(page) {
+        let Some(tuple) = tuple_at(page, item) else { continue };
         let state = if all { Ok(RowState::Live) } else { row_state(&tuple, lookup) };
         match (state, roots.of(item)) {
             (Ok(RowState::Live), Some(root)) => live.push((root, item)),

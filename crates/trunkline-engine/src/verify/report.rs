@@ -12,7 +12,7 @@ use crate::job::{End, IoSummary, bytes_per_second};
 
 /// The result of a page verification. Files, blocks and bad checksums are counted as in
 /// `pg_checksums --check`, so new pages count as blocks.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct VerifyReport {
     /// Whether the verification reached its end. Otherwise all counts except `files` cover only
     /// part of the data.

@@ -112,31 +112,26 @@ impl<'t> RowCheck<'t> {
         let mut walk = Deformer::of(tuple);
         let mut cells = Vec::with_capacity(self.table.columns.len());
         for column in &self.table.columns {
-            let error = match walk.next(column.attribute) {
-                Ok(Stored::Value(stored)) => match self.cell(column.attribute.len, stored) {
-                    Ok(cell) => {
-                        // Deform dropped columns too, since they still take space in old rows, but
-                        // don't check them.
-                        cells.push(if column.dropped { Cell::Null } else { cell });
-                        continue;
-                    }
-                    Err(error) => error,
-                },
-                Ok(Stored::Null) => {
-                    cells.push(Cell::Null);
-                    continue;
-                }
-                Ok(Stored::Missing) => {
-                    cells.push(Cell::Missing);
-                    continue;
-                }
-                Err(error) => error.to_string(),
+            let cell = match walk.next(column.attribute) {
+                // Deform dropped columns too, since they still take space in old rows, but don't
+                // check them.
+                Ok(Stored::Value(stored)) => self
+                    .cell(column.attribute.len, stored)
+                    .map(|cell| if column.dropped { Cell::Null } else { cell }),
+                Ok(Stored::Null) => Ok(Cell::Null),
+                Ok(Stored::Missing) => Ok(Cell::Missing),
+                Err(error) => Err(error.to_string()),
             };
-            let column = String::from_utf8_lossy(&column.name).into_owned();
-            self.problem(block, item, ContentProblem::Value { column, error });
-            // After an invalid column, we don't know where the next column starts.
-            cells.resize(self.table.columns.len(), Cell::Invalid);
-            break;
+            match cell {
+                Ok(cell) => cells.push(cell),
+                Err(error) => {
+                    let column = String::from_utf8_lossy(&column.name).into_owned();
+                    self.problem(block, item, ContentProblem::Value { column, error });
+                    // After an invalid column, we don't know where the next column starts.
+                    cells.resize(self.table.columns.len(), Cell::Invalid);
+                    break;
+                }
+            }
         }
         pending.push(PendingRow { item, cells });
     }

@@ -8,7 +8,7 @@ use trunkline_format::segment::segment_of;
 
 use super::checked_table::{CheckedIndex, CheckedTable};
 use super::content_problem::ContentProblem;
-use super::content_report::{Orphans, Skipped};
+use super::content_report::Orphans;
 use super::content_results::ContentResults;
 use super::finding::{Finding, FindingKind};
 use crate::job::Job;
@@ -29,13 +29,12 @@ impl<'r> Sink<'r> {
 
     /// Records that a part of a table was not checked.
     pub(super) fn skipped(&self, table: &CheckedTable, reason: String) {
-        let relation = Arc::clone(&table.name);
-        self.results.skipped.lock().push(Skipped { relation, reason });
+        self.results.skipped(Arc::clone(&table.name), reason);
     }
 
     /// Adds the orphaned TOAST values of a table.
     pub(super) fn orphans(&self, orphans: Orphans) {
-        self.results.orphans.lock().push(orphans);
+        self.results.report.lock().orphans.push(orphans);
     }
 
     /// Adds a finding about a table.
@@ -74,8 +73,6 @@ impl<'r> Sink<'r> {
         item: Option<u16>,
         problem: ContentProblem,
     ) {
-        // The text of these problems already contains the line pointer.
-        let item = item.filter(|_| !matches!(problem, ContentProblem::IndexPage(_)));
         let path = files.path(segment_of(block.unwrap_or_default()).0);
         let (relation, kind) = (Some(Arc::clone(name)), FindingKind::Content(problem));
         self.results.findings.push(Finding { path, relation, block, item, kind });

@@ -19,12 +19,13 @@ use trunkline_format::transam::{FIRST_NORMAL_XID, RowState, row_state};
 use trunkline_format::visibility_map::VisibilityBits;
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes, Tid};
 
+use super::btree_check::collect_entries;
 use super::checked_table::CheckedTable;
 use super::content_options::Checks;
 use super::content_problem::{ContentProblem, InvalidTarget};
+use super::entry_collector::EntryCollector;
 use super::entry_table::EntryTable;
-use super::hot_chains::{EntryTarget, entry_target};
-use super::index_walk::collect_entries;
+use super::hot_chains::invalid_target;
 use super::live_rows::LiveRowFinder;
 use super::map_reader::MapReader;
 use super::row_check::RowCheck;
@@ -83,8 +84,7 @@ pub(super) fn check(
         // The visibility map is checked together with the rows, since it makes claims about them.
         map: checks.rows.then(|| MapReader::new(table, sink)),
         statuses: XidStatusCache::default(),
-        references: (checks.rows && checks.next.is_some() && table.toast.is_some())
-            .then(ReferencedValues::default),
+        references: ReferencedValues::of(table).filter(|_| checks.rows && checks.next.is_some()),
         rows: RowCheck::new(table, checks, toast, sink),
     };
     // Each iteration checks the blocks for which the index entries in memory are complete.
@@ -105,9 +105,9 @@ pub(super) fn check(
     if let Some(map) = &mut check.map {
         map.check_end(backend, blocks)?;
     }
-    match (&check.references, &table.toast) {
-        (Some(references), Some(toast)) if !sink.is_stopping() => {
-            references.report_orphans(table, toast, backend, transactions, checks.stream, sink)
+    match &check.references {
+        Some(references) if !sink.is_stopping() => {
+            references.report_orphans(backend, transactions, checks.stream, sink)
         }
         _ => Ok(()),
     }
@@ -127,7 +127,7 @@ struct TableCheck<'t> {
     statuses: XidStatusCache,
     /// The TOAST values that rows refer to. `None` if we don't check for orphans, or if the cluster
     /// was not shut down, in which case the result would be unreliable.
-    references: Option<ReferencedValues>,
+    references: Option<ReferencedValues<'t>>,
     rows: RowCheck<'t>,
 }
 
@@ -155,7 +155,8 @@ impl TableCheck<'_> {
                     LiveRowFinder::new(&self.table.heap, self.blocks, self.transactions, stream);
                 UniqueCheck::new(self.table, index, finder, most, self.sink)
             });
-            collect_entries(index, backend, stream, part, &mut entries, unique, self.sink)?;
+            let collector = EntryCollector::new(index, part, &mut entries, unique, self.sink);
+            collect_entries(collector, backend, stream)?;
             entries.finish();
             end = match (end, entries.end()) {
                 (Some(one), Some(other)) => Some(one.min(other)),
@@ -186,7 +187,7 @@ impl TableCheck<'_> {
                 Err(ReadError::Cancelled) => return Err(ReadError::Cancelled),
                 Err(error) => {
                     let block = error.block();
-                    self.problem(block, None, ContentProblem::Unreadable(error.to_string()));
+                    self.problem(block, ContentProblem::Unreadable(error.to_string()));
                     self.references_unknown();
                     // After an error in a single block the stream continues. After an error in the
                     // file it has ended.
@@ -204,9 +205,9 @@ impl TableCheck<'_> {
         }
     }
 
-    /// Adds a finding about the table.
-    fn problem(&self, block: Option<BlockNo>, item: Option<u16>, problem: ContentProblem) {
-        self.sink.table(self.table, block, item, problem);
+    /// Adds a finding about the table or one of its pages.
+    fn problem(&self, block: Option<BlockNo>, problem: ContentProblem) {
+        self.sink.table(self.table, block, None, problem);
     }
 
     /// Records that some rows' TOAST references are unknown. We then don't report orphans, because
@@ -234,7 +235,7 @@ impl TableCheck<'_> {
             return Ok(());
         }
         if usize::from(PageHeader::parse(page).special) != BLOCK_SIZE {
-            self.problem(Some(block), None, ContentProblem::NotATable);
+            self.problem(Some(block), ContentProblem::NotATable);
             self.references_unknown();
             return Ok(());
         }
@@ -244,14 +245,15 @@ impl TableCheck<'_> {
         self.check_entry_targets(block, page, false);
         let all_visible = is_all_visible(page);
         if bits.all_visible && !all_visible {
-            self.problem(Some(block), None, ContentProblem::NoPageFlag);
+            self.problem(Some(block), ContentProblem::NoPageFlag);
         }
         if bits.all_frozen && !bits.all_visible {
-            self.problem(Some(block), None, ContentProblem::MapBits);
+            self.problem(Some(block), ContentProblem::MapBits);
         }
         let mut pending = Vec::new();
+        let (table, sink) = (self.table, self.sink);
         for (item, pointer) in line_pointers(page) {
-            let at = |problem| self.problem(Some(block), Some(item), problem);
+            let at = |problem| sink.table(table, Some(block), Some(item), problem);
             match pointer.flags {
                 LinePointerFlags::Normal => {}
                 // VACUUM marks a page all-visible only after removing its dead line pointers.
@@ -268,8 +270,8 @@ impl TableCheck<'_> {
                 continue;
             };
             // References count in every version of a row, so add them before checking visibility.
-            if let (Some(references), Some(toast)) = (&mut self.references, &self.table.toast) {
-                references.add(&tuple, self.table, toast);
+            if let Some(references) = &mut self.references {
+                references.add(&tuple);
             }
             // Look up the real state even if the page is marked all-visible, because that mark is
             // what we're checking.
@@ -278,24 +280,19 @@ impl TableCheck<'_> {
                 Ok(state) => state,
                 Err(TransactionError::Cancelled) => return Err(ReadError::Cancelled),
                 Err(error) => {
-                    self.problem(
-                        Some(block),
-                        Some(item),
-                        ContentProblem::Transaction(error.to_string()),
-                    );
+                    at(ContentProblem::Transaction(error.to_string()));
                     continue;
                 }
             };
-            let at = |problem| self.problem(Some(block), Some(item), problem);
             self.xids.check(&tuple, Tid { block, item }, state, at);
             if state != RowState::Live {
                 if all_visible || bits.all_visible {
-                    self.problem(Some(block), Some(item), ContentProblem::NotVisible { state });
+                    at(ContentProblem::NotVisible { state });
                 }
                 continue;
             }
             if bits.all_frozen && !is_frozen(&tuple) {
-                self.problem(Some(block), Some(item), ContentProblem::NotFrozen);
+                at(ContentProblem::NotFrozen);
             }
             self.rows.add(block, &tuple, &mut pending);
             if self.rows.bytes_pending() > BATCH_BYTES {
@@ -319,14 +316,13 @@ impl TableCheck<'_> {
                     at(ContentProblem::EntryTwice { index: name() });
                     continue;
                 }
-                let found = match entry_target(page, row) {
-                    _ if new => InvalidTarget::NewPage,
-                    EntryTarget::Valid => continue,
-                    EntryTarget::Missing { count } => InvalidTarget::Beyond { count },
-                    EntryTarget::Unused => InvalidTarget::Unused,
-                    EntryTarget::HeapOnly => InvalidTarget::HeapOnly,
+                let found = match new {
+                    true => Some(InvalidTarget::NewPage),
+                    false => invalid_target(page, row),
                 };
-                at(ContentProblem::EntryTarget { index: name(), found });
+                if let Some(found) = found {
+                    at(ContentProblem::EntryTarget { index: name(), found });
+                }
             }
         }
     }

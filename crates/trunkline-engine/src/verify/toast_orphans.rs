@@ -38,30 +38,38 @@ use crate::transactions::Transactions;
 const JUDGED_MAX: usize = 1 << 16;
 
 /// The TOAST values that a table's rows refer to.
-#[derive(Debug, Default)]
-pub(super) struct ReferencedValues {
+#[derive(Debug)]
+pub(super) struct ReferencedValues<'t> {
+    table: &'t CheckedTable,
+    toast: &'t ToastTable,
     ids: ValueIdSet,
     /// Whether references may be missing.
     incomplete: bool,
 }
 
-impl ReferencedValues {
+impl<'t> ReferencedValues<'t> {
+    /// Starts without references. `None` if the table has no TOAST table.
+    pub(super) fn of(table: &'t CheckedTable) -> Option<Self> {
+        let toast = table.toast.as_ref()?;
+        Some(Self { table, toast, ids: ValueIdSet::default(), incomplete: false })
+    }
+
     /// Adds the references of a tuple, visible or not.
-    pub(super) fn add(&mut self, tuple: &HeapTuple<'_>, table: &CheckedTable, toast: &ToastTable) {
+    pub(super) fn add(&mut self, tuple: &HeapTuple<'_>) {
         if !has_external(tuple) {
             return;
         }
         // Columns that the catalog does not describe may contain references too.
-        self.incomplete |= usize::from(tuple.natts()) > table.columns.len();
+        self.incomplete |= usize::from(tuple.natts()) > self.table.columns.len();
         let mut walk = Deformer::of(tuple);
-        for column in &table.columns {
+        for column in &self.table.columns {
             let stored = match walk.next(column.attribute) {
                 Ok(Stored::Value(stored)) if column.attribute.len == -1 => stored,
                 Ok(_) => continue,
                 Err(_) => return self.set_incomplete(),
             };
             match Varlena::parse(stored) {
-                Ok(Varlena::External(pointer)) if pointer.toast_relation == toast.oid => {
+                Ok(Varlena::External(pointer)) if pointer.toast_relation == self.toast.oid => {
                     // Several versions of a row usually share a value, hence a set.
                     self.ids.insert(pointer.value_id);
                 }
@@ -76,32 +84,26 @@ impl ReferencedValues {
         self.incomplete = true;
     }
 
-    /// Reports the values of `toast` that are not referenced.
+    /// Reports the values of the TOAST table that are not referenced.
     ///
     /// # Errors
     /// The session was cancelled.
     pub(super) fn report_orphans(
         &self,
-        table: &CheckedTable,
-        toast: &ToastTable,
         backend: &mut Backend,
         transactions: &Arc<Transactions>,
         options: StreamOptions,
         sink: &Sink<'_>,
     ) -> Result<(), ReadError> {
         if self.incomplete {
-            sink.skipped(table, "orphaned TOAST values: rows are damaged".into());
+            sink.skipped(self.table, "orphaned TOAST values: rows are damaged".into());
             return Ok(());
         }
-        let found = self.find_orphans(table, toast, backend, transactions, options, sink);
-        match found {
+        match self.find_orphans(backend, transactions, options, sink) {
             Ok(None) => {}
             Ok(Some(orphans)) => sink.orphans(orphans),
-            Err(BtreeError::Read(ReadError::Cancelled)) => return Err(ReadError::Cancelled),
-            Err(error) => {
-                let text = format!("orphaned TOAST values: {error}");
-                sink.skipped(table, text);
-            }
+            Err(error) if error.is_cancelled() => return Err(ReadError::Cancelled),
+            Err(error) => sink.skipped(self.table, format!("orphaned TOAST values: {error}")),
         }
         Ok(())
     }
@@ -110,13 +112,12 @@ impl ReferencedValues {
     /// there are none, or if the job was stopped.
     fn find_orphans(
         &self,
-        table: &CheckedTable,
-        toast: &ToastTable,
         backend: &mut Backend,
         transactions: &Arc<Transactions>,
         options: StreamOptions,
         sink: &Sink<'_>,
     ) -> Result<Option<Orphans>, BtreeError> {
+        let (table, toast) = (self.table, self.toast);
         let blocks = toast.heap.blocks().map_err(ReadError::from)?;
         let mut finder = LiveRowFinder::new(&toast.heap, blocks, transactions, options);
         let mut orphans =

@@ -22,15 +22,15 @@
 
 use std::cmp::Ordering;
 
-use trunkline_format::btree::{BtreePage, Entry, Fault, Key};
-use trunkline_format::{BlockNo, Tid};
+use trunkline_format::Tid;
+use trunkline_format::btree::{BtreePage, Entry, Key};
 
-use super::btree_check::{self, LeafVisitor};
 use super::checked_table::{CheckedIndex, CheckedTable};
 use super::content_problem::ContentProblem;
 use super::key_hash::hash_entry;
 use super::live_rows::LiveRowFinder;
 use super::sink::Sink;
+use crate::btree::{BtreeError, LevelWalk};
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 
@@ -109,9 +109,12 @@ impl<'t> UniqueCheck<'t> {
                     break;
                 };
                 hashes = Hashes::new(self.index, from, hashes.most);
-                let mut walk =
-                    HashWalk { index: self.index, sink: self.duplicates.sink, hashes: &mut hashes };
-                btree_check::check(&self.index.index, backend, options, true, &mut walk)?;
+                // The first walk has already reported other errors.
+                if let Err(error) = hashes.walk(self.index, backend, options, self.duplicates.sink)
+                    && error.is_cancelled()
+                {
+                    return Err(ReadError::Cancelled);
+                }
             }
         }
         self.duplicates.judge(backend)
@@ -276,6 +279,27 @@ impl Hashes {
         Self { list: Vec::new(), from, below: None, most: most.max(1024), keys }
     }
 
+    /// Walks the leaves and adds the hashes that are in range.
+    fn walk(
+        &mut self,
+        index: &CheckedIndex,
+        backend: &mut Backend,
+        options: StreamOptions,
+        sink: &Sink<'_>,
+    ) -> Result<(), BtreeError> {
+        let mut walk = LevelWalk::of_leaves(&index.index, backend, options)?;
+        while let Some(found) = walk.next(backend)?
+            && !sink.is_stopping()
+        {
+            if let Ok(page) = BtreePage::parse(found.page)
+                && !page.is_ignored()
+            {
+                self.leaf(index, &page);
+            }
+        }
+        Ok(())
+    }
+
     /// Adds the hashes of a leaf's keys that are in range. Keys that can't be equal to any other
     /// are left out.
     fn leaf(&mut self, index: &CheckedIndex, page: &BtreePage<'_>) {
@@ -325,28 +349,6 @@ impl Hashes {
             }
         }
         Ok(())
-    }
-}
-
-/// The visitor of a repeated walk for the remaining hashes.
-struct HashWalk<'a, 't> {
-    index: &'t CheckedIndex,
-    sink: &'t Sink<'t>,
-    hashes: &'a mut Hashes,
-}
-
-impl LeafVisitor for HashWalk<'_, '_> {
-    fn leaf(&mut self, _: BlockNo, page: &BtreePage<'_>) -> Result<(), Fault> {
-        self.hashes.leaf(self.index, page);
-        Ok(())
-    }
-
-    fn problem(&mut self, _: BlockNo, _: Option<u16>, _: ContentProblem) {
-        // The first walk reported it.
-    }
-
-    fn page_done(&mut self, _: &mut Backend) -> Result<bool, ReadError> {
-        Ok(!self.sink.is_stopping())
     }
 }
 
