@@ -3,7 +3,6 @@
 //!
 //! - [`accounts`] writes one large table: the accounts of a pgbench database, with balances that
 //!   add up to a known sum.
-//! - [`mixed_relations`] writes a few relations of unequal size.
 //! - [`push_account`] adds a row of `pgbench_accounts` to a page that is being built.
 //! - [`sum_int4`] sums an `int4` column over one page; [`column_sum`] sums it over a table, by a
 //!   parallel sequential scan.
@@ -12,9 +11,9 @@
 //! started on it. It contains only relation files that look like those of a cluster:
 //!
 //! ```text
-//!   DIR/base/5/16384 …          relation files
-//!   DIR/trunkline-sample.new    written first; from then on the directory may be overwritten
-//!   DIR/trunkline-sample        the same file, renamed last; the sample is complete
+//!   DIR/base/5/16385 …            relation files
+//!   DIR/trunkline-accounts.new    written first; from then on the directory may be overwritten
+//!   DIR/trunkline-accounts        the same file, renamed last; the sample is complete
 //! ```
 //!
 //! Of the programs and libraries that users install, only the command-line program's demonstration
@@ -26,7 +25,6 @@ mod account_row;
 pub mod accounts;
 pub mod column_sum;
 mod directory;
-pub mod mixed_relations;
 mod page_sum;
 mod page_writer;
 

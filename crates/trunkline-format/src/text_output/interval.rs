@@ -98,6 +98,16 @@ pub(super) fn interval(
     }
 }
 
+/// `1 year`, `2 years`.
+fn counted(count: i64, unit: &str, out: &mut Vec<u8>) {
+    digits::signed(count, out);
+    out.push(b' ');
+    out.extend_from_slice(unit.as_bytes());
+    if count != 1 {
+        out.push(b's');
+    }
+}
+
 /// `1 year 2 mons -3 days +04:05:06`: a positive part that follows a negative part gets a `+`.
 fn postgres(fields: &Fields, out: &mut Vec<u8>) {
     let start = out.len();
@@ -112,12 +122,7 @@ fn postgres(fields: &Fields, out: &mut Vec<u8>) {
         if negative && value > 0 {
             out.push(b'+');
         }
-        digits::signed(value, out);
-        out.push(b' ');
-        out.extend_from_slice(unit.as_bytes());
-        if value != 1 {
-            out.push(b's');
-        }
+        counted(value, unit, out);
         negative = value < 0;
     }
     let first = out.len() == start;
@@ -149,12 +154,7 @@ fn verbose(fields: &Fields, out: &mut Vec<u8>) {
         first = false;
         let shown = if ago { -value } else { value };
         out.push(b' ');
-        digits::signed(shown, out);
-        out.push(b' ');
-        out.extend_from_slice(unit.as_bytes());
-        if shown != 1 {
-            out.push(b's');
-        }
+        counted(shown, unit, out);
     }
     if fields.seconds != 0 || fields.micros != 0 {
         out.push(b' ');

@@ -43,14 +43,17 @@ pub enum XidStatus {
 }
 
 impl XidStatus {
+    /// The statuses by number, and how they appear in a result column.
+    const ALL: [(Self, &'static str); 4] = [
+        (Self::InProgress, "in progress"),
+        (Self::Committed, "committed"),
+        (Self::Aborted, "aborted"),
+        (Self::SubCommitted, "sub-committed"),
+    ];
+
     /// Decodes the lowest two bits of `bits`.
     pub fn from_bits(bits: u8) -> Self {
-        match bits & 3 {
-            0 => Self::InProgress,
-            1 => Self::Committed,
-            2 => Self::Aborted,
-            _ => Self::SubCommitted,
-        }
+        Self::ALL[usize::from(bits & 3)].0
     }
 
     /// Extracts the status of `xid` from `byte`, the byte at [`place`].
@@ -62,12 +65,7 @@ impl XidStatus {
 /// Prints the status as it appears in a result column.
 impl std::fmt::Display for XidStatus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::InProgress => "in progress",
-            Self::Committed => "committed",
-            Self::Aborted => "aborted",
-            Self::SubCommitted => "sub-committed",
-        })
+        f.pad(Self::ALL[*self as usize].1)
     }
 }
 

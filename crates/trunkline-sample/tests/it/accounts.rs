@@ -9,7 +9,7 @@ use trunkline_engine::job::Unobserved;
 use trunkline_engine::verify::verify_files;
 use trunkline_format::BLOCK_SIZE;
 use trunkline_sample::accounts::{Accounts, accounts_sum, create, remove, scale_within};
-use trunkline_sample::{FixedColumn, PageSum, mixed_relations, sum_int4};
+use trunkline_sample::{FixedColumn, PageSum, sum_int4};
 
 use crate::{METHODS, OPTIONS, instance};
 
@@ -86,21 +86,16 @@ fn a_directory_of_others_is_refused() {
     all(&foreign);
     assert_eq!(fs::read(foreign.join("base/5/16385")).expect("read"), b"theirs");
 
-    // The two kinds of samples also refuse each other's directories, because a relation file of the
+    // A sample with the marker of another kind is refused as well, because a relation file of the
     // same name could belong to either.
     let other = home.path().join("other");
-    let made = mixed_relations::create(&aio, &other, 1 << 20, &mut |_| true).expect("made");
+    fs::create_dir_all(other.join("base/5")).expect("made");
+    fs::write(other.join("base/5/16385"), "theirs").expect("written");
+    fs::write(other.join("trunkline-sample"), "version 2\n").expect("written");
     all(&other);
-    assert!(made.files.iter().all(|file| file.path.exists()));
+    assert_eq!(fs::read(other.join("base/5/16385")).expect("read"), b"theirs");
     let directory = home.path().join("accounts");
     create(&aio, &directory, 1, &mut |_| true).expect("made");
-    let refused =
-        mixed_relations::create(&aio, &directory, 1 << 20, &mut |_| true).expect_err("refused");
-    assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
-    assert_eq!(
-        mixed_relations::remove(&directory).expect_err("refused").kind(),
-        ErrorKind::AlreadyExists
-    );
     fs::write(directory.join("note"), "").expect("written");
     remove(&directory).expect("removed");
     assert!(directory.join("note").exists() && !directory.join("base").exists());

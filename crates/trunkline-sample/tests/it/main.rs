@@ -3,7 +3,6 @@
 
 mod accounts;
 mod column_sum;
-mod mixed_relations;
 
 use trunkline_aio::{Aio, Builder, MethodKind};
 use trunkline_engine::file_scan::ReadOptions;
