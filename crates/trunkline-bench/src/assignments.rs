@@ -4,21 +4,21 @@
 //! setting that was silently ignored is misleading. For example, `-c checkpoint_timeout=30s` is
 //! valid with `checkpoint-spread`, but not with `extend`.
 
-use crate::Result;
-use crate::rows::Row;
+use crate::failure::Result;
+use crate::rows::{ROWS, Row};
 use trunkline_engine::settings::Settings;
 
 /// Parses the assignments into [`Settings`]. Fails if an assignment is malformed or if no chosen
 /// row reads its setting.
-pub(crate) fn read(assignments: &[String], rows: &[Row]) -> Result<Settings> {
+pub(crate) fn read(assignments: &[String], rows: &[&Row]) -> Result<Settings> {
     let mut settings = Settings::default();
-    let of_use = |row: &Row, name: &str| row.settings().contains(&name);
+    let of_use = |row: &Row, name: &str| row.settings.contains(&name);
     for assignment in assignments {
         settings.set_assignment(assignment)?;
         let name = name(assignment);
         if !rows.iter().any(|row| of_use(row, &name)) {
-            let others: Vec<String> =
-                Row::EACH.iter().filter(|row| of_use(row, &name)).map(Row::name).collect();
+            let others: Vec<&str> =
+                ROWS.iter().filter(|row| of_use(row, &name)).map(|row| row.name).collect();
             let only = match others.is_empty() {
                 true => "to no row".into(),
                 false => format!("only to {}", others.join(", ")),
@@ -44,13 +44,14 @@ fn name(assignment: &str) -> String {
 mod tests {
     use super::*;
 
-    fn refused(assignment: &str, rows: &[Row]) -> Option<String> {
-        read(&[assignment.into()], rows).err().map(|error| error.to_string())
+    fn refused(assignment: &str, names: &[&str]) -> Option<String> {
+        let rows: Vec<&Row> = ROWS.iter().filter(|row| names.contains(&row.name)).collect();
+        read(&[assignment.into()], &rows).err().map(|error| error.to_string())
     }
 
     #[test]
     fn what_makes_no_difference_is_refused_by_name() {
-        let checkpoint = [Row::Checkpoint];
+        let checkpoint = ["checkpoint"];
         for taken in ["checkpoint_flush_after=0", "Checkpoint-Flush-After=1MB"] {
             assert_eq!(refused(taken, &checkpoint), None, "{taken}");
         }
@@ -64,7 +65,7 @@ mod tests {
             let expected = format!("setting {name} makes a difference {difference}");
             assert_eq!(refused(assignment, &checkpoint), Some(expected));
         }
-        let both = [Row::Checkpoint, Row::CheckpointSpread];
+        let both = ["checkpoint", "checkpoint-spread"];
         assert_eq!(refused("checkpoint_timeout=1min", &both), None);
         assert!(refused("nonsense=1", &both).is_some_and(|text| text.contains("nonsense")));
     }

@@ -5,11 +5,11 @@
 //! to back, so that they run under the same load, and a bare `pread` is one of the paths in the
 //! table.
 
-use crate::Result;
+use crate::failure::Result;
 use crate::pairs::measure;
 use crate::statistics::Estimate;
 use crate::work::Done;
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::fmt;
 
 /// One access path to measure. `run` returns the number of pages it accessed.
@@ -22,14 +22,17 @@ pub(crate) struct Way<'a> {
 }
 
 /// The measured cost of a page on one access path.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Cost {
+    #[serde(rename = "way")]
     name: String,
     threads: usize,
     /// Elapsed nanoseconds per page, multiplied by the number of threads: with two threads, a page
     /// that takes 1 µs of each thread costs 1 µs here.
+    #[serde(rename = "nanos_per_page")]
     elapsed: Estimate,
     /// CPU nanoseconds per page, summed over all threads of the process.
+    #[serde(rename = "cpu_nanos_per_page")]
     cpu: Estimate,
 }
 
@@ -59,17 +62,6 @@ impl Cost {
             cost
         };
         Ok(ways.into_iter().zip(samples).map(cost).collect())
-    }
-
-    /// One element of the JSON report.
-    pub(crate) fn json(&self) -> Value {
-        let estimate = |e: Estimate| json!({"median": e.median, "low": e.low, "high": e.high});
-        json!({
-            "way": self.name,
-            "threads": self.threads,
-            "nanos_per_page": estimate(self.elapsed),
-            "cpu_nanos_per_page": estimate(self.cpu),
-        })
     }
 }
 

@@ -5,7 +5,7 @@
 //! generating them takes longer than most measurements. This module also evicts them from the page
 //! cache and reports how much of them the kernel kept cached.
 
-use crate::Result;
+use crate::failure::Result;
 use crate::work::Random;
 use rustix::fs::Advice;
 use std::cell::Cell;
@@ -15,6 +15,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use trunkline_aio::{Aio, Builder, MethodKind, OpenOptions, Residency, residency};
 use trunkline_engine::datadir::FileEntry;
+use trunkline_engine::storage::{DEFAULT_TABLESPACE, Relation, RelationLocator, Storage};
 use trunkline_format::{
     BLOCK_SIZE, BlockNo, Fork, HeapPageBuilder, Oid, PageBytes, PageHeader, SEGMENT_BLOCKS,
     page_checksum,
@@ -23,11 +24,11 @@ use trunkline_sample::push_account;
 
 /// Subdirectory of `--dir` that holds the data.
 const FOLDER: &str = "trunkline-bench-data";
-/// The relation's database directory, laid out as in a data directory.
-const DATABASE: &str = "base/5";
+/// The relation's database. Its directory is laid out as in a data directory.
+const DATABASE: Oid = Oid(5);
 /// The relfilenode. The value is arbitrary; this is the first OID that PostgreSQL assigns to user
 /// objects.
-pub(crate) const RELATION: u32 = 16_384;
+const RELATION: u32 = 16_384;
 /// Length of every segment except the last, in bytes.
 pub(crate) const SEGMENT: u64 = SEGMENT_BLOCKS as u64 * BLOCK_SIZE as u64;
 /// Largest fraction of the data that may still be cached in a run that we call cold.
@@ -52,7 +53,7 @@ impl Data {
     /// earlier run are reused if they're complete.
     pub(crate) fn prepare(dir: &Path, bytes: u64) -> Result<Self> {
         let root = dir.join(FOLDER);
-        let folder = root.join(DATABASE);
+        let folder = root.join(format!("base/{}", DATABASE.0));
         fs::create_dir_all(&folder)?;
         let blocks = BlockNo::try_from(bytes / BLOCK_SIZE as u64)?.max(1);
         let mut paths = Vec::new();
@@ -77,6 +78,13 @@ impl Data {
     /// Length of the relation in blocks.
     pub(crate) fn blocks(&self) -> BlockNo {
         (self.bytes / BLOCK_SIZE as u64) as BlockNo
+    }
+
+    /// The relation, in a storage over [`Data::root`].
+    pub(crate) fn relation(&self, storage: &Storage) -> Relation {
+        let (tablespace, database) = (DEFAULT_TABLESPACE, DATABASE);
+        let locator = RelationLocator { tablespace, database, relfilenode: RELATION };
+        storage.relation(locator, Fork::Main)
     }
 
     /// Evicts the data from the page cache. We first try `posix_fadvise(DONTNEED)`, which the
@@ -131,8 +139,8 @@ impl Data {
             let metadata = fs::metadata(path)?;
             Ok(FileEntry {
                 path: path.clone(),
-                tablespace: Oid(1663),
-                database: Oid(5),
+                tablespace: DEFAULT_TABLESPACE,
+                database: DATABASE,
                 relfilenode: RELATION,
                 fork: Fork::Main,
                 segment,

@@ -4,7 +4,7 @@
 //! group of either version with `--group`. That is necessary on machines where the memory
 //! controller is still attached to v1, or where a service manager owns the root.
 
-use crate::Result;
+use crate::failure::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -4,13 +4,13 @@
 //! It leases frames for each slot, stages reads in batches, and waits until some of them complete.
 //! With a window of one, it measures the latency of a read whose result is needed immediately.
 
-use crate::Result;
 use crate::data::{Data, SEGMENT};
+use crate::failure::Result;
 use crate::work::{Done, Work};
 use std::time::{Duration, Instant};
 use trunkline_aio::{
-    Aio, Builder, Class, Counters, File, MethodKind, OpenOptions, Operation, Outcome, Session,
-    Slots, Status, WorkerSettings,
+    Aio, Builder, Class, Counters, File, MethodKind, MethodStatus, OpenOptions, Operation, Outcome,
+    Session, Slots, Status, WorkerSettings,
 };
 use trunkline_format::BLOCK_SIZE;
 
@@ -40,29 +40,29 @@ impl Setup {
         Self { method, direct, window, refill, length, workers: 8, look_first: true }
     }
 
-    /// Starts an instance with enough memory for one window of reads.
-    pub(crate) fn start(&self) -> Result<Aio> {
-        self.start_with(self.window * self.length as usize)
-    }
-
-    /// Starts an instance with `region_bytes` of I/O memory.
-    pub(crate) fn start_with(&self, region_bytes: usize) -> Result<Aio> {
+    /// An instance with these parameters, not yet started.
+    pub(crate) fn builder(&self) -> Builder {
         let workers = WorkerSettings {
             max: self.workers,
             launch_interval: Duration::ZERO,
             ..WorkerSettings::default()
         };
-        let mut builder =
-            Builder::new().method(self.method).workers(workers).region_bytes(region_bytes);
-        if !self.look_first {
-            builder = builder.try_cached_below(0);
-        }
-        let aio = builder.start()?;
-        let status = aio.method_status();
-        if status.used != self.method {
-            eprintln!("{} serves instead of {}: {:?}", status.used, self.method, status.fallbacks);
-        }
+        let builder = Builder::new().method(self.method).workers(workers);
+        if self.look_first { builder } else { builder.try_cached_below(0) }
+    }
+
+    /// Starts an instance with enough memory for one window of reads.
+    pub(crate) fn start(&self) -> Result<Aio> {
+        let aio = self.builder().region_bytes(self.window * self.length as usize).start()?;
+        warn_of_fallback(&aio.method_status(), self.method);
         Ok(aio)
+    }
+}
+
+/// Prints why another I/O method serves than the one we asked for. Its numbers would be misleading.
+pub(crate) fn warn_of_fallback(status: &MethodStatus, wanted: MethodKind) {
+    if status.used != wanted {
+        eprintln!("{} serves instead of {wanted}: {:?}", status.used, status.fallbacks);
     }
 }
 
@@ -117,7 +117,7 @@ impl Handles {
     fn one_by_one(&mut self, work: &Work) -> Result<()> {
         for &offset in &work.offsets {
             let io = self.session.acquire(Class::Foreground)?.needed_now();
-            let file = &self.files[(offset / SEGMENT) as usize];
+            let file = &self.files[segment(offset)];
             io.read(file, offset % SEGMENT, work.length, &mut self.operations, 0)?;
             let outcome = self.session.wait(&mut self.operations, 0)?;
             check(&self.operations, outcome, work.length)?;
@@ -133,7 +133,7 @@ impl Handles {
         let advised = self.setup.method == MethodKind::Sync && !self.setup.direct;
         if advised {
             for &offset in ahead.by_ref().take(self.setup.window - 1) {
-                let file = &self.files[(offset / SEGMENT) as usize];
+                let file = &self.files[segment(offset)];
                 self.session.advise(file, offset % SEGMENT, u64::from(work.length));
             }
         }
@@ -149,10 +149,10 @@ impl Handles {
                     && let Some(slot) = self.free.pop()
                 {
                     if advised && let Some(&next) = ahead.next() {
-                        let file = &self.files[(next / SEGMENT) as usize];
+                        let file = &self.files[segment(next)];
                         batch.advise(file, next % SEGMENT, u64::from(work.length));
                     }
-                    let file = &self.files[(offset / SEGMENT) as usize];
+                    let file = &self.files[segment(offset)];
                     let io = batch.acquire(Class::Maintenance)?;
                     io.read(file, offset % SEGMENT, work.length, &mut self.operations, slot)?;
                 }
@@ -167,15 +167,16 @@ impl Handles {
             while let Some(slot) = self.operations.first_done()
                 && let Some(outcome) = self.operations.take(slot)
             {
-                self.settle(slot, outcome, work.length)?;
+                self.free.push(slot);
+                check(&self.operations, outcome, work.length)?;
             }
         }
     }
+}
 
-    fn settle(&mut self, slot: usize, outcome: Outcome, length: u32) -> Result<()> {
-        self.free.push(slot);
-        check(&self.operations, outcome, length)
-    }
+/// Index of the file that contains this offset of the data.
+fn segment(offset: u64) -> usize {
+    (offset / SEGMENT) as usize
 }
 
 fn check(operations: &Slots, outcome: Outcome, length: u32) -> Result<()> {

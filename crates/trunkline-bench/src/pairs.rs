@@ -5,14 +5,19 @@
 //! ratios within a pair. The order alternates from pair to pair, because the second half may
 //! profit from caches that the first one filled. The first pair is a warm-up and is discarded.
 
-use crate::Result;
+use crate::failure::Result;
 use crate::statistics::{Estimate, Latency};
 use crate::work::Done;
 use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
 use std::time::Instant;
 
-/// A measurable subject: performs the given work and reports what it did.
-pub(crate) type Run<'a, W> = &'a mut dyn FnMut(&W) -> Result<Done>;
+/// The two halves of a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Half {
+    Reference,
+    Contender,
+}
 
 /// Measurements of one run: half of a pair.
 #[derive(Debug, Clone, Copy)]
@@ -23,33 +28,37 @@ pub(crate) struct Sample {
     pub(crate) done: Done,
 }
 
+impl Sample {
+    /// Operations per second.
+    pub(crate) fn rate(&self) -> f64 {
+        self.done.operations as f64 / self.elapsed
+    }
+
+    /// CPU time per operation in microseconds.
+    pub(crate) fn cpu_micros(&self) -> f64 {
+        self.cpu * 1e6 / self.done.operations as f64
+    }
+}
+
 /// All pairs of one baseline and one contender.
 #[derive(Debug, Clone)]
 pub(crate) struct Pairs(Vec<(Sample, Sample)>);
 
 impl Pairs {
-    /// Runs `count` pairs. `next` generates each pair's work; `prepare` runs before each half,
-    /// outside the measured time.
-    pub(crate) fn run<W>(
+    /// Runs `count` pairs. `half` prepares and measures one half of the pair with the given number;
+    /// both halves of a pair must do the same work.
+    pub(crate) fn run(
         count: usize,
-        mut next: impl FnMut(u64) -> W,
-        prepare: &mut dyn FnMut() -> Result<()>,
-        reference: Run<'_, W>,
-        contender: Run<'_, W>,
+        mut half: impl FnMut(Half, u64) -> Result<Sample>,
     ) -> Result<Self> {
         let mut pairs = Vec::with_capacity(count);
-        for round in 0..=count {
-            let work = next(round as u64);
-            let mut half = |run: &mut dyn FnMut(&W) -> Result<Done>| {
-                prepare()?;
-                measure(|| run(&work))
-            };
+        for round in 0..=count as u64 {
             let pair = if round % 2 == 0 {
-                let first = half(reference)?;
-                (first, half(contender)?)
+                let first = half(Half::Reference, round)?;
+                (first, half(Half::Contender, round)?)
             } else {
-                let first = half(contender)?;
-                (half(reference)?, first)
+                let first = half(Half::Contender, round)?;
+                (half(Half::Reference, round)?, first)
             };
             if round > 0 {
                 pairs.push(pair);
@@ -64,63 +73,50 @@ impl Pairs {
         Self(pairs)
     }
 
-    /// The contender's rate divided by the baseline's rate.
-    pub(crate) fn rate_ratio(&self) -> Estimate {
-        let ratio = |(reference, contender): &(Sample, Sample)| {
-            operations_rate(contender) / operations_rate(reference)
-        };
-        Estimate::of(self.0.iter().map(ratio).collect())
+    /// The contender's value divided by the baseline's, over all pairs.
+    pub(crate) fn ratio(&self, value: impl Fn(&Sample) -> f64) -> Estimate {
+        Estimate::of(self.0.iter().map(|pair| value(&pair.1) / value(&pair.0)).collect())
     }
 
-    /// The contender's CPU time per operation divided by the baseline's.
-    pub(crate) fn cpu_ratio(&self) -> Estimate {
-        let cost = |sample: &Sample| sample.cpu / sample.done.operations as f64;
-        let ratio = |pair: &(Sample, Sample)| cost(&pair.1) / cost(&pair.0);
-        Estimate::of(self.0.iter().map(ratio).collect())
+    /// Medians over the baseline's runs and over the contender's runs.
+    pub(crate) fn medians(&self, value: impl Fn(&Sample) -> f64) -> Sides<f64> {
+        let median = |values: Vec<f64>| Estimate::of(values).median;
+        Sides {
+            reference: median(self.0.iter().map(|pair| value(&pair.0)).collect()),
+            contender: median(self.0.iter().map(|pair| value(&pair.1)).collect()),
+        }
     }
 
     /// Latencies, if every run recorded them.
     pub(crate) fn latencies(&self) -> Option<Latencies> {
-        let each = |pair: &(Sample, Sample)| Some((pair.0.done.latency?, pair.1.done.latency?));
-        let each: Vec<(Latency, Latency)> = self.0.iter().map(each).collect::<Option<_>>()?;
-        let median = |value: &dyn Fn(&(Latency, Latency)) -> f64| {
-            Estimate::of(each.iter().map(value).collect())
-        };
+        let mut runs = self.0.iter().flat_map(|pair| [&pair.0, &pair.1]);
+        if runs.any(|run| run.done.latency.is_none()) {
+            return None;
+        }
+        let of = |run: &Sample| run.done.latency.unwrap_or(Latency { median: 0.0, p99: 0.0 });
+        let (median, p99) = (self.medians(|run| of(run).median), self.medians(|run| of(run).p99));
         Some(Latencies {
-            reference: Latency {
-                median: median(&|pair| pair.0.median).median,
-                p99: median(&|pair| pair.0.p99).median,
-            },
-            contender: Latency {
-                median: median(&|pair| pair.1.median).median,
-                p99: median(&|pair| pair.1.p99).median,
-            },
-            p99_ratio: median(&|pair| pair.1.p99 / pair.0.p99),
+            reference: Latency { median: median.reference, p99: p99.reference },
+            contender: Latency { median: median.contender, p99: p99.contender },
+            p99_ratio: self.ratio(|run| of(run).p99),
         })
-    }
-
-    /// Medians over the baseline's runs and over the contender's runs.
-    pub(crate) fn medians(&self, value: impl Fn(&Sample) -> f64) -> (f64, f64) {
-        let median = |values: Vec<f64>| Estimate::of(values).median;
-        (
-            median(self.0.iter().map(|pair| value(&pair.0)).collect()),
-            median(self.0.iter().map(|pair| value(&pair.1)).collect()),
-        )
     }
 }
 
+/// A value of the baseline and one of the contender.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Sides<T> {
+    pub(crate) reference: T,
+    pub(crate) contender: T,
+}
+
 /// Operation latency in microseconds; each value is a median over the runs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Latencies {
     pub(crate) reference: Latency,
     pub(crate) contender: Latency,
     /// The contender's 99th percentile divided by the baseline's.
     pub(crate) p99_ratio: Estimate,
-}
-
-/// Operations per second.
-pub(crate) fn operations_rate(sample: &Sample) -> f64 {
-    sample.done.operations as f64 / sample.elapsed
 }
 
 /// Executes one run and measures elapsed and CPU time. If the run measured itself (in a child

@@ -5,18 +5,19 @@
 //! bytes either. The pool is created once per comparison, and emptied before each half of a cold
 //! pair.
 
-use crate::Result;
-use crate::data::{Data, RELATION};
-use crate::handles::{Setup, flight};
+use crate::data::Data;
+use crate::failure::Result;
+use crate::handles::{Setup, flight, warn_of_fallback};
+use crate::threads::in_threads;
 use crate::work::{Done, Work};
 use std::time::Instant;
-use trunkline_aio::{Aio, MethodKind};
-use trunkline_engine::pool::{Backend, BackendType, Pool, Strategy, Tally};
+use trunkline_aio::MethodKind;
+use trunkline_engine::Engine;
+use trunkline_engine::pool::{Backend, Strategy, Tally};
 use trunkline_engine::read_stream::{BlockSource, ReadStream, StreamOptions};
-use trunkline_engine::storage::{
-    DEFAULT_TABLESPACE, Layout, OpenFiles, Relation, RelationLocator, Storage,
-};
-use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Oid};
+use trunkline_engine::settings::Settings;
+use trunkline_engine::storage::{Layout, Relation};
+use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 /// Parameters of one contender that reads through the pool.
 #[derive(Debug, Clone, Copy)]
@@ -32,12 +33,26 @@ pub(crate) struct PoolSetup {
     /// Is this a sequential scan of the whole relation? The stream then skips its slow start and,
     /// under `sync`, relies on kernel read-ahead instead of issuing posix_fadvise.
     pub(crate) scan: bool,
+    /// Read one page at a time, without a stream, as an index scan would?
+    pub(crate) points: bool,
 }
 
 impl PoolSetup {
     /// Defaults: verify checksums, use no ring buffer, and promise nothing about the order.
     pub(crate) fn new(io: Setup, buffers: u32) -> Self {
-        Self { io, buffers, checksums: true, strategy: Strategy::Normal, scan: false }
+        Self {
+            io,
+            buffers,
+            checksums: true,
+            strategy: Strategy::Normal,
+            scan: false,
+            points: false,
+        }
+    }
+
+    /// A sequential scan of the whole relation.
+    pub(crate) fn scan(io: Setup, buffers: u32, strategy: Strategy) -> Self {
+        Self { strategy, scan: true, ..Self::new(io, buffers) }
     }
 
     fn options(&self) -> StreamOptions {
@@ -52,105 +67,82 @@ impl PoolSetup {
     }
 }
 
-/// A relation, a pool, and the sessions that read the relation through the pool.
+/// Starts an engine with a pool of `buffers` and no other page memory.
+pub(crate) fn start_engine(io: &Setup, buffers: u32) -> Result<Engine> {
+    let mut settings = Settings::default();
+    settings.set("io_direct", if io.direct { "data" } else { "" })?;
+    let builder = Engine::builder(&settings).buffers(buffers).extra_bytes(0);
+    // Workers must start at once, and lines without `RWF_NOWAIT` have no setting for that.
+    let engine = builder.configure_io(|_| io.builder()).open()?;
+    warn_of_fallback(&engine.aio().method_status(), io.method);
+    Ok(engine)
+}
+
+/// An engine, a relation in it, and the sessions that read the relation through the pool.
 pub(crate) struct Pooled {
-    // Dropped before the instance, because dropping a session submits its staged I/Os.
     backends: Vec<Backend>,
-    pub(crate) relation: Relation,
-    pub(crate) pool: Pool,
+    relation: Relation,
     setup: PoolSetup,
-    aio: Aio,
+    engine: Engine,
 }
 
 impl Pooled {
-    /// Starts an instance with a pool and the given number of sessions.
+    /// Starts an engine and the given number of sessions.
     pub(crate) fn open(data: &Data, setup: PoolSetup, sessions: usize) -> Result<Self> {
-        let aio = setup.io.start_with(setup.buffers as usize * BLOCK_SIZE)?;
-        let pool = Pool::new(&aio, setup.buffers)?;
-        let tablespace_directory = String::from("PG_18_202506291");
-        let layout = Layout { checksums: setup.checksums, tablespace_directory };
-        let files = OpenFiles::kernel(&aio, 64);
-        let storage = Storage::new(&data.root, layout, &files, setup.io.direct);
-        let (tablespace, database) = (DEFAULT_TABLESPACE, Oid(5));
-        let locator = RelationLocator { tablespace, database, relfilenode: RELATION };
-        let relation = storage.relation(locator, Fork::Main);
-        let backends = (0..sessions.max(1)).map(|_| pool.backend(BackendType::Client));
+        let engine = start_engine(&setup.io, setup.buffers)?;
+        let layout = Layout { checksums: setup.checksums, tablespace_directory: String::new() };
+        let relation = data.relation(&engine.storage(&data.root, layout));
+        let backends = (0..sessions.max(1)).map(|_| engine.session());
         let backends = backends.collect::<std::result::Result<_, _>>()?;
-        Ok(Self { backends, relation, pool, setup, aio })
+        Ok(Self { backends, relation, setup, engine })
     }
 
     /// Kind of memory pages that back the pool, for the report.
     pub(crate) fn page_kind(&self) -> &'static str {
-        self.aio.region().page_kind().name()
+        self.engine.aio().region().page_kind().name()
     }
 
     /// The I/O method actually in use, which may be a fallback.
     pub(crate) fn method(&self) -> MethodKind {
-        self.aio.method_status().used
+        self.engine.aio().method_status().used
+    }
+
+    /// The buffer usage counters of all sessions so far.
+    pub(crate) fn total(&self) -> Tally {
+        self.engine.pool().total()
     }
 
     /// Evicts every page from the pool. Fails if a page can't be evicted, as the next run would
     /// then find it.
     pub(crate) fn empty(&self) -> Result<()> {
-        let left = self.pool.evict_all().skipped;
+        let left = self.engine.pool().evict_all().skipped;
         if left > 0 { Err(format!("{left} buffers are still pinned").into()) } else { Ok(()) }
     }
 
-    /// Reads the blocks of one list through one session's read stream.
-    pub(crate) fn run(&mut self, work: &Work) -> Result<Done> {
-        self.run_parts(std::slice::from_ref(work))
-    }
-
-    /// Reads several lists concurrently, with one session for each list.
-    pub(crate) fn run_parts(&mut self, parts: &[Work]) -> Result<Done> {
-        let before = self.aio.counters();
-        let started = Instant::now();
-        let options = self.setup.options();
-        let relation = &self.relation;
-        if let ([backend, ..], [work]) = (&mut self.backends[..], parts) {
-            expect(scan(backend, relation, blocks(work), options, false)?, pages(work))?;
-        } else {
-            std::thread::scope(|scope| {
-                let pairs = self.backends.iter_mut().zip(parts);
-                let read = |(backend, work)| {
-                    scope.spawn(move || scan(backend, relation, blocks(work), options, false))
-                };
-                let threads: Vec<_> = pairs.map(read).collect();
-                let mut read = 0;
-                for thread in threads {
-                    read += thread.join().map_err(|_| "a thread panicked")??;
-                }
-                expect(read, parts.iter().map(pages).sum())
-            })?;
-        }
+    /// Reads the lists concurrently, with one session for each list.
+    pub(crate) fn run(&mut self, parts: &[Work]) -> Result<Done> {
+        let (before, started) = (self.engine.aio().counters(), Instant::now());
+        let (setup, relation) = (&self.setup, &self.relation);
+        let read = |(backend, work): (&mut Backend, &Work)| {
+            let mut blocks = work.blocks();
+            if setup.points {
+                return points(backend, relation, blocks, false);
+            }
+            let source = move || blocks.next().map(|block| (block, ()));
+            scan(backend, relation, source, setup.options(), false)
+        };
+        let pages = in_threads(self.backends.iter_mut().zip(parts), read)?;
         let elapsed = started.elapsed();
-        let mut done = Done::default();
-        for work in parts {
-            let part = Done::of(work);
-            done.operations += part.operations;
-            done.bytes += part.bytes;
+        let done = parts.iter().map(Done::of).fold(Done::default(), |sum, part| Done {
+            operations: sum.operations + part.operations,
+            bytes: sum.bytes + part.bytes,
+            ..sum
+        });
+        let (pages, wanted) = (pages.iter().sum::<u64>(), done.bytes / BLOCK_SIZE as u64);
+        if pages != wanted {
+            return Err(format!("the streams handed out {pages} pages of {wanted}").into());
         }
-        Ok(flight(done, &before, &self.aio.counters(), elapsed))
-    }
-
-    /// Reads the blocks one at a time, without a stream, as an index scan would.
-    pub(crate) fn run_points(&mut self, work: &Work) -> Result<Done> {
-        let before = self.aio.counters();
-        let started = Instant::now();
-        let mut source = blocks(work);
-        while let Some((block, _)) = source.next_block() {
-            self.backends[0].read(&self.relation, block)?;
-        }
-        let elapsed = started.elapsed();
-        Ok(flight(Done::of(work), &before, &self.aio.counters(), elapsed))
-    }
-
-    /// Reads the blocks of `source` through the first session's stream, and returns the buffer
-    /// usage counters of that read.
-    pub(crate) fn count(&mut self, source: impl BlockSource) -> Result<Tally> {
-        let before = self.pool.total();
-        scan(&mut self.backends[0], &self.relation, source, self.setup.options(), false)?;
-        Ok(self.pool.total().since(&before))
+        Ok(flight(done, &before, &self.engine.aio().counters(), elapsed))
     }
 
     /// The sessions, the relation, and the stream options, for rows that run their own loop.
@@ -181,28 +173,20 @@ pub(crate) fn scan(
     Ok(pages)
 }
 
-/// Turns a work list into a block source, in list order.
-pub(crate) fn blocks(work: &Work) -> impl BlockSource {
-    let each = u64::from(work.length) / BLOCK_SIZE as u64;
-    let mut offsets = work.offsets.iter();
-    let mut row = 0..0_u64;
-    move || {
-        if row.is_empty() {
-            let first = offsets.next()? / BLOCK_SIZE as u64;
-            row = first..first + each;
+/// Reads the blocks one at a time and returns their number. `look` is as in [`scan`].
+pub(crate) fn points(
+    backend: &mut Backend,
+    relation: &Relation,
+    blocks: impl Iterator<Item = BlockNo>,
+    look: bool,
+) -> Result<u64> {
+    let mut pages = 0;
+    for block in blocks {
+        let pin = backend.read(relation, block)?;
+        if look {
+            std::hint::black_box(backend.read_lock(pin.page())?[0]);
         }
-        row.next().map(|block| (block as BlockNo, ()))
+        pages += 1;
     }
-}
-
-/// Number of pages that a work list covers.
-fn pages(work: &Work) -> u64 {
-    Done::of(work).bytes / BLOCK_SIZE as u64
-}
-
-fn expect(read: u64, wanted: u64) -> Result<()> {
-    if read != wanted {
-        return Err(format!("the streams handed out {read} pages of {wanted}").into());
-    }
-    Ok(())
+    Ok(pages)
 }

@@ -4,9 +4,9 @@
 //! confidence intervals, and a verdict for each bound of the line's target.
 
 use crate::costs::{self, Cost};
-use crate::pairs::{Latencies, Pairs, operations_rate};
-use crate::statistics::{Estimate, Latency};
-use serde_json::{Value, json};
+use crate::pairs::{Latencies, Pairs, Sample, Sides};
+use crate::statistics::Estimate;
+use serde::Serialize;
 use std::fmt;
 
 /// Targets of a line. A bound applies to the median unless its comment says otherwise; `None`
@@ -24,116 +24,108 @@ pub(crate) struct Target {
     pub(crate) in_flight: Option<f64>,
 }
 
-/// One line: a comparison of one contender with one baseline.
-#[derive(Debug, Clone)]
+impl Target {
+    /// No bounds: the line is for information.
+    pub(crate) const NONE: Self = Self { rate: None, rate_low: None, cpu: None, in_flight: None };
+
+    /// Only a minimum rate ratio.
+    pub(crate) const fn rate(least: f64) -> Self {
+        Self { rate: Some(least), ..Self::NONE }
+    }
+}
+
+/// What the report calls a comparison.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Names {
+    pub(crate) setting: String,
+    pub(crate) contender: String,
+    pub(crate) reference: String,
+}
+
+impl Names {
+    pub(crate) fn new(
+        setting: impl fmt::Display,
+        contender: impl fmt::Display,
+        reference: impl fmt::Display,
+    ) -> Self {
+        Self {
+            setting: setting.to_string(),
+            contender: contender.to_string(),
+            reference: reference.to_string(),
+        }
+    }
+}
+
+/// One line: a comparison of one contender with one baseline. Its fields are those of the JSON
+/// report.
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Line {
-    setting: String,
-    contender: String,
-    reference: String,
-    rate: (f64, f64),
-    megabytes: (f64, f64),
-    cpu_micros: (f64, f64),
+    #[serde(flatten)]
+    names: Names,
+    #[serde(rename = "operations_per_second")]
+    rate: Sides<f64>,
+    #[serde(rename = "megabytes_per_second")]
+    megabytes: Sides<f64>,
+    #[serde(rename = "cpu_micros_per_operation")]
+    cpu_micros: Sides<f64>,
     rate_ratio: Estimate,
     cpu_ratio: Estimate,
     in_flight: f64,
     at_storage: f64,
+    #[serde(rename = "latency_micros")]
     latencies: Option<Latencies>,
-    target: Target,
+    #[serde(rename = "targets")]
+    verdicts: Vec<Verdict>,
+}
+
+/// A bound of the line's target, and whether the line meets it.
+#[derive(Debug, Clone, Serialize)]
+struct Verdict {
+    bound: String,
+    met: bool,
 }
 
 impl Line {
-    pub(crate) fn new(
-        setting: impl Into<String>,
-        contender: impl Into<String>,
-        reference: impl Into<String>,
-        pairs: &Pairs,
-        target: Target,
-    ) -> Self {
+    pub(crate) fn new(names: Names, pairs: &Pairs, target: Target) -> Self {
+        let (rate_ratio, cpu_ratio) = (pairs.ratio(Sample::rate), pairs.ratio(Sample::cpu_micros));
+        let at_storage = pairs.medians(|s| s.done.at_storage.unwrap_or(f64::NAN)).contender;
+        let verdict = |(name, sign, bound, value): (&str, char, Option<f64>, f64)| {
+            let bound = bound?;
+            let met = if sign == '≥' { value >= bound } else { value <= bound };
+            Some(Verdict { bound: format!("{name} {sign} {bound:.2}"), met })
+        };
+        let bounds = [
+            ("rate", '≥', target.rate, rate_ratio.median),
+            ("rate's interval", '≥', target.rate_low, rate_ratio.low),
+            ("CPU", '≤', target.cpu, cpu_ratio.median),
+            ("at storage", '≥', target.in_flight, at_storage),
+        ];
         let line = Self {
-            setting: setting.into(),
-            contender: contender.into(),
-            reference: reference.into(),
-            rate: pairs.medians(operations_rate),
+            names,
+            rate: pairs.medians(Sample::rate),
             megabytes: pairs.medians(|s| s.done.bytes as f64 / s.elapsed / 1e6),
-            cpu_micros: pairs.medians(|s| s.cpu * 1e6 / s.done.operations as f64),
-            rate_ratio: pairs.rate_ratio(),
-            cpu_ratio: pairs.cpu_ratio(),
-            in_flight: pairs.medians(|s| s.done.in_flight.unwrap_or(f64::NAN)).1,
-            at_storage: pairs.medians(|s| s.done.at_storage.unwrap_or(f64::NAN)).1,
+            cpu_micros: pairs.medians(Sample::cpu_micros),
+            rate_ratio,
+            cpu_ratio,
+            in_flight: pairs.medians(|s| s.done.in_flight.unwrap_or(f64::NAN)).contender,
+            at_storage,
             latencies: pairs.latencies(),
-            target,
+            verdicts: bounds.into_iter().filter_map(verdict).collect(),
         };
         eprintln!("{line}");
         line
     }
-
-    /// The bounds that are set, each with its verdict.
-    fn verdicts(&self) -> Vec<(String, bool)> {
-        let Target { rate, rate_low, cpu, in_flight } = self.target;
-        let least = |name: &str, bound: Option<f64>, value: f64| {
-            bound.map(|bound| (format!("{name} ≥ {bound:.2}"), value >= bound))
-        };
-        let most = |name: &str, bound: Option<f64>, value: f64| {
-            bound.map(|bound| (format!("{name} ≤ {bound:.2}"), value <= bound))
-        };
-        [
-            least("rate", rate, self.rate_ratio.median),
-            least("rate's interval", rate_low, self.rate_ratio.low),
-            most("CPU", cpu, self.cpu_ratio.median),
-            least("at storage", in_flight, self.at_storage),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
-    }
-
-    fn json(&self) -> Value {
-        let estimate = |e: Estimate| json!({"median": e.median, "low": e.low, "high": e.high});
-        let pair = |(reference, contender): (f64, f64)| json!({"reference": reference, "contender": contender});
-        let verdicts = self.verdicts().into_iter();
-        let latencies = self.latencies.map(|of| {
-            let latency = |of: Latency| json!({"median": of.median, "p99": of.p99});
-            json!({
-                "reference": latency(of.reference),
-                "contender": latency(of.contender),
-                "p99_ratio": estimate(of.p99_ratio),
-            })
-        });
-        let targets = verdicts.map(|(bound, met)| json!({"bound": bound, "met": met}));
-        json!({
-            "setting": self.setting,
-            "contender": self.contender,
-            "reference": self.reference,
-            "operations_per_second": pair(self.rate),
-            "megabytes_per_second": pair(self.megabytes),
-            "cpu_micros_per_operation": pair(self.cpu_micros),
-            "rate_ratio": estimate(self.rate_ratio),
-            "cpu_ratio": estimate(self.cpu_ratio),
-            "in_flight": self.in_flight,
-            "at_storage": self.at_storage,
-            "latency_micros": latencies,
-            "targets": targets.collect::<Vec<_>>(),
-        })
-    }
 }
 
 /// The report of one benchmark row: a heading, lines and notes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Report {
-    pub(crate) row: &'static str,
+    #[serde(rename = "row")]
+    pub(crate) heading: String,
     pub(crate) notes: Vec<String>,
     pub(crate) lines: Vec<Line>,
     /// Costs per page, for a row that has no baseline.
     pub(crate) costs: Vec<Cost>,
-}
-
-impl Report {
-    /// The report as one JSON object.
-    pub(crate) fn json(&self) -> Value {
-        let lines: Vec<Value> = self.lines.iter().map(Line::json).collect();
-        let costs: Vec<Value> = self.costs.iter().map(Cost::json).collect();
-        json!({"row": self.row, "notes": self.notes, "lines": lines, "costs": costs})
-    }
 }
 
 const HEADER: &str = "| setting | variant | reference | rate, reference's | ratio | CPU µs, reference's | ratio | in flight, at storage | target |
@@ -144,7 +136,7 @@ const TIMED_HEADER: &str = "| setting | variant | reference | rate, reference's 
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "## {}\n", self.row)?;
+        writeln!(f, "## {}\n", self.heading)?;
         self.notes.iter().try_for_each(|note| writeln!(f, "{note}\n"))?;
         if !self.costs.is_empty() {
             writeln!(f, "{}", costs::HEADER)?;
@@ -169,15 +161,15 @@ impl fmt::Display for Line {
 impl Line {
     /// Formats the line as a table row, with latency columns if `timed`.
     fn write(&self, f: &mut fmt::Formatter<'_>, timed: bool) -> fmt::Result {
-        let (reference, rate) = (Count(self.rate.0), Count(self.rate.1));
-        write!(f, "| {} | {} | {} | ", self.setting, self.contender, self.reference)?;
-        write!(f, "{rate}/s")?;
-        if self.megabytes.1 > 0.0 {
-            write!(f, " ({:.0} MB/s)", self.megabytes.1)?;
+        let Names { setting, contender, reference } = &self.names;
+        write!(f, "| {setting} | {contender} | {reference} | ")?;
+        write!(f, "{}/s", Count(self.rate.contender))?;
+        if self.megabytes.contender > 0.0 {
+            write!(f, " ({:.0} MB/s)", self.megabytes.contender)?;
         }
-        write!(f, ", {reference}/s")?;
-        if self.megabytes.0 > 0.0 {
-            write!(f, " ({:.0})", self.megabytes.0)?;
+        write!(f, ", {}/s", Count(self.rate.reference))?;
+        if self.megabytes.reference > 0.0 {
+            write!(f, " ({:.0})", self.megabytes.reference)?;
         }
         write!(f, " | {}", Ratio(self.rate_ratio))?;
         match self.latencies {
@@ -189,21 +181,20 @@ impl Line {
             None if timed => f.write_str(" | – | –")?,
             None => {}
         }
-        let (reference, cpu) = self.cpu_micros;
-        write!(f, " | {cpu:.1}, {reference:.1}")?;
+        let Sides { reference, contender } = self.cpu_micros;
+        write!(f, " | {contender:.1}, {reference:.1}")?;
         write!(f, " | {} | ", Ratio(self.cpu_ratio))?;
         if self.in_flight.is_nan() {
             f.write_str("–")?;
         } else {
             write!(f, "{:.1}, {:.1}", self.in_flight, self.at_storage)?;
         }
-        let verdicts = self.verdicts();
-        if verdicts.is_empty() {
+        if self.verdicts.is_empty() {
             return f.write_str(" | – |");
         }
-        let texts = verdicts
-            .into_iter()
-            .map(|(bound, met)| format!("{bound} {}", if met { "ok" } else { "**missed**" }));
+        let texts = self.verdicts.iter().map(|Verdict { bound, met }| {
+            format!("{bound} {}", if *met { "ok" } else { "**missed**" })
+        });
         write!(f, " | {} |", texts.collect::<Vec<_>>().join(", "))
     }
 }

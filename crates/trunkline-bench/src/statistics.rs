@@ -6,9 +6,11 @@
 //! by the binomial distribution, whatever the samples' distribution. With 9 pairs, the second
 //! smallest and the second largest enclose the median with 96 % probability.
 
+use serde::Serialize;
+
 /// A median and its confidence interval of at least 95 %. With fewer than six samples no such
 /// interval exists, so we report the full range.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Estimate {
     pub(crate) median: f64,
     pub(crate) low: f64,
@@ -27,7 +29,7 @@ impl Estimate {
 }
 
 /// Latency of one run's operations, in microseconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Latency {
     pub(crate) median: f64,
     /// The 99th percentile.

@@ -2,6 +2,7 @@
 //! list, so that the device has the same work to do.
 
 use crate::statistics::Latency;
+use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 /// A list of reads, all of the same length.
 #[derive(Debug, Clone)]
@@ -22,6 +23,17 @@ impl Work {
         Self { offsets: (0..count).map(at).collect(), length }
     }
 
+    /// One read for each of these blocks.
+    pub(crate) fn of_blocks(blocks: impl Iterator<Item = BlockNo>) -> Self {
+        let length = BLOCK_SIZE as u32;
+        Self { offsets: blocks.map(|block| u64::from(block) * BLOCK_SIZE as u64).collect(), length }
+    }
+
+    /// All of `bytes` once, in order. At least one read, so that there is something to measure.
+    pub(crate) fn whole(bytes: u64, length: u32) -> Self {
+        Self::sequential(0, (bytes / u64::from(length)).max(1) as usize, length, bytes)
+    }
+
     /// `count` random reads in an order determined by `seed`. No offset repeats before every
     /// offset has been read once, so that cold reads don't hit pages an earlier read left in the
     /// page cache.
@@ -38,6 +50,15 @@ impl Work {
         places.truncate(chosen);
         let offsets = places.iter().cycle().take(count).copied().collect();
         Self { offsets, length }
+    }
+
+    /// The blocks that the reads cover, in list order.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockNo> + Send + use<'_> {
+        let each = self.length / BLOCK_SIZE as u32;
+        self.offsets.iter().flat_map(move |offset| {
+            let first = (offset / BLOCK_SIZE as u64) as BlockNo;
+            first..first + each
+        })
     }
 }
 
@@ -74,6 +95,14 @@ pub(crate) struct Done {
 }
 
 impl Done {
+    /// The result of operations on one block each, from their latencies and from the elapsed and
+    /// CPU seconds.
+    pub(crate) fn timed(micros: Vec<f32>, took: (f64, f64)) -> Self {
+        let operations = micros.len() as u64;
+        let (bytes, latency) = (operations * BLOCK_SIZE as u64, Latency::of(micros));
+        Self { operations, bytes, took: Some(took), latency, ..Self::default() }
+    }
+
     /// The result of a run that completed all of `work`.
     pub(crate) fn of(work: &Work) -> Self {
         let operations = work.offsets.len() as u64;

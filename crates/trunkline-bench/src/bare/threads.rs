@@ -5,8 +5,8 @@
 //! device, the baseline uses as many threads as the depth. A ring would need kernel threads as
 //! well there, so it isn't a better baseline.
 
+use super::files::{Files, check};
 use super::memory::Memory;
-use super::{Files, check};
 use crate::work::{Done, Work};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -33,21 +33,26 @@ impl Threads {
     pub(crate) fn run(&mut self, work: &Work, look: &Look<'_>) -> io::Result<Done> {
         let (files, next) = (&self.files, &AtomicUsize::new(0));
         let buffers = self.memory.all().chunks_exact_mut(work.length as usize);
-        let mut buffers = buffers.take(self.threads);
-        if self.threads == 1 {
-            buffers.try_for_each(|buffer| read_all(files, buffer, work, next, look))?;
-            return Ok(Done::of(work));
-        }
-        std::thread::scope(|scope| {
-            let start = |buffer| scope.spawn(move || read_all(files, buffer, work, next, look));
-            let threads: Vec<_> = buffers.map(start).collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, io::Result<()>>| {
-                thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
-            };
-            threads.into_iter().try_for_each(join)
-        })?;
+        on_each(buffers.take(self.threads), &|buffer| read_all(files, buffer, work, next, look))?;
         Ok(Done::of(work))
     }
+}
+
+/// Calls `body` for each item in a separate thread; a single item runs in the calling thread.
+pub(super) fn on_each<T: Send>(
+    mut items: impl ExactSizeIterator<Item = T>,
+    body: &(dyn Fn(T) -> io::Result<()> + Sync),
+) -> io::Result<()> {
+    if items.len() == 1 {
+        return items.try_for_each(body);
+    }
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = items.map(|item| scope.spawn(move || body(item))).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, io::Result<()>>| {
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
+        };
+        threads.into_iter().try_for_each(join)
+    })
 }
 
 fn read_all(

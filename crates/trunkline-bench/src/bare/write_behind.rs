@@ -4,7 +4,8 @@
 //! little left to write. A baseline that didn't do the same would put a different load on the
 //! device.
 
-use super::Files;
+use super::files::Files;
+use super::memory::Memory;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -78,7 +79,7 @@ impl WriteBehind {
 /// Extends an empty file to `bytes`, in steps of `step` bytes. With `reserve`, it calls
 /// `posix_fallocate`; otherwise it writes zeros from memory aligned for direct I/O.
 pub(crate) fn lengthen(file: &File, bytes: u64, step: u64, reserve: bool) -> io::Result<()> {
-    let mut zeros = super::memory::Memory::map(step as usize)?;
+    let mut zeros = Memory::map(step as usize)?;
     zeros.all().fill(0);
     for at in (0..bytes).step_by(step as usize) {
         if reserve {

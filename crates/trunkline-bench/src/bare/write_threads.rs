@@ -2,8 +2,10 @@
 //! fsync the files. This is the baseline for `worker` and, with one thread, for `sync`. The
 //! threads cycle through their memory as the ring does.
 
+use super::files::{Files, check};
 use super::memory::Memory;
-use super::{Files, Range, WriteBehind, check};
+use super::threads::on_each;
+use super::write_behind::{Range, WriteBehind};
 use std::io;
 use std::os::unix::fs::FileExt;
 use trunkline_aio::sync::atomic::{AtomicUsize, Ordering};
@@ -51,21 +53,4 @@ impl WriteThreads {
             Ok(())
         })
     }
-}
-
-/// Calls `body` for each item in a separate thread; a single item runs in the calling thread.
-fn on_each<T: Send>(
-    mut items: impl ExactSizeIterator<Item = T>,
-    body: &(dyn Fn(T) -> io::Result<()> + Sync),
-) -> io::Result<()> {
-    if items.len() == 1 {
-        return items.try_for_each(body);
-    }
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = items.map(|item| scope.spawn(move || body(item))).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, io::Result<()>>| {
-            thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
-        };
-        threads.into_iter().try_for_each(join)
-    })
 }

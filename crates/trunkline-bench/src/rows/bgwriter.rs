@@ -15,18 +15,17 @@
 //! writer. Sessions had to flush the others themselves.
 
 use super::checkpoint_table::Table;
+use super::comparison::{Body, Comparison, Experiment, Measured, Row, SetUp, Stage};
 use super::load::{Load, SESSIONS};
-use super::{Flush, METHODS, Names, RunOptions, buffers};
-use crate::Result;
-use crate::pairs::Pairs;
-use crate::report::{Line, Report, Target};
+use super::options::{BLOCK, Flush, METHODS, buffers};
+use crate::failure::Result;
+use crate::pairs::{Half, measure};
+use crate::report::{Names, Target};
 use crate::statistics::Estimate;
 use crate::work::Work;
-use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use trunkline_aio::{MethodKind, Operation};
 use trunkline_engine::checkpoint::{BackgroundWriter, BackgroundWriterSettings};
-use trunkline_engine::pool::BackendType;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 /// Maximum table size, for `bgwriter` and for `bgwriter-paced`.
@@ -37,162 +36,157 @@ const OPERATIONS: u32 = 50_000;
 /// 100 operations per second and session, for five seconds.
 const PACED: Load = Load { operations: 500, step: Some(Duration::from_millis(10)) };
 
-/// One configuration of the background writer.
-#[derive(Debug, Clone, Copy)]
-struct Variant {
-    name: &'static str,
-    settings: BackgroundWriterSettings,
-    flush: Flush,
+const SETTINGS: &[&str] = &[
+    "bgwriter_delay",
+    "bgwriter_lru_maxpages",
+    "bgwriter_lru_multiplier",
+    "bgwriter_flush_after",
+    "io_max_combine_limit",
+];
+
+/// How much faster are sessions at full speed if a background writer cleans buffers for them?
+pub(super) const BGWRITER: Row = Row {
+    name: "bgwriter",
+    measures: "Sessions that must evict dirty pages, with and without a background writer",
+    heading: "changed pages must go",
+    settings: SETTINGS,
+    set_up: SetUp::Table(|bench| Ok(half_in_pool(bench.bytes.min(BYTES_MAX)))),
+    body: Body::Lines(&[|stage| {
+        let operations = OPERATIONS.min(stage.table()?.blocks() / 2);
+        Ok(lines(stage, Load { operations, step: None }))
+    }]),
+    notes: |stage| introduction(stage, "as fast as they can"),
+    ..Row::COLD
+};
+
+/// The same at a pace: is an operation late less often?
+pub(super) const BGWRITER_PACED: Row = Row {
+    name: "bgwriter-paced",
+    measures: "The same, but each session performs only a hundred operations a second",
+    heading: "changed pages must go, at a pace",
+    set_up: SetUp::Table(|bench| Ok(half_in_pool(bench.bytes.min(PACED_BYTES_MAX)))),
+    body: Body::Lines(&[|stage| Ok(lines(stage, PACED))]),
+    notes: |stage| {
+        let (step, operations) = (PACED.step.unwrap_or_default(), PACED.operations * SESSIONS);
+        let pace = format!(
+            "one operation every {step:?} each, {operations} in a run; every run begins with a \
+             pool of changed pages"
+        );
+        introduction(stage, &pace)
+    },
+    ..BGWRITER
+};
+
+/// A table of this size, and a pool with room for half of it.
+fn half_in_pool(bytes: u64) -> (u64, u32) {
+    (bytes, buffers(bytes, 2))
 }
 
-/// The user's settings, and a more aggressive variant that keeps up with sessions running at full
-/// speed.
-fn variants(bench: &RunOptions<'_>, paced: bool) -> Vec<Variant> {
-    let settings = BackgroundWriterSettings::of(bench.settings);
+fn introduction(stage: &Stage<'_>, pace: &str) -> Result<Vec<String>> {
+    let table = stage.table()?;
+    let (blocks, buffers) = (table.blocks(), table.engine.pool().buffers());
+    Ok(vec![format!(
+        "{blocks} pages in {buffers} buffers, {SESSIONS} sessions, {pace}; a rate is that of \
+         operations, half of them changes; every page was sound afterwards"
+    )])
+}
+
+/// Lines with the user's settings. At full speed also lines with a more aggressive variant, which
+/// keeps up with the sessions.
+fn lines(stage: &Stage<'_>, load: Load) -> Vec<Comparison> {
+    let as_set = BackgroundWriterSettings::of(&stage.bench.settings);
     let eager = BackgroundWriterSettings {
         delay: Duration::from_millis(10),
         max_pages: 1000,
         multiplier: 4.0,
-        ..settings
+        ..as_set
     };
-    let mut variants = Vec::new();
-    for flush in Flush::each(settings.flush_after) {
-        let with = |name, settings| {
+    let mut variants = vec![("writer as set", as_set)];
+    if load.step.is_none() {
+        variants.push(("writer every 10 ms, 1000 pages", eager));
+    }
+    let mut lines = Vec::new();
+    for flush in Flush::each(as_set.flush_after) {
+        for &(name, settings) in &variants {
             let settings = BackgroundWriterSettings { flush_after: flush.after, ..settings };
-            Variant { name, settings, flush }
-        };
-        variants.push(with("writer as set", settings));
-        if !paced {
-            variants.push(with("writer every 10 ms, 1000 pages", eager));
+            lines.extend(METHODS.map(|method| {
+                Comparison::new(
+                    Names::new(flush.setting(""), format!("{method}, {name}"), "no writer"),
+                    Target::NONE,
+                    WithWriter { direct: flush.direct, method, settings, load },
+                )
+            }));
         }
     }
-    variants
+    lines
 }
 
-pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
-    let bytes = bench.bytes.min(BYTES_MAX);
-    let mut table = Table::make(bench, bytes, buffers(bytes, 2))?;
-    let load = Load { operations: OPERATIONS.min(table.blocks() / 2), step: None };
-    let (lines, mut notes) = compare_all(bench, &mut table, load)?;
-    notes.insert(0, introduction(&table, "as fast as they can"));
-    Ok(Report { row: "bgwriter: changed pages must go", notes, lines, costs: Vec::new() })
-}
-
-pub(super) fn run_paced(bench: &RunOptions<'_>) -> Result<Report> {
-    run_paced_with(bench, PACED)
-}
-
-/// Same as [`run_paced`], but with a given load, so that a test can finish quickly.
-fn run_paced_with(bench: &RunOptions<'_>, load: Load) -> Result<Report> {
-    let bytes = bench.bytes.min(PACED_BYTES_MAX);
-    let mut table = Table::make(bench, bytes, buffers(bytes, 2))?;
-    let (lines, mut notes) = compare_all(bench, &mut table, load)?;
-    let step = load.step.unwrap_or_default();
-    let pace = format!(
-        "one operation every {step:?} each, {} in a run; every run begins with a pool of changed pages",
-        load.operations * SESSIONS
-    );
-    notes.insert(0, introduction(&table, &pace));
-    let row = "bgwriter-paced: changed pages must go, at a pace";
-    Ok(Report { row, notes, lines, costs: Vec::new() })
-}
-
-fn introduction(table: &Table, pace: &str) -> String {
-    let (blocks, buffers) = (table.blocks(), table.pool.buffers());
-    format!(
-        "{blocks} pages in {buffers} buffers, {SESSIONS} sessions, {pace}; a rate is that of \
-         operations, half of them changes; every page was sound afterwards"
-    )
-}
-
-fn compare_all(
-    bench: &RunOptions<'_>,
-    table: &mut Table,
-    load: Load,
-) -> Result<(Vec<Line>, Vec<String>)> {
-    let (mut lines, mut notes) = (Vec::new(), Vec::new());
-    for variant in variants(bench, load.step.is_some()) {
-        for method in METHODS {
-            let compared = compare(bench, table, method, variant, load)?;
-            let Some((line, note)) = compared else { continue };
-            lines.push(line);
-            notes.push(note);
-        }
-    }
-    table.checkpoint_all()?;
-    table.verify()?;
-    Ok((lines, notes))
-}
-
-fn compare(
-    bench: &RunOptions<'_>,
-    table: &mut Table,
+/// A load with a background writer, against the same load without.
+struct WithWriter {
+    direct: bool,
     method: MethodKind,
-    variant: Variant,
+    settings: BackgroundWriterSettings,
     load: Load,
-) -> Result<Option<(Line, String)>> {
-    let names = Names {
-        setting: variant.flush.setting(""),
-        contender: format!("{method}, {}", variant.name),
-        reference: "no writer".into(),
-    };
-    if !bench.wants(&names.setting, &names.contender) {
-        return Ok(None);
+}
+
+impl Experiment for WithWriter {
+    fn measure(&self, stage: &Stage<'_>, names: &Names) -> Result<Measured> {
+        let table = &mut *stage.table()?;
+        table.checkpoint_all()?;
+        table.switch(self.method, self.direct)?;
+        table.changed();
+        let engine = table.engine.clone();
+        let backends = (0..SESSIONS).map(|_| engine.session());
+        let mut backends = backends.collect::<std::result::Result<Vec<_>, _>>()?;
+        let (blocks, relation) = (table.blocks(), table.relation.clone());
+        let written =
+            || engine.aio().counters().operation(Operation::Writev).bytes / BLOCK_SIZE as u64;
+        // Pages flushed by the background writer, and all pages flushed, for each run.
+        let (mut cleaned, mut all) = (Vec::new(), Vec::new());
+        // Every run needs a different page sequence, even within a pair. The previous run's pages
+        // are still in the pool, and would all be hits.
+        let mut runs = 0;
+        let full = fill(table);
+        let mut measured = stage.pairs(|half, _| {
+            if self.load.step.is_some() {
+                // Fill the pool with dirty pages, which is the steady state of a pool without a
+                // background writer. At this pace the sessions would take minutes to get there.
+                table.dirty(&full)?;
+            }
+            runs += 1;
+            measure(|| {
+                if half == Half::Reference {
+                    return self.load.run(&mut backends, &relation, blocks, runs);
+                }
+                let writer = BackgroundWriter::start(engine.pool(), self.settings)?;
+                let before = written();
+                let done = self.load.run(&mut backends, &relation, blocks, runs)?;
+                cleaned.push(writer.counts().buffers_clean as f64);
+                all.push((written() - before) as f64);
+                Ok(done)
+            })
+        })?;
+        let (cleaned, all) = (Estimate::of(cleaned).median, Estimate::of(all).median);
+        measured.notes.push(format!(
+            "{}, {}: it wrote {cleaned:.0} of {all:.0} pages of a run, {:.0}%",
+            names.setting,
+            names.contender,
+            100.0 * cleaned / all.max(1.0),
+        ));
+        Ok(measured)
     }
-    table.checkpoint_all()?;
-    table.switch(method, variant.flush.direct)?;
-    let backends = (0..SESSIONS).map(|_| table.pool.backend(BackendType::Client));
-    let backends = RefCell::new(backends.collect::<std::result::Result<Vec<_>, _>>()?);
-    let (blocks, relation, pool) = (table.blocks(), table.relation.clone(), table.pool.clone());
-    let aio = table.aio.clone();
-    let written = || aio.counters().operation(Operation::Writev).bytes / BLOCK_SIZE as u64;
-    // Pages flushed by the background writer, and all pages flushed, for each run.
-    let (mut cleaned, mut all) = (Vec::new(), Vec::new());
-    // Every run needs a different page sequence, even within a pair. The previous run's pages are
-    // still in the pool, and would all be hits.
-    let runs = Cell::new(0);
-    let run = || {
-        runs.set(runs.get() + 1);
-        load.run(&mut backends.borrow_mut(), &relation, blocks, runs.get())
-    };
-    let mut reference = |_: &()| run();
-    let mut contender = |_: &()| {
-        let writer = BackgroundWriter::start(&pool, variant.settings)?;
-        let before = written();
-        let done = run()?;
-        cleaned.push(writer.counts().buffers_clean as f64);
-        all.push((written() - before) as f64);
-        Ok(done)
-    };
-    let full = fill(table);
-    let mut prepare = || match load.step {
-        // Fill the pool with dirty pages, which is the steady state of a pool without a background
-        // writer. At this pace the sessions would take minutes to get there.
-        Some(_) => table.dirty(&full),
-        None => Ok(()),
-    };
-    let pairs = Pairs::run(bench.pairs, |_| (), &mut prepare, &mut reference, &mut contender)?;
-    let (cleaned, all) = (Estimate::of(cleaned).median, Estimate::of(all).median);
-    let note = format!(
-        "{}, {}: it wrote {cleaned:.0} of {all:.0} pages of a run, {:.0}%",
-        names.setting,
-        names.contender,
-        100.0 * cleaned / all.max(1.0),
-    );
-    let target = Target::default();
-    let line = Line::new(names.setting, names.contender, names.reference, &pairs, target);
-    Ok(Some((line, note)))
 }
 
 /// Random blocks, exactly as many as the pool has buffers.
 fn fill(table: &Table) -> Vec<BlockNo> {
     let bytes = u64::from(table.blocks()) * BLOCK_SIZE as u64;
-    let work = Work::random(1, table.pool.buffers() as usize, BLOCK_SIZE as u32, bytes);
-    work.offsets.iter().map(|at| (at / BLOCK_SIZE as u64) as BlockNo).collect()
+    let buffers = table.engine.pool().buffers() as usize;
+    Work::random(1, buffers, BLOCK, bytes).blocks().collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::options::RunOptions;
     use super::*;
     use trunkline_engine::settings::Settings;
 
@@ -201,9 +195,18 @@ mod tests {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
         let mut settings = Settings::default();
         settings.set("bgwriter_delay", "10ms").expect("a setting");
-        let bench = RunOptions { only: "io_uring", ..RunOptions::small(dir.path(), &settings) };
-        let load = Load { operations: 50, step: Some(Duration::from_millis(4)) };
-        let report = run_paced_with(&bench, load).expect("runs").json();
+        let bench = RunOptions {
+            only: "io_uring".into(),
+            ..RunOptions { settings, ..RunOptions::small(dir.path()) }
+        };
+        let row = Row {
+            body: Body::Lines(&[|stage| {
+                let step = Some(Duration::from_millis(4));
+                Ok(lines(stage, Load { operations: 50, step }))
+            }]),
+            ..BGWRITER_PACED
+        };
+        let report = serde_json::to_value(row.run(&bench).expect("runs")).expect("JSON");
         let lines = report["lines"].as_array().expect("lines");
         let settings: Vec<_> = lines.iter().filter_map(|line| line["setting"].as_str()).collect();
         assert_eq!(settings, ["buffered", "buffered, flush_after 0", "direct"]);

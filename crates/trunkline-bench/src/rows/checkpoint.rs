@@ -1,65 +1,116 @@
 //! **Checkpoint** of many dirty pages, compared with a bare loop that writes the same ranges of
-//! the same files.
+//! the same files, and its cost for concurrent readers.
 //!
 //! The bare loop keeps the same number of writes in flight and also fsyncs the files at the end,
 //! but it sorts nothing, computes no checksums and locks no pages. For `io_uring`, the baseline is
 //! one thread with a ring. For `worker`, it's as many `pwrite` threads as there are workers, and
 //! for `sync` a single `pwrite` thread. Its memory is as large as the data it writes, unless
 //! `--hot-reference` makes it reuse a few buffers. Other lines compare checkpoints with and
-//! without writeback (`checkpoint_flush_after`). `checkpoint_reads.rs` adds the cost for
-//! concurrent readers.
+//! without writeback (`checkpoint_flush_after`).
+//!
+//! The readers read random blocks of another table through the same pool, with and without a
+//! checkpoint in progress. Without one, they read for as long as the previous checkpoint took, so
+//! that both halves are about equally long.
 
-use super::checkpoint_reads;
 use super::checkpoint_table::{Order, Table, ranges};
-use super::{Flush, METHODS, Names, RunOptions};
-use crate::Result;
-use crate::bare::{Files, Range, WriteRing, WriteThreads};
-use crate::pairs::Pairs;
-use crate::report::{Line, Report, Target};
+use super::comparison::{Body, Comparison, Experiment, Measured, Row, SetUp, Stage};
+use super::options::{Flush, RunOptions};
+use super::readers::Readers;
+use crate::bare::{Range, WriteRing, WriteThreads};
+use crate::failure::Result;
+use crate::pairs::{Half, measure};
+use crate::report::{Names, Target};
 use crate::work::Done;
-use std::cell::RefCell;
+use std::time::{Duration, Instant};
 use trunkline_aio::MethodKind;
+use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
 use trunkline_engine::checkpoint::CheckpointOptions;
-use trunkline_format::{BLOCK_SIZE, BlockNo};
+use trunkline_format::BLOCK_SIZE;
 
 /// Buffers for the concurrent readers, in addition to those for the dirty pages.
-pub(super) const BESIDE: u32 = 16_384;
+const BESIDE: u32 = 16_384;
 /// Number of baseline threads for `worker`: the default number of workers.
 const WORKERS: usize = 8;
+/// How long readers read alone before any checkpoint has been timed.
+const FIRST: Duration = Duration::from_secs(1);
 
-pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
-    let options = CheckpointOptions::of(bench.settings);
-    let pages = u32::try_from(bench.dirty / BLOCK_SIZE as u64)?.max(64);
-    let mut table = Table::make(bench, bench.dirty.saturating_mul(2), pages + BESIDE)?;
-    let (mut lines, mut notes) = (Vec::new(), Vec::new());
-    for order in [Order::Sequential, Order::Random] {
-        let blocks = order.pages(pages);
-        let before = lines.len();
-        for flush in Flush::each(options.flush_after) {
-            let group = lines.len();
-            for method in METHODS {
-                lines.extend(compare(bench, &mut table, &blocks, order, flush, method)?);
-            }
-            if lines.len() > group {
-                // The last baseline left arbitrary bytes in the files, so write valid pages over
-                // them.
-                table.dirty(&blocks)?;
-                table.checkpoint(blocks.len(), options)?;
-            }
-        }
-        if lines.len() > before {
-            table.verify()?;
-        }
-    }
-    let before = lines.len();
-    checkpoint_reads::compare_all(bench, &mut table, pages, &mut lines, &mut notes)?;
-    if lines.len() > before {
-        table.verify()?;
-    }
+/// How fast is a checkpoint, and what does it cost concurrent readers?
+pub(super) const CHECKPOINT: Row = Row {
+    name: "checkpoint",
+    measures: "Checkpoints of many dirty pages, and their cost for concurrent readers",
+    heading: "as fast as it can be",
+    settings: &["checkpoint_flush_after", "io_max_combine_limit"],
+    set_up: SetUp::Table(table_size),
+    body: Body::Lines(&[
+        |stage| Ok(writes(stage, Order::Sequential)),
+        |stage| Ok(writes(stage, Order::Random)),
+        |stage| {
+            let line = |(flush, method)| {
+                let setting = Flush::setting(flush, "reads meanwhile");
+                Comparison::new(
+                    Names::new(setting, format!("{method}, checkpoint"), "no checkpoint"),
+                    Target::NONE,
+                    ReadsMeanwhile { flush, method },
+                )
+            };
+            Ok(Flush::with_methods(options(stage.bench).flush_after).map(line).collect())
+        },
+    ]),
+    notes: |stage| {
+        Ok(vec![
+            format!("{}; a rate is that of pages", dirty_pages(stage.bench)?),
+            "every page of the table was sound afterwards".into(),
+        ])
+    },
+    ..Row::COLD
+};
+
+/// A table twice as large as what is made dirty, in a pool with room for that and for readers.
+pub(super) fn table_size(bench: &RunOptions) -> Result<(u64, u32)> {
+    Ok((bench.dirty.saturating_mul(2), pages(bench)? + BESIDE))
+}
+
+/// Number of pages that are dirty at the start of a checkpoint.
+pub(super) fn pages(bench: &RunOptions) -> Result<u32> {
+    Ok(u32::try_from(bench.dirty / BLOCK_SIZE as u64)?.max(64))
+}
+
+/// The same, for the report.
+pub(super) fn dirty_pages(bench: &RunOptions) -> Result<String> {
+    let pages = pages(bench)?;
     let megabytes = u64::from(pages) * BLOCK_SIZE as u64 / 1_000_000;
-    notes.insert(0, format!("{pages} pages ({megabytes} MB) dirty; a rate is that of pages"));
-    notes.insert(1, "every page of the table was sound afterwards".into());
-    Ok(Report { row: "checkpoint: as fast as it can be", notes, lines, costs: Vec::new() })
+    Ok(format!("{pages} pages ({megabytes} MB) dirty"))
+}
+
+fn options(bench: &RunOptions) -> CheckpointOptions {
+    CheckpointOptions::of(&bench.settings)
+}
+
+fn writes(stage: &Stage<'_>, order: Order) -> Vec<Comparison> {
+    let as_set = options(stage.bench);
+    let line = |(flush, method): (Flush, MethodKind)| {
+        let reference = match (flush.varied, threads(method)) {
+            (true, _) => format!("{method}, flush_after {}", as_set.flush_after),
+            (false, None) => format!("bare ring, depth {}", as_set.concurrency),
+            (false, Some(1)) => "1 thread".into(),
+            (false, Some(threads)) => format!("{threads} threads"),
+        };
+        Comparison::new(
+            Names::new(flush.setting(order.name()), method, reference),
+            if flush.varied { Target::NONE } else { Target::rate(0.9) },
+            Writes { order, flush, method },
+        )
+    };
+    Flush::with_methods(as_set.flush_after).map(line).collect()
+}
+
+/// Number of bare-loop threads; `None` if the bare loop uses a ring.
+fn threads(method: MethodKind) -> Option<usize> {
+    match method {
+        MethodKind::IoUring => None,
+        MethodKind::Worker => Some(WORKERS),
+        _ => Some(1),
+    }
 }
 
 /// The baseline of a line.
@@ -71,21 +122,6 @@ enum Reference {
 }
 
 impl Reference {
-    fn new(
-        method: MethodKind,
-        flush: Flush,
-        options: CheckpointOptions,
-        files: Files,
-        memory: u64,
-    ) -> Result<Self> {
-        let depth = options.concurrency as usize;
-        Ok(match (flush.varied, threads(method)) {
-            (true, _) => Self::Ours,
-            (false, None) => Self::Ring(Box::new(WriteRing::open(files, depth, memory)?)),
-            (false, Some(threads)) => Self::Threads(WriteThreads::open(files, threads, memory)?),
-        })
-    }
-
     /// Writes the ranges with the bare loop, or runs a checkpoint that writes them.
     fn run(
         &mut self,
@@ -104,58 +140,105 @@ impl Reference {
     }
 }
 
-/// Number of bare-loop threads; `None` if the bare loop uses a ring.
-fn threads(method: MethodKind) -> Option<usize> {
-    match method {
-        MethodKind::IoUring => None,
-        MethodKind::Worker => Some(WORKERS),
-        _ => Some(1),
-    }
-}
-
-fn names(method: MethodKind, order: Order, flush: Flush, options: CheckpointOptions) -> Names {
-    let reference = match (flush.varied, threads(method)) {
-        (true, _) => format!("{method}, flush_after {}", options.flush_after),
-        (false, None) => format!("bare ring, depth {}", options.concurrency),
-        (false, Some(1)) => "1 thread".into(),
-        (false, Some(threads)) => format!("{threads} threads"),
-    };
-    Names { setting: flush.setting(order.name()), contender: method.to_string(), reference }
-}
-
-fn compare(
-    bench: &RunOptions<'_>,
-    table: &mut Table,
-    blocks: &[BlockNo],
+/// A checkpoint of pages in this order, against a bare loop. If writeback differs from the user's
+/// setting, against a checkpoint with that setting.
+struct Writes {
     order: Order,
     flush: Flush,
     method: MethodKind,
-) -> Result<Option<Line>> {
-    let as_set = CheckpointOptions::of(bench.settings);
-    let options = CheckpointOptions { flush_after: flush.after, ..as_set };
-    let names = names(method, order, flush, as_set);
-    if !bench.wants(&names.setting, &names.contender) {
-        return Ok(None);
+}
+
+impl Writes {
+    fn reference(&self, table: &mut Table, stage: &Stage<'_>, pages: usize) -> Result<Reference> {
+        if self.flush.varied {
+            return Ok(Reference::Ours);
+        }
+        let CheckpointOptions { concurrency, combine, .. } = options(stage.bench);
+        // Either one buffer per page, as in the pool, or a few buffers that stay in the CPU cache.
+        let memory = match stage.bench.hot_reference {
+            true => concurrency * combine,
+            false => (pages as u32).max(combine),
+        };
+        let memory = u64::from(memory) * BLOCK_SIZE as u64;
+        let files = table.files(self.flush.direct)?;
+        Ok(match threads(self.method) {
+            None => {
+                Reference::Ring(Box::new(WriteRing::open(files, concurrency as usize, memory)?))
+            }
+            Some(threads) => Reference::Threads(WriteThreads::open(files, threads, memory)?),
+        })
     }
-    table.turn(method, flush.direct)?;
-    let (ranges, count) = (ranges(blocks, options.combine), blocks.len());
-    // Either one buffer per page, as in the pool, or a few buffers that stay in the CPU cache.
-    let memory = match bench.hot_reference {
-        true => options.concurrency * options.combine,
-        false => (count as u32).max(options.combine),
-    };
-    let memory = u64::from(memory) * BLOCK_SIZE as u64;
-    let mut bare = Reference::new(method, flush, options, table.files(flush.direct)?, memory)?;
-    let behind = if flush.direct { 0 } else { u64::from(options.flush_after) };
-    let cell = RefCell::new(table);
-    // Dirty the pages before the baseline runs too, so that both halves start with the same CPU
-    // cache contents.
-    let mut prepare = || cell.borrow_mut().dirty(blocks);
-    let mut reference =
-        |_: &()| bare.run(&ranges, behind, || Ok(cell.borrow_mut().checkpoint(count, as_set)?.0));
-    let mut contender = |_: &()| Ok(cell.borrow_mut().checkpoint(count, options)?.0);
-    let pairs = Pairs::run(bench.pairs, |_| (), &mut prepare, &mut reference, &mut contender)?;
-    let rate = (!flush.varied).then_some(0.9);
-    let target = Target { rate, ..Target::default() };
-    Ok(Some(Line::new(names.setting, names.contender, names.reference, &pairs, target)))
+}
+
+impl Experiment for Writes {
+    fn measure(&self, stage: &Stage<'_>, _: &Names) -> Result<Measured> {
+        let as_set = options(stage.bench);
+        let options = CheckpointOptions { flush_after: self.flush.after, ..as_set };
+        let blocks = self.order.pages(pages(stage.bench)?);
+        let table = &mut *stage.table()?;
+        table.turn(self.method, self.flush.direct)?;
+        let mut reference = self.reference(table, stage, blocks.len())?;
+        let ranges = ranges(&blocks, options.combine);
+        let behind = if self.flush.direct { 0 } else { u64::from(options.flush_after) };
+        let measured = stage.pairs(|half, _| {
+            // Dirty the pages before the baseline runs too, so that both halves start with the same
+            // CPU cache contents.
+            table.dirty(&blocks)?;
+            measure(|| match half {
+                Half::Reference => {
+                    reference.run(&ranges, behind, || table.checkpoint(blocks.len(), as_set))
+                }
+                Half::Contender => table.checkpoint(blocks.len(), options),
+            })
+        })?;
+        if !self.flush.varied {
+            // The bare loop left arbitrary bytes in the files, so write valid pages over them.
+            table.dirty(&blocks)?;
+            table.checkpoint(blocks.len(), options)?;
+        }
+        Ok(measured)
+    }
+}
+
+/// Readers with and without a requested checkpoint.
+struct ReadsMeanwhile {
+    flush: Flush,
+    method: MethodKind,
+}
+
+impl Experiment for ReadsMeanwhile {
+    fn measure(&self, stage: &Stage<'_>, names: &Names) -> Result<Measured> {
+        let blocks = Order::Sequential.pages(pages(stage.bench)?);
+        let options = CheckpointOptions { flush_after: self.flush.after, ..options(stage.bench) };
+        let table = &mut *stage.table()?;
+        table.turn(self.method, self.flush.direct)?;
+        let mut readers = Readers::new(table, stage.data()?)?;
+        let mut last = FIRST;
+        let mut measured = stage.pairs(|half, round| {
+            let list = readers.list(round);
+            table.dirty(&blocks)?;
+            readers.evict()?;
+            measure(|| match half {
+                Half::Reference => {
+                    let until = Instant::now() + last;
+                    readers.read(&list, &|| Instant::now() >= until, || Ok(()))
+                }
+                Half::Contender => {
+                    let over = AtomicBool::new(false);
+                    readers.read(&list, &|| over.load(Ordering::SeqCst), || {
+                        let started = Instant::now();
+                        let ended = table.checkpoint(blocks.len(), options);
+                        over.store(true, Ordering::SeqCst);
+                        last = started.elapsed();
+                        ended.map(drop)
+                    })
+                }
+            })
+        })?;
+        table.checkpoint_all()?;
+        let (setting, method, took) = (&names.setting, self.method, last.as_secs_f64());
+        measured.notes.push(format!("{setting}, {method}: the checkpoint took {took:.1} s"));
+        measured.notes.extend(readers.warmth());
+        Ok(measured)
+    }
 }

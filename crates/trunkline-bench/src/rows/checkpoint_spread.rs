@@ -12,22 +12,23 @@
 //! spread. That is too long for a warm-up pair. The baseline always comes first, because it runs
 //! while we must wait for the timeout anyway. Both halves start with cold data.
 
-use super::checkpoint::BESIDE;
-use super::checkpoint_table::{Order, Table};
+use super::checkpoint::{dirty_pages, pages, table_size};
+use super::checkpoint_table::Order;
+use super::comparison::{Body, Comparison, Experiment, Measured, Needs, Row, SetUp, Stage};
+use super::options::Flush;
 use super::readers::{READERS, Readers};
-use super::{Flush, METHODS, Names, RunOptions};
-use crate::Result;
-use crate::data::Data;
+use crate::failure::Result;
 use crate::pairs::{Pairs, Sample, measure};
-use crate::report::{Line, Report, Target};
+use crate::report::{Names, Target};
 use crate::statistics::Estimate;
 use std::time::{Duration, Instant};
+use trunkline_aio::MethodKind;
 use trunkline_aio::sync::Futex;
 use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
 use trunkline_engine::checkpoint::{
     CheckpointOptions, Checkpointer, CheckpointerCounts, CheckpointerSettings,
 };
-use trunkline_format::{BLOCK_SIZE, BlockNo};
+use trunkline_format::BlockNo;
 
 /// Maximum duration of the baseline's reads.
 const ALONE: Duration = Duration::from_secs(10);
@@ -35,79 +36,82 @@ const ALONE: Duration = Duration::from_secs(10);
 /// doesn't signal the start and the end of a checkpoint.
 const LOOK: Duration = Duration::from_millis(5);
 
-pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
-    run_with(bench, CheckpointerSettings::of(bench.settings))
+/// What does a checkpoint cost concurrent readers if it takes as long as it may?
+pub(super) const CHECKPOINT_SPREAD: Row = Row {
+    name: "checkpoint-spread",
+    measures: "The cost of timed checkpoints for concurrent readers; a pair takes about two \
+               `checkpoint_timeout`",
+    heading: "as slow as it may be",
+    settings: &[
+        "checkpoint_timeout",
+        "checkpoint_completion_target",
+        "checkpoint_flush_after",
+        "io_max_combine_limit",
+    ],
+    needs: Needs::Timeout,
+    set_up: SetUp::Table(table_size),
+    body: Body::Lines(&[|stage| Ok(lines(CheckpointerSettings::of(&stage.bench.settings)))]),
+    notes: |stage| {
+        let CheckpointerSettings { timeout, completion_target, .. } =
+            CheckpointerSettings::of(&stage.bench.settings);
+        Ok(vec![
+            format!(
+                "{}; a checkpoint every {timeout:?}, spread over {completion_target} of that; a \
+                 rate is that of reads, by {READERS} sessions",
+                dirty_pages(stage.bench)?
+            ),
+            "every page of the table was sound afterwards".into(),
+        ])
+    },
+};
+
+fn lines(settings: CheckpointerSettings) -> Vec<Comparison> {
+    let line = |(flush, method): (Flush, MethodKind)| {
+        let setting = flush.setting("reads meanwhile");
+        let options = CheckpointOptions { flush_after: flush.after, ..settings.options };
+        let settings = CheckpointerSettings { options, ..settings };
+        Comparison::new(
+            Names::new(setting, format!("{method}, timed checkpoint"), "no checkpoint"),
+            Target::NONE,
+            TimedCheckpoint { direct: flush.direct, method, settings },
+        )
+    };
+    Flush::with_methods(settings.options.flush_after).map(line).collect()
 }
 
-/// Same as `run`, but accepts timeouts below PostgreSQL's minimum, so that a test can finish
-/// quickly.
-fn run_with(bench: &RunOptions<'_>, settings: CheckpointerSettings) -> Result<Report> {
-    let pages = u32::try_from(bench.dirty / BLOCK_SIZE as u64)?.max(64);
-    let blocks = Order::Sequential.pages(pages);
-    let data = bench.data()?;
-    let mut table = Table::make(bench, bench.dirty.saturating_mul(2), pages + BESIDE)?;
-    let (mut lines, mut notes) = (Vec::new(), introduction(&settings, pages));
-    for flush in Flush::each(settings.options.flush_after) {
-        for method in METHODS {
-            let names = Names {
-                setting: flush.setting("reads meanwhile"),
-                contender: format!("{method}, timed checkpoint"),
-                reference: "no checkpoint".into(),
-            };
-            if !bench.wants(&names.setting, &names.contender) {
-                continue;
-            }
-            table.turn(method, flush.direct)?;
-            let options = CheckpointOptions { flush_after: flush.after, ..settings.options };
-            let settings = CheckpointerSettings { options, ..settings };
-            let (line, note) = compare(bench, &mut table, &data, &blocks, settings, names)?;
-            lines.push(line);
-            notes.extend(note);
-        }
-    }
-    table.verify()?;
-    Ok(Report { row: "checkpoint-spread: as slow as it may be", notes, lines, costs: Vec::new() })
-}
-
-fn introduction(settings: &CheckpointerSettings, pages: u32) -> Vec<String> {
-    let megabytes = u64::from(pages) * BLOCK_SIZE as u64 / 1_000_000;
-    let CheckpointerSettings { timeout, completion_target, .. } = settings;
-    vec![
-        format!(
-            "{pages} pages ({megabytes} MB) dirty; a checkpoint every {timeout:?}, spread over \
-             {completion_target} of that; a rate is that of reads, by {READERS} sessions"
-        ),
-        "every page of the table was sound afterwards".into(),
-    ]
-}
-
-fn compare(
-    bench: &RunOptions<'_>,
-    table: &mut Table,
-    data: &Data,
-    blocks: &[BlockNo],
+/// Readers before and during a checkpoint that the checkpointer starts by itself.
+struct TimedCheckpoint {
+    direct: bool,
+    method: MethodKind,
     settings: CheckpointerSettings,
-    names: Names,
-) -> Result<(Line, Vec<String>)> {
-    let mut readers = Readers::new(table, data, table.is_direct())?;
-    let (mut pairs, mut ended) = (Vec::new(), Vec::new());
-    for round in 0..bench.pairs as u64 {
-        table.dirty(blocks)?;
-        readers.evict()?;
-        let lists = [readers.list(2 * round), readers.list(2 * round + 1)];
-        let checkpointer = Checkpointer::start(&table.pool, settings)?;
-        let until = Instant::now() + ALONE.min(settings.timeout / 2);
-        let alone = measure(|| readers.read(&lists[0], &|| Instant::now() >= until, || Ok(())))?;
-        readers.evict()?;
-        let (during, end) = beside(&mut readers, &lists[1], &checkpointer, blocks.len())?;
-        pairs.push((alone, during));
-        ended.push(end);
-        checkpointer.shut_down().map_err(|error| error.to_string())?;
+}
+
+impl Experiment for TimedCheckpoint {
+    fn measure(&self, stage: &Stage<'_>, names: &Names) -> Result<Measured> {
+        let blocks = Order::Sequential.pages(pages(stage.bench)?);
+        let table = &mut *stage.table()?;
+        table.turn(self.method, self.direct)?;
+        let mut readers = Readers::new(table, stage.data()?)?;
+        let (mut pairs, mut ended) = (Vec::new(), Vec::new());
+        for round in 0..stage.bench.pairs {
+            table.dirty(&blocks)?;
+            readers.evict()?;
+            let lists = [readers.list(2 * round), readers.list(2 * round + 1)];
+            let checkpointer = Checkpointer::start(table.engine.pool(), self.settings)?;
+            let until = Instant::now() + ALONE.min(self.settings.timeout / 2);
+            let enough = || Instant::now() >= until;
+            let alone = measure(|| readers.read(&lists[0], &enough, || Ok(())))?;
+            readers.evict()?;
+            let (during, end) = beside(&mut readers, &lists[1], &checkpointer, blocks.len())?;
+            pairs.push((alone, during));
+            ended.push(end);
+            checkpointer.shut_down().map_err(|error| error.to_string())?;
+        }
+        let Names { setting, contender, .. } = names;
+        let mut notes = vec![format!("{setting}, {contender}: {}", outcome(&ended))];
+        notes.extend(readers.warmth());
+        Ok(Measured { pairs: Pairs::of(pairs), notes })
     }
-    let mut notes = vec![format!("{}, {}: {}", names.setting, names.contender, outcome(&ended))];
-    notes.extend(readers.warmth());
-    let (pairs, target) = (Pairs::of(pairs), Target::default());
-    Ok((Line::new(names.setting, names.contender, names.reference, &pairs, target), notes))
 }
 
 /// Reads from the start of the next checkpoint to its end.
@@ -157,18 +161,24 @@ fn outcome(ended: &[CheckpointerCounts]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::options::RunOptions;
     use super::*;
-    use trunkline_engine::settings::Settings;
 
     #[test]
     fn a_checkpoint_is_spread_and_read_beside() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
-        let settings = &Settings::default();
         let bench =
-            RunOptions { only: "io_uring", pairs: 1, ..RunOptions::small(dir.path(), settings) };
-        let timeout = Duration::from_secs(2);
-        let of = CheckpointerSettings { completion_target: 0.2, timeout, ..Default::default() };
-        let report = run_with(&bench, of).expect("runs").json();
+            RunOptions { only: "io_uring".into(), pairs: 1, ..RunOptions::small(dir.path()) };
+        // The timeout is below PostgreSQL's minimum, so that the test ends soon.
+        let row = Row {
+            body: Body::Lines(&[|_| {
+                let timeout = Duration::from_secs(2);
+                let default = CheckpointerSettings::default();
+                Ok(lines(CheckpointerSettings { completion_target: 0.2, timeout, ..default }))
+            }]),
+            ..CHECKPOINT_SPREAD
+        };
+        let report = serde_json::to_value(row.run(&bench).expect("runs")).expect("JSON");
         let lines = report["lines"].as_array().expect("lines");
         let settings: Vec<_> = lines.iter().filter_map(|line| line["setting"].as_str()).collect();
         let expected = ["buffered", "buffered, flush_after 0", "direct"];

@@ -10,23 +10,23 @@
 //! A modification swaps the balances of a page's first two accounts. The page remains one that
 //! PostgreSQL could have written, and the sum over the table doesn't change.
 
-use super::RunOptions;
-use crate::Result;
-use crate::bare::{Files, Range};
+use super::options::{BLOCK, RunOptions};
+use super::verify::verify_all;
+use crate::bare::{Access, Files, Range};
 use crate::data::SEGMENT;
-use crate::handles::Setup;
+use crate::failure::Result;
+use crate::handles::{Setup, warn_of_fallback};
+use crate::pooled::start_engine;
 use crate::work::{Done, Work};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, Builder, Counters, MethodKind, Operation};
-use trunkline_engine::checkpoint::{CheckpointOptions, CheckpointReport, checkpoint};
+use trunkline_engine::Engine;
+use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
 use trunkline_engine::file_scan::ReadOptions;
-use trunkline_engine::job::Unobserved;
-use trunkline_engine::pool::{Backend, BackendType, Pool};
+use trunkline_engine::pool::Backend;
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
-use trunkline_engine::storage::{Layout, OpenFiles, Relation, RelationLocator, Storage};
-use trunkline_engine::verify::{Options, verify_files};
+use trunkline_engine::storage::{Layout, Relation, RelationLocator, Storage};
 use trunkline_format::page::line_pointers;
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, PageBytes};
 use trunkline_sample::accounts::{self, Accounts};
@@ -42,11 +42,9 @@ const BALANCE: usize = 32;
 
 /// The table, its pool, and one session.
 pub(super) struct Table {
-    // Dropped before the instance, because dropping a session submits its staged I/Os.
     pub(super) backend: Backend,
     pub(super) relation: Relation,
-    pub(super) pool: Pool,
-    pub(super) aio: Aio,
+    pub(super) engine: Engine,
     accounts: Accounts,
     folder: PathBuf,
     /// Are the files open for direct I/O?
@@ -59,18 +57,17 @@ pub(super) struct Table {
 
 impl Table {
     /// Creates or reuses a table of at least `bytes`, and creates a pool of `buffers`.
-    pub(super) fn make(bench: &RunOptions<'_>, bytes: u64, buffers: u32) -> Result<Self> {
+    pub(super) fn make(bench: &RunOptions, bytes: u64, buffers: u32) -> Result<Self> {
         let folder = bench.dir.join(FOLDER);
         let maker = maker()?;
         let scale = accounts::scale_within(bytes) + 1;
         let accounts = made(&maker, &folder, scale)?;
-        let setup = Setup::new(MethodKind::IoUring, false, 1, BLOCK_SIZE as u32);
-        let aio = setup.start_with(buffers as usize * BLOCK_SIZE)?;
-        let pool = Pool::new(&aio, buffers)?;
-        let backend = pool.backend(BackendType::Client)?;
-        let relation = relation(&aio, &accounts, false);
+        let setup = Setup::new(MethodKind::IoUring, false, 1, BLOCK);
+        let engine = start_engine(&setup, buffers)?;
+        let backend = engine.session()?;
+        let relation = relation(&engine, &accounts, false);
         let (direct, keep) = (false, bench.keep);
-        Ok(Self { backend, relation, pool, aio, accounts, folder, direct, keep, sound: true })
+        Ok(Self { backend, relation, engine, accounts, folder, direct, keep, sound: true })
     }
 
     /// Switches the I/O method. Pages stay in the pool, unless the files must be reopened because
@@ -84,24 +81,21 @@ impl Table {
     }
 
     fn use_method(&self, method: MethodKind) {
-        let used = self.aio.set_method(method).used;
-        if used != method {
-            eprintln!("{used} serves instead of {method}");
-        }
+        warn_of_fallback(&self.engine.aio().set_method(method), method);
     }
 
     /// Switches the I/O method and reopens the files. Afterwards both the pool and the page cache
     /// are cold.
     pub(super) fn switch(&mut self, method: MethodKind, direct: bool) -> Result<()> {
         self.use_method(method);
-        let left = self.pool.evict_all().skipped;
+        let left = self.engine.pool().evict_all().skipped;
         if left > 0 {
             return Err(format!("{left} buffers are in use or dirty").into());
         }
         self.accounts.evict()?;
         self.close();
         self.direct = direct;
-        self.relation = relation(&self.aio, &self.accounts, direct);
+        self.relation = relation(&self.engine, &self.accounts, direct);
         Ok(())
     }
 
@@ -124,7 +118,12 @@ impl Table {
     /// verified.
     pub(super) fn files(&mut self, direct: bool) -> Result<Files> {
         self.sound = false;
-        Ok(Files::open_for_writing(&paths(&self.accounts), SEGMENT, direct)?)
+        Ok(Files::open(&paths(&self.accounts), SEGMENT, Access::Write, direct)?)
+    }
+
+    /// Notes that a caller is about to modify pages through a session of its own.
+    pub(super) fn changed(&mut self) {
+        self.sound = false;
     }
 
     /// Modifies each of the given pages, which makes them dirty.
@@ -142,37 +141,40 @@ impl Table {
     }
 
     /// Runs a checkpoint, and fails unless it writes exactly `pages` pages.
-    pub(super) fn checkpoint(
-        &mut self,
-        pages: usize,
-        options: CheckpointOptions,
-    ) -> Result<(Done, CheckpointReport)> {
-        let before = self.aio.counters();
-        let report = checkpoint(&self.pool, &mut self.backend, options, |_| {})?;
+    pub(super) fn checkpoint(&mut self, pages: usize, options: CheckpointOptions) -> Result<Done> {
+        let before = self.engine.aio().counters();
+        let report = checkpoint(self.engine.pool(), &mut self.backend, options, |_| {})?;
         if report.buffers != pages as u64 {
             return Err(format!("{report}; expected {pages} buffers").into());
         }
-        let after = self.aio.counters();
+        let after = self.engine.aio().counters();
         let in_flight = report.writes.in_flight_sum as f64 / report.writes.writes.max(1) as f64;
-        let done = Done {
+        Ok(Done {
             operations: report.buffers,
             bytes: report.writes.bytes(),
             in_flight: Some(in_flight),
             at_storage: Some(at_storage(&before, &after, report.write_time)),
             ..Done::default()
-        };
-        Ok((done, report))
+        })
     }
 
     /// Runs a checkpoint of everything that is dirty.
     pub(super) fn checkpoint_all(&mut self) -> Result<()> {
-        checkpoint(&self.pool, &mut self.backend, CheckpointOptions::default(), |_| {})?;
+        self.engine.checkpoint(&mut self.backend)?;
         Ok(())
     }
 
-    /// Verifies every page on disk. Nothing may be dirty, and if a bare loop has written to the
-    /// files, a checkpoint must have rewritten those pages first.
-    pub(super) fn verify(&mut self) -> Result<()> {
+    /// Writes what is dirty, and verifies every page on disk unless nothing has changed. If a bare
+    /// loop has written to the files, a checkpoint must have rewritten those pages first.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        if self.sound {
+            return Ok(());
+        }
+        self.checkpoint_all()?;
+        self.verify()
+    }
+
+    fn verify(&mut self) -> Result<()> {
         verify(&maker()?, &self.accounts)?;
         self.sound = true;
         Ok(())
@@ -212,17 +214,10 @@ fn paths(accounts: &Accounts) -> Vec<PathBuf> {
 fn verify(aio: &Aio, accounts: &Accounts) -> Result<()> {
     let started = Instant::now();
     accounts.evict()?;
-    let direct = Files::open(&paths(accounts), SEGMENT, true).is_ok();
+    let direct = Files::open(&paths(accounts), SEGMENT, Access::Read, true).is_ok();
     let (depth, combine_blocks) = VERIFYING;
     let read = ReadOptions { direct, depth, combine_blocks };
-    let options = Options { read, findings_listed: 1 };
-    let report = verify_files(aio, accounts.files.clone(), true, options, Arc::new(Unobserved))?;
-    if report.findings_total() > 0 {
-        return Err(format!("pages are not sound: {report:?}").into());
-    }
-    if report.bytes() != accounts.bytes() {
-        return Err(format!("{} bytes, expected {}", report.bytes(), accounts.bytes()).into());
-    }
+    verify_all(aio, accounts.files.clone(), read, accounts.bytes())?;
     let seconds = started.elapsed().as_secs_f64();
     eprintln!("{} pages were sound ({seconds:.1} s)", accounts.blocks());
     Ok(())
@@ -240,10 +235,11 @@ impl Drop for Table {
     }
 }
 
-fn relation(aio: &Aio, accounts: &Accounts, direct: bool) -> Relation {
+/// The accounts, in files that are open for direct I/O or not. A line decides that, whereas an
+/// engine's `io_direct` is fixed; so this doesn't go through [`Engine::writable_storage`].
+fn relation(engine: &Engine, accounts: &Accounts, direct: bool) -> Relation {
     let layout = Layout { checksums: true, tablespace_directory: String::new() };
-    let files = OpenFiles::kernel(aio, 64);
-    let storage = Storage::for_writing(&accounts.path, layout, &files, direct);
+    let storage = Storage::for_writing(&accounts.path, layout, engine.files(), direct);
     let locator = RelationLocator {
         tablespace: Accounts::TABLESPACE,
         database: Accounts::DATABASE,
@@ -292,8 +288,8 @@ impl Order {
             Self::Sequential => (0..count).collect(),
             Self::Random => {
                 let bytes = u64::from(count) * BLOCK_SIZE as u64;
-                let places = Work::random(1, count as usize, BLOCK_SIZE as u32, bytes).offsets;
-                places.iter().map(|at| (at / BLOCK_SIZE as u64) as BlockNo * 2).collect()
+                let places = Work::random(1, count as usize, BLOCK, bytes);
+                places.blocks().map(|block| block * 2).collect()
             }
         }
     }
@@ -304,19 +300,19 @@ impl Order {
 pub(super) fn ranges(blocks: &[BlockNo], most: u32) -> Vec<Range> {
     let mut blocks = blocks.to_vec();
     blocks.sort_unstable();
-    let (block_bytes, mut ranges) = (BLOCK_SIZE as u32, Vec::<Range>::new());
+    let mut ranges = Vec::<Range>::new();
     for block in blocks {
-        let at = u64::from(block) * u64::from(block_bytes);
+        let at = u64::from(block) * u64::from(BLOCK);
         let (file, offset) = ((at / SEGMENT) as u32, at % SEGMENT);
         match ranges.last_mut() {
             Some(last)
                 if last.file == file
                     && last.offset + u64::from(last.length) == offset
-                    && last.length < most * block_bytes =>
+                    && last.length < most * BLOCK =>
             {
-                last.length += block_bytes;
+                last.length += BLOCK;
             }
-            _ => ranges.push(Range { file, offset, length: block_bytes }),
+            _ => ranges.push(Range { file, offset, length: BLOCK }),
         }
     }
     ranges
@@ -326,14 +322,12 @@ pub(super) fn ranges(blocks: &[BlockNo], most: u32) -> Vec<Range> {
 mod tests {
     use super::*;
     use std::os::unix::fs::{FileExt, MetadataExt};
-    use trunkline_engine::settings::Settings;
 
     /// A kept table is reused, unless one of its pages is no longer valid.
     #[test]
     fn a_kept_table_is_used_again_if_it_is_sound() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
-        let settings = &Settings::default();
-        let bench = RunOptions { keep: true, ..RunOptions::small(dir.path(), settings) };
+        let bench = RunOptions { keep: true, ..RunOptions::small(dir.path()) };
         let inode = |table: &Table| {
             let metadata = std::fs::metadata(&table.accounts.files[0].path).expect("is there");
             (metadata.ino(), metadata.ctime_nsec(), metadata.ctime())

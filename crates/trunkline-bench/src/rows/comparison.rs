@@ -1,39 +1,60 @@
-//! **Comparison runner** for the rows that read: measures a contender against a baseline on the
-//! same work lists.
+//! **Rows as data**, and the runner that turns a row into its report.
 //!
-//! A row is declared as data in `reads.rs`: a title, the files, and one [`Comparison`] per line of
-//! its report. The runner opens both sides, prepares each half of a pair, and turns the pairs into
-//! a line. Rows that write, or that record more than reads, have their own runners.
+//! ```text
+//!   Row           name, what it measures, settings, set-up, lines, notes
+//!     set-up      the data to read, or a table to write          Stage
+//!     lines       a Comparison each: names, target, experiment
+//!     experiment  prepares and measures both halves of a pair    Experiment
+//! ```
+//!
+//! A row lists its lines as data: which contender is compared with which baseline, and the target.
+//! The experiments are few, because most lines differ only in their parameters. A line is opened
+//! just before it is measured, so that only one pool is in memory at a time.
 
-use std::cell::RefCell;
-
-use trunkline_aio::MethodKind;
-
-use super::{BLIND, RunOptions, files};
-use crate::Result;
-use crate::bare::{Placement, Ring, Threads, ping_pong};
+use super::checkpoint_table::Table;
+use super::options::RunOptions;
+use crate::costs::Cost;
 use crate::data::Data;
-use crate::handles::{Handles, Setup};
-use crate::pairs::Pairs;
-use crate::pooled::{PoolSetup, Pooled};
-use crate::report::{Line, Report, Target};
-use crate::work::{Done, Work};
+use crate::failure::Result;
+use crate::group::Group;
+use crate::pairs::{Half, Pairs, Sample};
+use crate::report::{Line, Names, Report, Target};
+use std::cell::{Cell, OnceCell, RefCell, RefMut};
 
-/// A row that only reads.
-pub(super) struct ReadRow {
-    /// The report's heading.
-    pub(super) title: &'static str,
-    pub(super) input: Input,
-    /// Page cache state before each half of a pair.
-    pub(super) cache: PageCache,
-    /// A note specific to this row, printed last.
-    pub(super) note: Option<&'static str>,
-    /// The report's lines, in order.
-    pub(super) comparisons: fn(&Data) -> Vec<Comparison>,
+/// A row of the benchmark table.
+pub(crate) struct Row {
+    /// The name on the command line.
+    pub(crate) name: &'static str,
+    /// What it measures, for `--help`.
+    pub(crate) measures: &'static str,
+    /// The report's heading, after the name.
+    pub(super) heading: &'static str,
+    /// The PostgreSQL settings that affect this row. They never include the I/O method or the pool
+    /// size, because each row chooses those itself.
+    pub(crate) settings: &'static [&'static str],
+    /// `all` leaves the row out unless the user passed this.
+    pub(crate) needs: Needs,
+    pub(super) set_up: SetUp,
+    pub(super) body: Body,
+    /// Notes above the lines. They are computed at the end.
+    pub(super) notes: fn(&Stage<'_>) -> Result<Vec<String>>,
 }
 
-/// Which files the row reads.
-pub(super) enum Input {
+/// What the user must pass for a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Nothing,
+    /// A directory on a slow device.
+    LagDir,
+    /// A parent control group.
+    Group,
+    /// The setting `checkpoint_timeout`, because a pair takes two of them.
+    Timeout,
+}
+
+/// What a row's lines have in common.
+#[derive(Clone, Copy)]
+pub(super) enum SetUp {
     /// All data in `--dir`.
     Whole,
     /// A separate, smaller data set in the given subdirectory, limited to the given number of
@@ -41,217 +62,179 @@ pub(super) enum Input {
     Folder(&'static str, u64),
     /// A data set in `--lag-dir`, limited to the given number of bytes.
     SlowDevice(u64),
+    /// A table to write: its minimum size in bytes, and the number of buffers. Concurrent readers
+    /// read all data in `--dir`.
+    Table(fn(&RunOptions) -> Result<(u64, u32)>),
 }
 
-/// Page cache state before each half of a pair.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum PageCache {
-    /// The data is evicted from the page cache, and the pool is emptied.
-    Cold,
-    /// The data is read once before the first pair, and stays cached.
-    Warm,
+/// What a row measures.
+pub(super) enum Body {
+    /// Comparisons, in report order. A table is verified after each function's lines.
+    Lines(&'static [Lines]),
+    /// Costs per page, without a baseline.
+    Costs(fn(&Stage<'_>) -> Result<Vec<Cost>>),
 }
+
+/// The lines of a row, or of a part of it.
+type Lines = fn(&Stage<'_>) -> Result<Vec<Comparison>>;
 
 /// One comparison, which becomes one line of a report.
 pub(super) struct Comparison {
-    pub(super) setting: String,
-    pub(super) contender: String,
-    pub(super) reference: String,
-    /// The baseline.
-    pub(super) against: Subject,
-    pub(super) subject: Subject,
-    pub(super) target: Target,
-    pub(super) list: List,
-}
-
-/// One side of a comparison: how the reads are executed.
-#[derive(Clone, Copy)]
-pub(super) enum Subject {
-    /// One thread with its own io_uring.
-    Ring { direct: bool, depth: usize, length: u32 },
-    /// The given number of threads, each with one blocking `pread` at a time.
-    Threads { direct: bool, threads: usize, length: u32 },
-    /// One session that uses I/O handles directly, without a pool.
-    Handles(Setup),
-    /// Read streams through the buffer pool, one per session.
-    Pool { setup: PoolSetup, sessions: usize },
-    /// One page at a time through the buffer pool, without a stream.
-    PoolPoints(PoolSetup),
-    /// Futex round trips between two threads, one trip per `reads_per_trip` reads.
-    RoundTrips { placement: Placement, reads_per_trip: u32 },
-}
-
-/// Which blocks a pair reads.
-#[derive(Clone, Copy)]
-pub(super) enum List {
-    /// Sequential reads. Each pair continues where the previous pair ended.
-    Slice { count: usize, length: u32 },
-    /// Random blocks, with a different list for each pair.
-    Random { count: usize, length: u32 },
-    /// All blocks once, divided among the sessions.
-    Parts { sessions: usize, length: u32 },
-}
-
-impl ReadRow {
-    /// Measures every line the user selected.
-    pub(super) fn run(&self, bench: &RunOptions<'_>) -> Result<Report> {
-        let data = match self.input {
-            Input::Whole => bench.data()?,
-            Input::Folder(name, most) => {
-                Data::prepare(&bench.dir.join(name), bench.bytes.min(most))?
-            }
-            Input::SlowDevice(most) => {
-                let name = self.title.split(':').next().unwrap_or_default();
-                let missing =
-                    || format!("the row `{name}` needs --lag-dir, a folder on a slow device");
-                Data::prepare(bench.lag_dir.ok_or_else(missing)?, bench.bytes.min(most))?
-            }
-        };
-        if self.cache == PageCache::Warm {
-            data.warm()?;
-        }
-        let (mut lines, mut pages) = (Vec::new(), None);
-        for comparison in (self.comparisons)(&data) {
-            if bench.wants(&comparison.setting, &comparison.contender) {
-                lines.push(comparison.measure(bench, &data, self.cache, &mut pages)?);
-            }
-        }
-        let state = match self.cache {
-            PageCache::Cold => data.coldness(),
-            PageCache::Warm => {
-                let cached = data.cached()? * 100.0;
-                format!("{cached:.0} % of the data was in the page cache at the end")
-            }
-        };
-        let first = match pages {
-            Some(pages) => format!("{pages} pages; {state}"),
-            None => state,
-        };
-        let notes = [Some(first), self.note.map(str::to_owned)].into_iter().flatten().collect();
-        Ok(Report { row: self.title, notes, lines, costs: Vec::new() })
-    }
+    names: Names,
+    target: Target,
+    experiment: Box<dyn Experiment>,
 }
 
 impl Comparison {
-    /// Runs the pairs. Sets `pages` to the kind of memory pages used, if a contender reads
-    /// sequentially, because huge pages matter there.
-    fn measure(
-        self,
-        bench: &RunOptions<'_>,
-        data: &Data,
-        cache: PageCache,
-        pages: &mut Option<&'static str>,
-    ) -> Result<Line> {
-        let mut reference = self.against.open(data)?;
-        let subject = RefCell::new(self.subject.open(data)?);
-        let sequential = matches!(self.list, List::Slice { .. });
-        *pages = subject.borrow().page_kind().filter(|_| sequential).or(*pages);
-        let mut prepare = || match cache {
-            PageCache::Cold => {
-                subject.borrow().empty()?;
-                data.evict()
-            }
-            PageCache::Warm => Ok(()),
-        };
-        let mut contend = |parts: &Vec<Work>| subject.borrow_mut().run(parts);
-        let mut refer = |parts: &Vec<Work>| reference.run(parts);
-        let next = |round| self.list.of_round(round, data);
-        let pairs = Pairs::run(bench.pairs, next, &mut prepare, &mut refer, &mut contend)?;
-        Ok(Line::new(self.setting, self.contender, self.reference, &pairs, self.target))
+    pub(super) fn new(names: Names, target: Target, experiment: impl Experiment + 'static) -> Self {
+        Self { names, target, experiment: Box::new(experiment) }
     }
 }
 
-impl List {
-    fn of_round(self, round: u64, data: &Data) -> Vec<Work> {
-        match self {
-            Self::Slice { count, length } => {
-                let start = round * count as u64 * u64::from(length) % data.bytes;
-                vec![Work::sequential(start, count, length, data.bytes)]
-            }
-            Self::Random { count, length } => {
-                vec![Work::random(round + 1, count, length, data.bytes)]
-            }
-            Self::Parts { sessions, length } => {
-                let reads = data.bytes / u64::from(length);
-                let part = |index: u64| {
-                    let first = reads * index / sessions as u64;
-                    let count = reads * (index + 1) / sessions as u64 - first;
-                    let start = first * u64::from(length);
-                    Work::sequential(start, count as usize, length, data.bytes)
-                };
-                (0..sessions as u64).map(part).collect()
+/// Work of a baseline and of a contender, with everything that both need. A value is a description;
+/// `measure` opens files and starts threads.
+pub(super) trait Experiment {
+    /// Measures all pairs of the line with these names.
+    fn measure(&self, stage: &Stage<'_>, names: &Names) -> Result<Measured>;
+}
+
+/// All pairs of a line, and notes about them.
+pub(super) struct Measured {
+    pub(super) pairs: Pairs,
+    pub(super) notes: Vec<String>,
+}
+
+/// A row's set-up during a run.
+pub(super) struct Stage<'a> {
+    pub(super) bench: &'a RunOptions,
+    row: &'a Row,
+    /// Created when it is first needed.
+    data: OnceCell<Data>,
+    table: Option<RefCell<Table>>,
+    /// Created by the line that needs it, and removed at the end.
+    group: OnceCell<Group>,
+    /// The kind of memory pages behind the last pool or I/O region that was read sequentially,
+    /// because huge pages matter there.
+    pub(super) page_kind: Cell<Option<&'static str>>,
+}
+
+impl Row {
+    /// What most rows have in common: all data in `--dir`, and a note that says how cold it was.
+    pub(super) const COLD: Self = Self {
+        name: "",
+        measures: "",
+        heading: "",
+        settings: &[],
+        needs: Needs::Nothing,
+        set_up: SetUp::Whole,
+        body: Body::Lines(&[]),
+        notes: |stage| Ok(vec![stage.coldness()?]),
+    };
+
+    /// Measures every line the user selected.
+    pub(crate) fn run(&self, bench: &RunOptions) -> Result<Report> {
+        let stage = Stage::new(self, bench)?;
+        let heading = format!("{}: {}", self.name, self.heading);
+        let mut report = Report { heading, ..Report::default() };
+        match self.body {
+            Body::Costs(measure) => report.costs = measure(&stage)?,
+            Body::Lines(groups) => {
+                for comparisons in groups {
+                    stage.measure(comparisons(&stage)?, &mut report)?;
+                }
             }
         }
+        report.notes.splice(0..0, (self.notes)(&stage)?);
+        Ok(report)
     }
 }
 
-/// One side of a comparison, opened and ready to run.
-enum Opened {
-    Ring(Ring),
-    Threads(Threads),
-    Handles(Handles),
-    Pool(Pooled),
-    PoolPoints(Pooled),
-    RoundTrips { placement: Placement, reads_per_trip: u32 },
-}
-
-impl Subject {
-    /// Opens the files and starts the threads or the instance.
-    fn open(self, data: &Data) -> Result<Opened> {
-        Ok(match self {
-            Self::Ring { direct, depth, length } => {
-                Opened::Ring(Ring::open(files(data, direct)?, depth, length)?)
+impl<'a> Stage<'a> {
+    fn new(row: &'a Row, bench: &'a RunOptions) -> Result<Self> {
+        let table = match row.set_up {
+            SetUp::Table(size) => {
+                let (bytes, buffers) = size(bench)?;
+                Some(RefCell::new(Table::make(bench, bytes, buffers)?))
             }
-            Self::Threads { direct, threads, length } => {
-                Opened::Threads(Threads::open(files(data, direct)?, threads, length)?)
-            }
-            Self::Handles(setup) => Opened::Handles(Handles::open(data, setup)?),
-            Self::Pool { setup, sessions } => Opened::Pool(Pooled::open(data, setup, sessions)?),
-            Self::PoolPoints(setup) => Opened::PoolPoints(Pooled::open(data, setup, 1)?),
-            Self::RoundTrips { placement, reads_per_trip } => {
-                Opened::RoundTrips { placement, reads_per_trip }
-            }
-        })
-    }
-}
-
-impl Opened {
-    /// Executes the work lists. Only a pool accepts more than one list.
-    fn run(&mut self, parts: &[Work]) -> Result<Done> {
-        let work = parts.first().ok_or("no reads")?;
-        Ok(match self {
-            Self::Ring(ring) => ring.run(work)?,
-            Self::Threads(threads) => threads.run(work, BLIND)?,
-            Self::Handles(handles) => handles.run(work)?,
-            Self::Pool(pooled) => pooled.run_parts(parts)?,
-            Self::PoolPoints(pooled) => pooled.run_points(work)?,
-            Self::RoundTrips { placement, reads_per_trip } => {
-                let trips = (work.offsets.len() as u32 / *reads_per_trip).max(4);
-                ping_pong(*placement, trips)?
-            }
-        })
+            _ => None,
+        };
+        let (data, group) = (OnceCell::new(), OnceCell::new());
+        Ok(Self { bench, row, data, table, group, page_kind: Cell::new(None) })
     }
 
-    /// Empties the pool, if this side has one.
-    fn empty(&self) -> Result<()> {
-        match self {
-            Self::Pool(pooled) | Self::PoolPoints(pooled) => pooled.empty(),
+    /// The data to read.
+    pub(super) fn data(&self) -> Result<&Data> {
+        if let Some(data) = self.data.get() {
+            return Ok(data);
+        }
+        let bench = self.bench;
+        let made = match self.row.set_up {
+            SetUp::Whole | SetUp::Table(_) => Data::prepare(&bench.dir, bench.bytes)?,
+            SetUp::Folder(name, most) => {
+                Data::prepare(&bench.dir.join(name), bench.bytes.min(most))?
+            }
+            SetUp::SlowDevice(most) => {
+                let name = self.row.name;
+                let missing =
+                    || format!("the row `{name}` needs --lag-dir, a folder on a slow device");
+                Data::prepare(bench.lag_dir.as_deref().ok_or_else(missing)?, bench.bytes.min(most))?
+            }
+        };
+        Ok(self.data.get_or_init(|| made))
+    }
+
+    /// The control group, limited to `limit` bytes of memory. All lines must ask for the same.
+    pub(super) fn group(&self, limit: u64) -> Result<&Group> {
+        if let Some(group) = self.group.get() {
+            return Ok(group);
+        }
+        let made = Group::make(self.bench.group.as_deref(), limit)?;
+        Ok(self.group.get_or_init(|| made))
+    }
+
+    /// The table to write. Only one caller may use it at a time.
+    pub(super) fn table(&self) -> Result<RefMut<'_, Table>> {
+        let table = self.table.as_ref().ok_or("the row has no table to write")?;
+        Ok(table.borrow_mut())
+    }
+
+    /// A note: how cold the cold runs were.
+    pub(super) fn coldness(&self) -> Result<String> {
+        Ok(self.with_page_kind(self.data()?.coldness()))
+    }
+
+    /// A note: how warm the warm runs were.
+    pub(super) fn warmth(&self) -> Result<String> {
+        let cached = self.data()?.cached()? * 100.0;
+        let state = format!("{cached:.0} % of the data was in the page cache at the end");
+        Ok(self.with_page_kind(state))
+    }
+
+    /// A note that begins with the kind of memory pages, if it is known.
+    pub(super) fn with_page_kind(&self, note: String) -> String {
+        match self.page_kind.get() {
+            Some(kind) => format!("{kind} pages; {note}"),
+            None => note,
+        }
+    }
+
+    /// Measures pairs that need no notes; see [`Pairs::run`].
+    pub(super) fn pairs(&self, half: impl FnMut(Half, u64) -> Result<Sample>) -> Result<Measured> {
+        Ok(Measured { pairs: Pairs::run(self.bench.pairs as usize, half)?, notes: Vec::new() })
+    }
+
+    fn measure(&self, comparisons: Vec<Comparison>, report: &mut Report) -> Result<()> {
+        let before = report.lines.len();
+        for Comparison { names, target, experiment } in comparisons {
+            if self.bench.wants(&names) {
+                let Measured { pairs, notes } = experiment.measure(self, &names)?;
+                report.lines.push(Line::new(names, &pairs, target));
+                report.notes.extend(notes);
+            }
+        }
+        match &self.table {
+            Some(table) if report.lines.len() > before => table.borrow_mut().finish(),
             _ => Ok(()),
         }
     }
-
-    /// Kind of memory pages of the I/O region, if this side has one.
-    fn page_kind(&self) -> Option<&'static str> {
-        match self {
-            Self::Handles(handles) => Some(handles.page_kind()),
-            Self::Pool(pooled) | Self::PoolPoints(pooled) => Some(pooled.page_kind()),
-            _ => None,
-        }
-    }
-}
-
-/// The I/O methods that can have several reads in flight. `sync` can't for direct I/O, because it
-/// relies on kernel read-ahead.
-pub(super) fn methods(direct: bool) -> impl Iterator<Item = MethodKind> {
-    super::METHODS.into_iter().filter(move |&method| !direct || method != MethodKind::Sync)
 }

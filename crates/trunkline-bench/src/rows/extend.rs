@@ -7,13 +7,13 @@
 //! writes have completed; pages that are still in the ring at that point are not written.
 
 use super::checkpoint_table::Table;
-use super::{METHODS, Names, RunOptions, way};
-use crate::Result;
+use super::comparison::{Body, Comparison, Experiment, Measured, Row, SetUp, Stage};
+use super::options::{METHODS, way};
 use crate::bare::lengthen;
-use crate::pairs::Pairs;
-use crate::report::{Line, Report, Target};
+use crate::failure::Result;
+use crate::pairs::{Half, measure};
+use crate::report::{Names, Target};
 use crate::work::Done;
-use std::cell::RefCell;
 use std::os::unix::fs::OpenOptionsExt;
 use trunkline_aio::MethodKind;
 use trunkline_engine::pool::{Backend, ExtendMethod, WriteError};
@@ -51,115 +51,132 @@ const RESERVED: Kind = Kind {
     load: false,
 };
 
-fn kinds(bench: &RunOptions<'_>) -> [Kind; 4] {
+fn kinds(load: ExtendMethod) -> [Kind; 4] {
     let zeros = Kind { method: ExtendMethod::WriteZeros, ..RESERVED };
-    let method = bench.settings.file_extend_method();
     [
         RESERVED,
         Kind { name: "64 blocks, zeros", blocks: 32_768, ..zeros },
         Kind { name: "1 block, zeros", step: 1, blocks: 8_192, ..zeros },
-        Kind { name: "a load, 64 blocks", method, load: true, ..RESERVED },
+        Kind { name: "a load, 64 blocks", method: load, load: true, ..RESERVED },
     ]
 }
 
-pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
-    let mut table = Table::make(bench, 0, BUFFERS)?;
-    let mut lines = Vec::new();
-    for kind in kinds(bench) {
-        for direct in [false, true] {
-            for method in METHODS {
-                lines.extend(compare(bench, &mut table, kind, direct, method)?);
-            }
-        }
+impl Kind {
+    /// Does the bare loop use `posix_fallocate`? It writes the pages instead if we write them too.
+    fn reserves(&self) -> bool {
+        self.method == ExtendMethod::PosixFallocate && !self.load
     }
-    let notes = vec![
-        format!("a rate is that of pages; {BUFFERS} buffers"),
-        "the bare loop knows no pool: nothing is evicted for it, and no page is made zero".into(),
-    ];
-    Ok(Report { row: "extend: new blocks at the end", notes, lines, costs: Vec::new() })
 }
 
-fn compare(
-    bench: &RunOptions<'_>,
-    table: &mut Table,
+/// What do locks, buffers and zeroed pages add to the cost of a longer file?
+pub(super) const EXTEND: Row = Row {
+    name: "extend",
+    measures: "Relation extension",
+    heading: "new blocks at the end",
+    settings: &["file_extend_method", "backend_flush_after"],
+    set_up: SetUp::Table(|_| Ok((0, BUFFERS))),
+    body: Body::Lines(&[|stage| {
+        let mut lines = Vec::new();
+        for kind in kinds(stage.bench.settings.file_extend_method()) {
+            let reference = if kind.reserves() { "bare posix_fallocate" } else { "bare pwrite" };
+            for direct in [false, true] {
+                lines.extend(METHODS.map(|method| {
+                    let setting = format!("{}, {}", way(direct), kind.name);
+                    let names = Names::new(setting, method, reference);
+                    Comparison::new(names, Target::NONE, Extend { kind, direct, method })
+                }));
+            }
+        }
+        Ok(lines)
+    }]),
+    notes: |_| {
+        Ok(vec![
+            format!("a rate is that of pages; {BUFFERS} buffers"),
+            "the bare loop knows no pool: nothing is evicted for it, and no page is made zero"
+                .into(),
+        ])
+    },
+    ..Row::COLD
+};
+
+/// An extension, against a bare loop that extends its own file.
+struct Extend {
     kind: Kind,
     direct: bool,
     method: MethodKind,
-) -> Result<Option<Line>> {
-    let reserve = kind.method == ExtendMethod::PosixFallocate && !kind.load;
-    let reference = if reserve { "bare posix_fallocate" } else { "bare pwrite" };
-    let setting = format!("{}, {}", way(direct), kind.name);
-    let names = Names { setting, contender: method.to_string(), reference: reference.into() };
-    if !bench.wants(&names.setting, &names.contender) {
-        return Ok(None);
-    }
-    table.switch(method, direct)?;
-    let blocks = kind.blocks.min((bench.bytes / BLOCK_SIZE as u64) as u32).max(BULK);
-    let bytes = u64::from(blocks) * BLOCK_SIZE as u64;
-    let locator = |relfilenode| RelationLocator { relfilenode, ..table.relation.locator() };
-    let storage = table.relation.storage().clone();
-    let relation = storage.relation(locator(RELATION), Fork::Main);
-    let bare = storage.relation(locator(BARE), Fork::Main);
-    let path = bare.path(0);
-    let table = RefCell::new(table);
-    let flush_after = bench.settings.backend_flush_after();
-    let mut prepare = || {
-        empty(&mut table.borrow_mut(), &relation)?;
-        Ok(empty(&mut table.borrow_mut(), &bare)?)
-    };
-    let mut reference = |_: &()| {
-        let flags = if direct { libc::O_DIRECT } else { 0 };
-        let file = std::fs::OpenOptions::new().write(true).custom_flags(flags).open(&path)?;
-        let step = u64::from(kind.step) * BLOCK_SIZE as u64;
-        lengthen(&file, bytes, step, reserve)?;
-        Ok(Done { operations: u64::from(blocks), bytes, ..Done::default() })
-    };
-    let mut contender = |_: &()| {
-        let backend = &mut table.borrow_mut().backend;
-        match kind.load {
-            true => load(backend, &relation, kind, blocks, flush_after)?,
-            false => {
-                let mut made = 0;
-                while made < blocks {
-                    let count = kind.step.min(blocks - made);
-                    made += backend.extend(&relation, count, kind.method)?.len() as u32;
-                }
-            }
-        }
-        if relation.blocks()? != blocks {
-            return Err(format!("{} blocks, expected {blocks}", relation.blocks()?).into());
-        }
-        Ok(Done { operations: u64::from(blocks), bytes, ..Done::default() })
-    };
-    let pairs = Pairs::run(bench.pairs, |_| (), &mut prepare, &mut reference, &mut contender)?;
-    for relation in [&relation, &bare] {
-        table.borrow_mut().backend.drop_relation(relation)?;
-    }
-    let target = Target::default();
-    Ok(Some(Line::new(names.setting, names.contender, names.reference, &pairs, target)))
 }
 
-/// Extends the relation by `blocks` filled pages with a bulk write.
-fn load(
+impl Experiment for Extend {
+    fn measure(&self, stage: &Stage<'_>, _: &Names) -> Result<Measured> {
+        let Self { kind, direct, method } = *self;
+        let table = &mut *stage.table()?;
+        table.switch(method, direct)?;
+        let blocks = kind.blocks.min((stage.bench.bytes / BLOCK_SIZE as u64) as u32).max(BULK);
+        let bytes = u64::from(blocks) * BLOCK_SIZE as u64;
+        let storage = table.relation.storage().clone();
+        let [relation, bare] = [RELATION, BARE].map(|relfilenode| {
+            let locator = RelationLocator { relfilenode, ..table.relation.locator() };
+            storage.relation(locator, Fork::Main)
+        });
+        let flush_after = stage.bench.settings.backend_flush_after();
+        let measured = stage.pairs(|half, _| {
+            empty(table, &relation)?;
+            empty(table, &bare)?;
+            measure(|| {
+                match half {
+                    Half::Reference => {
+                        let flags = if direct { libc::O_DIRECT } else { 0 };
+                        let mut options = std::fs::OpenOptions::new();
+                        let file = options.write(true).custom_flags(flags).open(bare.path(0))?;
+                        let step = u64::from(kind.step) * BLOCK_SIZE as u64;
+                        lengthen(&file, bytes, step, kind.reserves())?;
+                    }
+                    Half::Contender => {
+                        extend(&mut table.backend, &relation, kind, blocks, flush_after)?;
+                    }
+                }
+                Ok(Done { operations: u64::from(blocks), bytes, ..Done::default() })
+            })
+        })?;
+        table.backend.drop_relation(&relation)?;
+        table.backend.drop_relation(&bare)?;
+        Ok(measured)
+    }
+}
+
+/// Extends the relation by `blocks` pages, and fails unless it then has as many.
+fn extend(
     backend: &mut Backend,
     relation: &Relation,
     kind: Kind,
     blocks: u32,
     flush_after: u32,
 ) -> Result<()> {
-    backend.set_flush_after(flush_after);
-    let mut bulk = backend.bulk_write();
+    let mut bulk = kind.load.then(|| {
+        backend.set_flush_after(flush_after);
+        backend.bulk_write()
+    });
     let mut made = 0;
     while made < blocks {
         let count = kind.step.min(blocks - made);
-        for pin in backend.extend_in_bulk(&mut bulk, relation, count, kind.method)? {
+        let Some(bulk) = &mut bulk else {
+            made += backend.extend(relation, count, kind.method)?.len() as u32;
+            continue;
+        };
+        for pin in backend.extend_in_bulk(bulk, relation, count, kind.method)? {
             let mut page = backend.write_lock(pin.page())?;
             page.mark_dirty();
             page.copy_from_slice(&FILLED);
             made += 1;
         }
     }
-    Ok(bulk.finish(backend)?)
+    if let Some(bulk) = bulk {
+        bulk.finish(backend)?;
+    }
+    match relation.blocks()? {
+        length if length == blocks => Ok(()),
+        length => Err(format!("{length} blocks, expected {blocks}").into()),
+    }
 }
 
 /// Truncates the relation to an empty file.

@@ -9,17 +9,17 @@
 //! instead. Otherwise one long stall would count only once, and hide the delay of all operations
 //! queued behind it ("coordinated omission").
 
-use crate::Result;
+use super::checkpoint_table::change;
+use crate::failure::Result;
 use crate::pairs::cpu_seconds;
-use crate::rows::checkpoint_table::change;
-use crate::statistics::Latency;
+use crate::threads::beside;
 use crate::work::{Done, Random};
 use std::time::{Duration, Instant};
 use trunkline_aio::clock::{self, Time};
 use trunkline_aio::sync::Futex;
 use trunkline_engine::pool::Backend;
 use trunkline_engine::storage::Relation;
-use trunkline_format::{BLOCK_SIZE, BlockNo};
+use trunkline_format::BlockNo;
 
 /// Number of concurrent sessions.
 pub(super) const SESSIONS: u32 = 4;
@@ -45,28 +45,19 @@ impl Load {
     ) -> Result<Done> {
         let (cpu, started) = (cpu_seconds(), Instant::now());
         let begun = clock::now();
-        let micros = std::thread::scope(|scope| {
-            let start = |(number, backend)| {
-                let random = Random(((round << 8) | u64::from(number)) * 2 + 1);
-                // Stagger the sessions, so that their operations aren't all due together.
-                let schedule = self.step.map(|step| Schedule {
-                    next: begun.after(step * number / SESSIONS),
-                    step,
-                    never_woken: Futex::new(0),
-                });
-                scope.spawn(move || self.operate(backend, relation, blocks, random, schedule))
-            };
-            let threads: Vec<_> = (0_u32..).zip(backends).map(start).collect();
-            let mut all = Vec::new();
-            for thread in threads {
-                all.extend(thread.join().map_err(|_| "a thread panicked")??);
-            }
-            Ok::<_, crate::Failure>(all)
-        })?;
-        let took = Some((started.elapsed().as_secs_f64(), cpu_seconds() - cpu));
-        let operations = micros.len() as u64;
-        let (bytes, latency) = (operations * BLOCK_SIZE as u64, Latency::of(micros));
-        Ok(Done { operations, bytes, took, latency, ..Done::default() })
+        let operate = |(number, backend)| {
+            let random = Random(((round << 8) | u64::from(number)) * 2 + 1);
+            // Stagger the sessions, so that their operations aren't all due together.
+            let schedule = self.step.map(|step| Schedule {
+                next: begun.after(step * number / SESSIONS),
+                step,
+                never_woken: Futex::new(0),
+            });
+            self.operate(backend, relation, blocks, random, schedule)
+        };
+        let micros = beside((0_u32..).zip(backends), operate, || Ok(()))?.concat();
+        let took = (started.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+        Ok(Done::timed(micros, took))
     }
 
     fn operate(

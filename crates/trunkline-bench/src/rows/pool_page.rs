@@ -6,25 +6,24 @@
 //! `pread` reads the same blocks into a buffer that stays in the CPU caches. An eviction costs the
 //! difference between a miss in a full pool and a miss in an empty pool.
 
-use super::{BLIND, COMBINED, CONCURRENCY, RunOptions, buffers, files};
-use crate::Result;
+use super::comparison::{Body, Row, SetUp, Stage};
+use super::options::{BLOCK, COMBINED, CONCURRENCY, RunOptions, buffers, files};
+use super::reads::CACHED_BYTES_MAX;
+use super::side_by_side::BLIND;
 use crate::bare::Threads;
 use crate::costs::{Cost, Way};
-use crate::data::Data;
+use crate::failure::Result;
 use crate::handles::Setup;
-use crate::pooled::{PoolSetup, Pooled, scan};
-use crate::report::Report;
+use crate::pooled::{PoolSetup, Pooled, points, scan};
+use crate::report::Names;
+use crate::threads::in_threads;
 use crate::work::Work;
 use std::cell::RefCell;
 use trunkline_aio::MethodKind;
-use trunkline_engine::pool::Backend;
-use trunkline_engine::read_stream::{BlockRange, StreamOptions};
-use trunkline_engine::storage::Relation;
-use trunkline_format::{BLOCK_SIZE, BlockNo};
+use trunkline_engine::pool::{Backend, Strategy};
+use trunkline_engine::read_stream::BlockRange;
+use trunkline_format::BlockNo;
 
-const BLOCK: u32 = BLOCK_SIZE as u32;
-/// Data size; small, so that it stays in the page cache.
-const BYTES_MAX: u64 = 64 << 20;
 /// Number of passes over the pages in a hit run. A single pass would be too short to measure.
 const REPEATS: u32 = 20;
 
@@ -37,16 +36,31 @@ enum By {
     Stream,
 }
 
-pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
-    let data = Data::prepare(&bench.dir.join("cached"), bench.bytes.min(BYTES_MAX))?;
+/// The data is small, so that it stays in the page cache.
+pub(super) const POOL_PAGE: Row = Row {
+    name: "pool-page",
+    measures: "Nanoseconds per page for a hit, a miss and an eviction",
+    heading: "nanoseconds",
+    set_up: SetUp::Folder("cached", CACHED_BYTES_MAX),
+    body: Body::Costs(costs),
+    notes: |stage| {
+        let cached = stage.data()?.cached()? * 100.0;
+        Ok(vec![
+            stage.with_page_kind(format!("{cached:.0} % of the data in the page cache")),
+            "hits of two threads are on the same pages; misses on a half of the table each".into(),
+        ])
+    },
+    ..Row::COLD
+};
+
+fn costs(stage: &Stage<'_>) -> Result<Vec<Cost>> {
+    let (bench, data) = (stage.bench, stage.data()?);
     data.warm()?;
     let room = data.blocks() + 1024;
     let open = |length, buffers, checksums| {
         let io = Setup::new(MethodKind::Sync, false, CONCURRENCY, length);
-        let setup = PoolSetup { checksums, scan: true, ..PoolSetup::new(io, buffers) };
-        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(RefCell::new(Pooled::open(
-            &data, setup, 2,
-        )?))
+        let setup = PoolSetup { checksums, ..PoolSetup::scan(io, buffers, Strategy::Normal) };
+        Pooled::open(data, setup, 2).map(RefCell::new)
     };
     // The small pool holds half of the data. That is still large enough for its pages to miss the
     // CPU caches as often as those of the pool that holds everything.
@@ -57,6 +71,7 @@ pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
     let wide = open(COMBINED, few, false)?;
     let (warm, blocks) = (&warm, data.blocks());
     visit(warm, blocks, 1, 1, By::Point, false)?;
+    stage.page_kind.set(Some(warm.borrow().page_kind()));
     let mut ways = Vec::new();
     for threads in [1, 2] {
         for (by, text) in [(By::Point, "point read"), (By::Stream, "stream")] {
@@ -66,9 +81,8 @@ pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
             }
         }
         for (length, text) in [(BLOCK, "(pread, 8 KiB)"), (COMBINED, "(pread, 128 KiB)")] {
-            let mut bare = Threads::open(files(&data, false)?, threads, length)?;
-            let count = (data.bytes / u64::from(length)).max(1) as usize;
-            let work = Work::sequential(0, count, length, data.bytes);
+            let mut bare = Threads::open(files(data, false)?, threads, length)?;
+            let work = Work::whole(data.bytes, length);
             let run = move || Ok(bare.run(&work, BLIND)?.bytes / u64::from(BLOCK));
             ways.push(way(bench, text.into(), threads, || Ok(()), run));
         }
@@ -88,23 +102,17 @@ pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
             ways.push(way(bench, format!("miss and eviction, {text}"), threads, || Ok(()), run));
         }
     }
-    let costs = Cost::of(bench.pairs, ways.into_iter().flatten().collect())?;
-    let cached = data.cached()? * 100.0;
-    let notes = vec![
-        format!("{} pages; {cached:.0} % of the data in the page cache", warm.borrow().page_kind()),
-        "hits of two threads are on the same pages; misses on a half of the table each".into(),
-    ];
-    Ok(Report { row: "pool-page: nanoseconds", notes, lines: Vec::new(), costs })
+    Cost::of(bench.pairs as usize, ways.into_iter().flatten().collect())
 }
 
 fn way<'a>(
-    bench: &RunOptions<'_>,
+    bench: &RunOptions,
     name: String,
     threads: usize,
     prepare: impl FnMut() -> Result<()> + 'a,
     run: impl FnMut() -> Result<u64> + 'a,
 ) -> Option<Way<'a>> {
-    let wanted = bench.wants(&name, &format!("{threads} threads"));
+    let wanted = bench.wants(&Names::new(&name, format!("{threads} threads"), ""));
     let (prepare, run) = (Box::new(prepare), Box::new(run));
     wanted.then_some(Way { name, threads, prepare, run })
 }
@@ -129,41 +137,16 @@ fn visit(
         let bound = |index: usize| (u64::from(blocks) * index as u64 / threads as u64) as BlockNo;
         bound(index)..bound(index + 1)
     };
-    let one = move |index, backend: &mut Backend| {
+    let read = |(index, backend): (usize, &mut Backend)| {
         let mut seen = 0;
         for _ in 0..repeats {
-            seen += go_through(backend, relation, part(index), by, options, look)?;
+            seen += match by {
+                By::Point => points(backend, relation, part(index), look)?,
+                By::Stream => scan(backend, relation, BlockRange::new(part(index)), options, look)?,
+            };
         }
         Ok(seen)
     };
-    if threads == 1 {
-        return one(0, &mut backends[0]);
-    }
-    std::thread::scope(|scope| {
-        let start = |(index, backend)| scope.spawn(move || one(index, backend));
-        let all: Vec<_> = backends.iter_mut().take(threads).enumerate().map(start).collect();
-        all.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked")?).sum()
-    })
-}
-
-fn go_through(
-    backend: &mut Backend,
-    relation: &Relation,
-    blocks: std::ops::Range<BlockNo>,
-    by: By,
-    options: StreamOptions,
-    look: bool,
-) -> Result<u64> {
-    if by == By::Stream {
-        return scan(backend, relation, BlockRange::new(blocks), options, look);
-    }
-    let mut seen = 0;
-    for block in blocks {
-        let pin = backend.read(relation, block)?;
-        if look {
-            std::hint::black_box(backend.read_lock(pin.page())?[0]);
-        }
-        seen += 1;
-    }
-    Ok(seen)
+    let seen = in_threads(backends.iter_mut().take(threads).enumerate(), read)?;
+    Ok(seen.iter().sum())
 }

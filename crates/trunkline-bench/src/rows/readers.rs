@@ -11,18 +11,15 @@
 //! tracked separately, because the page cache may already contain their blocks.
 
 use super::checkpoint_table::Table;
-use super::random_list;
-use crate::Result;
-use crate::data::{Data, RELATION};
+use crate::data::Data;
+use crate::failure::Result;
 use crate::pairs::cpu_seconds;
-use crate::statistics::Latency;
-use crate::work::Done;
+use crate::threads::beside;
+use crate::work::{Done, Work};
 use std::time::Instant;
-use trunkline_engine::pool::{Backend, BackendType, Pool};
-use trunkline_engine::storage::{
-    DEFAULT_TABLESPACE, Layout, OpenFiles, Relation, RelationLocator, Storage,
-};
-use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Oid};
+use trunkline_engine::pool::{Backend, Pool};
+use trunkline_engine::storage::{Layout, Relation, Storage};
+use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 /// Number of reading sessions.
 pub(super) const READERS: usize = 2;
@@ -41,23 +38,21 @@ pub(super) struct Readers<'a> {
 
 impl<'a> Readers<'a> {
     /// Creates the sessions in `table`'s pool. They read `data`, which the read-only rows use as
-    /// well.
-    pub(super) fn new(table: &Table, data: &'a Data, direct: bool) -> Result<Self> {
+    /// well, and their files are open for direct I/O if the table's are.
+    pub(super) fn new(table: &Table, data: &'a Data) -> Result<Self> {
         let layout = Layout { checksums: true, tablespace_directory: String::new() };
-        let files = OpenFiles::kernel(&table.aio, 64);
-        let storage = Storage::new(&data.root, layout, &files, direct);
-        let (tablespace, database) = (DEFAULT_TABLESPACE, Oid(5));
-        let locator = RelationLocator { tablespace, database, relfilenode: RELATION };
-        let relation = storage.relation(locator, Fork::Main);
-        let backends = (0..READERS).map(|_| table.pool.backend(BackendType::Client));
+        let engine = &table.engine;
+        let storage = Storage::new(&data.root, layout, engine.files(), table.is_direct());
+        let relation = data.relation(&storage);
+        let backends = (0..READERS).map(|_| engine.session());
         let backends = backends.collect::<std::result::Result<Vec<_>, _>>()?;
-        Ok(Self { backends, relation, pool: table.pool.clone(), data, again: 0, reads: 0 })
+        Ok(Self { backends, relation, pool: engine.pool().clone(), data, again: 0, reads: 0 })
     }
 
     /// All blocks in a random order, seeded by `number`.
     pub(super) fn list(&self, number: u64) -> Vec<BlockNo> {
-        let work = random_list(self.data, number, self.data.blocks() as usize);
-        work.offsets.iter().map(|at| (at / BLOCK_SIZE as u64) as BlockNo).collect()
+        let (blocks, bytes) = (self.data.blocks() as usize, self.data.bytes);
+        Work::random(number + 1, blocks, BLOCK_SIZE as u32, bytes).blocks().collect()
     }
 
     /// Evicts the data from the pool and from the page cache.
@@ -77,29 +72,15 @@ impl<'a> Readers<'a> {
         let (cpu, started) = (cpu_seconds(), Instant::now());
         let part = list.len().div_ceil(self.backends.len());
         let relation = &self.relation;
-        let mut again = 0;
-        let (micros, elapsed) = std::thread::scope(|scope| {
-            let parts = self.backends.iter_mut().zip(list.chunks(part));
-            let start =
-                |(backend, part)| scope.spawn(move || read_part(backend, relation, part, enough));
-            let threads: Vec<_> = parts.map(start).collect();
-            let done = meanwhile();
-            let mut all = Vec::new();
-            for thread in threads {
-                let micros = thread.join().map_err(|_| "a thread panicked")??;
-                again += micros.len().saturating_sub(part) as u64;
-                all.extend(micros);
-            }
-            done?;
-            Ok::<_, crate::Failure>((all, started.elapsed().as_secs_f64()))
-        })?;
-        let operations = micros.len() as u64;
-        self.again += again;
-        self.reads += operations;
-        let took = Some((elapsed, cpu_seconds() - cpu));
-        let bytes = operations * BLOCK_SIZE as u64;
-        let latency = Latency::of(micros);
-        Ok(Done { operations, bytes, took, latency, ..Done::default() })
+        let parts = self.backends.iter_mut().zip(list.chunks(part));
+        let read = |(backend, part)| read_part(backend, relation, part, enough);
+        let micros = beside(parts, read, meanwhile)?;
+        let took = (started.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+        let again = micros.iter().map(|micros| micros.len().saturating_sub(part) as u64);
+        self.again += again.sum::<u64>();
+        let done = Done::timed(micros.concat(), took);
+        self.reads += done.operations;
+        Ok(done)
     }
 
     /// A note about repeated reads, which may have been served from the page cache; `None` if

@@ -7,13 +7,14 @@
 //! that enters later wouldn't be limited, because memory stays charged to the group in which it
 //! was allocated.
 
-use super::{COMBINED, CONCURRENCY, RunOptions, buffers, pool_half, way};
-use crate::Result;
-use crate::group::Group;
+use super::comparison::{Experiment, Measured, Stage};
+use super::options::{COMBINED, CONCURRENCY, RunOptions, buffers};
+use crate::data::Data;
+use crate::failure::Result;
 use crate::handles::Setup;
-use crate::pairs::{Pairs, measure};
+use crate::pairs::{Half, measure};
 use crate::pooled::{PoolSetup, Pooled};
-use crate::report::{Line, Report, Target};
+use crate::report::Names;
 use crate::work::{Done, Work};
 use std::path::Path;
 use std::process::Command;
@@ -21,32 +22,27 @@ use trunkline_aio::MethodKind;
 use trunkline_engine::pool::Strategy;
 
 /// Ratio of table size to memory limit.
-const TIMES: u64 = 4;
+pub(super) const TIMES: u64 = 4;
 
-pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
-    let data = bench.data()?;
-    let group = Group::make(bench.group, data.bytes / TIMES)?;
-    let mut lines = Vec::new();
-    for method in [MethodKind::IoUring, MethodKind::Worker] {
-        let setting = format!("{}, memory 1/{TIMES} of the table", way(true));
-        if !bench.wants(&setting, method.name()) {
-            continue;
-        }
-        let mut reference = |_: &()| again(bench, None, method);
-        let mut contender = |_: &()| again(bench, Some(group.path()), method);
-        let mut prepare = || data.evict();
-        let target = Target { rate: Some(0.9), ..Target::default() };
-        let pairs = Pairs::run(bench.pairs, |_| (), &mut prepare, &mut reference, &mut contender)?;
-        lines.push(Line::new(setting, method.name(), "no limit", &pairs, target));
+/// A scan with this I/O method, with and without the limit.
+pub(super) struct MemoryLimit(pub(super) MethodKind);
+
+impl Experiment for MemoryLimit {
+    fn measure(&self, stage: &Stage<'_>, _: &Names) -> Result<Measured> {
+        let data = stage.data()?;
+        let group = stage.group(data.bytes / TIMES)?;
+        stage.pairs(|half, _| {
+            data.evict()?;
+            let limit = (half == Half::Contender).then(|| group.path());
+            measure(|| again(stage.bench, limit, self.0))
+        })
     }
-    let notes = vec![format!("{}; {}", group.describe(), data.coldness())];
-    Ok(Report { row: "pool-memory: a limit", notes, lines, costs: Vec::new() })
 }
 
 /// Runs one scan in a new process of this program, and parses the measurements it prints.
-fn again(bench: &RunOptions<'_>, group: Option<&Path>, method: MethodKind) -> Result<Done> {
+fn again(bench: &RunOptions, group: Option<&Path>, method: MethodKind) -> Result<Done> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("--dir").arg(bench.dir).arg("--size").arg(bench.bytes.to_string());
+    command.arg("--dir").arg(&bench.dir).arg("--size").arg(bench.bytes.to_string());
     command.arg("--one-scan").arg(method.name());
     if let Some(group) = group {
         command.arg("--enter").arg(group);
@@ -68,19 +64,16 @@ fn again(bench: &RunOptions<'_>, group: Option<&Path>, method: MethodKind) -> Re
 
 /// Entry point of the child process: runs one scan and returns elapsed seconds, CPU seconds and
 /// bytes as text.
-pub(crate) fn one_scan(bench: &RunOptions<'_>, method: MethodKind) -> Result<String> {
-    let data = bench.data()?;
+pub(crate) fn one_scan(bench: &RunOptions, method: MethodKind) -> Result<String> {
+    let data = Data::prepare(&bench.dir, bench.bytes)?;
     let io = Setup::new(method, true, CONCURRENCY, COMBINED);
-    let strategy = Strategy::BulkRead;
     // The pool is a sixteenth of the table, which is a quarter of the limit.
-    let setup = PoolSetup { strategy, scan: true, ..PoolSetup::new(io, buffers(data.bytes, 16)) };
+    let setup = PoolSetup::scan(io, buffers(data.bytes, 16), Strategy::BulkRead);
     let mut pooled = Pooled::open(&data, setup, 1)?;
     if pooled.method() != method {
         return Err(format!("{method} is not available here").into());
     }
-    pool_half(&data, &pooled)?;
-    let count = (data.bytes / u64::from(COMBINED)).max(1) as usize;
-    let work = Work::sequential(0, count, COMBINED, data.bytes);
-    let sample = measure(|| pooled.run(&work))?;
+    data.evict()?;
+    let sample = measure(|| pooled.run(&[Work::whole(data.bytes, COMBINED)]))?;
     Ok(format!("{} {} {}", sample.elapsed, sample.cpu, sample.done.bytes))
 }

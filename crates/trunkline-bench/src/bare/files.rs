@@ -1,0 +1,51 @@
+//! **Segments of a bare loop**: open files of equal length, addressed as one file, and the check of
+//! each transfer's result.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+/// What the files are opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// Open segments. An offset divided by the segment length gives the segment, and the remainder is
+/// the position in that segment.
+#[derive(Debug)]
+pub(crate) struct Files {
+    pub(super) open: Vec<File>,
+    pub(super) segment: u64,
+}
+
+impl Files {
+    /// Opens the segments, with or without `O_DIRECT`. All are `segment` bytes long, except that
+    /// the last may be shorter.
+    pub(crate) fn open(
+        paths: &[PathBuf],
+        segment: u64,
+        access: Access,
+        direct: bool,
+    ) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(access == Access::Write);
+        options.custom_flags(if direct { libc::O_DIRECT } else { 0 });
+        let open = paths.iter().map(|path| options.open(path));
+        Ok(Self { open: open.collect::<io::Result<_>>()?, segment })
+    }
+}
+
+/// Fails on an error or a short transfer. Without this check, a baseline that transferred less
+/// than it was asked to would look fast.
+pub(super) fn check(result: i64, length: usize) -> io::Result<()> {
+    if result < 0 {
+        return Err(io::Error::from_raw_os_error(-result as i32));
+    }
+    if result as usize != length {
+        return Err(io::Error::other(format!("{result} bytes of {length}")));
+    }
+    Ok(())
+}
