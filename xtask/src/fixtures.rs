@@ -9,6 +9,7 @@
 //! create their own clusters.
 
 mod registry;
+mod scratch;
 
 use std::fmt;
 use std::fs;
@@ -18,6 +19,7 @@ use std::time::UNIX_EPOCH;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::tree::Checkout;
+use scratch::{Scratch, succeed};
 
 /// Clusters unpacked from archives.
 const ARCHIVES: [&str; 2] = ["pg18", "pg19"];
@@ -266,39 +268,6 @@ fn publish(from: &Path, dir: &Path, name: &str, stamp: &str) -> Result<(), Failu
     }
     fs::rename(from, &place).map_err(fail)?;
     fs::write(stamp_path(dir, name), stamp).map_err(fail)
-}
-
-fn succeed(command: &Invocation) -> Result<(), Failure> {
-    let outcome = command.capture()?;
-    if outcome.success() {
-        return Ok(());
-    }
-    let last: Vec<&str> = outcome.text.lines().rev().take(3).collect();
-    let last: Vec<&str> = last.into_iter().rev().collect();
-    Err(Failure::new(format!("{command}: {}", last.join(" / "))))
-}
-
-/// A temporary directory, removed on drop however the run ends.
-struct Scratch {
-    path: PathBuf,
-}
-
-impl Scratch {
-    fn new(dir: &Path, name: &str) -> Result<Self, Failure> {
-        let path = dir.join(format!(".{name}.{}", std::process::id()));
-        // `create_dir`, not `create_dir_all`: in a shared temporary directory, another user may
-        // have created the name as a trap.
-        fs::create_dir(&path).map_err(|error| Failure::io(path.display(), error))?;
-        Ok(Self { path })
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.path) {
-            eprintln!("xtask: {} stays behind: {error}", self.path.display());
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,12 +6,19 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Mutant, TestCommand, Verdict};
+use super::patch::{FOLDER, Mutant, TestCommand};
 use crate::failure::Failure;
 use crate::fixtures::{self, Fixtures};
 use crate::invocation::{Invocation, Outcome};
 use crate::tally::Tally;
 use crate::tree::Checkout;
+
+/// Outcome of one mutant.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Caught(&'static str),
+    Survived(String),
+}
 
 /// The scratch copy, its build directory, and the fixtures for its tests.
 pub(super) struct ScratchTree {
@@ -64,7 +71,7 @@ impl ScratchTree {
     }
 
     fn try_out(&self, mutant: &Mutant) -> Result<Verdict, Failure> {
-        let patch = self.source.join(format!("{}{}.patch", super::FOLDER, mutant.name));
+        let patch = self.source.join(format!("{}{}.patch", FOLDER, mutant.name));
         // The ceiling hides the enclosing repository, because git would silently skip files that
         // repository ignores.
         let apply = Invocation::new(&self.tree, "git", "apply --whitespace=nowarn")

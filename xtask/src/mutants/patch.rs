@@ -1,0 +1,105 @@
+//! **Patch files**: the bug that a mutant brings back, and the `# key: value` lines that say which
+//! test must fail. `xtask/mutants/README.md` describes the format.
+
+use crate::failure::Failure;
+
+/// Directory of the patches.
+pub(super) const FOLDER: &str = "xtask/mutants/";
+/// Timeout in seconds; a mutant's test that exceeds it counts as hanging.
+const TIMEOUT_SECONDS: u64 = 120;
+
+/// One mutant.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mutant {
+    pub(super) name: String,
+    pub(super) lesson: String,
+    pub(super) test: TestCommand,
+    pub(super) hang_is_ok: bool,
+    pub(super) timeout_seconds: u64,
+}
+
+/// The test that must fail: arguments for `cargo test`, and environment variables.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct TestCommand {
+    pub(super) args: String,
+    pub(super) env: Vec<(String, String)>,
+}
+
+impl Mutant {
+    /// Parses the `# key: value` lines above the diff.
+    pub(super) fn parse(name: &str, text: &str) -> Result<Self, Failure> {
+        let fail = |what: &str| Failure::new(format!("{FOLDER}{name}.patch: {what}"));
+        let mut mutant = Self {
+            name: name.to_owned(),
+            lesson: String::new(),
+            test: TestCommand { args: String::new(), env: Vec::new() },
+            hang_is_ok: false,
+            timeout_seconds: TIMEOUT_SECONDS,
+        };
+        for line in text.lines().map_while(|line| line.strip_prefix('#')) {
+            let Some((key, value)) = line.split_once(':') else { continue };
+            let value = value.trim();
+            match key.trim() {
+                "lesson" => mutant.lesson = value.to_owned(),
+                "test" => {
+                    mutant.test.args = value.trim_start_matches("cargo test").trim().to_owned()
+                }
+                "hang" => mutant.hang_is_ok = value == "ok",
+                "timeout" => {
+                    mutant.timeout_seconds =
+                        value.parse().map_err(|_| fail("timeout: not seconds"))?;
+                }
+                "env" => {
+                    let (key, value) =
+                        value.split_once('=').ok_or_else(|| fail("env: not NAME=value"))?;
+                    mutant.test.env.push((key.to_owned(), value.to_owned()));
+                }
+                _ => {}
+            }
+        }
+        if mutant.lesson.is_empty() || mutant.test.args.is_empty() {
+            return Err(fail("needs `# lesson:` and `# test:` above the diff"));
+        }
+        Ok(mutant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "# lesson: 2: a short read is retried\n\
+        # test: cargo test -p trunkline-aio --lib short_read\n\
+        # env: RUSTFLAGS=--cfg loom\n\
+        # hang: ok\n\
+        # timeout: 30\n\
+        diff --git a/x b/x\n";
+
+    #[test]
+    fn reads_the_header() {
+        let mutant = Mutant::parse("short", GOOD).unwrap();
+        assert_eq!(mutant.lesson, "2: a short read is retried");
+        assert_eq!(mutant.test.args, "-p trunkline-aio --lib short_read");
+        assert_eq!(mutant.test.env, [("RUSTFLAGS".to_owned(), "--cfg loom".to_owned())]);
+        assert!(mutant.hang_is_ok);
+        assert_eq!(mutant.timeout_seconds, 30);
+    }
+
+    #[test]
+    fn a_header_without_lesson_or_test_is_refused() {
+        for missing in ["# lesson", "# test"] {
+            let text: String = GOOD
+                .lines()
+                .filter(|line| !line.starts_with(missing))
+                .collect::<Vec<_>>()
+                .join("\n");
+            assert!(Mutant::parse("short", &text).is_err(), "{missing}");
+        }
+        assert!(Mutant::parse("short", &GOOD.replace("30", "soon")).is_err());
+    }
+
+    #[test]
+    fn a_hang_counts_only_when_announced() {
+        assert!(!Mutant::parse("short", &GOOD.replace("# hang: ok\n", "")).unwrap().hang_is_ok);
+    }
+}
