@@ -2,7 +2,7 @@
 //! results in batches.
 
 use std::error::Error;
-use trunkline_aio::sync::random::{self, Rng};
+use trunkline_aio::facade::random::{self, Rng};
 use trunkline_aio::{Builder, Class, OpenOptions, Slots, Status};
 
 const BLOCK: usize = 8192;

@@ -37,7 +37,7 @@ impl Time {
 #[expect(clippy::disallowed_methods, reason = "the façade's own clock")]
 pub fn now() -> Time {
     #[cfg(all(feature = "sched", not(loom)))]
-    if let Some(nanos) = crate::sync::sched::now() {
+    if let Some(nanos) = crate::facade::sched::now() {
         return Time(nanos);
     }
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

@@ -7,10 +7,10 @@
 //! PostgreSQL has no counterpart to this shutdown: its postmaster tears down shared memory only
 //! after every backend and I/O worker has exited.
 
+use crate::facade::{Mutex, thread};
 use crate::limits::SESSIONS_MAX;
 use crate::method::dispatcher::Dispatcher;
 use crate::storage::file::FileRegistry;
-use crate::sync::{Mutex, thread};
 use crate::tables::class::Class;
 use std::sync::Arc;
 

@@ -87,12 +87,12 @@
 //! # The façade
 //!
 //! Time, threads, locks and randomness make test runs irreproducible. In this crate and all crates
-//! above it, they're reachable only through [`sync`] and [`clock`]. The simulator replaces them
+//! above it, they're reachable only through [`facade`] and [`clock`]. The simulator replaces them
 //! there, so a single seed determines the whole run.
 //!
 //! # Order of the modules
 //!
-//! The modules form layers, and each file uses only layers below it: `sync` and `clock`,
+//! The modules form layers, and each file uses only layers below it: `facade` and `clock`,
 //! `lock_free`, `storage`, `tables`, `completion`, `method`, `session`, and the instance at the
 //! top. To read the crate top-down, start with [`Builder`] and finish with the state word in
 //! `lock_free`.
@@ -104,8 +104,8 @@
 )]
 
 pub mod clock;
+pub mod facade;
 pub mod limits;
-pub mod sync;
 
 mod aio;
 mod builder;

@@ -20,7 +20,7 @@
 //! cannot be looked up.
 //!
 //! ```no_run
-//! # use trunkline_aio::sync::Arc;
+//! # use trunkline_aio::facade::Arc;
 //! # use trunkline_engine::heap::{HeapScan, ScanOptions};
 //! # use trunkline_engine::pool::{BackendType, Pool};
 //! # use trunkline_engine::storage::Relation;

@@ -10,7 +10,7 @@
 
 use std::io;
 use std::sync::Arc;
-use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_format::Lsn;
 
 /// The log could not be made durable, so no page that depends on it may be written, now or later.

@@ -64,7 +64,7 @@ use std::fmt;
 use std::task::{Context, Poll, ready};
 use trunkline_aio::WaitRef;
 use trunkline_aio::clock::{self, Time};
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::BlockNo;
 
 /// A stream of pages. It pins and reads blocks ahead of its consumer.

@@ -20,7 +20,7 @@
 use std::time::Duration;
 
 use thiserror::Error;
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
 
 use crate::job::{End, IoSummary, Job, JobError, Observer, WarningLog, bytes_per_second};

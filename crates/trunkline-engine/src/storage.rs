@@ -53,9 +53,9 @@ mod relation;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
-use trunkline_aio::sync::hash::Map;
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::atomic::{AtomicU32, Ordering};
+use trunkline_aio::facade::hash::Map;
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::segment::tablespace_directory;
 use trunkline_format::{BlockNo, ControlFile, Fork, Oid};
 

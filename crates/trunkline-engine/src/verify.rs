@@ -16,7 +16,7 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use trunkline_aio::{Builder, sync::Arc};
+//! use trunkline_aio::{Builder, facade::Arc};
 //! use trunkline_engine::{datadir, job, settings::Settings, verify};
 //!
 //! let options = verify::Options::of(&Settings::default());

@@ -15,7 +15,7 @@
 
 use crate::waiting::{Waiting, slept};
 use std::task::Poll;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Callback, Cancelled, Lease, Outcome, Payload, Session, Slots};
 
 /// Result slots, with one item of the issuer's data for each slot.

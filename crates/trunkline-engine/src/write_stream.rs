@@ -34,7 +34,7 @@ use deferred::Deferred;
 use std::collections::VecDeque;
 use std::fmt;
 use trunkline_aio::clock;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Class, Session};
 use trunkline_format::BlockNo;
 

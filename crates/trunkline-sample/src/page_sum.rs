@@ -247,7 +247,7 @@ mod tests {
     use super::*;
     use crate::page_writer::put;
     use crate::push_account;
-    use trunkline_aio::sync::random::Rng;
+    use trunkline_aio::facade::random::Rng;
     use trunkline_format::page::line_pointers;
     use trunkline_format::page_builder::NewTuple;
     use trunkline_format::{HeapPageBuilder, TupleBuilder, heap_rows};

@@ -13,8 +13,8 @@
 //! assert!(!model.allows(0, 5, &content(0, 6, 0)), "the neighbouring block");
 //! ```
 
-use trunkline_aio::sync::Mutex;
-use trunkline_aio::sync::hash::Map;
+use trunkline_aio::facade::Mutex;
+use trunkline_aio::facade::hash::Map;
 
 /// Block size in bytes.
 pub const BLOCK: usize = 8192;

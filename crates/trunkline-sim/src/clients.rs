@@ -3,7 +3,7 @@
 
 use crate::pause::pause;
 use std::time::Duration;
-use trunkline_aio::sync::Mutex;
+use trunkline_aio::facade::Mutex;
 
 /// The seed of a client's random numbers, from the seed of its run.
 pub(crate) fn client_seed(seed: u64, number: u32) -> u64 {

@@ -31,9 +31,9 @@ use crate::event_count::EventCount;
 use crate::fault::Fault;
 use image::Image;
 use std::path::Path;
-use trunkline_aio::sync::Mutex;
-use trunkline_aio::sync::hash::{Map, Set};
-use trunkline_aio::sync::random::Rng;
+use trunkline_aio::facade::Mutex;
+use trunkline_aio::facade::hash::{Map, Set};
+use trunkline_aio::facade::random::Rng;
 use trunkline_aio::{Aio, File, Operation, Request};
 
 /// A simulated disk.

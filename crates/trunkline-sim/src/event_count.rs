@@ -5,8 +5,8 @@
 //! sleep return immediately, and no wake-up is lost.
 
 use std::time::Duration;
-use trunkline_aio::sync::Futex;
-use trunkline_aio::sync::atomic::Ordering;
+use trunkline_aio::facade::Futex;
+use trunkline_aio::facade::atomic::Ordering;
 
 /// The largest wake count that `FUTEX_WAKE` accepts, because the kernel takes an `int`.
 const ALL_WAITERS: u32 = u32::MAX >> 1;

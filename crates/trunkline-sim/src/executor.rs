@@ -8,8 +8,8 @@
 use crate::disk::Disk;
 use crate::fault::{Fault, FaultPlan};
 use crate::pause::pause;
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_aio::{Executor, File, Request};
 
 /// An executor on a simulated disk.

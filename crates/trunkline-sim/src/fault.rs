@@ -14,9 +14,9 @@
 //! ```
 
 use std::time::Duration;
-use trunkline_aio::sync::hash::Map;
-use trunkline_aio::sync::random::Rng;
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::hash::Map;
+use trunkline_aio::facade::random::Rng;
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{OPERATIONS, Operation, Request};
 
 /// A fault. The table in the crate documentation shows what it does and what the issuer sees.

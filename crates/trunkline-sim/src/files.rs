@@ -5,7 +5,7 @@
 //! `/sim/base/5/16384`. A new file becomes durable when its directory is synced, and a new length
 //! when the file is synced. Removal is durable immediately.
 //! ```
-//! use trunkline_aio::{Builder, sync::Arc};
+//! use trunkline_aio::{Builder, facade::Arc};
 //! use trunkline_engine::storage::FileSystem;
 //! use trunkline_sim::{Disk, SimFiles};
 //!
@@ -20,7 +20,7 @@
 use crate::disk::Disk;
 use std::io;
 use std::path::Path;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Aio, File};
 use trunkline_engine::storage::{FileSystem, WritableFiles};
 

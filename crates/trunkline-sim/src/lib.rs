@@ -34,11 +34,11 @@
 //! Two components execute I/O on the disk. [`SimExecutor`] replaces the kernel underneath `sync`,
 //! `worker` and inline execution. [`SimMethod`] is a fourth I/O method: a device with a short queue
 //! and a thread that completes I/O out of order, as io_uring may. Both run under the deterministic
-//! scheduler [`trunkline_aio::sync::sched`]. There time is virtual and the seed determines every
+//! scheduler [`trunkline_aio::facade::sched`]. There time is virtual and the seed determines every
 //! thread switch, so a failure can be repeated from its seed alone:
 //!
 //! ```
-//! use trunkline_aio::sync::{Arc, sched};
+//! use trunkline_aio::facade::{Arc, sched};
 //! use trunkline_aio::{Builder, Class, MethodKind, Slots};
 //! use trunkline_sim::{Disk, FaultPlan, SimExecutor, SimMethod};
 //!

@@ -15,8 +15,8 @@ use crate::fault::{Fault, FaultPlan};
 use std::collections::VecDeque;
 use std::time::Duration;
 use trunkline_aio::clock::{self, Time};
-use trunkline_aio::sync::random::{self, Rng};
-use trunkline_aio::sync::{Arc, Mutex, thread};
+use trunkline_aio::facade::random::{self, Rng};
+use trunkline_aio::facade::{Arc, Mutex, thread};
 use trunkline_aio::{Batch, InFlight, Method, Reaped, Submitted};
 
 /// Maximum latency in microseconds of an I/O without a delay fault. Latencies are drawn at random

@@ -12,8 +12,8 @@
 
 use crate::event_count::EventCount;
 use std::time::Duration;
-use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use trunkline_aio::sync::{Arc, Futex};
+use trunkline_aio::facade::atomic::{AtomicBool, AtomicU32, Ordering};
+use trunkline_aio::facade::{Arc, Futex};
 
 /// A point where threads stop until it is released. Clones refer to the same point.
 #[derive(Debug, Clone, Default)]

@@ -8,8 +8,8 @@
 use crate::event_count::EventCount;
 use crate::pause::PausePoint;
 use std::fmt;
-use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{Observed, Probe, STATES, State, WaitRef};
 
 /// Replaces a raw result.

@@ -15,7 +15,7 @@
 
 use crate::event_count::EventCount;
 use std::task::{Context, Poll, Wake, Waker};
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 
 /// A waker that counts its wake-ups.
 #[derive(Debug, Default)]

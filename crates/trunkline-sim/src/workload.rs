@@ -24,7 +24,7 @@ use crate::block_model::BlockModel;
 use crate::clients::settle;
 use client::Client;
 use shared::Shared;
-use trunkline_aio::sync::{Arc, thread};
+use trunkline_aio::facade::{Arc, thread};
 use trunkline_aio::{Aio, Counters, File};
 
 /// Runs a workload over `files`, in which every block must have version 0. Afterwards it waits

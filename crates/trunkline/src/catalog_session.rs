@@ -4,7 +4,7 @@
 //! and `verify --rows` read the catalog through the same pool as the tables. For all other purposes
 //! this module starts a small engine, which is independent of the command's main I/O instance.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::catalog::{Catalog, CatalogError, Database, OnDamage};
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::pool::Backend;

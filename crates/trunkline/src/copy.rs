@@ -28,7 +28,7 @@ mod text_args;
 mod text_settings;
 mod time_zone;
 
-use trunkline_aio::sync::thread;
+use trunkline_aio::facade::thread;
 use trunkline_engine::catalog::OnDamage;
 use trunkline_engine::copy::{CopyOptions, Extras, Format, Plan, TextSettings, copy};
 use trunkline_engine::heap::RowFilter;

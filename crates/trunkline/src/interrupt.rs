@@ -18,7 +18,7 @@ use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 use trunkline_aio::clock::{self, Time};
-use trunkline_aio::sync::thread;
+use trunkline_aio::facade::thread;
 use trunkline_engine::job::End;
 
 use crate::exit::{Exit, Failure, message};

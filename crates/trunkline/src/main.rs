@@ -40,7 +40,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use trunkline_aio::sync::env;
+use trunkline_aio::facade::env;
 
 use crate::cli::{Cli, Command};
 use crate::exit::{Exit, Failure};

@@ -3,7 +3,7 @@
 //!
 //! The job calls the [`Observer`] methods from its own threads, so the bar is behind a lock.
 
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_engine::job::Observer;
 
 use crate::exit::Failure;

@@ -13,7 +13,7 @@ use super::sources::{Source, Sources};
 /// Files that may sleep, each with the reason.
 const SLEEPERS: &[(&str, &str)] = &[];
 /// The façade itself.
-const FACADE: &[&str] = &["crates/trunkline-aio/src/sync", "crates/trunkline-aio/src/clock"];
+const FACADE: &[&str] = &["crates/trunkline-aio/src/facade", "crates/trunkline-aio/src/clock"];
 /// Packages that measure the real machine. For the same reason, they have their own clippy.toml.
 const REAL_MACHINE: &[&str] = &["crates/trunkline-bench/"];
 /// Files that need std's atomics, each with the reason.
@@ -83,7 +83,7 @@ pub(super) fn bypass(sources: &Sources, findings: &mut Findings) {
         }
         for word in BYPASSES {
             for at in code::words(&source.code, word) {
-                let text = format!("{word} goes round trunkline_aio::sync and ::clock");
+                let text = format!("{word} goes round trunkline_aio::facade and ::clock");
                 findings.add(&source.path, source.line_of(at), text);
             }
         }
@@ -114,7 +114,7 @@ fn foreign_atomics(source: &Source, findings: &mut Findings) {
     for at in direct.chain(grouped.map(|(at, _)| at)) {
         let line = source.line_of(at);
         if !source.is_test_line(line) {
-            findings.add(&source.path, line, "atomics of std: use trunkline_aio::sync::atomic");
+            findings.add(&source.path, line, "atomics of std: use trunkline_aio::facade::atomic");
         }
     }
 }

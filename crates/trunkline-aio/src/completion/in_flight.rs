@@ -21,6 +21,7 @@
 
 use crate::clock::{self, Time};
 use crate::completion::completions::{AbortOnPanic, Completions};
+use crate::facade::thread;
 use crate::limits::RETRIES_MAX;
 use crate::lock_free::state::State;
 use crate::lock_free::wait_ref::WaitRef;
@@ -29,7 +30,6 @@ use crate::storage::file::File;
 use crate::storage::operation::Operation;
 use crate::storage::region::Region;
 use crate::storage::request::Request;
-use crate::sync::thread;
 use crate::tables::completer::Completer;
 use crate::tables::method_kind::MethodKind;
 use crate::tables::wake_batch::WakeBatch;

@@ -23,9 +23,9 @@
 
 use crate::clock::Time;
 use crate::completion::lanes::Lanes;
+use crate::facade::thread;
 use crate::limits::{STUCK_AFTER_MS, WORKERS_MAX};
 use crate::storage::file::AbandonedFile;
-use crate::sync::thread;
 use crate::tables::deferred::DeferredDrops;
 use std::time::Duration;
 

@@ -11,10 +11,10 @@
 
 use crate::clock::Time;
 use crate::completion::roster::{Job, Roster, Wake, WorkerSettings};
+use crate::facade::atomic::{AtomicBool, Ordering};
+use crate::facade::{Mutex, thread};
 use crate::limits::WORKERS_MAX;
 use crate::lock_free::event::Event;
-use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Mutex, thread};
 use crate::tables::deferred::DeferredDrops;
 
 /// The pool's queue, roster and events.

@@ -9,7 +9,7 @@
 //! another, so it may miss a bit that is set behind it but see one that is set ahead of it. Callers
 //! must therefore either treat the set as a hint and recheck, or set the bit before they signal.
 
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::facade::atomic::{AtomicU64, Ordering};
 
 /// The numbers in word `at` of a bitmap, lowest first.
 pub(crate) fn numbers(at: usize, mut bits: u64) -> impl Iterator<Item = u32> {
@@ -112,7 +112,7 @@ mod tests {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use crate::sync::Arc;
+    use crate::facade::Arc;
 
     #[test]
     fn loom_each_bit_is_popped_once() {

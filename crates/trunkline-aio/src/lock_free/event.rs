@@ -17,8 +17,8 @@
 //! A task of an async runtime registers a waker instead of sleeping. The signal then takes the
 //! waker out and calls it.
 
-use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use crate::sync::{Futex, FutexWait, Mutex};
+use crate::facade::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::facade::{Futex, FutexWait, Mutex};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -168,7 +168,7 @@ impl Event {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use crate::sync::Arc;
+    use crate::facade::Arc;
 
     #[test]
     fn loom_no_signal_is_lost() {

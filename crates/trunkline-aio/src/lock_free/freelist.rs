@@ -11,7 +11,7 @@
 //! **Invariant.** A handle is pushed back before the counter is decremented. So once the counter
 //! admits a caller, the stack can't be empty, and `pop` never fails.
 
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::facade::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Indexes of free handles.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ mod tests {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use crate::sync::Arc;
+    use crate::facade::Arc;
 
     #[test]
     fn loom_no_handle_has_two_owners() {

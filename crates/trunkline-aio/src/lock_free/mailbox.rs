@@ -18,8 +18,8 @@
 //! PostgreSQL doesn't need this: with io_uring, a waiting backend reaps the completion from the
 //! ring itself and then runs the callbacks.
 
+use crate::facade::atomic::{AtomicU64, Ordering};
 use crate::lock_free::wait_ref::WaitRef;
-use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// The tags in the word's two low bits. EMPTY: the session isn't waiting.
 const EMPTY: u64 = 0;
@@ -95,7 +95,7 @@ fn index_of(word: u64) -> u32 {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use crate::sync::Arc;
+    use crate::facade::Arc;
 
     /// The handle is either taken by the session or left to the helpers: never both, never neither.
     #[test]

@@ -26,9 +26,9 @@
 //!  +-----------------------------+-------+--------+
 //! ```
 
+use crate::facade::atomic::{AtomicU64, Ordering};
 use crate::lock_free::wait_ref::GENERATION_MAX;
 use crate::named_enum::named_enum;
-use crate::sync::atomic::{AtomicU64, Ordering};
 
 named_enum! {
     /// A handle's state. The values are in the order a handle passes through them. Each state has
@@ -210,7 +210,7 @@ mod tests {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use crate::sync::Arc;
+    use crate::facade::Arc;
 
     #[test]
     fn loom_exactly_one_thread_claims() {

@@ -15,6 +15,7 @@
 
 use crate::clock;
 use crate::completion::in_flight::{InFlight, Submitted};
+use crate::facade::Mutex;
 use crate::limits::{INLINE_WRITE_MAX, TRY_CACHED_BELOW};
 use crate::lock_free::state::State;
 use crate::lock_free::wait_ref::WaitRef;
@@ -27,7 +28,6 @@ use crate::method::worker::{self, Workers};
 use crate::method::{Batch, Method};
 use crate::storage::file::File;
 use crate::storage::operation::Operation;
-use crate::sync::Mutex;
 use crate::tables::completer::Completer;
 use crate::tables::method_kind::MethodKind;
 use crate::tables::statistics::{Counter, GeneralCells};

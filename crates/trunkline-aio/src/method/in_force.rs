@@ -5,9 +5,9 @@
 //! io_uring gets a number, which is stored next to the method in one atomic word. A driver's
 //! compare-exchange succeeds only if its own start is still current.
 
+use crate::facade::Mutex;
+use crate::facade::atomic::{AtomicU8, AtomicU64, Ordering};
 use crate::method::fallback::Fallback;
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use crate::tables::method_kind::MethodKind;
 
 /// The active method, which new I/O is submitted through.

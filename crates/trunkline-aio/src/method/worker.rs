@@ -9,7 +9,7 @@ use super::{Batch, Method};
 use crate::clock;
 use crate::completion::in_flight::InFlight;
 use crate::completion::roster::{Decision, Job, Wake};
-use crate::sync::thread;
+use crate::facade::thread;
 use crate::tables::completer::Completer;
 use std::io;
 use std::sync::Arc;

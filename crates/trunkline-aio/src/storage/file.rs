@@ -9,12 +9,12 @@
 //! sessions' I/O therefore never closes a file: it calls [`File::give_up`] and leaves the file to a
 //! worker.
 
+use crate::facade::Mutex;
+use crate::facade::atomic::{AtomicU64, Ordering};
+use crate::facade::hash::Map;
 use crate::limits::LANES_MAX;
 use crate::storage::file_system;
 use crate::storage::write_latency::WriteLatency;
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::hash::Map;
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::retry_on_intr;
 use std::fmt;

@@ -12,8 +12,8 @@
 //! The counterpart in PostgreSQL is the shared memory segment. It too is allocated just once, and
 //! uses huge pages if possible (`huge_pages = try`).
 
+use crate::facade::Mutex;
 use crate::limits::FRAME_SIZE;
-use crate::sync::Mutex;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::fmt;
 use std::ops::{Deref, DerefMut};

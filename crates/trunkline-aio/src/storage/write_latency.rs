@@ -17,7 +17,7 @@
 //! overwrite each other's updates, but that only makes the prediction slightly worse.
 
 use crate::clock::Time;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::facade::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A write counts as slow if it takes longer than the copy plus this many microseconds. Passing a

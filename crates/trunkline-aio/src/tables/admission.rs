@@ -15,8 +15,8 @@
 //! completing thread first frees the handle and then reads the number of waiters. So either the
 //! session gets the handle, or the completing thread sees the waiter and wakes it.
 
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::facade::Mutex;
+use crate::facade::atomic::{AtomicU32, Ordering};
 use crate::tables::class::{CLASSES, Class};
 use crate::tables::session_table::{SessionSlot, SessionTable};
 use std::collections::VecDeque;

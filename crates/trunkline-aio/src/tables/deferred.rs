@@ -5,9 +5,9 @@
 //! network or a FUSE daemon, and dropping callbacks runs the embedder's code, which might even shut
 //! down an instance. So the completing thread puts both here, and an idle worker drops them.
 
+use crate::facade::Mutex;
+use crate::facade::atomic::{AtomicUsize, Ordering};
 use crate::storage::file::{AbandonedFile, File};
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::tables::slots::SlotTable;
 use std::sync::Arc;
 

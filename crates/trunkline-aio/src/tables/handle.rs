@@ -18,6 +18,7 @@
 //! SYNCHRONOUS flag, which a view may see late.
 
 use crate::clock::Time;
+use crate::facade::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::limits::SESSIONS_MAX;
 use crate::lock_free::bitmap::Bitmap;
 use crate::lock_free::outcome::Outcome;
@@ -26,7 +27,6 @@ use crate::lock_free::wait_ref::WaitRef;
 use crate::storage::file::File;
 use crate::storage::operation::Operation;
 use crate::storage::request::{IoVecs, Request};
-use crate::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::tables::class::Class;
 use crate::tables::method_kind::MethodKind;
 use crate::tables::probe::Observed;

@@ -6,9 +6,9 @@
 //! the session or a later session with the same number, which checks its condition and goes back to
 //! sleep. A late `SetLatch` on a reused `PGPROC` is harmless for the same reason.
 
+use crate::facade::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::lock_free::event::Event;
 use crate::lock_free::mailbox::Mailbox;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// All session slots of an instance, by session number.
 #[derive(Debug)]

@@ -20,6 +20,7 @@
 //! PostgreSQL reports results through `PgAioReturn`, a pointer into the issuer's memory. That is
 //! possible there because the issuer itself reclaims the handle.
 
+use crate::facade::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::limits::CALLBACKS_MAX;
 use crate::lock_free::bitmap::Bitmap;
 use crate::lock_free::outcome::{Outcome, Status};
@@ -27,7 +28,6 @@ use crate::lock_free::wait_ref::WaitRef;
 use crate::storage::file::File;
 use crate::storage::operation::Operation;
 use crate::storage::region::Lease;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::tables::callback::{Callback, Completion, Payload, Weight};
 use std::cell::UnsafeCell;
 use std::fmt;

@@ -9,11 +9,11 @@
 //! are relaxed atomics: they don't order anything, and a reader may see one counter updated before
 //! another.
 
+use crate::facade::Mutex;
+use crate::facade::atomic::{AtomicU64, Ordering};
 use crate::lock_free::outcome::Status;
 use crate::lock_free::wait_ref::WaitRef;
 use crate::storage::operation::{OPERATIONS, Operation};
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tables::class::{CLASSES, Class};
 use crate::tables::completer::{COMPLETERS, Completer};
 use crate::tables::handle::Handle;

@@ -5,7 +5,7 @@
 
 use crate::work::Done;
 use std::io;
-use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
+use trunkline_aio::facade::atomic::{AtomicU32, Ordering};
 
 /// CPU affinity of the two threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::memory::Memory;
 use crate::work::{Done, Work};
 use std::io;
 use std::os::unix::fs::FileExt;
-use trunkline_aio::sync::atomic::{AtomicUsize, Ordering};
+use trunkline_aio::facade::atomic::{AtomicUsize, Ordering};
 
 /// The files, one buffer per thread, and the number of threads.
 pub(crate) struct Threads {

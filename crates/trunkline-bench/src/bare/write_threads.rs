@@ -8,7 +8,7 @@ use super::threads::on_each;
 use super::write_behind::{Range, WriteBehind};
 use std::io;
 use std::os::unix::fs::FileExt;
-use trunkline_aio::sync::atomic::{AtomicUsize, Ordering};
+use trunkline_aio::facade::atomic::{AtomicUsize, Ordering};
 use trunkline_format::BLOCK_SIZE;
 
 /// The files, the memory that is written, and the number of threads.

@@ -23,7 +23,7 @@ use crate::report::{Names, Target};
 use crate::work::Done;
 use std::time::{Duration, Instant};
 use trunkline_aio::MethodKind;
-use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
+use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
 use trunkline_engine::checkpoint::CheckpointOptions;
 use trunkline_format::BLOCK_SIZE;
 

@@ -23,8 +23,8 @@ use crate::report::{Names, Target};
 use crate::statistics::Estimate;
 use std::time::{Duration, Instant};
 use trunkline_aio::MethodKind;
-use trunkline_aio::sync::Futex;
-use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
+use trunkline_aio::facade::Futex;
+use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
 use trunkline_engine::checkpoint::{
     CheckpointOptions, Checkpointer, CheckpointerCounts, CheckpointerSettings,
 };

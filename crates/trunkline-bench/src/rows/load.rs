@@ -16,7 +16,7 @@ use crate::threads::beside;
 use crate::work::{Done, Random};
 use std::time::{Duration, Instant};
 use trunkline_aio::clock::{self, Time};
-use trunkline_aio::sync::Futex;
+use trunkline_aio::facade::Futex;
 use trunkline_engine::pool::Backend;
 use trunkline_engine::storage::Relation;
 use trunkline_format::BlockNo;

@@ -3,7 +3,7 @@
 //! All searches and walks read pages through [`Index`], which takes the content lock and checks
 //! each page's level. No caller can therefore follow a damaged downlink into the wrong level.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::btree::{BtreePage, Fault, KeyColumn, KeyLayout, Meta, Order};
 use trunkline_format::deform::Attribute;
 use trunkline_format::{Align, BlockNo, PageBytes};

@@ -16,7 +16,7 @@
 
 use std::collections::VecDeque;
 
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::btree::{BtreePage, Fault};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
 

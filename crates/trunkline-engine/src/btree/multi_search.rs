@@ -14,7 +14,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::btree::{BtreePage, Fault, Step};
 use trunkline_format::{BlockNo, Tid};
 

@@ -10,7 +10,7 @@
 
 use std::path::PathBuf;
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::catalog::{CatalogTable, ClassRow, DatabaseRow, Persistence, TablespaceRow};
 use trunkline_format::relmap::{RELATION_MAP_NAME, RelationMap};
 use trunkline_format::{Fork, Oid, PgVersion};

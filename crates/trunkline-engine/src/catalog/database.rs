@@ -4,8 +4,8 @@
 //! If callers need rows in order or as a range, such as a relation's columns, we keep them in
 //! sorted vectors, and otherwise in hash maps. Only `objects` may change after loading.
 
-use trunkline_aio::sync::hash::Map;
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::hash::Map;
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::btree::{KeyColumn, KeyLayout, Order};
 use trunkline_format::catalog::{
     DatabaseRow, IndexRow, NamespaceRow, OperatorClassRow, Persistence, RangeRow, RelationKind,

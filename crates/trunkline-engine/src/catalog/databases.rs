@@ -3,8 +3,8 @@
 //! Databases are loaded on first use. While loading one, we don't hold the lock on the map of
 //! loaded databases.
 
-use trunkline_aio::sync::hash::Map;
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::hash::Map;
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::Oid;
 use trunkline_format::catalog::{DatabaseRow, PG_DATABASE, PG_TABLESPACE, TablespaceRow};
 

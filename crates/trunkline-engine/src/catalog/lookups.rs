@@ -5,8 +5,8 @@
 //! prints types such as `regproc` first calls [`Database::load_names`]; without it, the values are
 //! printed as numbers.
 
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::hash::Set;
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::hash::Set;
 use trunkline_format::Oid;
 use trunkline_format::catalog::{ObjectRow, TypeRow};
 use trunkline_format::text_output::{Base, ColumnRow, ObjectClass, Type, TypeCatalog};

@@ -3,7 +3,7 @@
 //! Only `regproc` and a few other types print such names, and `pg_proc` is one of the largest
 //! catalogs. These catalogs are therefore loaded only when a value of such a type may be printed.
 
-use trunkline_aio::sync::hash::Map;
+use trunkline_aio::facade::hash::Map;
 use trunkline_format::Oid;
 use trunkline_format::catalog::{
     CatalogTable, ObjectRow, PG_AUTHID, PG_COLLATION, PG_OPERATOR, PG_PROC, PG_TS_CONFIG,

@@ -5,8 +5,8 @@
 //! end can we compare those layouts with `pg_attribute`, because we must first decode
 //! `pg_attribute` itself.
 
-use trunkline_aio::sync::hash::Map;
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::hash::Map;
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::Oid;
 use trunkline_format::catalog::{
     AccessMethodRow, AttributeRow, CatalogRow, CatalogTable, ClassRow, DatabaseRow, Described,

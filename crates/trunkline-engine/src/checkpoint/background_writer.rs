@@ -23,8 +23,8 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 use trunkline_aio::Canceller;
-use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
-use trunkline_aio::sync::{Arc, Mutex, thread};
+use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
+use trunkline_aio::facade::{Arc, Mutex, thread};
 
 /// Idle rounds before the background writer hibernates, and the factor by which it sleeps longer
 /// then (PostgreSQL's `HIBERNATE_FACTOR`).

@@ -21,8 +21,8 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 use trunkline_aio::clock::{self, Time};
-use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
-use trunkline_aio::sync::{Arc, Futex, Mutex, thread};
+use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
+use trunkline_aio::facade::{Arc, Futex, Mutex, thread};
 
 /// Longest nap of a checkpoint that is ahead of its schedule (PostgreSQL's `CheckpointWriteDelay`).
 const NAP: Duration = Duration::from_millis(100);

@@ -21,7 +21,7 @@ use crate::storage::{PendingFsync, SegmentName, Storage};
 use crate::window::SlotWindow;
 use std::io;
 use std::time::Duration;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Class, Status, WaitRef};
 use trunkline_format::segment;
 

@@ -2,8 +2,8 @@
 //!
 //! Each worker has its own backend. [`Results`] adds up all workers' results.
 
-use trunkline_aio::sync::atomic::{AtomicUsize, Ordering};
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::atomic::{AtomicUsize, Ordering};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::BLOCK_SIZE;
 
 use super::error::CopyError;

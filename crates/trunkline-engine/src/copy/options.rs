@@ -3,7 +3,7 @@
 //! [`TextSettings`] contains the server settings that affect the output. [`CopyOptions`] controls
 //! the copy itself.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::text_output::{ByteaOutput, IntervalStyle, TextOptions, TimeZone};
 
 use super::escape::Format;

@@ -4,7 +4,7 @@
 //! we copy and defer the page, and fetch the values for several pages together. All pages after it
 //! must be deferred too, until the batch is printed, so that the rows stay in physical order.
 
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::{Arc, Mutex};
 
 use super::error::{CopyError, Finding};
 use super::line::{InvalidColumn, LineWriter};

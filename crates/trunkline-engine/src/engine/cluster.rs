@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use trunkline_aio::sync::Mutex;
+use trunkline_aio::facade::Mutex;
 use trunkline_format::BlockNo;
 
 use super::error::EngineError;

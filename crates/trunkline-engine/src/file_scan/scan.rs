@@ -6,7 +6,7 @@
 use std::io;
 
 use rustix::process::{Resource, getrlimit};
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{OpenOptions, file_system_name};
 use trunkline_format::BLOCK_SIZE;
 

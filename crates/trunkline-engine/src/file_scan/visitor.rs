@@ -5,7 +5,7 @@
 
 use std::io;
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Callback, Payload};
 use trunkline_format::{BlockNo, Fork};
 

@@ -3,7 +3,7 @@
 //! A read stream reads the pages ahead. We determine the visibility of a page's rows when the
 //! stream returns the page.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 
 use super::error::HeapError;
 use super::page::{HeapPage, PageRows, RowFilter};

@@ -3,7 +3,7 @@
 //! Messages include the TOAST table, the value and, if possible, the chunk.
 
 use thiserror::Error;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::deform::ColumnError;
 use trunkline_format::varlena::VarlenaError;
 use trunkline_format::{Oid, Tid};

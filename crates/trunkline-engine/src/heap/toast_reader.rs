@@ -22,7 +22,7 @@
 
 use std::ops::Range;
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::heap_tuple::is_all_visible;
 use trunkline_format::page::{LinePointerFlags, PageHeader, is_new, line_pointer};
 use trunkline_format::transam::{RowState, row_state};

@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use trunkline_aio::sync::{Arc, Futex, Mutex, thread};
+use trunkline_aio::facade::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use trunkline_aio::facade::{Arc, Futex, Mutex, thread};
 use trunkline_aio::{Aio, Canceller, Session, clock};
 use trunkline_format::BLOCK_SIZE;
 

@@ -26,7 +26,7 @@ use super::replacement::ring_buffer::Strategy;
 use super::statistics::{BackendType, IoCounter, IoKey, Statistics, Tally};
 use crate::storage::Relation;
 use trunkline_aio::Session;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 
 /// Warnings kept until [`Backend::take_warnings`].
 const WARNINGS_MAX: usize = 1000;

@@ -25,7 +25,7 @@ use super::write::{PageWrites, WriteRequest, WriteResult, WriteStart};
 use super::writeback::WritebackQueue;
 use crate::storage::Relation;
 use std::fmt;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Class, Session};
 use trunkline_format::BlockNo;
 

@@ -16,8 +16,8 @@ use crate::log::{Log, LogError};
 use crate::storage::{Relation, Storage};
 use std::collections::BTreeMap;
 use std::fmt;
-use trunkline_aio::sync::Mutex;
-use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_aio::facade::Mutex;
+use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_format::Lsn;
 
 /// The writable clusters of a pool, and its log.

@@ -26,7 +26,7 @@ use super::statistics::{BackendType, IoCounter, Statistics};
 use super::tag::BufferTag;
 use super::write::{PageWrites, WriteRequest, WriteStart};
 use super::writeback::WritebackQueue;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Class, Session};
 
 /// Maximum number of pages in one batch.

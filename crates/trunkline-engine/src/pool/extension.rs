@@ -28,7 +28,7 @@ use crate::settings::ExtendMethod;
 use crate::storage::{Relation, StorageError};
 use std::ops::Range;
 use trunkline_aio::Class;
-use trunkline_aio::sync::{Arc, thread};
+use trunkline_aio::facade::{Arc, thread};
 use trunkline_format::BlockNo;
 use trunkline_format::page::is_all_zero;
 

@@ -30,7 +30,7 @@ use super::descriptor::{LockMode, TryLock, flag};
 use crate::storage::Located;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{DefineError, Io, Lease, Payload, Slots, WaitRef};
 use trunkline_format::{BLOCK_SIZE, PageBytes};
 

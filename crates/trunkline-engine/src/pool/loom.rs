@@ -26,8 +26,8 @@ mod tests {
     use super::replacement::clean_bitmap::CleanBitmap;
     use super::replacement::clock_sweep::ClockSweep;
     use std::ops::ControlFlow;
-    use trunkline_aio::sync::Arc;
-    use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use trunkline_aio::facade::Arc;
+    use trunkline_aio::facade::atomic::{AtomicBool, AtomicU64, Ordering};
 
     fn filled() -> Arc<BufferWord> {
         let word = BufferWord::new();

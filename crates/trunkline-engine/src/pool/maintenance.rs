@@ -10,7 +10,7 @@ use super::error::WriteError;
 use super::manager::BufferManager;
 use super::tag::BufferTag;
 use crate::storage::{Relation, RelationLocator};
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Cancelled, WaitRef};
 use trunkline_format::{BlockNo, Fork};
 

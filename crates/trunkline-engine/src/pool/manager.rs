@@ -22,7 +22,7 @@ use super::statistics::Tally;
 use super::tag::BufferTag;
 use crate::storage::Storage;
 use std::fmt;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Lease, Notifier, WaitRef};
 use trunkline_format::page::is_all_zero;
 

@@ -28,8 +28,8 @@ use super::buffers::Buffers;
 use super::descriptor::{BufferDescriptor, BufferState, BufferWord, flag};
 use super::tag::BufferTag;
 use trunkline_aio::WaitRef;
-use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
-use trunkline_aio::sync::{Mutex, MutexGuard};
+use trunkline_aio::facade::atomic::{AtomicU32, Ordering};
+use trunkline_aio::facade::{Mutex, MutexGuard};
 
 /// Number of partitions, each with its own lock (PostgreSQL's `NUM_BUFFER_PARTITIONS`).
 const PARTITIONS: usize = 128;

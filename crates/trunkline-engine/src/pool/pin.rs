@@ -12,7 +12,7 @@ use super::descriptor::LockMode;
 use super::frame::{Frames, Page, PageMut};
 use super::manager::BufferManager;
 use std::fmt;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::BlockNo;
 
 /// A page that is pinned for the lifetime `'p`, by a [`Pin`] or by a stream. Cheap to copy.

@@ -37,8 +37,8 @@
 
 use super::waiters::SessionSet;
 use trunkline_aio::Notifier;
+use trunkline_aio::facade::atomic::{AtomicU32, AtomicU64, Ordering};
 use trunkline_aio::limits::SESSIONS_MAX;
-use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Pins that an admitted session can always hold: the current pages of two scans, and two further
 /// pages that those lead to, such as a TOAST or visibility map page. A code path that would need

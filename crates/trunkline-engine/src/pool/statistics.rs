@@ -12,8 +12,8 @@ use super::replacement::ring_buffer::Strategy;
 use crate::storage::{Relation, RelationLocator};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
+use trunkline_aio::facade::{Arc, Mutex};
 
 /// Kind of session (`pg_stat_io.backend_type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -19,8 +19,8 @@
 //! allocates, so completion callbacks may notify waiters. A notification must scan the whole array,
 //! but that's rare: a release notifies only if a flag or the count shows that there are waiters.
 
+use trunkline_aio::facade::atomic::{AtomicBool, AtomicU32, Ordering};
 use trunkline_aio::limits::SESSIONS_MAX;
-use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use trunkline_aio::{Cancelled, Notifier, Session};
 
 /// Sessions that wait for one condition. A session can be registered several times, once for each

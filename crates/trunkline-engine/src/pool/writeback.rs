@@ -29,7 +29,7 @@ use crate::window::SlotWindow;
 use rustix::io::Errno;
 use std::fmt;
 use std::io;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{
     Callback, Cancelled, Class, Completion, Outcome, Payload, Session, Status, WaitRef,
 };

@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 
 use rustix::fs::{Advice, Mode, OFlags};
 use trunkline_aio::Aio;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::BLOCK_SIZE;
 
 use super::report::PrewarmReport;

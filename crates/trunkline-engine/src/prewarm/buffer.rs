@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use trunkline_aio::clock;
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::segment::segment_of;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 

@@ -6,7 +6,7 @@
 use std::io;
 
 use trunkline_aio::Aio;
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::{Arc, Mutex};
 
 use super::report::{Failures, PrewarmReport};
 use super::target::Target;

@@ -10,7 +10,7 @@ use super::source::BlockSource;
 use super::{Current, ReadStream};
 use crate::pool::{Backend, BlockResult, ReadWarning, flag};
 use trunkline_aio::Outcome;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 
 impl<S: BlockSource> ReadStream<S> {
     /// Position of the entry that an unordered stream should return next: a ready entry, otherwise

@@ -6,8 +6,8 @@
 //! that isn't submitted yet, and another session may be waiting for it.
 
 use std::ops::Range;
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_format::BlockNo;
 
 /// Returns block numbers, each with data for the consumer. A closure is a source.

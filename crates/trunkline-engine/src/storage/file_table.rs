@@ -30,9 +30,9 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use trunkline_aio::File;
-use trunkline_aio::sync::Mutex;
-use trunkline_aio::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use trunkline_aio::sync::hash::Map;
+use trunkline_aio::facade::Mutex;
+use trunkline_aio::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
+use trunkline_aio::facade::hash::Map;
 use trunkline_format::Fork;
 use trunkline_format::segment::LAST_SEGMENT;
 
@@ -380,7 +380,7 @@ mod tests {
     use super::*;
     use std::path::Path;
     use trunkline_aio::Builder;
-    use trunkline_aio::sync::random::Rng;
+    use trunkline_aio::facade::random::Rng;
     use trunkline_format::Oid;
 
     fn key(relfilenode: u32) -> Key {

@@ -39,8 +39,8 @@ use super::file_table::{FileTable, Key};
 use std::collections::BTreeMap;
 use std::fmt;
 use trunkline_aio::File;
-use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{Callback, Completion, Outcome, Status, WaitRef};
 use trunkline_format::Fork;
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 use trunkline_aio::Cancelled;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 
 /// Why a transaction's status is unknown. A single damaged page can affect many rows, each of which
 /// gets a clone of the error, so clones must be cheap.

@@ -4,7 +4,7 @@
 //! It also remembers which files are missing. Otherwise every row of an old table would try to open
 //! the missing file again.
 
-use trunkline_aio::sync::hash::Map;
+use trunkline_aio::facade::hash::Map;
 use trunkline_format::PageBytes;
 
 /// Maximum number of cached pages. They take 1 MiB and hold the statuses of four million

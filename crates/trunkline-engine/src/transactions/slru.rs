@@ -7,7 +7,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{Class, File, Session, Slots, Status};
 use trunkline_format::transam::multixact::{self, MultixactLayout};
 use trunkline_format::transam::{SlruPosition, commit_log};

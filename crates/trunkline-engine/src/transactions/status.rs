@@ -4,7 +4,7 @@
 //! it looked up most recently, just as PostgreSQL's `transam.c` remembers one (`cachedFetchXid`).
 
 use trunkline_aio::Session;
-use trunkline_aio::sync::hash::Map;
+use trunkline_aio::facade::hash::Map;
 use trunkline_format::transam::multixact::{
     MEMBERS_MAX, Member, member_at, member_place, next_multi,
 };

@@ -3,7 +3,7 @@
 //! We resolve everything the checks need before they begin: names for findings, column layouts and
 //! types, the TOAST table and the indexes. The checks themselves don't use the catalog.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::btree::{Entry, Order};
 use trunkline_format::catalog::{IndexRow, RelationKind};
 use trunkline_format::deform::Attribute;

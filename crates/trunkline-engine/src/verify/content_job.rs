@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::{BLOCK_SIZE, Oid};
 
 use super::checked_table::{CheckedTable, full_name};

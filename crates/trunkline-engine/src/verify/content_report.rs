@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use thiserror::Error;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::BLOCK_SIZE;
 
 use super::finding::Finding;

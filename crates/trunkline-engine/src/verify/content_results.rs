@@ -2,8 +2,8 @@
 //!
 //! Workers add to them through [`Sink`](super::sink::Sink), one table at a time.
 
-use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
+use trunkline_aio::facade::{Arc, Mutex};
 
 use super::content_report::{ContentReport, Skipped};
 use super::finding_log::FindingLog;

@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::{BlockNo, Finding as PageFinding};
 
 use super::content_problem::ContentProblem;

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::Path;
 
-use trunkline_aio::sync::Mutex;
+use trunkline_aio::facade::Mutex;
 use trunkline_format::{BlockNo, Finding as PageFinding};
 
 use super::finding::{Finding, FindingKind};

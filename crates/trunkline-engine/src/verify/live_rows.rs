@@ -10,7 +10,7 @@
 //! An entry points to the root of a HOT chain, and at most one tuple of the chain is live. We just
 //! skip pages that can't be read, since the table check reports them.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::heap_tuple::{HeapTuple, is_all_visible};
 use trunkline_format::page::{PageHeader, is_new, line_pointers};
 use trunkline_format::transam::{RowState, row_state};

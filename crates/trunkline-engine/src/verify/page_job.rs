@@ -4,7 +4,7 @@
 //! the catalogs, so it also works if the catalogs are damaged.
 
 use trunkline_aio::Aio;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 
 use super::finding_log::{FINDINGS_LISTED, FindingLog};
 use super::page_verifier::PageVerifier;

@@ -5,7 +5,7 @@
 //! one bit per bad page. Bad pages are rare, so the second check costs nothing in practice. This
 //! way checksums are computed in parallel, on the threads that complete I/O.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Callback, Completion, Operation, Outcome, Status, Weight};
 use trunkline_format::{BLOCK_SIZE, BlockNo, CheckOptions, PageBytes, Verdict, check_page};
 

@@ -2,7 +2,7 @@
 //!
 //! The checks report only blocks and line pointers; the sink adds names and paths to make findings.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::BlockNo;
 use trunkline_format::segment::segment_of;
 
@@ -13,7 +13,7 @@ use super::content_results::ContentResults;
 use super::finding::{Finding, FindingKind};
 use crate::job::Job;
 use crate::storage::Relation;
-use trunkline_aio::sync::atomic::Ordering;
+use trunkline_aio::facade::atomic::Ordering;
 
 /// Adds one table's results to the shared results. Each worker has its own sink.
 pub(super) struct Sink<'r> {

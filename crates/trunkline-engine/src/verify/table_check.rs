@@ -38,7 +38,7 @@ use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockRange, ReadStream, StreamOptions};
 use crate::seq_scan::scan_strategy;
 use crate::transactions::{TransactionError, Transactions, XidStatusCache};
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 
 /// Number of bytes of TOAST values to fetch together.
 const BATCH_BYTES: u64 = 4 << 20;

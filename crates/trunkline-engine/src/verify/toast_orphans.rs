@@ -16,7 +16,7 @@
 //! We report nothing if some tuple's references are unknown, or if the cluster wasn't shut down. In
 //! the latter case the table and its TOAST table may be from different points in time.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::Tid;
 use trunkline_format::btree::BtreePage;
 use trunkline_format::deform::{Column as Stored, Deformer};

@@ -76,7 +76,7 @@ fn mark(bits: &mut [u64; WORDS], lower: u16) {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
-    use trunkline_aio::sync::random::Rng;
+    use trunkline_aio::facade::random::Rng;
 
     #[test]
     fn contains_exactly_the_inserted_ids() {

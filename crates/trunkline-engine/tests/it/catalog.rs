@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::random::Rng;
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::random::Rng;
 use trunkline_aio::{Aio, Builder, MethodKind};
 use trunkline_engine::catalog::{Catalog, CatalogError, Database, OnDamage, RelationInfo};
 use trunkline_engine::datadir::{DataDir, OpenOptions};

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{Aio, MethodKind};
 use trunkline_engine::catalog::{Catalog, Database};
 use trunkline_engine::copy::{

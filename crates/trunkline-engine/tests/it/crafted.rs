@@ -1,6 +1,6 @@
 //! Hand-made heap pages: rows with arbitrary transaction ids, hint bits and damage.
 
-use trunkline_aio::sync::random::Rng;
+use trunkline_aio::facade::random::Rng;
 use trunkline_format::page::line_pointer;
 use trunkline_format::{BLOCK_SIZE, HeapPageBuilder, PageBytes, TupleBuilder, page_checksum};
 

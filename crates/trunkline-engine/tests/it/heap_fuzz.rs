@@ -4,8 +4,8 @@
 use std::fs;
 
 use trunkline_aio::MethodKind;
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::random::Rng;
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::random::Rng;
 use trunkline_engine::heap::{HeapError, HeapScan, RowFilter, ScanOptions};
 use trunkline_engine::pool::{BackendType, Pool};
 use trunkline_engine::storage::{OpenFiles, RelationLocator, Storage};

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use trunkline_aio::sync::{Arc, Futex};
+use trunkline_aio::facade::atomic::{AtomicBool, AtomicU64, Ordering};
+use trunkline_aio::facade::{Arc, Futex};
 use trunkline_aio::{Aio, Builder, Executor, Kernel, MethodKind, Request};
 use trunkline_engine::Engine;
 use trunkline_engine::datadir::DataDir;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use trunkline_aio::Aio;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::job::{End, Unobserved};
 use trunkline_engine::pool::{Policy, Pool};

@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 
 use rustix::io::Errno;
-use trunkline_aio::sync::atomic::Ordering;
-use trunkline_aio::sync::{Arc, Futex, thread};
+use trunkline_aio::facade::atomic::Ordering;
+use trunkline_aio::facade::{Arc, Futex, thread};
 use trunkline_aio::{
     Aio, Builder, Class, Executor, File, Kernel, MethodKind, Request, Slots, Status,
 };
@@ -174,7 +174,7 @@ fn threads_that_open_the_same_segment_get_the_same_file() {
         Together { files: KernelFiles::new(&aio), inside: Gate::default(), count: THREADS };
     let files = OpenFiles::read_only(64, Arc::new(together));
     let storage = Storage::new(&fake.path, layout(), &files, false);
-    let ids = Arc::new(trunkline_aio::sync::Mutex::new(Vec::new()));
+    let ids = Arc::new(trunkline_aio::facade::Mutex::new(Vec::new()));
     let threads = (0..THREADS).map(|number| {
         let (relation, ids) = (storage.relation(locator(16384), Fork::Main), Arc::clone(&ids));
         thread::spawn(&format!("opener {number}"), move || {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::fixtures::fixtures;
 use crate::jobs::{METHODS, engine};
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Aio, Builder, MethodKind};
 use trunkline_engine::catalog::{Catalog, Database, RelationInfo};
 use trunkline_engine::pool::Backend;

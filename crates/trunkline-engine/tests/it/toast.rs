@@ -3,7 +3,7 @@
 use crate::fixtures::fixtures;
 use crate::jobs::METHODS;
 use crate::tables::{Cluster, in_every_way, instance, printed};
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::btree::BtreeError;
 use trunkline_engine::catalog::{ColumnInfo, Database, RelationInfo};
 use trunkline_engine::heap::{HeapScan, ScanOptions, ToastBatch, ToastReader};

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use trunkline_aio::MethodKind;
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::random::Rng;
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::random::Rng;
 use trunkline_engine::btree::Index;
 use trunkline_engine::heap::{HeapScan, ScanOptions, ToastBatch, ToastReader, ToastTable};
 use trunkline_engine::pool::{BackendType, Pool};

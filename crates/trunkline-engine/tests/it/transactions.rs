@@ -4,7 +4,7 @@
 use std::fs;
 
 use trunkline_aio::MethodKind;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::heap::{HeapScan, RowFilter, ScanOptions};
 use trunkline_engine::pool::{Backend, BackendType, Pool};
 use trunkline_engine::storage::{OpenFiles, Relation, RelationLocator, Storage};

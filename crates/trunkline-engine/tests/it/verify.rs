@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use trunkline_aio::MethodKind;
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
 use trunkline_engine::datadir::FileEntry;
 use trunkline_engine::file_scan::ReadOptions;
 use trunkline_engine::job::{End, JobError, Observer, Unobserved};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Aio, Builder};
 use trunkline_engine::job::{End, Unobserved};
 use trunkline_engine::settings::Settings;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use trunkline_aio::MethodKind;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::file_scan::ReadOptions;
 use trunkline_engine::job::{End, Unobserved};

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use trunkline_aio::sync::{Arc, thread};
+use trunkline_aio::facade::{Arc, thread};
 use trunkline_aio::{Aio, Builder, MethodKind};
 use trunkline_engine::checkpoint::{
     CheckpointOptions, Checkpointer, CheckpointerSettings, checkpoint,

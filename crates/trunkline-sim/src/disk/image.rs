@@ -8,7 +8,7 @@
 
 use crate::fault::Fault;
 use trunkline_aio::Request;
-use trunkline_aio::sync::random::Rng;
+use trunkline_aio::facade::random::Rng;
 
 /// Sector sizes in bytes. A crash can tear a write only at a sector boundary, because real devices
 /// write sectors of these sizes atomically.

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::{Arc, Mutex};
 
 /// The cells of one matrix. Clones share the record of reached cells, so cases on other threads can
 /// report theirs.

@@ -12,7 +12,7 @@
 //! assert!(Environment::real(MethodKind::Worker).run(|_| {}).is_none());
 //! ```
 
-use trunkline_aio::sync::sched;
+use trunkline_aio::facade::sched;
 use trunkline_aio::{Builder, MethodKind};
 
 /// Where a case runs. A failure prints the environment, which is all we need to repeat a simulated
@@ -160,7 +160,7 @@ impl Matrix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trunkline_aio::sync::{Arc, Mutex};
+    use trunkline_aio::facade::{Arc, Mutex};
 
     #[test]
     fn a_case_runs_once_in_every_environment() {

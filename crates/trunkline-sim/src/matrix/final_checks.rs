@@ -6,8 +6,8 @@
 //! case, like a PostgreSQL resource owner's leak checks.
 
 use super::Cluster;
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::atomic::Ordering;
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::atomic::Ordering;
 use trunkline_engine::pool::PINS_GUARANTEED;
 
 /// A relation no case uses, so none of its pages are in the pool.

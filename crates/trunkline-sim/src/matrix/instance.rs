@@ -14,8 +14,8 @@ use crate::probe::TestProbe;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
-use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
-use trunkline_aio::sync::{Arc, thread};
+use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
+use trunkline_aio::facade::{Arc, thread};
 use trunkline_aio::{Aio, Builder, Operation, clock};
 use trunkline_engine::storage::{KernelFiles, WritableFiles};
 

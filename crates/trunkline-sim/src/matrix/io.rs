@@ -23,7 +23,7 @@ use crate::block_model::{BLOCK, content};
 use crate::pause::pause;
 use std::path::PathBuf;
 use std::time::Duration;
-use trunkline_aio::sync::{Arc, thread};
+use trunkline_aio::facade::{Arc, thread};
 use trunkline_aio::{
     Builder, Callback, Class, Completion, File, IoRow, MethodKind, OpenOptions, Outcome, Payload,
     Session, Slots, Status, WaitRef, Weight, WorkerSettings,

@@ -7,7 +7,7 @@ use super::cluster::includes;
 use super::{Cluster, is_sound, is_version, page};
 use crate::probe::PausedIo;
 use trunkline_aio::Operation;
-use trunkline_aio::sync::atomic::Ordering;
+use trunkline_aio::facade::atomic::Ordering;
 use trunkline_engine::checkpoint::{
     CheckpointError, CheckpointOptions, CheckpointReport, checkpoint,
 };

@@ -3,7 +3,7 @@
 //! A case can end only when its fixture has a single owner again. A thread must therefore drop its
 //! reference before it publishes its result:
 //! ```
-//! use trunkline_aio::sync::Arc;
+//! use trunkline_aio::facade::Arc;
 //!
 //! let fixture = Arc::new(5);
 //! let thread = trunkline_sim::matrix::spawn("adds", &fixture, |fixture| **fixture + 1);
@@ -11,7 +11,7 @@
 //! assert_eq!(Arc::into_inner(fixture), Some(5));
 //! ```
 
-use trunkline_aio::sync::{Arc, Mutex, thread};
+use trunkline_aio::facade::{Arc, Mutex, thread};
 
 /// A thread that returns a result.
 #[derive(Debug)]

@@ -9,8 +9,8 @@
 
 use super::{FaultyFiles, is_sound};
 use crate::probe::TestProbe;
-use trunkline_aio::sync::hash::Map;
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::hash::Map;
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{Observed, Operation, Probe, State, WaitRef};
 use trunkline_engine::log::{Log, PositionLog};
 use trunkline_format::{BLOCK_SIZE, Lsn, page};

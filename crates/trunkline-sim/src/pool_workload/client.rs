@@ -21,9 +21,9 @@ use crate::clients::client_seed;
 use crate::matrix::SIMULATED;
 use crate::pause::pause;
 use std::time::Duration;
-use trunkline_aio::sync::atomic::Ordering;
-use trunkline_aio::sync::random::Rng;
-use trunkline_aio::sync::{Arc, thread};
+use trunkline_aio::facade::atomic::Ordering;
+use trunkline_aio::facade::random::Rng;
+use trunkline_aio::facade::{Arc, thread};
 use trunkline_engine::pool::{BackendType, Policy};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 

@@ -14,7 +14,7 @@
 
 use super::model::Contents;
 use std::collections::BTreeMap;
-use trunkline_aio::sync::Mutex;
+use trunkline_aio::facade::Mutex;
 use trunkline_format::BlockNo;
 
 /// A read failure, as its issuer sees it.

@@ -11,7 +11,7 @@ use super::read_probe::{Issuer, ReadProbe};
 use super::run::{PoolReport, Run};
 use crate::clients::settle;
 use trunkline_aio::Operation;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::pool::{Backend, BackendType, PINS_GUARANTEED, Policy, Pool};
 use trunkline_engine::storage::Storage;
 

@@ -1,8 +1,8 @@
 //! Parallel scans of a pool workload.
 
 use super::model::SHAPES;
-use trunkline_aio::sync::Mutex;
-use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
+use trunkline_aio::facade::Mutex;
+use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
 use trunkline_engine::read_stream::ParallelRange;
 use trunkline_format::BlockNo;
 

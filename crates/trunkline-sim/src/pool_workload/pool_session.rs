@@ -12,7 +12,7 @@ use super::run::ClientState;
 use super::settings::HOT_BLOCKS;
 use crate::waker::CountingWaker;
 use std::task::{Context, Poll};
-use trunkline_aio::sync::thread;
+use trunkline_aio::facade::thread;
 use trunkline_engine::pool::{Backend, PINS_GUARANTEED, Pin, ReadError};
 use trunkline_engine::read_stream::StreamPage;
 use trunkline_format::BlockNo;

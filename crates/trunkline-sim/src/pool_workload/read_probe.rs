@@ -15,7 +15,7 @@ use super::meter::{Cell, CompletionPath, Kind, Meter, Waiters, read_fault};
 use super::model::{Contents, Damage, Model, SHAPES};
 use crate::fault::{Fault, FaultPlan};
 use std::cell::Cell as Local;
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{MethodKind, Observed, Probe, State, WaitRef};
 use trunkline_engine::pool::{Policy, Pool, Strategy};
 use trunkline_engine::storage::Relation;

@@ -2,7 +2,7 @@
 
 use crate::fault::Rates;
 use trunkline_aio::MethodKind;
-use trunkline_aio::sync::random::Rng;
+use trunkline_aio::facade::random::Rng;
 use trunkline_format::BlockNo;
 
 /// The number of blocks a crowd reads most often.

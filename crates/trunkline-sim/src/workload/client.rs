@@ -13,8 +13,8 @@ use crate::clients::client_seed;
 use crate::matrix::io::PassThrough;
 use crate::waker::block_on;
 use std::future::poll_fn;
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::random::Rng;
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::random::Rng;
 use trunkline_aio::{
     Aio, CLASSES, Cancelled, Class, Operation, Outcome, Payload, Session, Slots, Weight,
 };

@@ -2,8 +2,8 @@
 
 use crate::block_model::BlockModel;
 use crate::clients::FirstFailure;
-use trunkline_aio::sync::random::Rng;
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::random::Rng;
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{File, MethodKind, WaitRef};
 
 /// The parameters of a run.

@@ -4,7 +4,7 @@
 //! Every completion path must occur, and the statistics must track the paths separately. A single
 //! read that is needed immediately must not involve another thread at all.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Callback, Class, Completer, Completion, MethodKind, Outcome, Weight};
 use trunkline_sim::BLOCK;
 use trunkline_sim::matrix::Environment;
@@ -61,9 +61,9 @@ fn every_kind_of_thread_completes_and_is_counted() {
     check_one(MethodKind::IoUring, Completer::Helper, one, true, false);
     // A waiting session is either offered the I/O or finds it. Under the scheduler, another thread
     // may complete the I/O first.
-    static WAITED: trunkline_aio::sync::atomic::AtomicU64 =
-        trunkline_aio::sync::atomic::AtomicU64::new(0);
-    use trunkline_aio::sync::atomic::Ordering;
+    static WAITED: trunkline_aio::facade::atomic::AtomicU64 =
+        trunkline_aio::facade::atomic::AtomicU64::new(0);
+    use trunkline_aio::facade::atomic::Ordering;
     check_seeds(&[MethodKind::Custom], 50, |environment| {
         let instance = environment.start();
         let file = instance.file("a", 4);

@@ -5,8 +5,8 @@
 //! cell is never reached, the test fails.
 
 use std::time::Duration;
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
 use trunkline_aio::{
     Callback, Class, MethodKind, OPERATIONS, Operation, Outcome, STATES, Session, State, Status,
     WaitRef, Weight,

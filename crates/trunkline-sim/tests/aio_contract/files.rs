@@ -4,7 +4,7 @@
 //! thread that completes another session's I/O must not close the file itself, because close(2) may
 //! block.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Class, MethodKind, OpenOptions, Slots, State, Weight, WorkerSettings};
 use trunkline_sim::matrix::Instance;
 use trunkline_sim::matrix::io::{

@@ -8,8 +8,8 @@
 mod frames;
 
 use frames::{Frames, read_frames, write_frames};
-use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::atomic::{AtomicU32, AtomicU64, Ordering};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{
     Batch, Builder, Callback, Class, Completer, Completion, DefineError, Executor, File, InFlight,
     Io, Kernel, Method, MethodKind, OpenOptions, Operation, Outcome, Request, Session, Slots,

@@ -7,7 +7,7 @@
 use crate::completers::Heavy;
 use std::task::{Context, Waker};
 use std::time::Duration;
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{Class, MethodKind, WorkerSettings};
 use trunkline_sim::matrix::Environment;
 use trunkline_sim::matrix::io::{

@@ -2,7 +2,7 @@
 //!
 //! A session can't acquire two handles (PG 4): a doc test of `Io` shows that this doesn't compile.
 
-use trunkline_aio::sync::thread;
+use trunkline_aio::facade::thread;
 use trunkline_aio::{Class, DefineError, Leaks, MethodKind, STATES, State, WorkerSettings};
 use trunkline_sim::BLOCK;
 use trunkline_sim::matrix::io::{
@@ -256,7 +256,7 @@ fn the_quota_of_a_session_holds() {
             "other sessions are not affected"
         );
         // At its quota, a session continues as soon as one of its own I/Os completes.
-        let disk = trunkline_aio::sync::Arc::clone(&instance.disk);
+        let disk = trunkline_aio::facade::Arc::clone(&instance.disk);
         let opener = trunkline_sim::matrix::io::spawn("opener", move || disk.release(1));
         read(&mut session, &file, 4, 1, &mut slots, 4);
         while slots.pending() > 0 {

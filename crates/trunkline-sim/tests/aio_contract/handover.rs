@@ -4,8 +4,8 @@
 //! The cases combine every state with every action of another session and every action of the
 //! issuer. Most races in a handle's life cycle are one of these combinations.
 
-use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{Cancelled, Class, Outcome, STATES, State, Status, WaitRef, Weight};
 use trunkline_sim::matrix::io::{PassThrough, check_seeds, memory, original, spawn};
 use trunkline_sim::matrix::{Environment, Instance, Matrix, REAL, SIMULATED};

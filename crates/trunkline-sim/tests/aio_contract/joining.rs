@@ -6,8 +6,8 @@
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, Wake, Waker};
-use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use trunkline_aio::sync::{Arc, thread};
+use trunkline_aio::facade::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use trunkline_aio::facade::{Arc, thread};
 use trunkline_aio::{
     Batch, Builder, Callback, Cancelled, Class, Completion, InFlight, Method, MethodKind, Outcome,
     Session, WaitRef, Weight, WorkerSettings,

@@ -3,7 +3,7 @@
 //!
 //! We overwrite memory past the result, so that no test passes by accident.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{
     Callback, Class, Completion, File, Operation, Outcome, Session, Slots, Status, WaitRef, Weight,
 };

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 use trunkline_aio::clock;
-use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
-use trunkline_aio::sync::{Arc, Futex, FutexWait, Mutex, channel, random, sched, thread};
+use trunkline_aio::facade::atomic::{AtomicU32, Ordering};
+use trunkline_aio::facade::{Arc, Futex, FutexWait, Mutex, channel, random, sched, thread};
 use trunkline_sim::matrix::io::{memory, original, read, spawn, wait_ok};
 use trunkline_sim::matrix::{Environment, SIMULATED};
 use trunkline_sim::pause;

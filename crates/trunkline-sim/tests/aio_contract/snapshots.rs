@@ -2,7 +2,7 @@
 //! runs, so each row must be consistent. Columns must be null exactly where the columns of
 //! `pg_aios` are.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Class, IoRow, STATES, State};
 use trunkline_sim::BLOCK;
 use trunkline_sim::matrix::io::{check, read, spawn};

@@ -3,7 +3,7 @@
 //! An I/O stays with the method it was submitted with. If a ring breaks, I/O the kernel has not
 //! accepted moves to the workers.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Cause, Completer, Feature, MethodKind, Session, Slots, State};
 use trunkline_sim::BLOCK;
 use trunkline_sim::matrix::io::{check_seeds, memory, original, read, wait_ok};

@@ -5,8 +5,8 @@
 
 use std::future::poll_fn;
 use std::task::Poll;
-use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::atomic::{AtomicBool, AtomicU32, Ordering};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{
     Aio, Callback, Cancelled, Class, Completion, MethodKind, Outcome, State, Status, Weight,
 };

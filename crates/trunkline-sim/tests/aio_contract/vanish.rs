@@ -2,7 +2,7 @@
 //!
 //! Every I/O must still complete, and memory or files that it uses must not be freed before then.
 
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{Class, MethodKind, State};
 use trunkline_sim::matrix::Environment;
 use trunkline_sim::matrix::io::{

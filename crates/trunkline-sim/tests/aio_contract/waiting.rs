@@ -5,7 +5,7 @@
 
 use crate::completers::Heavy;
 use std::time::Duration;
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{Callback, Cancelled, MethodKind, State, Status};
 use trunkline_sim::matrix::io::{
     check, check_asynchronous, check_seeds, memory, original, read, spawn, wait_ok,

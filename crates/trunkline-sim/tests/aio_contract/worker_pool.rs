@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 use trunkline_aio::clock;
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::random::Rng;
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::random::Rng;
 use trunkline_aio::{Completer, MethodKind, State, WorkerSettings};
 use trunkline_sim::matrix::io::{check_seeds, memory, original, read, spawn, wait_ok};
 use trunkline_sim::matrix::{Environment, Instance};

@@ -4,7 +4,7 @@
 //! They run on the simulated disk with faults, under many seeds, and on real files with real
 //! threads.
 
-use trunkline_aio::sync::{Arc, random};
+use trunkline_aio::facade::{Arc, random};
 use trunkline_aio::{Builder, File, MethodKind, OpenOptions};
 use trunkline_sim::matrix::{Environment, Matrix, REAL, SIMULATED};
 use trunkline_sim::{
@@ -76,7 +76,7 @@ fn random_workloads_survive_switches_between_all_methods() {
 /// The model must detect silent faults, or the other cases prove nothing.
 #[test]
 fn the_model_finds_silent_faults() {
-    use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+    use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
     static FOUND: AtomicU64 = AtomicU64::new(0);
     for seed in 0..30 {
         Environment::simulated(MethodKind::Custom, seed).run(|environment| {

@@ -5,7 +5,7 @@
 //! again once the cancel is cleared. PostgreSQL can't interrupt LWLock waits; here every wait can
 //! be cancelled.
 
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{Cancelled, Canceller};
 use trunkline_engine::pool::{Backend, ReadError};
 use trunkline_engine::read_stream::StreamOptions;

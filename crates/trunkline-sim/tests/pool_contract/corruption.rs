@@ -3,7 +3,7 @@
 //! Case 19 creates a database from a damaged template. We have no counterpart for that.
 
 use trunkline_aio::State;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::pool::{Backend, Policy, ReadError};
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_format::BlockNo;

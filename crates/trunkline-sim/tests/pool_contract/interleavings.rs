@@ -3,8 +3,8 @@
 //! result and verification.
 
 use trunkline_aio::State;
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::random::Rng;
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::random::Rng;
 use trunkline_engine::pool::Evicted;
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_format::BlockNo;

@@ -5,8 +5,8 @@
 
 use std::task::{Context, Waker};
 use std::time::Duration;
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::random::Rng;
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::random::Rng;
 use trunkline_aio::{MethodKind, Operation, clock};
 use trunkline_engine::pool::{PINS_GUARANTEED, Strategy};
 use trunkline_engine::read_stream::{StreamOptions, StreamStats};

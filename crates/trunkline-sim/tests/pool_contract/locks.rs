@@ -2,8 +2,8 @@
 //! waiting for a cleanup lock.
 
 use trunkline_aio::State;
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::atomic::{AtomicBool, AtomicU32, Ordering};
 use trunkline_engine::pool::Strategy;
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_sim::PausePoint;

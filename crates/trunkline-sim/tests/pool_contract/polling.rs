@@ -2,7 +2,7 @@
 //! the task must be woken once the resource is available, and the page must then be returned.
 
 use std::task::{Context, Poll};
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::pool::Backend;
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_format::BlockNo;

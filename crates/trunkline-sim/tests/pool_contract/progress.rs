@@ -4,7 +4,7 @@
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::pool::{Backend, PINS_GUARANTEED, Strategy};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_format::BlockNo;

@@ -3,7 +3,7 @@
 //! With `full` set, a stream collects blocks and issues them as PostgreSQL's `StartReadBuffers`
 //! does. The probe records the reads.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_format::BlockNo;
 use trunkline_sim::matrix::cluster::check;

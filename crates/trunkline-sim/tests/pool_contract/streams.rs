@@ -2,7 +2,7 @@
 //! 34 to 37.
 
 use std::task::{Context, Waker};
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_format::BlockNo;
 use trunkline_sim::matrix::cluster::check;

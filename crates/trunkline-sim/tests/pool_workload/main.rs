@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 use trunkline_aio::clock;
-use trunkline_aio::sync::{Arc, Mutex, env, thread};
+use trunkline_aio::facade::{Arc, Mutex, env, thread};
 use trunkline_sim::pool_workload::{Cell, Counts, Meter, PoolWorkload, Runner};
 
 /// Seeds to run in CI, which takes about a minute on two processors.

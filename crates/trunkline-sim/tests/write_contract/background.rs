@@ -6,7 +6,7 @@
 use std::time::Duration;
 use trunkline_aio::Operation;
 use trunkline_aio::clock;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::checkpoint::{
     BackgroundWriter, BackgroundWriterSettings, Cause, CheckpointOptions, Checkpointer,
     CheckpointerSettings,

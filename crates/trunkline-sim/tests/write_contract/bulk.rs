@@ -2,7 +2,7 @@
 //! pages themselves, so that other sessions' pages stay in the pool.
 
 use trunkline_aio::Operation;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::pool::{
     Backend, BackendType, BulkWrite, ExtendMethod, Strategy, Tally, WriteError,
 };

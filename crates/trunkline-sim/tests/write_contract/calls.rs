@@ -6,7 +6,7 @@
 //! because an error past the point of no return would leave memory and disk inconsistent.
 
 use std::path::Path;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::pool::{ExtendMethod, WriteError};
 use trunkline_engine::storage::StorageError;
 use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};

@@ -10,8 +10,8 @@
 //! io_uring the disk is real, so we can replace only the results.
 
 use std::time::Duration;
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_aio::{Class, MethodKind, Operation, State};
 use trunkline_engine::checkpoint::{BackgroundWriter, BackgroundWriterSettings, CheckpointOptions};
 use trunkline_engine::pool::{Backend, ExtendMethod, WriteError};

@@ -8,9 +8,9 @@
 use crate::reopened;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
-use trunkline_aio::sync::random::Rng;
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
+use trunkline_aio::facade::random::Rng;
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_engine::pool::ExtendMethod;
 use trunkline_format::{BLOCK_SIZE, page};
 use trunkline_sim::matrix::cluster::check_simulated;

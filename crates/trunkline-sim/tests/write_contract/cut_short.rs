@@ -3,7 +3,7 @@
 //!
 //! No page may be lost, or stay claimed or locked. Pages that weren't written must stay dirty.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{MethodKind, Operation};
 use trunkline_engine::pool::{Backend, WriteError};
 use trunkline_engine::write_stream::{WriteOptions, WriteStats, WriteStream};

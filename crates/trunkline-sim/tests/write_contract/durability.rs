@@ -2,7 +2,7 @@
 //! pool's fsync fails, a file is removed before its write starts, or a directory was not synced.
 
 use std::time::Duration;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Class, MethodKind, Observed, Operation, State};
 use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions, checkpoint};
 use trunkline_engine::pool::{Backend, BackendType, ExtendMethod, Pool};

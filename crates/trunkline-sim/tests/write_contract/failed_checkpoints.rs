@@ -4,7 +4,7 @@
 //! left it out, they would not match the device.
 
 use trunkline_aio::Operation;
-use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_engine::checkpoint::{
     Cause, CheckpointEvent, CheckpointOptions, Checkpointer, CheckpointerCounts,
     CheckpointerSettings,

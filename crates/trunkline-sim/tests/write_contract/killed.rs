@@ -10,9 +10,9 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
-use trunkline_aio::sync::thread;
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::atomic::{AtomicU32, Ordering};
+use trunkline_aio::facade::thread;
 use trunkline_aio::{Builder, MethodKind};
 use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
 use trunkline_engine::pool::{BackendType, Pool};

@@ -4,8 +4,8 @@
 
 use std::io;
 use trunkline_aio::Operation;
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
 use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions, checkpoint};
 use trunkline_engine::log::{Log, LogError, PositionLog};
 use trunkline_engine::pool::{Backend, BackendType, Pool, ReadError, WriteError};

@@ -5,7 +5,7 @@
 //! file. It may therefore receive the error from writeback instead of fsync, as happens on ext4
 //! when the device is full.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Class, Observed, Operation};
 use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions};
 use trunkline_engine::pool::Backend;

@@ -1,7 +1,7 @@
 //! Many pages in a small pool: sessions that extend by more pages than they have guaranteed pins
 //! for, and a log that needs I/O while page writes use all other handles.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Aio, Class, File, Slots};
 use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
 use trunkline_engine::log::{Log, LogError, PositionLog};

@@ -2,7 +2,7 @@
 //! the pages it has already claimed, so that they don't stay locked.
 
 use std::ops::Range;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::pool::ExtendMethod;
 use trunkline_format::BlockNo;
 use trunkline_sim::PausePoint;

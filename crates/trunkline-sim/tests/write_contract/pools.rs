@@ -2,7 +2,7 @@
 //! pool has synced, but if one pool's fsync fails, both pools fail.
 
 use trunkline_aio::Operation;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions, checkpoint};
 use trunkline_engine::pool::{Backend, BackendType, ExtendMethod, Pool};
 use trunkline_sim::Fault;

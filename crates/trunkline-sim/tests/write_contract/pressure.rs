@@ -2,7 +2,7 @@
 //! must make progress and get its guaranteed pins, and nothing may be lost.
 
 use trunkline_aio::Operation;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::checkpoint::CheckpointOptions;
 use trunkline_engine::pool::PINS_GUARANTEED;
 use trunkline_sim::matrix::cluster::{check, check_simulated};

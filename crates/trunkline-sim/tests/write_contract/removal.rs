@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use trunkline_aio::Operation;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
 use trunkline_format::BLOCK_SIZE;
 use trunkline_sim::matrix::cluster::{check, check_simulated};

@@ -1,6 +1,6 @@
 //! Boundaries: extension across the end of a segment, and a checkpoint over two tablespaces.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Observed, Operation};
 use trunkline_engine::checkpoint::CheckpointOptions;
 use trunkline_engine::pool::ExtendMethod;

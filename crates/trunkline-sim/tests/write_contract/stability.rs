@@ -5,7 +5,7 @@
 //! lock, so with checksums every flush has to copy the page first. Here a write holds the
 //! share-exclusive lock.
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::PageBytes;
 use trunkline_sim::PausePoint;
 use trunkline_sim::matrix::cluster::check;

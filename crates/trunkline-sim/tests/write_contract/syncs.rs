@@ -6,7 +6,7 @@
 //! kernel to keep the error.
 
 use std::fs;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Observed, Operation};
 use trunkline_engine::checkpoint::CheckpointError;
 use trunkline_engine::pool::Backend;

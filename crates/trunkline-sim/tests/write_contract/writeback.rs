@@ -7,7 +7,7 @@
 
 use std::path::Path;
 use std::time::Duration;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{MethodKind, Observed, Operation};
 use trunkline_engine::checkpoint::{
     BackgroundWriter, BackgroundWriterSettings, CheckpointOptions, CheckpointReport,

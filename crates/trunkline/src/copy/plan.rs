@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::catalog::{CatalogError, Database, RelationInfo, quoted};
 use trunkline_engine::copy::{CopyTask, Outputs, Plan, PlanError};
 use trunkline_engine::datadir::DataDir;

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::catalog::Database;
 use trunkline_engine::copy::{Plan, TextSettings};
 use trunkline_engine::datadir::DataDir;

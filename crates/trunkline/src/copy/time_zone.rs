@@ -11,7 +11,7 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone as Rules;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_format::text_output::{TimeZone, Utc};
 
 /// Seconds in 400 years.

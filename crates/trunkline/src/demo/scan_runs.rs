@@ -10,9 +10,9 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::Mutex;
-use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::Mutex;
+use trunkline_aio::facade::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_aio::{Aio, IoRow};
 use trunkline_engine::Engine;
 use trunkline_engine::job::{JobError, Observer};

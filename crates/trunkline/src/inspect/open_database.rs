@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::catalog::{Database, RelationInfo};
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::storage::Relation;

@@ -9,7 +9,7 @@ use std::fmt::Display;
 use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::catalog::Database;
 use trunkline_format::Oid;
 use trunkline_format::catalog::PG_CLASS;

@@ -9,7 +9,7 @@ use std::fmt::Display;
 use std::fs;
 
 use serde::Serialize;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::transactions::Transactions;
 use trunkline_format::transam::{FIRST_NORMAL_XID, XidStatus, commit_log, precedes};

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fmt::Display;
 
 use serde::Serialize;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_engine::catalog::ColumnInfo;
 use trunkline_engine::transactions::XidStatusCache;
 use trunkline_format::deform::{self, Deformer};

@@ -11,8 +11,8 @@
 use std::fs;
 use std::path::Path;
 
-use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
-use trunkline_aio::sync::{Arc, thread};
+use trunkline_aio::facade::atomic::{AtomicU32, Ordering};
+use trunkline_aio::facade::{Arc, thread};
 use trunkline_aio::{Builder, MethodKind};
 use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
 use trunkline_engine::pool::{BackendType, Pool};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use trunkline_aio::sync::env;
+use trunkline_aio::facade::env;
 
 /// Whether we are running as root; if not, the test is skipped.
 pub(crate) fn root() -> bool {

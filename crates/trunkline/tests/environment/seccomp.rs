@@ -5,8 +5,8 @@
 //! installs the filter, starts the child, and exits.
 
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
-use trunkline_aio::sync::channel::bounded;
-use trunkline_aio::sync::thread;
+use trunkline_aio::facade::channel::bounded;
+use trunkline_aio::facade::thread;
 
 use crate::child::{Ended, Running};
 use crate::cluster::Cluster;

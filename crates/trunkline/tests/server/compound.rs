@@ -1,7 +1,7 @@
 //! Random values of compound types: arrays with several dimensions and lower bounds, nested composites,
 //! domains over these, ranges and multiranges, also of text.
 
-use trunkline_aio::sync::random::Rng;
+use trunkline_aio::facade::random::Rng;
 
 use crate::values::{self, chance, number, pick, quoted, short_text};
 

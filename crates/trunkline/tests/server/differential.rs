@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use trunkline_aio::sync::env;
-use trunkline_aio::sync::random::{self, Rng};
+use trunkline_aio::facade::env;
+use trunkline_aio::facade::random::{self, Rng};
 
 use crate::history::{Abilities, History};
 use crate::server::{Server, Stopped, servers};

@@ -13,7 +13,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use trunkline_aio::sync::random::Rng;
+use trunkline_aio::facade::random::Rng;
 
 use crate::compound::{TYPES_SQL, change_of_type};
 use crate::values::{TYPES, chance, pick, value};

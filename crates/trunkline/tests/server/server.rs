@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
-use trunkline_aio::sync::env;
+use trunkline_aio::facade::env;
 
 /// The directory of Debian's server and psql.
 const DEBIAN: &str = "/usr/lib/postgresql/15/bin";

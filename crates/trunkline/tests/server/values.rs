@@ -3,7 +3,7 @@
 //! Almost all values are valid. If a server rejects a value, only its statement fails and the run
 //! continues.
 
-use trunkline_aio::sync::random::Rng;
+use trunkline_aio::facade::random::Rng;
 
 use crate::compound;
 

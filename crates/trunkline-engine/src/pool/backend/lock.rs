@@ -13,7 +13,7 @@ use super::super::frame::{Page, PageMut};
 use super::super::pin::PinRef;
 use super::Backend;
 use trunkline_aio::Cancelled;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 
 impl Backend {
     /// Locks a page for reading (shared).

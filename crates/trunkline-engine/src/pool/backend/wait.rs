@@ -18,8 +18,8 @@ use super::Backend;
 use crate::waiting::{Waiting, slept};
 use std::task::{Context, Poll, Wake, Waker, ready};
 use trunkline_aio::clock;
-use trunkline_aio::sync::Arc;
-use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
 use trunkline_aio::{Cancelled, Class, Notifier, WaitRef};
 
 impl Backend {

@@ -12,8 +12,8 @@ use super::super::tag::BufferTag;
 use super::state::{BufferState, flag};
 use super::word::BufferWord;
 use trunkline_aio::WaitRef;
-use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use trunkline_aio::sync::thread;
+use trunkline_aio::facade::atomic::{AtomicU32, AtomicU64, Ordering};
+use trunkline_aio::facade::thread;
 
 /// Tag, state word and I/O reference of one buffer (PostgreSQL's `BufferDesc`).
 ///

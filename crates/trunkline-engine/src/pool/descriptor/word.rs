@@ -30,7 +30,7 @@
 //! except pin and unpin, and a pin spins while that lock is held.
 
 use super::state::{BufferState, PIN, PINS, USAGE, USAGE_MAX, USAGE_ONE, flag};
-use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 
 /// What a visit of the clock sweep did to a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@
 use super::super::manager::BufferManager;
 use super::policy::{PageCheck, PageChecks};
 use std::fmt;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Callback, Completion, Outcome, Payload, Status, Weight};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 

@@ -38,7 +38,7 @@ use super::policy::{PageCheck, PageChecks};
 use super::request::{BlockResult, ReadRequest, ReadStart};
 use crate::Location;
 use crate::window::SlotWindow;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{File, Outcome, Session, Status, WaitRef};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 

@@ -11,8 +11,8 @@
 //! not hibernate, or the session sees the latch armed and wakes it.
 
 use std::time::Duration;
-use trunkline_aio::sync::Futex;
-use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use trunkline_aio::facade::Futex;
+use trunkline_aio::facade::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Counter of allocations, and the latch of the background writer.
 #[derive(Debug, Default)]

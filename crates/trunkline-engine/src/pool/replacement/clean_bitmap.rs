@@ -20,7 +20,7 @@
 //! searches for a victim would not find it, and could wait although a victim exists.
 
 use std::ops::ControlFlow;
-use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 
 /// One bit per buffer, set if the buffer may be clean.
 #[derive(Debug)]

@@ -14,7 +14,7 @@
 //! the buffers. That only delays the ageing of these buffers.
 
 use super::super::descriptor::{BufferWord, ClockVisit};
-use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 
 /// After this many buffers without a victim the sweep gives up, and we search the clean-buffer
 /// bitmap instead. A visit costs a cache line; one cache line of the bitmap covers 512 buffers.

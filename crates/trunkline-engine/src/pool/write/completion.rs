@@ -19,7 +19,7 @@ use super::super::descriptor::WriteEnd;
 use super::super::manager::BufferManager;
 use crate::storage::PendingFsync;
 use std::fmt;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Callback, Completion, Outcome, Payload, Status, WaitRef};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes, page_checksum};
 

@@ -13,7 +13,7 @@ use super::super::error::WriteError;
 use super::claim::{claim_with, prepare_page};
 use super::request::{WriteRequest, WriteStart};
 use super::start::{PageWrites, locate};
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Lease, Session};
 use trunkline_format::BLOCK_SIZE;
 

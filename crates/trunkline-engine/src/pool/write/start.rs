@@ -35,7 +35,7 @@ use crate::Location;
 use crate::storage::{Located, PendingFsync, SegmentName};
 use crate::window::SlotWindow;
 use std::io;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Io, Outcome, Session, Status};
 use trunkline_format::BLOCK_SIZE;
 use trunkline_format::segment::segment_of;

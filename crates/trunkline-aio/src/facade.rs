@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   ordinary build            std atomics, std locks, the kernel's futex, the monotonic clock
-//!   feature `sched` (tests)   the same, but a thread started by sync::sched::run yields at every
+//!   feature `sched` (tests)   the same, but a thread started by facade::sched::run yields at every
 //!                             atomic, lock and futex to a seeded scheduler that runs one thread
 //!                             at a time and owns the clock
 //!   cfg(loom)                 loom's types, for the small lock-free pieces

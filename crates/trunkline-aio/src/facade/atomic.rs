@@ -18,7 +18,7 @@ pub use wrapped::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicU
 
 #[cfg(all(feature = "sched", not(loom)))]
 mod wrapped {
-    use crate::sync::sched;
+    use crate::facade::sched;
     use std::sync::atomic::Ordering;
 
     macro_rules! common {

@@ -116,8 +116,8 @@ impl Futex {
 #[cfg(not(loom))]
 #[expect(clippy::disallowed_methods, reason = "the façade's own futex")]
 mod kernel {
-    use crate::sync::atomic::AtomicU32;
-    use crate::sync::futex::FutexWait;
+    use crate::facade::atomic::AtomicU32;
+    use crate::facade::futex::FutexWait;
     use rustix::thread::futex;
     use std::time::Duration;
 
