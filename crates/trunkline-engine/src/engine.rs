@@ -3,7 +3,8 @@
 //!
 //! To read a single page, a program needs an I/O instance, a buffer pool, an open-file table, a
 //! data directory and a session. [`Engine::open`] creates everything sessions share from the
-//! [`Settings`]; opening a data directory or a session then takes just one more call.
+//! [`Settings`](crate::settings::Settings); opening a data directory or a session then takes just
+//! one more call.
 //!
 //! ```text
 //!   Engine                      I/O instance, buffer pool, open files: shared by all sessions
