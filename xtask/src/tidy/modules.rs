@@ -16,31 +16,15 @@ use super::finding::Findings;
 use super::graph::{Arrow, Graph};
 use super::sources::{Source, Sources};
 
-/// Path prefixes; no file below them may be part of a cycle.
-const WITHOUT_CIRCLES: &[&str] = &[
-    "crates/trunkline-aio/src/",
-    "crates/trunkline-engine/src/pool",
-    "crates/trunkline-engine/src/checkpoint",
-    "crates/trunkline-format/src/",
-    "crates/trunkline-sample/src/",
-    "crates/trunkline-sim/src/",
-    "crates/trunkline/src/",
-    "crates/trunkline-bench/src/",
-    "xtask/src/",
-];
 /// Directory of the order files.
 const ORDERS: &str = "xtask/order/";
 
-/// In the listed crates and directories, no two files may depend on each other, directly or
-/// indirectly.
+/// No two files of a crate may depend on each other, directly or indirectly.
 pub(super) fn circles(sources: &Sources, findings: &mut Findings) {
     for (package, _) in sources.packages() {
         let graph = Graph::read(sources, &src_of(package));
         for circle in graph.circles() {
-            let listed = circle.iter().find(|&&file| {
-                WITHOUT_CIRCLES.iter().any(|place| graph.files[file].starts_with(place))
-            });
-            if let Some(&file) = listed {
+            if let Some(&file) = circle.first() {
                 report_circle(&graph, &src_of(package), circle.len(), file, findings);
             }
         }

@@ -36,7 +36,8 @@ use trunkline_aio::facade::hash::Map;
 use trunkline_format::Fork;
 use trunkline_format::segment::LAST_SEGMENT;
 
-use super::{RelationLocator, StorageError};
+use super::error::StorageError;
+use super::locator::RelationLocator;
 
 /// Number of shards in a large table. Every read and write looks up its segment, so a single lock
 /// would be contended.

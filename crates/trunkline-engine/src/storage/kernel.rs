@@ -13,7 +13,7 @@ use std::path::Path;
 use rustix::io::Errno;
 use trunkline_aio::{Aio, File, OpenOptions};
 
-use super::{FileSystem, WritableFiles};
+use super::file_system::{FileSystem, WritableFiles};
 
 /// The operating system's files. Keeps the I/O instance alive.
 pub struct KernelFiles {

@@ -10,8 +10,9 @@ use std::fmt;
 use std::sync::Arc;
 use trunkline_aio::Aio;
 
+use super::file_system::{FileSystem, WritableFiles};
 use super::file_table::FileTable;
-use super::{FileSystem, KernelFiles, WritableFiles};
+use super::kernel::KernelFiles;
 
 /// The open-file table and its file system. Clones share both.
 #[derive(Clone)]

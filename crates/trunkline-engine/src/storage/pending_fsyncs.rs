@@ -34,8 +34,8 @@
 //!   fsyncs sees it. A checkpoint must therefore wait for all other fsyncs in flight before it can
 //!   conclude that its own fsyncs succeeded.
 
-use super::RelationLocator;
 use super::file_table::{FileTable, Key};
+use super::locator::RelationLocator;
 use std::collections::BTreeMap;
 use std::fmt;
 use trunkline_aio::File;

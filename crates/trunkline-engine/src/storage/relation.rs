@@ -30,8 +30,10 @@ use trunkline_aio::File;
 use trunkline_format::segment::{LAST_SEGMENT, segment_of};
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, RelationFile, SEGMENT_BLOCKS};
 
+use super::cluster::Storage;
+use super::error::StorageError;
 use super::file_table::Key;
-use super::{RelationLocator, Storage, StorageError};
+use super::locator::RelationLocator;
 use crate::Location;
 
 /// A block in an open segment file.
@@ -55,8 +57,15 @@ pub struct Relation {
     fork: Fork,
 }
 
+impl Storage {
+    /// One fork of a relation. Doesn't open any files, so the fork needn't exist.
+    pub fn relation(&self, locator: RelationLocator, fork: Fork) -> Relation {
+        Relation::new(self.clone(), locator, fork)
+    }
+}
+
 impl Relation {
-    pub(super) fn new(storage: Storage, locator: RelationLocator, fork: Fork) -> Self {
+    fn new(storage: Storage, locator: RelationLocator, fork: Fork) -> Self {
         Self { storage, locator, fork }
     }
 
@@ -207,7 +216,7 @@ impl Relation {
     /// [`StorageError`]: the cluster is read-only, the length is unknown, or the fork is full.
     pub(crate) fn reserve(&self, count: u32) -> Result<Range<BlockNo>, StorageError> {
         self.storage.writer()?;
-        let ends = &self.storage.0.ends;
+        let ends = self.storage.ends();
         // Don't hold the lock while determining the length, because that takes system calls. If two
         // sessions do so concurrently, the slower session uses the faster session's result.
         let known = ends.lock().get(&(self.locator, self.fork)).copied();
@@ -230,7 +239,7 @@ impl Relation {
     /// Releases reserved blocks, unless later blocks have been reserved in the meantime. In that
     /// case the blocks stay in the fork, as zeroed pages.
     pub(crate) fn unreserve(&self, blocks: &Range<BlockNo>) {
-        let mut ends = self.storage.0.ends.lock();
+        let mut ends = self.storage.ends().lock();
         if let Some(end) = ends.get_mut(&(self.locator, self.fork))
             && *end == blocks.end
         {
@@ -308,7 +317,7 @@ impl Relation {
     ) -> Result<Option<Truncation>, StorageError> {
         self.storage.writer()?;
         // Reserved blocks may have pages in the pool before they are part of the file.
-        let given = self.storage.0.ends.lock().get(&(self.locator, self.fork)).copied();
+        let given = self.storage.ends().lock().get(&(self.locator, self.fork)).copied();
         if blocks >= self.blocks()?.max(given.unwrap_or_default()) {
             return Ok(None);
         }
@@ -345,7 +354,7 @@ impl Relation {
     pub(crate) fn remove(&self, segments: u32) -> Result<(), StorageError> {
         let writer = self.storage.writer()?;
         self.storage.pending_fsyncs().forget(self.locator, Some(self.fork), 0);
-        self.storage.0.ends.lock().remove(&(self.locator, self.fork));
+        self.storage.ends().lock().remove(&(self.locator, self.fork));
         let mut removed = Ok(());
         for segment in (0..segments).rev() {
             let path = self.path(segment);
@@ -474,7 +483,7 @@ impl Truncation {
                 source,
             })?;
         }
-        relation.storage.0.ends.lock().remove(&(relation.locator, relation.fork));
+        relation.storage.ends().lock().remove(&(relation.locator, relation.fork));
         Ok(())
     }
 }

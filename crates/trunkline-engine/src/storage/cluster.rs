@@ -1,0 +1,207 @@
+//! One cluster's relation files: where they are, how they are opened, and whether they may be
+//! changed.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use trunkline_aio::facade::atomic::{AtomicU32, Ordering};
+use trunkline_aio::facade::hash::Map;
+use trunkline_aio::facade::{Arc, Mutex};
+use trunkline_format::segment::tablespace_directory;
+use trunkline_format::{BlockNo, ControlFile, Fork, Oid};
+
+use super::error::StorageError;
+use super::file_system::{FileSystem, WritableFiles};
+use super::file_table::FileTable;
+use super::locator::RelationLocator;
+use super::open_files::OpenFiles;
+use super::pending_fsyncs::PendingFsyncs;
+use crate::datadir::{DataDir, database_directory};
+
+/// The cluster properties that determine its files' layout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// Whether pages have checksums.
+    pub checksums: bool,
+    /// The directory inside each tablespace, such as `PG_18_202506291`.
+    pub tablespace_directory: String,
+}
+
+impl Layout {
+    /// The layout described by a control file.
+    pub fn of(control: &ControlFile) -> Self {
+        Self {
+            checksums: control.checksums(),
+            tablespace_directory: tablespace_directory(control.version),
+        }
+    }
+}
+
+/// One cluster's relation files. Clones refer to the same cluster. Once the last clone and the last
+/// [`Relation`](super::Relation) have been dropped, the cluster's files are closed and removed from the open-file
+/// table.
+#[derive(Clone)]
+pub struct Storage(Arc<Inner>);
+
+struct Inner {
+    root: PathBuf,
+    layout: Layout,
+    /// Tablespaces that have been moved without updating their symbolic links, with their new
+    /// directories.
+    moved: Vec<(Oid, PathBuf)>,
+    files: OpenFiles,
+    /// Relations may be changed only if this is set, even if `files` allows writing. Protects
+    /// PostgreSQL data directories, which share `files` with our own clusters.
+    writable: bool,
+    /// Whether files are opened with `O_DIRECT`. This is the same for all of the cluster's files.
+    direct: bool,
+    number: u16,
+    pending_fsyncs: PendingFsyncs,
+    /// For each fork that we have extended, the first block that isn't reserved yet. The file
+    /// itself may still be shorter. We hold this lock only while updating the map, never during a
+    /// system call. It replaces PostgreSQL's relation extension lock.
+    ends: Mutex<Map<(RelationLocator, Fork), BlockNo>>,
+}
+
+/// Cluster numbers start at 1, so that 0 can mean "none".
+static NEXT_NUMBER: AtomicU32 = AtomicU32::new(1);
+
+impl Storage {
+    /// A read-only cluster at `root`. Doesn't open any files yet.
+    ///
+    /// # Panics
+    /// When the process opens its 65,536th cluster. Numbers are never reused, because a closed
+    /// cluster's pages may still be in a buffer pool.
+    pub fn new(root: &Path, layout: Layout, files: &OpenFiles, direct: bool) -> Self {
+        Self::make((root, &[]), layout, files, false, direct)
+    }
+
+    /// One of our own clusters, in which relations can be created, changed and removed. It must
+    /// never be a PostgreSQL data directory.
+    ///
+    /// # Panics
+    /// As for [`Storage::new`].
+    pub fn for_writing(root: &Path, layout: Layout, files: &OpenFiles, direct: bool) -> Self {
+        Self::make((root, &[]), layout, files, true, direct)
+    }
+
+    /// An open data directory's files, with the layout described by its control file. Read-only.
+    ///
+    /// # Panics
+    /// As for [`Storage::new`].
+    pub fn of_datadir(dir: &DataDir, files: &OpenFiles, direct: bool) -> Self {
+        let places = (dir.path(), dir.moved_tablespaces());
+        Self::make(places, Layout::of(dir.control()), files, false, direct)
+    }
+
+    fn make(
+        (root, moved): (&Path, &[(Oid, PathBuf)]),
+        layout: Layout,
+        files: &OpenFiles,
+        writable: bool,
+        direct: bool,
+    ) -> Self {
+        let number = u16::try_from(NEXT_NUMBER.fetch_add(1, Ordering::SeqCst)).unwrap_or(0);
+        assert!(number != 0, "at most 65535 clusters can be opened in the life of a process");
+        Self(Arc::new(Inner {
+            root: root.to_owned(),
+            layout,
+            moved: moved.to_owned(),
+            writable,
+            direct,
+            number,
+            pending_fsyncs: PendingFsyncs::new(number, files.table()),
+            files: files.clone(),
+            ends: Mutex::default(),
+        }))
+    }
+
+    /// The cluster's number, which is unique within the process; 1 to 65,535, never reused.
+    pub fn number(&self) -> u16 {
+        self.0.number
+    }
+
+    /// The data directory.
+    pub fn root(&self) -> &Path {
+        &self.0.root
+    }
+
+    /// Whether pages have checksums.
+    pub fn checksums(&self) -> bool {
+        self.0.layout.checksums
+    }
+
+    /// Whether files are opened for direct I/O, bypassing the page cache.
+    pub fn is_direct(&self) -> bool {
+        self.0.direct
+    }
+
+    /// Whether relations may be changed.
+    pub fn is_writable(&self) -> bool {
+        self.0.writable && self.0.files.writer().is_some()
+    }
+
+    /// The segments that have been written since their last fsync.
+    pub(crate) fn pending_fsyncs(&self) -> &PendingFsyncs {
+        &self.0.pending_fsyncs
+    }
+
+    /// Whether this is the last reference to the cluster, in which case no other clone or
+    /// [`Relation`](super::Relation) can access its files.
+    pub(crate) fn is_last(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    /// The cluster's open-file table.
+    pub fn files(&self) -> &OpenFiles {
+        &self.0.files
+    }
+
+    /// Closes a relation's files, including all forks and segments, so that the next access reopens
+    /// them (`smgrrelease`). Must be called after the relation has been dropped, truncated or
+    /// replaced. I/O in flight is not affected, because it holds its own reference to the file.
+    pub fn forget(&self, locator: RelationLocator) {
+        self.table().forget(self.number(), Some(locator));
+    }
+
+    /// The directory that contains a relation's files.
+    pub(super) fn directory(&self, locator: &RelationLocator) -> PathBuf {
+        let Inner { root, moved, layout, .. } = &*self.0;
+        let place = (locator.tablespace, locator.database);
+        database_directory(root, moved, &layout.tablespace_directory, place)
+    }
+
+    pub(super) fn table(&self) -> &FileTable {
+        self.0.files.table()
+    }
+
+    /// The file system, for reading.
+    pub(crate) fn system(&self) -> &dyn FileSystem {
+        self.0.files.system()
+    }
+
+    /// The file system, for writing. Fails if the cluster was opened read-only.
+    pub(super) fn writer(&self) -> Result<&dyn WritableFiles, StorageError> {
+        let writer = self.0.files.writer().filter(|_| self.0.writable);
+        writer.ok_or_else(|| StorageError::ReadOnly { path: self.0.root.clone() })
+    }
+
+    /// For each fork that we have extended, the first block that isn't reserved yet.
+    pub(super) fn ends(&self) -> &Mutex<Map<(RelationLocator, Fork), BlockNo>> {
+        &self.0.ends
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The table outlives the cluster, so without this call it would keep the cluster's files
+        // open until it needs their slots.
+        self.files.table().forget(self.number, None);
+    }
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Storage({}, {})", self.number(), self.root().display())
+    }
+}
