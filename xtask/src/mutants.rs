@@ -60,6 +60,9 @@ fn load(checkout: &Checkout, files: &[String], names: &[&str]) -> Result<Vec<Mut
             mutants.push(Mutant::parse(name, &text)?);
         }
     }
+    // A patch and its removal both make cargo rebuild the crate and all crates above it. Mutants of
+    // one crate, tested by one command, share the second of these builds.
+    mutants.sort_by(|a, b| (&a.changes, &a.test, &a.name).cmp(&(&b.changes, &b.test, &b.name)));
     let known = |name: &&&str| mutants.iter().any(|mutant| mutant.name == **name);
     match names.iter().find(|name| !known(name)) {
         Some(name) => Err(Failure::usage(format!("no mutant {FOLDER}{name}.patch"))),

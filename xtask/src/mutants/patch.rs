@@ -13,6 +13,8 @@ const TIMEOUT_SECONDS: u64 = 120;
 pub(super) struct Mutant {
     pub(super) name: String,
     pub(super) lesson: String,
+    /// The crate that the patch changes first: `crates/NAME` or `xtask`.
+    pub(super) changes: String,
     pub(super) test: TestCommand,
     pub(super) hang_is_ok: bool,
     pub(super) timeout_seconds: u64,
@@ -32,6 +34,7 @@ impl Mutant {
         let mut mutant = Self {
             name: name.to_owned(),
             lesson: String::new(),
+            changes: changed_crate(text),
             test: TestCommand { args: String::new(), env: Vec::new() },
             hang_is_ok: false,
             timeout_seconds: TIMEOUT_SECONDS,
@@ -64,6 +67,13 @@ impl Mutant {
     }
 }
 
+/// The crate of the first file in a diff.
+fn changed_crate(diff: &str) -> String {
+    let path = diff.lines().find_map(|line| line.strip_prefix("+++ b/")).unwrap_or("");
+    let depth = if path.starts_with("crates/") { 2 } else { 1 };
+    path.split('/').take(depth).collect::<Vec<_>>().join("/")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,7 +83,7 @@ mod tests {
         # env: RUSTFLAGS=--cfg loom\n\
         # hang: ok\n\
         # timeout: 30\n\
-        diff --git a/x b/x\n";
+        diff --git a/x b/x\n--- a/crates/x/src/y.rs\n+++ b/crates/x/src/y.rs\n";
 
     #[test]
     fn reads_the_header() {
@@ -82,6 +92,7 @@ mod tests {
         assert_eq!(mutant.test.args, "-p trunkline-aio --lib short_read");
         assert_eq!(mutant.test.env, [("RUSTFLAGS".to_owned(), "--cfg loom".to_owned())]);
         assert!(mutant.hang_is_ok);
+        assert_eq!(mutant.changes, "crates/x");
         assert_eq!(mutant.timeout_seconds, 30);
     }
 

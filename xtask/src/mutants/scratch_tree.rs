@@ -243,8 +243,8 @@ mod tests {
 
     fn mutant(name: &str, test: &str) -> Mutant {
         let test = TestCommand { args: test.to_owned(), env: Vec::new() };
-        let (name, lesson) = (name.to_owned(), "l".to_owned());
-        Mutant { name, lesson, test, hang_is_ok: false, timeout_seconds: 5 }
+        let (name, lesson, changes) = (name.to_owned(), "l".to_owned(), "src".to_owned());
+        Mutant { name, lesson, changes, test, hang_is_ok: false, timeout_seconds: 5 }
     }
 
     #[test]
