@@ -38,7 +38,7 @@
 //! # Rules
 //!
 //! - A page is valid or being read, never both. Only `frame` creates references to its bytes.
-//! - An I/O holds its own pin on each of its pages, so its issuer may end at any time.
+//! - An I/O holds its own pin on each of its pages, so the issuing session can end at any time.
 //! - Everything that can be unavailable (pins, handles, buffers) is acquired before a page is
 //!   claimed. A session never waits while it holds a claim, because the session that could end its
 //!   wait may itself be waiting for the claimed page.
@@ -151,7 +151,7 @@ impl Pool {
     }
 
     /// A pool of `buffers` pages (`temp_buffers`) for the temporary relations of one session.
-    /// Look-ahead uses a quarter of it at most, as in PostgreSQL.
+    /// Look-ahead uses at most a quarter of it, as in PostgreSQL.
     ///
     /// # Errors
     /// See [`PoolError`].
@@ -204,7 +204,7 @@ impl Pool {
     }
 
     /// The I/O statistics since the start (`pg_stat_io`). Backends and streams publish their counts
-    /// now and then, and when they end.
+    /// from time to time, and when they end.
     pub fn counts(&self) -> Vec<(IoKey, Tally)> {
         self.statistics.rows()
     }
@@ -222,8 +222,8 @@ impl Pool {
         self.manager.limits().taken()
     }
 
-    /// Lists every buffer that holds a page. As in `pg_buffercache`, each row is consistent, but
-    /// different rows may show different moments.
+    /// Lists every buffer that holds a page. As in `pg_buffercache`, each row is consistent in
+    /// itself, but the rows together are not a snapshot of the pool.
     pub fn rows(&self) -> Vec<BufferRow> {
         self.manager.rows()
     }
@@ -233,9 +233,9 @@ impl Pool {
         self.manager.peek_block(relation, block).is_some_and(|state| state.has(flag::VALID))
     }
 
-    /// Pins on a block's buffer, including the pins of I/O; `None` if the block has no buffer. The
-    /// count was correct at some moment during the call. This is cheap enough for a completion
-    /// callback.
+    /// Number of pins on a block's buffer, including those held by I/O, or `None` if the block has
+    /// no buffer. The count was correct at some point during the call. The function is cheap enough
+    /// to call from a completion callback.
     pub fn pins_on(&self, relation: &Relation, block: BlockNo) -> Option<u32> {
         self.manager.peek_block(relation, block).map(|state| state.pins())
     }
@@ -260,7 +260,7 @@ impl Pool {
 
     /// Counts which of a fork's blocks are in the pool and in the page cache, without reading any.
     /// The counts for the page cache are reliable only for files that the caller owns or may write
-    /// (see [`trunkline_aio::residency`]), and may be outdated by the time they're returned.
+    /// (see [`trunkline_aio::residency`]), and may already be out of date when this returns.
     ///
     /// # Errors
     /// A file of the fork cannot be used or mapped.

@@ -8,10 +8,11 @@
 //!   backend/read    reading one page
 //! ```
 //!
-//! A backend is used by one thread at a time, and its streams look ahead with its session. Two
-//! rules keep sessions from deadlocking each other. A backend never sleeps with staged I/O: its
-//! session submits first, because another session may be waiting for that I/O. And it never sleeps
-//! while it holds a claim on a page.
+//! A backend is used by one thread at a time, and its streams use its I/O session for their
+//! look-ahead. Two rules keep sessions from deadlocking each other. A backend never sleeps with
+//! staged I/O: its session submits first, because another session may be waiting for that I/O. And
+//! it never sleeps while it holds a claim on a page, because other sessions may be waiting for that
+//! page.
 
 mod lock;
 mod read;

@@ -84,8 +84,8 @@ impl Buffers {
         self.wake_after_unpin(buffer, unpinned);
     }
 
-    /// Wakes this buffer's waiters if the word had announced any, and the sessions on the victim
-    /// wait list if the last pin is gone.
+    /// Wakes this buffer's waiters if the `WAITERS` flag was set. If the last pin is gone, also
+    /// wakes the sessions on the victim wait list.
     fn wake_after_unpin(&self, buffer: u32, unpinned: Unpinned) {
         if unpinned.wake {
             self.waiters.notify(buffer, &self.notifier);
@@ -141,7 +141,7 @@ impl Buffers {
     }
 
     /// Visits the buffers that are not dirty, starting near `first`, until a visit returns `Break`.
-    /// Returns whether one did.
+    /// Returns true if a visit did.
     pub(crate) fn visit_clean(
         &self,
         first: u32,
@@ -169,13 +169,13 @@ impl Buffers {
 
     /// Marks every dirty page as needed by the checkpoint that begins now, and lists the pages (the
     /// first loop of PostgreSQL's `BufferSync`). Pages that become dirty during the loop may or may
-    /// not be included. With a log that's correct either way, because the redo point must be
-    /// determined before this loop, and such a page's changes are logged after it.
+    /// not be included. With a write-ahead log that's correct either way, because the redo point
+    /// must be determined before this loop, and such a page's changes are logged after it.
     pub(crate) fn mark_for_checkpoint(&self) -> Vec<(BufferTag, u32)> {
         let dirty = self.iter().filter(|(_, descriptor)| descriptor.word().mark_for_checkpoint());
-        // The tag is read without a pin, so it may be torn. But then the page was evicted after we
-        // marked it, and must have been written before that. The write of this entry rechecks the
-        // tag and finds nothing to do.
+        // The tag is read without a pin, so it may be torn. But a torn tag means that the page was
+        // evicted after we marked it, so it must already have been written. When the checkpoint
+        // comes to this entry, it rechecks the tag and finds nothing to do.
         dirty.map(|(buffer, descriptor)| (descriptor.tag(), buffer)).collect()
     }
 

@@ -145,8 +145,8 @@ impl BulkWrite {
     ) -> Result<(), WriteError> {
         self.take_ended(backend)?;
         self.flush_ahead(backend, want as usize)?;
-        // Now make the next `want` slots reusable. Most of their pages are clean already, thanks to
-        // the lead; for the others we must wait here.
+        // Now make the next `want` slots reusable. Most of their pages are already clean, because
+        // they were flushed early. For the others we must wait here.
         for steps in 1..=want as usize {
             while let Some(buffer) = self.ring.ahead(steps)
                 && self.is_reusable_after_flush(buffer)

@@ -108,12 +108,13 @@ impl WritableClusters {
         self.log.durable()
     }
 
-    /// Makes the log durable up to a position (PostgreSQL's `XLogFlush`). The caller has no staged
-    /// I/O and no claim on a page, because this waits for storage.
+    /// Makes the log durable up to a position (PostgreSQL's `XLogFlush`). The caller must not have
+    /// staged I/O and must not hold a claim on a page, because this function waits for storage, and
+    /// other sessions may be waiting for that I/O or that page.
     ///
     /// # Errors
-    /// The log could not be written, or it ends before `lsn`, in which case the page with that LSN
-    /// is damaged.
+    /// The log could not be written, or the log ends before `lsn`. In the latter case the page with
+    /// that LSN is damaged.
     pub(crate) fn flush_log(&self, lsn: Lsn) -> Result<(), WriteError> {
         self.log.flush(lsn)?;
         match self.log.durable() < lsn {

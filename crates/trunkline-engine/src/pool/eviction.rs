@@ -33,7 +33,7 @@ use trunkline_aio::{Class, Session};
 const BATCH: usize = 64;
 
 /// Number of buffers, starting at the clock hand, that we search for the least used pages.
-/// Searching the whole pool would cost more than writing a page.
+/// Searching the whole pool would take longer than writing a page.
 const WINDOW: u32 = 1024;
 
 /// Maximum number of writes in flight per session.
@@ -155,7 +155,7 @@ impl EvictionWriter {
                 Ok(None) => break true,
                 Ok(Some(WriteStart::LogFirst(lsn))) => {
                     // If the log can't be flushed, skip the page. The log may already be durable
-                    // far enough for others.
+                    // far enough for other pages.
                     if let Err(error) = manager.clusters().flush_log(lsn) {
                         failed = Some(error);
                         at += 1;
@@ -239,10 +239,11 @@ impl EvictionWriter {
     }
 }
 
-/// Lists dirty, unpinned pages, sorted by tag. They're the pages with the lowest usage count in the
-/// first window ahead of the clock hand that has any. `skip_failed` leaves out pages whose last
-/// write failed: without that, a session could try the same bad block forever while other pages
-/// could be written. No buffer is pinned here, so each write rechecks the tag.
+/// Lists dirty, unpinned pages, sorted by tag. The search stops at the first window ahead of the
+/// clock hand that contains such pages, and lists those with the lowest usage count. `skip_failed`
+/// leaves out pages whose last write failed: without that, a session could try the same bad block
+/// forever while other pages could be written. No buffer is pinned here, so each write rechecks the
+/// tag.
 fn find_dirty_victims(
     manager: &BufferManager,
     skip_failed: bool,

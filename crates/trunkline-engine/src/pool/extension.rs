@@ -32,9 +32,9 @@ use trunkline_aio::facade::{Arc, thread};
 use trunkline_format::BlockNo;
 use trunkline_format::page::is_all_zero;
 
-/// Extensions by up to this many blocks write zeros, whatever the method. Allocating space for a
-/// few blocks at a time fragments the file. PostgreSQL has the same threshold: `mdzeroextend` calls
-/// `posix_fallocate` only for more than 8 blocks.
+/// Extensions by up to this many blocks always write zeros, whichever extension method is set.
+/// Allocating space for a few blocks at a time fragments the file. PostgreSQL has the same
+/// threshold: `mdzeroextend` calls `posix_fallocate` only for more than 8 blocks.
 const FEW_BLOCKS: u32 = 8;
 
 impl Backend {
@@ -199,7 +199,7 @@ impl Backend {
         for (place, block) in buffers.iter_mut().zip(blocks.clone()) {
             manager.frames().zero_empty(*place);
             loop {
-                // The page is dirty, so a checkpoint writes the zeros at the latest.
+                // The page is dirty, so the next checkpoint writes the zeros at the latest.
                 match manager.insert_new(tag.at(block), *place) {
                     Insertion::Inserted => break,
                     Insertion::Present(pinned) if pinned.state.has(flag::VALID) => {

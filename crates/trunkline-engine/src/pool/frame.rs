@@ -95,8 +95,9 @@ impl Frames {
         unsafe { self.start.add(buffer as usize) }
     }
 
-    /// Issues the read or write of `buffers`. The caller has claimed each buffer for exactly this
-    /// I/O, and the I/O holds a pin on it, and for a write also the share-exclusive lock.
+    /// Issues the read or write of `buffers`. The caller must have claimed each buffer for exactly
+    /// this I/O. The I/O must hold a pin on each buffer and, for a write, also its share-exclusive
+    /// lock.
     ///
     /// # Panics
     /// If a buffer is not claimed for this I/O, or the handle belongs to another instance.

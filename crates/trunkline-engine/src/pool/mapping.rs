@@ -77,8 +77,8 @@ impl BufferMapping {
         }
     }
 
-    /// Looks the page up and pins its buffer. `None` can be wrong while chains change. The
-    /// insertion that follows a miss then finds the page.
+    /// Looks the page up and pins its buffer. A `None` can be wrong while chains are changing. In
+    /// that case the insertion that follows the miss finds the page.
     pub(crate) fn pin(
         &self,
         buffers: &Buffers,
@@ -177,8 +177,8 @@ impl BufferMapping {
         Insertion::Inserted
     }
 
-    /// Ensures that a buffer, which the caller has pinned, has no page. Returns false if another
-    /// session has pinned it too, or it is dirty or under I/O.
+    /// Ensures that a buffer has no page. The caller must have pinned the buffer. Returns false if
+    /// another session has pinned it too, or it is dirty or under I/O.
     pub(crate) fn evict(&self, buffers: &Buffers, buffer: u32) -> bool {
         !buffers.state(buffer).has(flag::TAG_VALID)
             || self.unlink(buffers, buffer, BufferWord::evict)

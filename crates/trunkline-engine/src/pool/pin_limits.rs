@@ -57,8 +57,9 @@ impl Account {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Applies `change` to the account, and returns the old value. `None` if `change` returns that,
-    /// in which case the account stays as it is. `change` runs again if another thread was faster.
+    /// Applies `change` to the account, and returns the old value. If `change` returns `None`, so
+    /// does this, and the account stays as it is. `change` runs again whenever another thread has
+    /// changed the account in between.
     fn update(&self, change: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         let mut old = self.load();
         loop {
@@ -252,9 +253,9 @@ impl PinLimiter {
         }
     }
 
-    /// Reclaims permits that the session has no pins for: all of them if it holds no pin, otherwise
-    /// those that it cannot need in addition to the pages that it holds. Returns whether there were
-    /// any.
+    /// Reclaims permits that the session doesn't need. If it holds no pin, it needs none. Otherwise
+    /// it keeps one permit for each pin, and enough for the further pages that the current
+    /// operation may have to pin. Returns true if any permits were reclaimed.
     fn reclaim(&self, session: u32) -> bool {
         let spare = |old| {
             let keep = if pins(old) == 0 { 0 } else { pins(old) + self.guaranteed - 1 };

@@ -66,8 +66,8 @@ pub(crate) struct WritebackQueue {
     class: Class,
     /// The item is the first block of the range in flight.
     window: SlotWindow<WritebackPayload, Option<(BufferTag, WaitRef)>>,
-    /// First blocks and lengths. Tags only: an idle session must not keep a removed file or a
-    /// closed cluster open.
+    /// First blocks and lengths. We keep only tags, because an idle session must not keep a removed
+    /// file or a closed cluster open.
     ranges: Vec<(BufferTag, u32)>,
     blocks: u32,
     issued: u64,
@@ -107,8 +107,8 @@ impl Callback<WritebackPayload> for WritebackCallback {
     }
 }
 
-/// The errno of a range that could not be written. `None` also if the file system doesn't support
-/// `sync_file_range`, since then nothing was attempted and nothing can be lost.
+/// The errno of a range that could not be written. Also `None` if the file system doesn't support
+/// `sync_file_range`: in that case nothing was attempted, so nothing can have been lost.
 fn error_of(outcome: Outcome) -> Option<i32> {
     let errno = outcome.errno().filter(|_| outcome.status == Status::Error)?;
     let unsupported = [Errno::NOSYS, Errno::OPNOTSUPP, Errno::INVAL, Errno::SPIPE];
@@ -170,8 +170,8 @@ impl WritebackQueue {
         std::mem::take(&mut self.issued)
     }
 
-    /// The first range since the last call that could not be written. What was written to its
-    /// segment may be lost, and every later checkpoint fails.
+    /// The first range since the last call that could not be written. Data in that range's segment
+    /// may be lost, so every later checkpoint fails.
     pub(crate) fn take_failure(&mut self) -> Option<WriteError> {
         self.failure.take()
     }

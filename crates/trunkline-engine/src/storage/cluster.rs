@@ -38,8 +38,8 @@ impl Layout {
 }
 
 /// One cluster's relation files. Clones refer to the same cluster. Once the last clone and the last
-/// [`Relation`](super::Relation) have been dropped, the cluster's files are closed and removed from the open-file
-/// table.
+/// [`Relation`](super::Relation) have been dropped, the cluster's files are closed and removed from
+/// the open-file table.
 #[derive(Clone)]
 pub struct Storage(Arc<Inner>);
 

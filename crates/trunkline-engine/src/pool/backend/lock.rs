@@ -4,9 +4,9 @@
 //! waits can't be interrupted, a waiting session can be cancelled. Time spent waiting for a lock
 //! isn't I/O, so it isn't counted in the statistics.
 //!
-//! Every lock function has the same loop: try, and if that fails sleep until the state word shows
-//! that the lock could be granted. Several sessions may be woken by one release, so the loop may go
-//! round more than once.
+//! Every lock function has the same loop. It tries to take the lock and, if that fails, sleeps
+//! until the state word shows that the lock could be granted. One release may wake several
+//! sessions, so the loop may go round more than once.
 
 use super::super::descriptor::LockMode;
 use super::super::frame::{Page, PageMut};
@@ -49,10 +49,10 @@ impl Backend {
         self.lock_page_mut(pin, false)
     }
 
-    /// Takes the cleanup lock: an exclusive lock while the caller's pin is the only one, so that
-    /// not even an I/O has the page pinned. Only then may tuples be moved within the page, because
-    /// any other pin may belong to a session that holds pointers to tuples. The caller must have
-    /// exactly one pin on the page, or it would wait for itself.
+    /// Takes the cleanup lock: the exclusive lock, granted only while the caller's pin is the only
+    /// one. Even an I/O's pin counts. Only under this lock may tuples be moved within the page,
+    /// because any other pin may belong to a session that holds pointers to tuples. The caller must
+    /// have exactly one pin on the page, because with a second pin it would wait for itself.
     ///
     /// # Errors
     /// The session was cancelled.

@@ -6,10 +6,11 @@
 //! A task that receives `Pending` stays registered until it polls again or gives up, and the stream
 //! must keep track of that.
 //!
-//! What a session may hold while it waits is the same for all waits: pins and granted permits, but
-//! no staged I/O and no claim. The resources are acquired in a fixed order: pin, I/O handle,
-//! victim, claim. If one resource is unavailable, the session hasn't taken any of the later
-//! resources yet, and it returns its handle before it waits. So no cycle of waits can form.
+//! The same rule applies to every wait: a waiting session may hold pins and granted permits, but it
+//! must not have staged I/O and must not hold a claim on a page. The resources are acquired in a
+//! fixed order: pin, I/O handle, victim, claim. If one resource is unavailable, the session hasn't
+//! taken any of the later resources yet, and it returns its handle before it waits. So no cycle of
+//! waits can form.
 
 use super::super::error::ReadError;
 use super::super::eviction::{EvictionWriter, WriteCounter};
@@ -114,9 +115,9 @@ impl Backend {
         started.map_err(|error| ReadError::Eviction(Box::new(error)))
     }
 
-    /// Waits until a handle for a write is free, or until there is a victim and no write is needed.
-    /// If a mount hangs, its writes may never return their handles, but another session can still
-    /// release a pin.
+    /// Waits until an I/O handle is free for a write, or until there is a victim, in which case no
+    /// write is needed. Waiting for just a handle would not be enough: if a mount hangs, its writes
+    /// may never return their handles, but another session can still release a pin.
     fn wait_for_handle_or_victim(
         &mut self,
         waiting: &mut Waiting<'_, '_>,

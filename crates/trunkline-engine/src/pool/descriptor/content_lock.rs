@@ -56,7 +56,8 @@ impl LockMode {
         }
     }
 
-    /// Bits that show whether the lock is held: at least one of them is set while it has a holder.
+    /// Bits that show whether the lock is held: while the lock has any holder, at least one of
+    /// these bits is set.
     fn held(self) -> u64 {
         match self {
             LockMode::Shared => SHARES,
@@ -77,8 +78,8 @@ pub(crate) enum TryLock {
 }
 
 impl BufferWord {
-    /// Takes the content lock if it is free. The caller has pinned the page, and the page must be
-    /// valid: the lock on a page that is being read belongs to the read.
+    /// Takes the content lock if it can be granted now. The caller must have pinned the page. The
+    /// page must also be valid, because a page that is being read belongs to that read.
     pub(crate) fn try_lock(&self, mode: LockMode) -> TryLock {
         self.try_lock_if(mode, |_| true)
     }
@@ -101,15 +102,15 @@ impl BufferWord {
         }
     }
 
-    /// Whether a lock would be granted now: the condition of a session that waits for the lock. A
-    /// cleanup lock also needs the caller's pin to be the only one. The answer may be outdated, so
-    /// the caller must still try.
+    /// Whether a lock would be granted now. A session that waits for the lock tests this each time
+    /// it wakes up. A cleanup lock also needs the caller's pin to be the only one. The answer may
+    /// already be out of date, so the caller must still try to take the lock.
     pub(crate) fn could_lock(&self, mode: LockMode, cleanup: bool) -> bool {
         let state = self.load();
         !state.any(mode.conflicts()) && (!cleanup || state.pins() == 1)
     }
 
-    /// Turns a reader's lock into the exclusive one if nothing else holds the lock and no I/O is in
+    /// Upgrades a reader's lock to exclusive, if the lock has no other holder and no I/O is in
     /// progress. It never waits, because two readers that waited for each other to release their
     /// locks would deadlock.
     pub(crate) fn try_upgrade(&self, mode: LockMode) -> bool {
@@ -121,8 +122,8 @@ impl BufferWord {
         upgraded.is_ok()
     }
 
-    /// Turns the exclusive lock back into the mode it had before [`BufferWord::try_upgrade`].
-    /// Returns true if the caller must wake the waiters.
+    /// Downgrades the exclusive lock to the mode it had before [`BufferWord::try_upgrade`]. Returns
+    /// true if the caller must wake the waiters.
     pub(crate) fn downgrade(&self, mode: LockMode) -> bool {
         self.release_lock(LockMode::Exclusive, mode.unit())
     }
@@ -132,8 +133,9 @@ impl BufferWord {
         self.release_lock(mode, 0)
     }
 
-    /// Releases a lock of mode `mode` and adds `keep`, the unit of a weaker lock. `WAITERS` is
-    /// cleared in the same step, so exactly one thread is responsible for each wake-up.
+    /// Releases a lock held in `mode`, and adds `keep`: the unit of the weaker lock that remains,
+    /// or 0 if none does. `WAITERS` is cleared in the same step, so exactly one thread is
+    /// responsible for each wake-up.
     fn release_lock(&self, mode: LockMode, keep: u64) -> bool {
         let released = self.update(|word| {
             let held = word & mode.held() != 0;

@@ -1,8 +1,8 @@
 //! Buffer descriptor: tag, state word and I/O reference of one buffer, in one cache line.
 //!
-//! The state word protects the rest. The tag changes only while the word has no `TAG_VALID`, and
-//! the I/O reference only while the word has `IO_IN_PROGRESS`, or before the buffer is published.
-//! Both can be read at any time, but without a pin they are hints.
+//! The state word protects the rest. The tag changes only while `TAG_VALID` is clear. The I/O
+//! reference changes only while `IO_IN_PROGRESS` is set, or before the buffer is published. Both
+//! can be read at any time, but without a pin they are hints.
 //!
 //! The chain link of the mapping table is here too, so that the table allocates nothing and a
 //! lookup that follows a chain loads one cache line per buffer. PostgreSQL keeps its hash entries
@@ -56,14 +56,14 @@ impl BufferDescriptor {
 
     /// The tag. It's stable under a pin; otherwise it's only a hint, and may be torn.
     ///
-    /// Relaxed loads suffice. A caller that relies on the tag has pinned the buffer first, and the
-    /// pin reads the word that was published after the tag was stored.
+    /// Relaxed loads suffice. A caller that relies on the tag must first have pinned the buffer,
+    /// and the pin reads the state word, which was published after the tag was stored.
     pub(crate) fn tag(&self) -> BufferTag {
         BufferTag::from_words([0, 1, 2].map(|at| self.tag[at].load(Ordering::Relaxed)))
     }
 
-    /// Sets the tag. Only for the mapping table, under the partition lock, while the word has no
-    /// `TAG_VALID`. The change of the word that follows publishes the tag.
+    /// Sets the tag. Only the mapping table may call this, under the partition lock and while
+    /// `TAG_VALID` is clear. The state word change that follows publishes the tag.
     pub(crate) fn set_tag(&self, tag: BufferTag) {
         for (word, value) in self.tag.iter().zip(tag.words()) {
             word.store(value, Ordering::Relaxed);
@@ -75,15 +75,16 @@ impl BufferDescriptor {
         &self.next
     }
 
-    /// Stores the I/O that reads or writes the page. The caller has claimed the page for this I/O.
-    /// Other sessions then wait for the I/O itself, so a buffer needs no condition variable.
+    /// Stores the I/O that reads or writes the page. The caller must have claimed the page for this
+    /// I/O. Other sessions then wait for the I/O itself, so a buffer doesn't need a condition
+    /// variable.
     pub(crate) fn set_io(&self, io: WaitRef) {
         self.io.store(io.to_bits(), Ordering::Release);
     }
 
-    /// Removes the I/O reference. This must precede the change of the word that ends the I/O.
-    /// Afterwards another session may claim the page and store its own reference, which must not be
-    /// erased.
+    /// Removes the I/O reference. This must happen before the state word change that ends the I/O,
+    /// because after that change another session may claim the page and store its own reference,
+    /// which must not be erased.
     pub(crate) fn clear_io(&self) {
         self.io.store(0, Ordering::Release);
     }

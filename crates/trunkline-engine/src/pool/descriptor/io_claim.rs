@@ -65,26 +65,27 @@ impl BufferWord {
         }
     }
 
-    /// Ends a read: the page is valid, or the read failed. Releases the read's pin. A page that
-    /// failed keeps its buffer and tag, so that the next session that needs it retries the read.
+    /// Ends a read, and releases the read's pin. The page becomes valid unless the read failed. A
+    /// page that failed keeps its buffer and tag, so that the next session that needs it retries
+    /// the read.
     pub(crate) fn finish_read(&self, valid: bool) -> Unpinned {
         let clear = flag::IO_IN_PROGRESS | flag::IO_ERROR | flag::WAITERS;
         let set = if valid { flag::VALID } else { flag::IO_ERROR };
         self.finish_io("read", flag::IO_IN_PROGRESS, 0, clear, set)
     }
 
-    /// Marks the page dirty. The caller holds the exclusive lock (PostgreSQL's `MarkBufferDirty`).
-    /// The clean-buffer bitmap is not touched: a bit that is set for a dirty page is only a wrong
-    /// hint.
+    /// Marks the page dirty. The caller must hold the exclusive lock (PostgreSQL's
+    /// `MarkBufferDirty`). This leaves the clean-buffer bitmap alone. If the page's bit is still
+    /// set, it's just a stale hint, which is harmless.
     pub(crate) fn mark_dirty(&self) {
         let marked = self.update(|word| (word & EXCLUSIVE != 0).then_some(word | flag::DIRTY));
         assert!(marked.is_ok(), "a page changed without the exclusive lock");
     }
 
-    /// Marks a dirty page as one that the checkpoint which begins now must write. Returns false if
-    /// the page is clean. Test and mark are one step, so a page that was dirty when the checkpoint
-    /// began is either marked, or was written since. Pages that become dirty later are left to the
-    /// next checkpoint.
+    /// Marks a dirty page as one that the checkpoint now starting must write. Returns false if the
+    /// page is clean. Test and mark are one step, so a page that was dirty when the checkpoint
+    /// began is either marked or has been written since. Pages that become dirty later are left to
+    /// the next checkpoint.
     pub(crate) fn mark_for_checkpoint(&self) -> bool {
         let marked = self.update(|word| {
             BufferState(word).has(flag::DIRTY).then_some(word | flag::CHECKPOINT_NEEDED)
@@ -92,9 +93,9 @@ impl BufferWord {
         marked.is_ok()
     }
 
-    /// Claims the write of a dirty page that has all flags of `needed`. The write gets its own pin.
-    /// The content lock is exclusive until [`BufferWord::begin_write`], so that the checksum can be
-    /// set in the page. We never wait for the lock: a caller that finds the page locked gets
+    /// Claims the write of a dirty page that has all the flags in `needed`. The write gets its own
+    /// pin. The content lock is exclusive until [`BufferWord::begin_write`], so that the checksum
+    /// can be set in the page. We never wait for the lock: a caller that finds the page locked gets
     /// `Busy`.
     pub(crate) fn start_write(&self, needed: u64) -> WriteClaim {
         self.claim_write(needed, EXCLUSIVE, |state| !state.is_locked())
@@ -137,7 +138,7 @@ impl BufferWord {
         begun.is_ok_and(|(old, _)| old.has(flag::WAITERS))
     }
 
-    /// Ends a write: releases the content lock, in whichever mode it is, and the write's pin. Only
+    /// Ends a write: releases the content lock, whichever mode it is in, and the write's pin. Only
     /// a page that was written completely becomes clean. Note that the thread that releases the
     /// lock may not be the one that took it, since the completion runs on whichever thread reaps
     /// the I/O.
@@ -153,7 +154,8 @@ impl BufferWord {
     }
 
     /// Clears and sets flags, and releases the I/O's pin, if the word shows an I/O of this kind:
-    /// all flags of `needed`, and one of `any_of` unless that is 0.
+    /// all the flags in `needed` are set and, unless `any_of` is 0, so is at least one flag in
+    /// `any_of`.
     fn finish_io(&self, kind: &str, needed: u64, any_of: u64, clear: u64, set: u64) -> Unpinned {
         let finished = self.update(|word| {
             let mine = BufferState(word).has(needed) && (any_of == 0 || word & any_of != 0);

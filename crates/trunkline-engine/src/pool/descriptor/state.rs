@@ -44,8 +44,9 @@ pub(crate) mod flag {
     /// A read or a write of the page is in progress. It is a read if `VALID` is clear, a write
     /// otherwise. The thread that sets the flag has the sole right to issue the I/O.
     pub(crate) const IO_IN_PROGRESS: u64 = 1 << 25;
-    /// The last I/O on the page failed. It is only a record for later decisions: the next session
-    /// may retry the I/O, and a session that evicts skips such pages if others can be written.
+    /// The last I/O on the page failed. The flag only informs later decisions: the next session
+    /// that needs the page may retry the I/O, and a session that evicts pages skips this page if
+    /// others can be written.
     pub(crate) const IO_ERROR: u64 = 1 << 26;
     /// A session sleeps until this word changes. Sessions that release a pin, a lock or an I/O
     /// claim test this bit in the same instruction, so the common release without waiters costs

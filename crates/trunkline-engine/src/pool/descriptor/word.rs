@@ -92,7 +92,7 @@ impl BufferWord {
     }
 
     /// Pins a buffer that has a tag, and raises its usage count up to `usage_max` (PostgreSQL's
-    /// `PinBuffer`). `None`: the buffer has no tag.
+    /// `PinBuffer`). Returns `None` if the buffer has no tag.
     ///
     /// Once the pin has succeeded the tag is stable, because eviction requires the evictor's pin to
     /// be the only one. But the buffer may have been reused since the lookup, so the caller must
@@ -164,8 +164,9 @@ impl BufferWord {
         taken.is_ok()
     }
 
-    /// Removes the tag of a clean page. The caller has the only pin and holds the partition lock of
-    /// the mapping table. Returns false if another session has pinned the page, or it is dirty.
+    /// Removes the tag of a clean page. The caller must have pinned the buffer and must hold the
+    /// mapping table's partition lock. Returns false if the caller's pin is not the only one, or if
+    /// the page is dirty, locked or under I/O.
     ///
     /// The partition lock makes the removal of the tag and of the chain link one step for
     /// insertions of the same page. Lookups take no lock, so only the word excludes them: if a pin
@@ -175,8 +176,10 @@ impl BufferWord {
         self.remove_tag(|state| state.is_clean() && !state.is_locked())
     }
 
-    /// Removes the tag of a page that may be dirty, because its relation was dropped or truncated.
-    /// The caller has the only pin and holds the partition lock of the mapping table.
+    /// Removes a page's tag even if the page is dirty, because its relation was dropped or
+    /// truncated. The caller must have pinned the buffer and must hold the mapping table's
+    /// partition lock. Returns false if the caller's pin is not the only one, or if the page is
+    /// locked or under I/O.
     pub(crate) fn discard(&self) -> bool {
         self.remove_tag(|state| !state.is_locked())
     }
@@ -188,8 +191,8 @@ impl BufferWord {
         self.remove_tag(BufferState::is_exclusive)
     }
 
-    /// Empties the buffer, apart from its pin and its waiters, if the only pin is left, no I/O is
-    /// in progress and `allowed` agrees.
+    /// Empties the buffer, apart from its pin and its waiters, if only one pin is left, no I/O is
+    /// in progress and `allowed` returns true.
     fn remove_tag(&self, allowed: impl Fn(BufferState) -> bool) -> bool {
         let removed = self.update(|word| {
             let state = BufferState(word);
@@ -201,12 +204,13 @@ impl BufferWord {
     }
 
     /// Makes the tag of an empty buffer valid, claims the page for a read, and adds the read's own
-    /// pin. The caller has pinned the buffer, has stored the tag, and holds the partition lock. The
-    /// pin count is not tested, because a lookup that follows a stale chain may have pinned the
-    /// buffer's old page until now.
+    /// pin. The caller must have pinned the buffer and stored the tag, and must hold the partition
+    /// lock. The pin count is not tested, because a lookup that followed a stale chain may still
+    /// have the buffer pinned for its old page.
     ///
     /// Tag and claim appear in one step. Otherwise a second session could find the page between the
-    /// two, not valid and not being read, and start another read into the same frame.
+    /// two steps, when it is neither valid nor being read, and start another read into the same
+    /// frame.
     pub(crate) fn publish(&self) {
         self.publish_with(flag::TAG_VALID | flag::IO_IN_PROGRESS, PIN);
     }
@@ -227,7 +231,7 @@ impl BufferWord {
     }
 
     /// Announces that a session is about to sleep until the word changes. The session must test its
-    /// condition again afterwards: a change before the announcement wakes no session.
+    /// condition again afterwards: a change made before the announcement doesn't wake any session.
     pub(crate) fn announce_waiter(&self) -> BufferState {
         BufferState(self.0.fetch_or(flag::WAITERS, Ordering::SeqCst))
     }

@@ -22,8 +22,8 @@ use trunkline_format::{BLOCK_SIZE, BlockNo};
 /// another thread costs about as much as 16 checksums (decision 0006).
 const LIGHT_BLOCKS_MAX: u32 = 16;
 
-/// Input and result of the callback: the buffers of a read and how to check them, and the verdict
-/// for each.
+/// The callback's input and result: a read's buffers, how to check their pages, and the verdict for
+/// each page.
 #[derive(Debug, Default)]
 pub(crate) struct ReadPayload {
     checks: PageChecks,

@@ -85,7 +85,7 @@ impl PageReads {
     }
 
     /// Starts to read the first blocks of the request, or finds the first one in the pool. The
-    /// caller has an idle slot.
+    /// caller must have an idle slot.
     ///
     /// # Errors
     /// The file of the block cannot be used.
@@ -120,8 +120,8 @@ impl PageReads {
         }
     }
 
-    /// Joins the read of another session, or takes its result. `None`: that read failed; the pin is
-    /// released.
+    /// Joins the read of another session, or takes its result. Returns `None` if that read has
+    /// failed, in which case the pin is released.
     fn join(&self, pinned: PinnedBuffer, tally: &mut Tally) -> Option<ReadStart> {
         let descriptor = self.manager.buffers().descriptor(pinned.buffer);
         if let Some(io) = descriptor.io_in_progress() {

@@ -47,8 +47,8 @@ impl CleanBitmap {
     }
 
     /// Visits every clean buffer, starting with the word that contains `first`, until a visit
-    /// returns `Break`. Returns whether one did. Buffers that change during the call may be visited
-    /// or not.
+    /// returns `Break`. Returns true if a visit did. A buffer whose state changes during the call
+    /// may or may not be visited.
     pub(crate) fn visit(
         &self,
         first: u32,

@@ -151,9 +151,9 @@ impl Allocation<'_> {
     }
 
     /// Takes victims that the clock hand hasn't reached, using the clean-buffer bitmap, when nearly
-    /// every page is dirty. Repeats while visits lower usage counts, since those pages become
-    /// victims. The loop must end, because usage counts are at most `USAGE_MAX`, and a round that
-    /// lowers none is the last.
+    /// every page is dirty. Repeats the search as long as visits lower usage counts, since those
+    /// pages will become victims. The loop must end, because usage counts are at most `USAGE_MAX`,
+    /// and a round that lowers none is the last.
     fn search_clean(&mut self, want: u32) {
         let (_, hand) = self.replacement.clock.position();
         let buffers = self.buffers;

@@ -23,7 +23,7 @@ use trunkline_aio::facade::Arc;
 use trunkline_aio::{Callback, Completion, Outcome, Payload, Status, WaitRef};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes, page_checksum};
 
-/// Input and result of the callback: the segment and the buffers of a write, and which pages were
+/// The callback's input and result: a write's segment and buffers, and which of the pages were
 /// written.
 #[derive(Default)]
 pub(crate) struct WritePayload {

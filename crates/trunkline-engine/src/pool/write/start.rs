@@ -52,8 +52,9 @@ pub(crate) struct PageWrites {
 /// the payload.
 #[derive(Debug, Default)]
 pub(crate) struct PageWrite {
-    /// The first block. Only a tag, because the issuer may be idle for a long time before it takes
-    /// the result. Until then it must not keep a removed file or a closed cluster open.
+    /// The first block. We keep only a tag, because the issuer may be idle for a long time before
+    /// it takes the result, and it must not keep a removed file or a closed cluster open until
+    /// then.
     first: Option<BufferTag>,
     buffers: Vec<u32>,
 }
@@ -233,8 +234,8 @@ impl PageWrites {
     }
 }
 
-/// Locates the first block's file. `None`: the page was evicted or dropped together with its file,
-/// or never existed, because its tag was read while it was changing.
+/// Locates the first block's file. Returns `None` if the page was evicted or was dropped together
+/// with its file. It may also never have existed, if its tag was read while the tag was changing.
 pub(super) fn locate(
     manager: &BufferManager,
     session: &mut Session,
