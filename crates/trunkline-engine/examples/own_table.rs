@@ -13,8 +13,8 @@ use trunkline_engine::storage::{DEFAULT_TABLESPACE, Layout, Relation, RelationLo
 use trunkline_format::page_builder::NewTuple;
 use trunkline_format::{BlockNo, Fork, HeapPageBuilder, Oid, PageBytes};
 
-/// Creates the table with `blocks` full pages, on disk and not in the pool. It is removed with the
-/// directory.
+/// Creates a table with `blocks` full pages, which are on disk but not in the pool. Removing the
+/// directory also removes the table.
 pub(crate) fn create(
     engine: &Engine,
     blocks: BlockNo,

@@ -15,9 +15,9 @@
 //! the last two checks and turns them into [`Warning`]s. In contrast, `pg_checksums` relies only on
 //! the state in the control file.
 //!
-//! Nothing prevents a server from starting later. We can't lock the directory, because that would
-//! mean creating `postmaster.pid` in it, and we never write to a data directory. Long jobs must
-//! therefore call [`DataDir::recheck`] from time to time, and once more at the end.
+//! Nothing prevents a server from starting after these checks. We can't lock the directory, because
+//! that would mean creating `postmaster.pid` in it, and we never write to a data directory. Long
+//! jobs must therefore call [`DataDir::recheck`] from time to time, and once more at the end.
 //!
 //! This module just uses `std::fs`, because it only makes a few calls per job and none of them are
 //! performance-critical. It lists relation files but never reads their blocks; that's done through
@@ -47,7 +47,7 @@ pub(crate) use self::small_file::read as read_small_file;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenOptions {
     /// Continue even if a server is running or the cluster was not shut down cleanly. The reasons
-    /// become warnings.
+    /// that would otherwise be errors become warnings.
     pub force_unclean: bool,
 }
 
@@ -124,9 +124,9 @@ impl DataDir {
         &self.moved
     }
 
-    /// The target of the tablespace link in `path`, if that target doesn't exist: either the
-    /// tablespace was moved without a mapping, or it isn't mounted. Follows the link, which may
-    /// block on its file system.
+    /// Returns the target of the tablespace link in `path` if that target doesn't exist. In that
+    /// case the tablespace was either moved without a mapping, or it isn't mounted. Note that
+    /// following the link may block on the target's file system.
     pub fn dangling_link(&self, path: &Path) -> Option<PathBuf> {
         let links = self.path.join("pg_tblspc");
         let name = Path::new(path.strip_prefix(&links).ok()?.components().next()?.as_os_str());

@@ -1,8 +1,8 @@
 //! Error location: the file, block and line pointer an error is about.
 //!
 //! A message about a damaged page is useful only if it says which page. Every engine error about a
-//! file therefore includes a [`Location`]. All messages then use the same format, and a caller can
-//! use the parts without parsing the text, for example to skip the block. `trunkline-format`
+//! file therefore includes a [`Location`]. This gives all messages the same format, and a caller
+//! can access the parts without parsing the text, for example to skip the block. `trunkline-format`
 //! decodes bytes without knowing which file they came from, so its errors don't include a location;
 //! the engine adds it.
 //!

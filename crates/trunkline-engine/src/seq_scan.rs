@@ -52,8 +52,8 @@ impl SeqScanOptions {
 
 /// Processes one participant's pages. Only one thread calls it.
 pub trait PageConsumer: Send + 'static {
-    /// Processes a page of the table under a share lock. It must not wait for another page while
-    /// that content lock is held.
+    /// Processes one page of the table under a share lock. The consumer must not wait for another
+    /// page while it holds that content lock.
     fn page(&mut self, block: BlockNo, page: &PageBytes);
 }
 
@@ -103,9 +103,9 @@ pub enum SeqScanError {
     Job(#[from] JobError),
 }
 
-/// The access strategy for reading all `blocks` of a relation once, with a pool of `buffers`. The
-/// rule is that of PostgreSQL's `initscan`: a relation larger than a quarter of shared buffers is
-/// read through a ring buffer.
+/// The access strategy for reading all `blocks` of a relation once, in a pool of `buffers` buffers.
+/// As in PostgreSQL's `initscan`, a relation larger than a quarter of shared buffers is read
+/// through a ring buffer.
 pub(crate) fn scan_strategy(blocks: BlockNo, buffers: u32) -> Strategy {
     if blocks > buffers / 4 { Strategy::BulkRead } else { Strategy::Normal }
 }

@@ -206,8 +206,8 @@ impl Settings {
         self.count(Id::BgwriterLruMaxpages)
     }
 
-    /// How many clean buffers the background writer keeps ready, as a multiple of recent use per
-    /// round, 0 to 10.
+    /// How many clean buffers the background writer keeps ready, as a multiple of the number
+    /// recently used per round. From 0 to 10.
     pub fn bgwriter_lru_multiplier(&self) -> f64 {
         self.real(Id::BgwriterLruMultiplier)
     }

@@ -85,8 +85,8 @@ impl Index {
         result.map_err(|found| self.corrupt(block, BtreeProblem::Level { found, expected: level }))
     }
 
-    /// The level of the children of a page. Only a deleted page can lead below the leaf level,
-    /// because we don't check its level.
+    /// Returns the level below `level`. At the leaf level there is none, so this returns an error.
+    /// Only a deleted page can lead us there, because we don't check a deleted page's level.
     pub(super) fn level_below(&self, block: BlockNo, level: u32) -> Result<u32, BtreeError> {
         let fault = BtreeProblem::Fault(Fault::LeafLevel { found: level });
         level.checked_sub(1).ok_or_else(|| self.corrupt(block, fault))
@@ -107,8 +107,8 @@ pub(super) struct RightSteps {
     blocks: Option<BlockNo>,
 }
 
-/// Steps that need no check. Most searches take fewer, so they don't have to ask for the index
-/// size, which would cost a system call.
+/// Number of right steps we allow before checking for a loop. Most searches take fewer steps, so
+/// they avoid the system call that asks for the index size.
 const STEPS_FREE: BlockNo = 100;
 
 impl RightSteps {

@@ -40,8 +40,8 @@ pub struct Downlink {
     /// The page the downlink points to.
     pub child: BlockNo,
     /// The lower bound of the child's keys, as the bytes of a separator tuple. A parent's first
-    /// downlink has no key; its bound is the left sibling's high key. The first page of a level has
-    /// an empty bound.
+    /// downlink has no key, so its bound is the high key of the parent's left sibling. For the
+    /// first page of a level, the bound is empty.
     pub bound: Vec<u8>,
 }
 
@@ -180,8 +180,8 @@ impl LevelWalk {
         Ok(Some(LevelPage { block, page: &self.page, downlink }))
     }
 
-    /// The first downlink whose page we haven't returned. In a valid index, none is left after the
-    /// last page.
+    /// The first downlink whose child page the walk hasn't returned. In a valid index, no such
+    /// downlink is left after the last page.
     pub fn unmatched_downlink(&self) -> Option<&Downlink> {
         self.downlinks.front()
     }

@@ -24,14 +24,15 @@ use super::index_scan::IndexScan;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockList, ReadStream, StreamOptions};
 
-/// Up to this many leaves are read one by one, because a stream would cost more than it gains.
+/// If there are at most this many leaves, we read them one by one, because setting up a stream
+/// would cost more than it gains.
 const LEAVES_UNSTREAMED: usize = 2;
 
 /// A leaf, and the range of keys on it.
 type Leaf = (BlockNo, Range<usize>);
 
-/// Called with a key's number and one of its rows, or an error. Returns false if it needs no more
-/// rows for the key.
+/// Called with a key's number and either one of the key's rows or an error. Returns false if the
+/// caller needs no more rows for that key.
 type FoundRow<'f> = dyn FnMut(usize, Result<Tid, &Arc<BtreeError>>) -> bool + 'f;
 
 /// Where the search for a key continues after its leaf.
@@ -135,9 +136,9 @@ impl Index {
         Ok(leaves)
     }
 
-    /// Descends to the page above the leaf of key `at`. Adds this key's leaf, and the leaves of the
-    /// following keys as long as they're below the same page. Returns the number of the first key
-    /// that isn't.
+    /// Descends to the page above the leaf of key `at`. Adds this key's leaf to `leaves`, and also
+    /// the leaves of the following keys, as long as they're below the same page. Returns the number
+    /// of the first key whose leaf is somewhere else.
     fn descend_above(
         &self,
         backend: &mut Backend,
@@ -160,8 +161,9 @@ impl Index {
                             }
                             next += 1;
                         }
-                        // The key isn't below this page, so descend from the root again. If there
-                        // was an error, it will recur and is then reported for that key.
+                        // The key isn't below this page, so the next call descends from the root
+                        // again for it. If we got an error instead, the next call will run into the
+                        // same error and report it for that key.
                         Ok(_) | Err(_) if next > at => return Ok(None),
                         step => return step.map(Some),
                     }
@@ -213,8 +215,8 @@ impl Index {
         ended
     }
 
-    /// Finds one key's rows on a leaf. If the key can have more entries beyond this leaf, returns
-    /// where the search continues.
+    /// Finds one key's rows on a leaf. If the key may have more entries on other pages, returns
+    /// where to continue the search.
     fn search_key(
         &self,
         page: &BtreePage<'_>,
@@ -236,8 +238,9 @@ impl Index {
             }
         }
         let Some(right) = page.right() else { return Ok(None) };
-        // The high key is an upper bound for this page. If it's above the key, no page to the right
-        // has the key. With duplicates the two can be equal, in which case we continue the search.
+        // The high key is an upper bound for this page. If it's greater than the key, no page
+        // further right contains the key. In an index with duplicates, the two can be equal, in
+        // which case we must continue to the right.
         match page.high_key()? {
             Some(high) if self.layout().compare(&high, key)? == Ordering::Greater => Ok(None),
             _ => Ok(Some(Continuation::Right(right))),

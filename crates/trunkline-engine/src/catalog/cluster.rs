@@ -83,9 +83,9 @@ impl<'c> RelationMaps<'c> {
         Ok(Self { database, tablespace, map, shared_map: &cluster.map })
     }
 
-    /// A relation's files (`RelationInitPhysicalAddr`). `None` if relations of its kind have no
-    /// storage. Also `None` for temporary relations: their session has ended, and a server would
-    /// remove their files at startup.
+    /// Locates a relation's files (`RelationInitPhysicalAddr`). Returns `None` if this kind of
+    /// relation has no storage. Also returns `None` for temporary relations: their session has
+    /// ended, and a server would remove their files at startup.
     pub(super) fn locate(&self, row: &ClassRow) -> Option<RelationLocator> {
         if !row.kind.has_storage() || row.persistence == Persistence::Temporary {
             return None;
@@ -123,8 +123,8 @@ pub(super) fn read_map(
     tablespace: Oid,
     version: PgVersion,
 ) -> Result<RelationMap, CatalogError> {
-    // All of a database's relations are in the same directory as its map, so we build any
-    // relation's path and just replace the file name.
+    // A database's map is in the same directory as all of its relations. So we build the path of an
+    // arbitrary relation and just replace the file name.
     let any = RelationLocator { tablespace, database, relfilenode: 1 };
     let mut path: PathBuf = storage.relation(any, Fork::Main).path(0);
     path.set_file_name(RELATION_MAP_NAME);

@@ -1,8 +1,9 @@
 //! One database: an immutable snapshot of its catalogs, with look-ups by OID.
 //!
-//! Look-ups by name are in [`super::resolve`], look-ups for printing values in [`super::lookups`].
-//! If callers need rows in order or as a range, such as a relation's columns, we keep them in
-//! sorted vectors, and otherwise in hash maps. Only `objects` may change after loading.
+//! Look-ups by name are in [`super::resolve`], and look-ups for printing values are in
+//! [`super::lookups`]. Where callers need rows in order or as a range, such as a relation's
+//! columns, we use sorted vectors; everywhere else we use hash maps. Nothing changes after loading,
+//! except for `objects`.
 
 use trunkline_aio::facade::hash::Map;
 use trunkline_aio::facade::{Arc, Mutex};
@@ -74,8 +75,8 @@ impl Database {
         &self.info
     }
 
-    /// Damage we skipped in its catalogs, in the order we found it. Empty unless the catalog was
-    /// opened with [`super::OnDamage::Collect`].
+    /// The damage we skipped in this database's catalogs, in the order we found it. Empty unless
+    /// the catalog was opened with [`super::OnDamage::Collect`].
     pub fn faults(&self) -> &[CatalogError] {
         &self.faults
     }
@@ -221,10 +222,10 @@ impl Database {
         self.indexes.iter().find(|row| row.index == oid)
     }
 
-    /// A B-tree index with its key columns, ready for searches and scans. `None` if it isn't a
-    /// B-tree with files, or if columns are missing in the catalog. If we can't compare by a key
-    /// column's operator class or collation, the column gets [`Order::Unknown`]; such an index can
-    /// still be walked, but not searched.
+    /// Returns a B-tree index with its key columns, ready for searches and scans. Returns `None` if
+    /// the index isn't a B-tree, has no files, or has columns that the catalog doesn't list. A key
+    /// column gets [`Order::Unknown`] if we don't implement its operator class or collation; such
+    /// an index can still be walked, but not searched.
     pub fn btree(&self, index: &IndexRow) -> Option<Index> {
         let relation = self.relation(index.index)?;
         if relation.access_method != BTREE_METHOD || relation.kind != RelationKind::Index {
@@ -250,8 +251,8 @@ impl Database {
         Some(Index::new(self.files(relation)?, layout))
     }
 
-    /// Whether a collation sorts text by its bytes. So does OID 0, which means no collation. We
-    /// can't compare by any other collation, because its order depends on the server's version of
+    /// Whether a collation sorts text by its bytes. OID 0, which means no collation, counts too. We
+    /// don't implement any other collation, because its order depends on the server's version of
     /// ICU or libc.
     pub fn sorts_by_bytes(&self, collation: Oid) -> bool {
         match collation {
@@ -273,8 +274,8 @@ impl Database {
         found.collect()
     }
 
-    /// The tables that a query of `relation` reads: itself and its partitions or children at any
-    /// depth, but not partitioned tables, which have no rows of their own. As in
+    /// The tables that a query on `relation` reads: the relation itself and its partitions or
+    /// children at any depth, but not partitioned tables, which have no rows of their own. As in
     /// `find_all_inheritors`, the order is level by level, and by OID within a level.
     pub fn leaves(&self, relation: &RelationInfo) -> Vec<&RelationInfo> {
         let Some(first) = self.relation(relation.oid) else { return Vec::new() };
@@ -284,8 +285,8 @@ impl Database {
             next += 1;
             let children = self.children.get(&parent.oid).map_or(&[][..], Vec::as_slice);
             for child in children.iter().filter_map(|&child| self.relation(child)) {
-                // List a child of two parents only once. This check also terminates the loop if
-                // damaged rows form a cycle.
+                // A child with two parents must be listed only once. This check also terminates the
+                // loop if damaged rows form a cycle.
                 if !found.iter().any(|known| known.oid == child.oid) {
                     found.push(child);
                 }

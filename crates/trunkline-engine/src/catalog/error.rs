@@ -1,8 +1,8 @@
 //! Errors of the catalog reader: an unknown name, a relation without rows, damaged files.
 //!
-//! If PostgreSQL has a message for the same error, we use its wording. [`CatalogError::is_usage`]
-//! distinguishes mistakes by the caller from a damaged cluster, because a program should use
-//! different exit codes for them.
+//! If PostgreSQL has a message for the same error, we use its wording. A program should exit with a
+//! different status for a mistake by the caller than for a damaged cluster, so
+//! [`CatalogError::is_usage`] distinguishes the two.
 
 use std::path::PathBuf;
 

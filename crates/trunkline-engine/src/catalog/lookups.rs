@@ -96,7 +96,7 @@ impl Database {
             return Some(Arc::clone(found));
         }
         // Sorting a catalog by name takes a while, so do it only once, on first use. Other sessions
-        // wait for the lock; this does no I/O.
+        // have to wait for the lock meanwhile, but not for I/O, because sorting does none.
         let made = Arc::new(Objects::new(self.loaded_objects(class)?));
         all.insert(class, Arc::clone(&made));
         Some(made)

@@ -143,8 +143,8 @@ pub fn quoted(name: &[u8]) -> String {
     }
 }
 
-/// The name `wanted` most likely means: the one with the smallest edit distance, if that is small
-/// enough, or one that starts with `wanted`. Case doesn't matter.
+/// The best guess at what `wanted` was meant to be: of all names that start with `wanted` or differ
+/// from it only slightly, the name with the smallest edit distance. Case doesn't matter.
 pub(super) fn nearest<'n>(
     wanted: &[u8],
     names: impl IntoIterator<Item = &'n [u8]>,

@@ -45,8 +45,8 @@ impl Faults {
         Ok(())
     }
 
-    /// Records an error that may just be a consequence of earlier damage. If there wasn't any, the
-    /// error must have a different cause, so we return it.
+    /// Records an error that may be just a consequence of earlier damage. If no damage was found
+    /// before, the error must have a different cause, so we return it.
     pub(super) fn take_consequence(&mut self, error: CatalogError) -> Result<(), CatalogError> {
         if self.found.is_empty() { Err(error) } else { self.take(error) }
     }

@@ -25,8 +25,8 @@ pub const BTREE_METHOD: Oid = Oid(403);
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelationInfo {
     row: ClassRow,
-    /// Its files; `None` if it has none, or if it is a temporary relation of a session that has
-    /// ended.
+    /// Its files. `None` if this kind of relation has no files, or if the relation is temporary,
+    /// because its session has ended.
     pub locator: Option<RelationLocator>,
     /// Range of its columns within all relations' columns.
     columns: Range<usize>,

@@ -76,8 +76,8 @@ impl Database {
         places
     }
 
-    /// Suggestions for a name that does not exist: the same name in other schemas, else a similar
-    /// name in the schemas that were searched.
+    /// Suggestions for a name that doesn't exist: the same name in other schemas if there are any,
+    /// or else similar names in the schemas we searched.
     fn similar(&self, name: &QualifiedName) -> Vec<String> {
         let elsewhere = self.relations.iter().filter(|relation| *relation.name == *name.relation);
         let elsewhere: Vec<String> =

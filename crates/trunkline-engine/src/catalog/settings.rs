@@ -24,9 +24,9 @@ use crate::read_stream::StreamOptions;
 type Settings = BTreeMap<String, String>;
 
 impl Database {
-    /// The settings with which any role's sessions start in this database, as values by lower-case
-    /// name. The database's own settings override those for all databases. The second value is
-    /// skipped damage, as in [`Database::faults`].
+    /// The settings that every role's sessions start with in this database, as a map from
+    /// lower-case name to value. The database's own settings override those for all databases. Also
+    /// returns the damage we skipped, as in [`Database::faults`].
     ///
     /// # Errors
     /// [`CatalogError`]: they cannot be read.
@@ -45,8 +45,8 @@ impl Database {
         }
         let locator = cluster.shared_catalog(table)?;
         let (mut of_all, mut of_it) = (Settings::new(), Settings::new());
-        // Long arrays are stored in the TOAST table. We fetch them all together after the scan;
-        // `own` remembers which of them are settings of this database.
+        // Long arrays are stored in the TOAST table. We fetch them all together after the scan, and
+        // `own` remembers which of them are this database's settings.
         let (mut long, mut own) = (ToastBatch::new(), Vec::new());
         let mut reader = Reader { backend, cluster, faults: &mut faults };
         reader.scan(table, locator, |tuple| {

@@ -139,8 +139,8 @@ impl Database {
     }
 }
 
-/// Reads the columns of all relations, by relation and number, and assigns them to `relations`,
-/// which are sorted by OID.
+/// Reads the columns of all relations, sorted by relation and column number. Also records in each
+/// of the `relations`, which are sorted by OID, which columns belong to it.
 fn load_columns(
     reader: &mut Reader<'_>,
     locator: RelationLocator,

@@ -100,8 +100,9 @@ impl CopyJob {
         }
     }
 
-    /// Writes one task's tables to its output. We only finish the output if all tables were copied;
-    /// an output dropped unfinished remains incomplete.
+    /// Writes the tables of one task to its output. We only finish the output if all tables were
+    /// copied; otherwise we drop it unfinished, so that its implementation can delete the partial
+    /// output.
     fn copy_task(
         &self,
         job: &Job,

@@ -1,7 +1,8 @@
 //! Errors of a copy, and damage that it finds.
 //!
-//! A [`PlanError`] means that the request itself is wrong; nothing has been read from the table
-//! yet. A [`Finding`] is damage in the data, with its location, and the copy can continue after it.
+//! A [`PlanError`] means that the request itself is wrong, and is returned before we read anything
+//! from the table. A [`Finding`] is damage in the data; it includes the location, and the copy
+//! continues after it.
 
 use std::io;
 

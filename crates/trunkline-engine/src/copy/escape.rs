@@ -67,8 +67,8 @@ fn is_special(byte: u8) -> bool {
     (byte < b' ') | (byte == b'\\')
 }
 
-/// Whether one of the eight bytes of a word is special. This is the classic word-at-a-time test for
-/// a zero byte ("SWAR").
+/// Whether any of a word's eight bytes is special. This is the classic word-at-a-time ("SWAR") test
+/// for a zero byte.
 #[inline]
 fn has_special(word: u64) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
@@ -80,7 +80,8 @@ fn has_special(word: u64) -> bool {
 }
 
 /// The number of bytes before the first special byte. We search long values in chunks of [`LANES`],
-/// short values and the rest in words, and the last bytes one by one.
+/// then continue word by word, and check the last few bytes one by one. Short values skip the
+/// chunks.
 #[inline]
 fn plain_prefix(bytes: &[u8]) -> usize {
     let (words, _) = bytes.as_chunks::<8>();
@@ -148,7 +149,8 @@ fn escape_text(start: usize, out: &mut Vec<u8>) {
 fn quote_csv(start: usize, alone: bool, out: &mut Vec<u8>) {
     let value = out.get(start..).unwrap_or_default();
     let special = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
-    // Without quotes an empty value would be read as null, and a lone \. as the end of the data.
+    // Without quotes, an empty value would be read back as null, and a line with just \. as the end
+    // of the data.
     let misread = value.is_empty() || alone && value == b"\\.";
     if !misread && !value.iter().any(special) {
         return;

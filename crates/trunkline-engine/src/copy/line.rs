@@ -39,8 +39,8 @@ pub(super) struct LineWriter<'a> {
     format: Format,
     extras: Extras,
     options: TextOptions<'a>,
-    /// Whether each line has only one value. CSV must then quote a value that would otherwise end
-    /// the data.
+    /// Whether each line has only one value. If so, CSV must quote a value that would otherwise be
+    /// read as the end of the data.
     alone: bool,
     /// Buffer for decompressed values, reused from value to value.
     room: Vec<u8>,
@@ -110,8 +110,8 @@ impl<'a> LineWriter<'a> {
         }
     }
 
-    /// Deforms the row and returns the values of the printed columns in the order of the output.
-    /// Used if that order differs from the order in the row.
+    /// Deforms the row and returns the printed columns' values, in output order. Used if the output
+    /// order differs from the row's column order.
     fn gather<'p>(
         &self,
         tuple: &HeapTuple<'p>,
@@ -338,9 +338,9 @@ impl<'a> LineWriter<'a> {
 /// Returns the payload of a plain varlena at `offset`, and moves `offset` past it. Returns `None`
 /// for a compressed or external value.
 ///
-/// A zero byte at `offset` is alignment padding, because no short header is zero. A short header
-/// has its lowest bit set and is not aligned; a four-byte header has the lowest two bits clear
-/// (uncompressed).
+/// If the byte at `offset` is zero, it's alignment padding, because a short header is never zero. A
+/// short header has its lowest bit set and isn't aligned. The four-byte header of an uncompressed
+/// value has its two lowest bits clear.
 #[inline]
 fn plain_varlena<'p>(data: &'p [u8], offset: &mut usize, mask: usize) -> Option<&'p [u8]> {
     let mut start = *offset;

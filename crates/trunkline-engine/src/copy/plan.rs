@@ -105,8 +105,8 @@ impl TextKind {
 pub struct ColumnNames {
     /// The columns to copy, in this order.
     pub shown: Vec<Vec<u8>>,
-    /// Stored generated columns in `shown` that weren't requested by name. `COPY` of a table skips
-    /// such columns, but `COPY` of a query includes them.
+    /// Stored generated columns that are in `shown` but weren't requested by name. `COPY` of a
+    /// table skips such columns, but `COPY` of a query includes them.
     pub computed: Vec<Vec<u8>>,
     /// Virtual generated columns that weren't requested by name. They aren't stored, so we leave
     /// them out.
@@ -167,9 +167,9 @@ impl ColumnNames {
 }
 
 impl Plan {
-    /// Makes a plan for `table`'s own rows, without its children's, and for the columns `names` in
-    /// this order. Loads the catalog names that the values' text may contain (`regclass`, enum
-    /// labels).
+    /// Builds a plan that prints the columns listed in `names`, in that order. The plan covers only
+    /// the table's own rows, not those of its children. Also loads the catalogs needed to print
+    /// names within values, such as `regclass` values and enum labels.
     ///
     /// # Errors
     /// [`PlanError`]: the table has no readable rows or no such column, or a type cannot be

@@ -1,8 +1,9 @@
 //! Copies one table, page by page.
 //!
 //! Normally a page stays locked while we print its rows. But if some of its rows have TOAST values,
-//! we copy and defer the page, and fetch the values for several pages together. All pages after it
-//! must be deferred too, until the batch is printed, so that the rows stay in physical order.
+//! we copy the page, defer printing it, and fetch the values for several pages together. Until that
+//! batch is printed, we must defer all following pages too, so that the rows stay in physical
+//! order.
 
 use trunkline_aio::facade::{Arc, Mutex};
 

@@ -56,9 +56,9 @@ pub(super) fn read_bytes(directory: &Path) -> Result<Vec<u8>, DataDirError> {
     bytes.ok_or_else(|| missing(directory, CONTROL_NAME))
 }
 
-/// Reads until the file is valid, or until it's invalid twice with the same bytes; `None` if there
-/// is no such file. If we get the same bytes twice, no server is currently writing the file, so it
-/// must be damaged rather than torn.
+/// Reads the control file until it's valid, or until it's invalid twice with the same bytes. In the
+/// latter case no server is currently writing the file, so it must be damaged rather than torn.
+/// Returns `None` if there is no such file.
 fn read_parsed(path: &Path) -> Result<Option<(ControlFile, Vec<u8>)>, DataDirError> {
     let mut before: Option<Vec<u8>> = None;
     for read in 1.. {

@@ -111,8 +111,9 @@ impl FileList {
     }
 }
 
-/// The directory with a database's files in a tablespace. `version` is the name of the directory
-/// inside each tablespace, and `moved` has the tablespaces that are not where their links lead.
+/// The directory with a database's files in a tablespace. `version` is the name of the server
+/// version's directory inside each tablespace. `moved` lists the tablespaces that were moved
+/// without updating their links.
 pub(crate) fn database_directory(
     root: &Path,
     moved: &[(Oid, PathBuf)],
@@ -273,8 +274,8 @@ fn walk_database(list: &mut FileList, directory: &Path, tablespace: Oid, databas
 }
 
 /// Checks that each of a database's files is a whole number of blocks long, and that no segment is
-/// missing or short if a later segment has blocks. A fork ends in its first segment that isn't
-/// full, so a server would silently ignore the later segment's blocks.
+/// missing or short if a later segment contains blocks. A server considers the first segment that
+/// isn't full the end of the fork, so it would silently ignore the later segment's blocks.
 fn check_sizes(list: &mut FileList, start: usize) {
     let mut problems = Vec::new();
     let mut report = |path: &Path, kind| problems.push(Problem { path: path.to_owned(), kind });
@@ -304,8 +305,9 @@ fn check_sizes(list: &mut FileList, start: usize) {
     list.problems.append(&mut problems);
 }
 
-/// A directory's entries, sorted by name so that the list doesn't depend on the file system's
-/// order. If the directory can't be read, reports that and returns no entries.
+/// Returns a directory's entries, sorted by name, because the order in which the file system
+/// returns them isn't defined. If the directory can't be read, reports a problem and returns no
+/// entries.
 fn read_sorted(list: &mut FileList, directory: &Path) -> Vec<(OsString, fs::FileType)> {
     let entries = fs::read_dir(directory).and_then(|entries| {
         entries.map(|entry| entry.and_then(|e| Ok((e.file_name(), e.file_type()?)))).collect()

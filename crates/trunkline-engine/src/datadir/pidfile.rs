@@ -38,8 +38,8 @@ pub enum Server {
     /// The process is alive.
     #[error("{NAME} names {0}, which is alive")]
     Running(Process),
-    /// The file contains no process id: a server is starting, or the file is damaged. We treat this
-    /// as running.
+    /// The file doesn't contain a process id: either a server is just starting, or the file is
+    /// damaged. To be safe, we assume that a server is running.
     #[error("{NAME} names no process")]
     Unclear,
 }
@@ -51,8 +51,8 @@ pub struct Process {
     pub pid: u32,
     /// Its program's name, if we can read it.
     pub program: Option<OsString>,
-    /// Whether its working directory is the data directory, which is always true for a server;
-    /// `None` if we couldn't read it.
+    /// Whether the process's working directory is the data directory, which is always true for a
+    /// server. `None` if we couldn't read the working directory.
     pub at_home: Option<bool>,
 }
 

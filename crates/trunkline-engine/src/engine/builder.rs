@@ -4,8 +4,8 @@
 //! page memory in addition to the pool, an I/O instance that is already running, another file
 //! system, or a log.
 //!
-//! All page memory is a single region, owned by the I/O instance. The pool takes its frames from
-//! the region at startup; jobs and commit log look-ups later take theirs from what's left. The
+//! All page memory is a single region owned by the I/O instance. The pool takes its frames from the
+//! region at startup, and later jobs and commit log look-ups lease theirs from what's left. The
 //! region can't grow, so the builder must make it large enough for everything up front.
 
 use std::sync::Arc;

@@ -77,8 +77,8 @@ impl Cluster {
         if let Some(catalog) = &*self.0.catalog.lock() {
             return Ok(catalog.clone());
         }
-        // Don't hold the lock while reading. If two threads read the catalog concurrently, we keep
-        // whichever result is ready first.
+        // Don't hold the lock while reading the catalog. If two threads read it concurrently, we
+        // keep whichever result is ready first.
         let catalog = self.read_catalog(&mut self.engine().session()?, OnDamage::Fail)?;
         Ok(self.0.catalog.lock().get_or_insert(catalog).clone())
     }
@@ -125,8 +125,8 @@ impl OpenDatabase {
         &self.catalog
     }
 
-    /// The relation with this name, either `schema.name` or a name in `public`. Quoting follows
-    /// SQL: capitals and dots within a name need double quotes.
+    /// Looks up a relation by name, either `schema.name` or the name of a relation in `public`.
+    /// Quoting follows SQL, so capital letters and dots within a name need double quotes.
     ///
     /// # Errors
     /// [`EngineError::Catalog`]: it does not exist, or it has no files, as a view or a partitioned

@@ -36,16 +36,16 @@ impl Engine {
         Self(Arc::new(Inner { pool, files, settings, aio }))
     }
 
-    /// The relations in `directory` by number, read-only. Note that this skips all safety checks:
-    /// it doesn't verify that this is a data directory, that no server is running, or that the
-    /// cluster was shut down cleanly.
+    /// The relations in `directory`, by number and read-only. Note that this skips all safety
+    /// checks: it doesn't verify that this is a data directory, that no server is running, or that
+    /// the cluster was shut down cleanly.
     pub fn storage(&self, directory: impl AsRef<Path>, layout: Layout) -> Storage {
         Storage::new(directory.as_ref(), layout, self.files(), self.is_direct())
     }
 
-    /// The relations of our own cluster, which may be created, changed and removed. `directory`
-    /// must never be a PostgreSQL data directory: changes aren't WAL-logged, and a server wouldn't
-    /// know about them.
+    /// The relations of our own cluster, by number, which may be created, changed and removed.
+    /// `directory` must never be a PostgreSQL data directory, because our changes aren't WAL-logged
+    /// and a server wouldn't know about them.
     pub fn writable_storage(&self, directory: impl AsRef<Path>, layout: Layout) -> Storage {
         Storage::for_writing(directory.as_ref(), layout, self.files(), self.is_direct())
     }

@@ -28,9 +28,9 @@ use crate::datadir::FileEntry;
 use crate::job::JobError;
 use crate::window::SlotWindow;
 
-/// Consecutive reads that may return less than one block before we treat the block as unreadable.
-/// Without this limit, a file system that keeps returning fragments would trap the scan in an
-/// endless loop.
+/// How many consecutive reads may return less than one block before we consider the block
+/// unreadable. Without this limit, a file system that keeps returning fragments would trap the scan
+/// in an endless loop.
 const FRAGMENTS_MAX: u32 = 32;
 
 /// The reads of a worker: those in flight, and those still to be issued.
@@ -76,7 +76,8 @@ impl<'s> FileReads<'s> {
         &self.window
     }
 
-    /// The next run to read, unless all files are read or a file in flight must be closed first.
+    /// Returns the next run to read. Returns `None` if all files have been read, or if a file that
+    /// is still being read must be closed first.
     pub(super) fn next_run(&mut self) -> Option<BlockRun> {
         self.queue.next(self.window.in_flight())
     }
@@ -159,8 +160,9 @@ impl<'s> FileReads<'s> {
         }
     }
 
-    /// Handles a failed read. A run of several blocks is repeated block by block, because the
-    /// kernel does not report which of them failed. A single block is reported.
+    /// Handles a failed read. If the run has several blocks, we read them again one by one, because
+    /// the kernel doesn't report which of them failed. If it has just one block, we report that
+    /// block.
     fn read_failed(&mut self, run: BlockRun, errno: i32) {
         let Context { job, visitor, .. } = self.context;
         if run.blocks > 1 {
@@ -177,8 +179,8 @@ impl<'s> FileReads<'s> {
         }
     }
 
-    /// The first block of a run can never be read whole. Either the file ends within this block, or
-    /// the block has an I/O error and the kernel returns the bytes before it.
+    /// Called when the first block of a run keeps returning short. Either the file ends mid-block,
+    /// or the block has an I/O error and the kernel just returns the bytes before the error.
     fn only_fragments(&mut self, run: BlockRun) {
         let end = (u64::from(run.block) + 1) * BLOCK_SIZE as u64;
         if run.file.file.length().is_ok_and(|length| length < end) {
@@ -192,14 +194,15 @@ impl<'s> FileReads<'s> {
         self.read_failed(BlockRun { blocks: 1, ..run }, Errno::IO.raw_os_error());
     }
 
-    /// Lowers the end of the file to the first missing block and remembers the failure for
-    /// [`Self::finish`]. A later call for a lower block replaces it.
+    /// Lowers the file's end to the first missing block and remembers the failure for
+    /// [`Self::finish`]. If a later call finds an even lower missing block, its failure replaces
+    /// this one.
     fn file_shrank(&mut self, rest: &BlockRun) {
         let BlockRun { file, block, blocks, .. } = rest;
         self.context.job.count(*blocks, 0);
         if file.truncate(*block) {
-            // Some file systems still report the old length. The read is more reliable: cap the
-            // length that we report, so that the message is not contradictory.
+            // Some file systems still report the old length, but the read has shown that the block
+            // isn't there. So cap the length we report, or the message would contradict itself.
             let end = (u64::from(*block) + 1) * BLOCK_SIZE as u64;
             let found = file.file.length().unwrap_or_default();
             let found = if found < end { found } else { end - BLOCK_SIZE as u64 };

@@ -33,8 +33,8 @@ impl ReadOptions {
         self.depth.max(1) as usize
     }
 
-    /// Memory that a scan of `mounts` mounts needs for full windows, in bytes. With less memory the
-    /// scan still works, but with fewer reads in flight.
+    /// Memory, in bytes, that a scan of `mounts` mounts needs for full windows. With less memory
+    /// the scan still works, but with fewer reads in flight.
     pub fn region_bytes(self, mounts: usize) -> usize {
         self.slots() * self.combine_blocks as usize * BLOCK_SIZE * mounts.max(1)
     }

@@ -1,9 +1,9 @@
 //! The queue of reads for one mount, in the order in which they are issued.
 //!
-//! Retries come first: the rest of a short read, and the blocks of a failed run one by one. After
-//! them come the files, each from front to back. A file is opened only when its first block is due,
-//! and is closed when its last [`BlockRun`] is dropped. We therefore need just a few open files at
-//! a time, no matter how large the cluster is.
+//! Retries come first: the rest of a short read, or the blocks of a failed run, one by one. After
+//! the retries come the files, each read from front to back. A file is opened only when its first
+//! block is due, and is closed when its last [`BlockRun`] is dropped. We therefore need just a few
+//! open files at a time, no matter how large the cluster is.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -17,8 +17,8 @@ use trunkline_format::BlockNo;
 use super::visitor::{Context, ReadFailure};
 use crate::datadir::FileEntry;
 
-/// Blocks that may fail in a file before we skip the rest of it. A dying disk can take seconds for
-/// every failing read, so trying all 131,072 blocks of a segment could take days.
+/// How many blocks of a file may fail before we skip the rest of the file. A dying disk can take
+/// seconds for each failing read, so trying all 131,072 blocks of a segment could take days.
 const FAILED_BLOCKS_MAX: u32 = 1024;
 
 /// Attempts to open a file when the process has no free descriptor and this worker holds none.
@@ -29,7 +29,8 @@ const OPEN_ATTEMPTS: u32 = 100;
 pub(super) struct OpenFile {
     pub(super) entry: FileEntry,
     pub(super) file: File,
-    /// The block to stop at. It moves down if the file has shrunk or too many of its blocks failed.
+    /// The block to stop at, exclusive. We lower it if the file has shrunk, or if too many of its
+    /// blocks failed.
     pub(super) end: Cell<u32>,
     /// Blocks that failed so far.
     failed: Cell<u32>,
@@ -190,11 +191,11 @@ impl<'s> ReadQueue<'s> {
         }
     }
 
-    /// Opens a file. Returns `None` if no descriptor is free and one of our own files must be
-    /// closed first.
+    /// Opens a file. Returns `None` if we've run out of file descriptors and must first wait for
+    /// one of our own files to be closed.
     ///
-    /// Symbolic links are not followed: a relation file never is one, and a link could lead out of
-    /// the data directory.
+    /// Doesn't follow symbolic links: a relation file is never a symbolic link, and following one
+    /// could lead us out of the data directory.
     fn open(&self, entry: &FileEntry, in_flight: usize) -> io::Result<Option<File>> {
         let Context { job, options, .. } = self.context;
         let options =

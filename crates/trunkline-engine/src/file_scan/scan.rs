@@ -1,7 +1,7 @@
 //! Starts the workers of a raw file scan, one for each mount.
 //!
-//! Memory and file descriptors are divided among the workers in advance. A common pool of either
-//! would let a worker that hangs keep what the other workers need.
+//! Memory and file descriptors are divided among the workers in advance. If the workers shared
+//! them, a worker that hangs would hold on to memory and descriptors the other workers need.
 
 use std::io;
 
@@ -50,9 +50,9 @@ pub(crate) fn read_files(
     })
 }
 
-/// Opens one of a mount's files for direct I/O, so that we report a file system without direct I/O
-/// before reading anything. In that case `open` fails with `EINVAL`. Other errors concern just one
-/// file and are reported when we read it.
+/// Opens one of a mount's files for direct I/O, so that we can report a file system that doesn't
+/// support it before we read anything. On such a file system, `open` fails with `EINVAL`. Any other
+/// error concerns just this one file, and is reported when we read it.
 fn probe_direct(job: &Job, files: &[FileEntry]) -> Result<(), JobError> {
     let options = OpenOptions { direct: true, no_follow: true, ..OpenOptions::default() };
     for file in files {

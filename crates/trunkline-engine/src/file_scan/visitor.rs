@@ -56,7 +56,7 @@ pub(crate) enum ReadFailure {
     Read { block: BlockNo, errno: i32 },
     /// Too many blocks of the file failed. This block and those after it were skipped.
     GaveUp { block: BlockNo },
-    /// The file is shorter than when it was listed. A server may have truncated it, or it is
+    /// The file is shorter than when it was listed. Either a server has truncated it, or it is
     /// damaged.
     Shrank { block: BlockNo, found: u64, expected: u64 },
 }

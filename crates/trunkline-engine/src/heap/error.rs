@@ -1,7 +1,7 @@
 //! Errors about a table's pages and rows.
 //!
-//! Both kinds of error include the location. After either one, a scan can continue with the next
-//! page or row.
+//! Both kinds of error include the location. After a page error, the scan can continue with the
+//! next page; after a row error, with the next row.
 
 use thiserror::Error;
 use trunkline_aio::Cancelled;
@@ -17,8 +17,8 @@ pub enum HeapError {
     /// The page cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The page is valid but does not belong to a table: it has a special space, as index pages
-    /// have. Heap pages never have one.
+    /// The page is valid but doesn't belong to a table, because it has a special space, as index
+    /// pages do. Heap pages never have one.
     #[error(
         "{location} is not a page of a table: its special space begins at {special}, expected \
          {BLOCK_SIZE}"

@@ -80,8 +80,9 @@ impl PageRows {
             return Ok(());
         }
         let special = PageHeader::parse(page).special;
-        // The data checksum and the page header are fine at this point, so this is a page of an
-        // index or a sequence. Interpreting its items as tuples would return garbage.
+        // The checksum and the page header were fine, so this is presumably a page of an index or a
+        // sequence rather than a damaged page. Interpreting its items as tuples would return
+        // garbage.
         if usize::from(special) != BLOCK_SIZE {
             return Err(HeapError::NotATable { location: relation.location(block), special });
         }
@@ -112,8 +113,8 @@ impl PageRows {
         Ok(())
     }
 
-    /// Stores an error and returns the verdict that refers to it. Marked cold, to keep error
-    /// handling out of the loop over the line pointers.
+    /// Stores an error and returns the verdict that refers to it. Marked cold, so that the compiler
+    /// keeps error handling out of the loop over the line pointers.
     #[cold]
     fn error(&mut self, error: RowError) -> Verdict {
         // The cast is safe: a page has at most 2042 line pointers.

@@ -103,8 +103,9 @@ impl<S: BlockSource> HeapScan<S> {
         let Some(found) = self.stream.next(backend)? else { return Ok(None) };
         let block = found.block;
         let page = backend.read_lock(found.pin)?;
-        // The lookup may read a page of the commit log while we hold the content lock. That is
-        // safe, since the commit log is not in the pool and nothing it waits for needs this lock.
+        // This lookup may read a commit log page while we hold the content lock. That's safe:
+        // commit log pages aren't in the pool, and nothing that read has to wait for needs this
+        // lock.
         let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
         self.page_rows.prepare(&page, &self.relation, block, self.rows, &mut lookup)?;
         Ok(Some(HeapPage::new(page, block, &self.relation, &self.page_rows)))

@@ -6,8 +6,9 @@
 //!   raw      │ value 1, decompressed │ …
 //! ```
 //!
-//! Chunks arrive in block order of the TOAST table and not in the order of the values. Each chunk
-//! has a fixed length except the last one, so its place in `stored` follows from its number.
+//! Chunks arrive in the block order of the TOAST table rather than in the order of the values.
+//! Every chunk except a value's last one has the same fixed length, so its position in `stored`
+//! follows from its number.
 //!
 //! We allocate a value's memory only once the index has returned at least as many rows as the value
 //! has chunks. A damaged TOAST pointer that claims a huge size therefore can't make us allocate
@@ -105,8 +106,8 @@ impl ToastBatch {
         self.bytes = 0;
     }
 
-    /// The bytes of a fetched value, decompressed and without header. `None` if the batch has no
-    /// value of this number or the value has not been fetched yet.
+    /// The bytes of a fetched value, decompressed and without its header. Returns `None` if the
+    /// batch has no value with this number, or if the value hasn't been fetched yet.
     ///
     /// # Errors
     /// The value is not available.
@@ -147,9 +148,9 @@ impl ToastBatch {
         self.values.get(number).map_or(0, |value| value.chunks)
     }
 
-    /// Copies a chunk to its place. The chunk's number must be valid. If there are several versions
-    /// of a chunk, the version with the highest rank wins; two versions of the same rank are
-    /// damage.
+    /// Copies a chunk's bytes into the buffer. The chunk number must be valid. If there are several
+    /// versions of a chunk, the version with the highest rank wins; two versions with the same rank
+    /// are damage.
     pub(super) fn put(
         &mut self,
         number: usize,

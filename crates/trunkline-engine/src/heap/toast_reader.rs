@@ -165,8 +165,9 @@ impl ToastReader {
             if rows > value.rows_max() {
                 batch.fail(number, ToastProblem::TooMany { found: rows, chunks });
             } else if rows < chunks as usize {
-                // We would have to read the rows to know which chunk is missing, which is pointless
-                // now. Report the last one.
+                // To find out which chunk is missing, we would have to read the rows, which isn't
+                // worth it now that the value has failed. So assume that the chunks at the end are
+                // missing, and report the first of them.
                 batch.fail(number, ToastProblem::Missing { chunk: rows as u32, chunks });
             } else if batch.is_open(number) {
                 batch.allocate(number, chunks);
@@ -177,9 +178,9 @@ impl ToastReader {
         Ok(())
     }
 
-    /// Reads the pages that contain the chunks, and copies each chunk to its place. The stream
-    /// returns pages in the order of `wanted`, so each page matches the next group of rows with the
-    /// same block.
+    /// Reads the pages that contain the chunks, and copies each chunk's bytes into the batch's
+    /// buffer. The stream returns pages in the order of `wanted`, so each page matches the next
+    /// group of rows with the same block.
     fn read(&mut self, backend: &mut Backend, batch: &mut ToastBatch) -> Result<(), ReadError> {
         let blocks = self.wanted.chunk_by(|(one, _), (other, _)| one.block == other.block);
         let blocks: Vec<BlockNo> =
@@ -235,8 +236,8 @@ impl ToastReader {
     }
 }
 
-/// Copies the row at `tid` to its place if it is a chunk of the value. Other rows are silently
-/// skipped, because index entries may outlive the rows that they point to.
+/// If the row at `tid` is a chunk of the value, copies its bytes into the batch's buffer. Silently
+/// skips any other row, because an index entry may outlive the row it points to.
 fn put(
     page: &PageBytes,
     tid: Tid,

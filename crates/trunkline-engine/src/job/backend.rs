@@ -39,8 +39,9 @@ impl Job {
 #[derive(Debug, Default)]
 pub(crate) struct WarningLog {
     pub(crate) kept: Vec<ReadWarning>,
-    /// Number of warnings beyond those kept. A backend keeps only a limited number, since otherwise
-    /// a damaged file could fill the memory with one warning per page.
+    /// How many warnings were dropped because the limit was reached. A backend keeps only a limited
+    /// number of them, because otherwise a damaged file could fill up memory with one warning per
+    /// page.
     pub(crate) lost: u64,
 }
 

@@ -26,8 +26,8 @@ pub enum JobError {
         /// The type of the file system.
         file_system: String,
     },
-    /// The page region has no room for even one read, because it is too small or other users hold
-    /// it.
+    /// The page region doesn't have room for even one read, either because it is too small or
+    /// because other users have leased most of it.
     #[error("no memory for a read of {blocks} blocks is free in the page region")]
     Memory {
         /// Blocks that one read needs.

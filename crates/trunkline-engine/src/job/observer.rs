@@ -16,8 +16,8 @@ pub trait Observer: Send + Sync {
     /// times a second.
     fn progressed(&self, _bytes: u64) {}
 
-    /// A run of blocks of a file is about to be read. Only called by jobs that read files directly,
-    /// not by jobs that read through the buffer pool.
+    /// A run of a file's blocks is about to be read. Only jobs that read files directly call this;
+    /// jobs that read through the buffer pool don't.
     fn reading(&self, _path: &Path, _first: BlockNo, _blocks: u32) {}
 
     /// Whether to stop the job. Polled about twenty times a second until it returns true.

@@ -47,7 +47,7 @@ pub struct IoSummary {
 }
 
 impl IoSummary {
-    /// The reads between two snapshots of the instance's counters. The counters only grow, so the
+    /// The reads between two snapshots of the instance's counters. Counters never decrease, so the
     /// differences can't be negative.
     pub(super) fn between(before: &Counters, after: &Counters) -> Self {
         let (old, new) = (before.operation(Operation::Readv), after.operation(Operation::Readv));

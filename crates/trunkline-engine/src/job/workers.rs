@@ -31,8 +31,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How often a long job checks whether a server has started on the data directory.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a cancelled job may take to stop before it is abandoned. One second is far longer than
-/// a healthy device takes for one read, and short enough after Ctrl-C.
+/// How long a cancelled job may take to stop before we abandon it. One second is far longer than a
+/// healthy device needs for one read, but not too long to wait after pressing Ctrl-C.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// State shared by a job's threads. Each thread holds it in an `Arc`, since an abandoned thread
@@ -44,7 +44,7 @@ pub(crate) struct Job {
     /// Blocks read so far. Like the other counters, this is only a statistic, so relaxed ordering
     /// is enough.
     blocks_read: AtomicU64,
-    /// Bytes processed, including those that could not be read. Progress thus reaches 100 % even if
+    /// Bytes processed, including those that couldn't be read. Progress thus reaches 100% even if
     /// files are damaged.
     bytes_done: AtomicU64,
     /// Set once and never cleared. Written before `cancellers` is locked; see
@@ -225,8 +225,8 @@ impl Job {
         error.downcast().ok().map(|error| *error)
     }
 
-    /// Stops the job: workers start no more work, and their waits end with an error. We don't wait
-    /// for I/O that is in flight.
+    /// Stops the job. Workers don't start any more work, and if they're waiting for something, the
+    /// wait ends with an error. We don't wait for I/O in flight.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         for canceller in self.cancellers.lock().iter() {
@@ -260,8 +260,8 @@ impl Job {
 
     /// Cancels a session's waits when the job stops, or immediately if it is already stopping.
     ///
-    /// The flag is checked under the lock. [`Self::stop`] sets the flag before it takes the lock,
-    /// so either we see the flag here, or `stop` sees the canceller that we add.
+    /// We check the flag under the lock. [`Self::stop`] sets the flag before it takes the lock. So
+    /// either we see the flag here, or `stop` sees the canceller we're adding.
     pub(super) fn cancel_on_stop(&self, canceller: Canceller) {
         let mut cancellers = self.cancellers.lock();
         if self.stopping.load(Ordering::SeqCst) {
@@ -276,8 +276,9 @@ impl Job {
         self.blocks_read.fetch_add(u64::from(read), Ordering::Relaxed);
     }
 
-    /// Sleeps until another thread of the job exits, but at most for one poll interval. Used to
-    /// retry after running out of file descriptors, since an exiting thread releases some.
+    /// Sleeps until another of the job's threads exits, but at most for one poll interval. We use
+    /// this to retry after running out of file descriptors, because an exiting thread releases
+    /// some.
     pub(crate) fn pause(&self) {
         let exits = self.exits.epoch();
         self.exits.wait(exits, Some(POLL_INTERVAL));

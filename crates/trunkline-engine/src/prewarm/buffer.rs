@@ -26,7 +26,7 @@ use crate::pool::{
 use crate::read_stream::{BlockSource, ReadStream, StreamOptions, StreamStats};
 use crate::storage::{Relation, Storage, StorageError};
 
-/// The most blocks of a segment that may fail with an I/O error before we skip the rest of it.
+/// How many blocks of a segment may fail with an I/O error before we skip the rest of the segment.
 const FAILED_BLOCKS_MAX: u32 = 1024;
 
 /// Loads the targets, which are relations of `storage`, into the pool. If `dir` is given, the job
@@ -123,8 +123,8 @@ impl Loader {
         let files = targets.iter().map(|target| target.files.len()).sum();
         job.observer().begins(files, blocks * BLOCK_SIZE as u64);
         let mounts = Arc::new(by_mount(targets, Target::device));
-        // Querying the residency opens files, so it can also hang together with its mount. That's
-        // why the workers do this, too.
+        // Measuring how much is cached opens files, so it can also hang if the mount does. That's
+        // why we leave it to the workers as well.
         let phases: [Phase; 2] = [Loader::read_mount, Loader::residency_after];
         for phase in phases {
             let recheck = || dir.map_or(Ok(()), |dir| Ok(dir.recheck()?));
@@ -144,7 +144,7 @@ impl Loader {
     }
 
     /// Counts the targets' blocks in the pool and in the page cache. We ignore errors here, because
-    /// reading the relation will report them.
+    /// reading the same relation will report them.
     fn residency(&self, job: &Job, targets: &[Target]) -> RelationResidency {
         let mut sum = RelationResidency::default();
         for target in targets {
@@ -188,9 +188,9 @@ impl Loader {
 
     /// Loads one target.
     ///
-    /// The stream requests blocks well ahead of what it returns. So we keep a clone of its block
-    /// source, `expected`, and advance it with each page or error returned. It thereby identifies
-    /// the block an error belongs to.
+    /// The stream requests blocks well ahead of what it returns, so its own position doesn't tell
+    /// us which block an error belongs to. We therefore keep a clone of its block source,
+    /// `expected`, and advance it with each page or error returned.
     fn read_target(
         &self,
         job: &Job,

@@ -25,8 +25,9 @@ pub fn prewarm(
     options: ReadOptions,
     observer: Arc<dyn Observer>,
 ) -> Result<PrewarmReport, JobError> {
-    // The files are truncated to the end of each target. Targets that don't begin at block 0 all
-    // begin at the same block, because the user specifies one starting block for all relations.
+    // The file list already ends at each target's last block, so we only have to pass on where to
+    // begin. All targets that don't begin at block 0 begin at the same block, because the user
+    // specifies one starting block for all relations.
     let first = targets.iter().map(|target| target.first).max().unwrap_or_default();
     let files: Vec<FileEntry> = targets.iter().flat_map(Target::wanted_files).collect();
     let options = ReadOptions { direct: false, ..options };

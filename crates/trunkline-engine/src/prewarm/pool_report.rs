@@ -42,8 +42,8 @@ pub struct BufferReport {
     /// Where the relations' blocks were before. This covers all of the relations' blocks, not just
     /// those to load.
     pub before: RelationResidency,
-    /// Where the blocks were afterwards. `None` if a mount hung, or if the job was cancelled before
-    /// we knew.
+    /// How many blocks were cached after prewarming, and where. `None` if a mount hung, or if the
+    /// job was cancelled before we could find out.
     pub after: Option<RelationResidency>,
     /// Files and blocks that could not be read, with the reason.
     pub failures: Failures,

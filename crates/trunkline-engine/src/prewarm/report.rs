@@ -44,9 +44,9 @@ impl PrewarmReport {
         bytes_per_second(self.bytes(), self.elapsed)
     }
 
-    /// Runs `work` as a job, which adds its failures to the mutex, and queries the page cache for
-    /// `files` before and after. The coordinator does the queries, because they open files and can
-    /// hang.
+    /// Runs `work` as a job, passing it the mutex to which it adds its failures. Also queries how
+    /// much of `files` is in the page cache, before and after. The coordinator thread does this,
+    /// because the query opens files and can hang.
     pub(super) fn measure(
         aio: &Aio,
         files: Vec<FileEntry>,

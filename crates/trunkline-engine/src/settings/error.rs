@@ -19,8 +19,8 @@ pub enum SettingError {
         /// The name as written.
         name: String,
     },
-    /// Not a number, or followed by an invalid unit; not one of the valid words; or not a list of
-    /// them.
+    /// Not a number, a number followed by an invalid unit, a word that isn't one of the valid ones,
+    /// or a list containing such a word.
     #[error("invalid value for parameter \"{name}\": \"{value}\"")]
     Invalid {
         /// The setting.

@@ -18,8 +18,8 @@ const RANGE_HINT: &str = "Value exceeds integer range.";
 const BLOCK_BYTES: f64 = 8192.0;
 const KB: f64 = 1024.0;
 
-/// Each unit's name and size in the base unit, largest first. The order matters: printing uses the
-/// first unit that fits, and parsing rounds to the next entry.
+/// Each unit's name and its size in the base unit, largest first. The order matters: printing uses
+/// the first unit that fits, and parsing rounds to the next entry's unit.
 const MEMORY_UNITS: [(&str, f64); 5] = [
     ("TB", KB * KB * KB * KB / BLOCK_BYTES),
     ("GB", KB * KB * KB / BLOCK_BYTES),

@@ -1,7 +1,7 @@
 //! Errors of transaction status lookups.
 //!
-//! Messages include the file, and the transaction or offset, so that the damage can be located
-//! without another tool.
+//! Each message includes the file, and either the transaction or an offset, so that the damage can
+//! be located without another tool.
 
 use std::io;
 use std::path::PathBuf;

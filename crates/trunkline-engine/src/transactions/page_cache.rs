@@ -43,8 +43,8 @@ struct Entry {
 }
 
 impl PageCache {
-    /// Passes a page to `look`. Returns `None` if the page is not cached, and `Some(None)` if its
-    /// file is known to be missing.
+    /// Passes a page to `look`. Returns `None` if the cache has no entry for the page, and
+    /// `Some(None)` if the entry says that the page's file is missing.
     pub(super) fn get<T>(
         &mut self,
         key: &Key,

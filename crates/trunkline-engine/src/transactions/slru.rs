@@ -17,8 +17,8 @@ use super::error::TransactionError;
 use super::page_cache::{PageCache, Slru};
 use crate::storage::Storage;
 
-/// Attempts to read a page that is entirely within the file. If a read returns short, we read the
-/// page again from its beginning.
+/// How many times we try to read a page that is entirely within the file. If a read returns short,
+/// we read the page again from its beginning.
 const READS_MAX: u32 = 8;
 
 /// The SLRU files of one cluster, with their cached pages. Every lookup reads through
@@ -45,9 +45,9 @@ impl SlruFiles {
     /// Passes a page to `look`, reading it first if it isn't cached. Returns `None` if its file is
     /// missing.
     ///
-    /// We don't hold the lock during the read, because I/O must not block other scans. Two scans
-    /// can therefore read the same page concurrently, in which case the second one replaces the
-    /// entry with identical contents.
+    /// We don't hold the lock during the read, because other scans must not have to wait for our
+    /// I/O. Two scans can therefore read the same page concurrently, in which case the second one
+    /// replaces the entry with identical contents.
     pub(super) fn look<T>(
         &self,
         session: &mut Session,
@@ -65,8 +65,9 @@ impl SlruFiles {
         Ok(found)
     }
 
-    /// Reads a page. Bytes beyond the end of the file are zero. Returns `None` if the file does not
-    /// exist. No other code decides what a missing or short file means for a page.
+    /// Reads a page. Bytes beyond the end of the file read as zeros. Returns `None` if the file
+    /// doesn't exist. This is the only place that decides what a missing or short file means for a
+    /// page.
     fn read(
         &self,
         session: &mut Session,
@@ -91,8 +92,8 @@ impl SlruFiles {
         // Note that we don't continue a short read where it ended, but repeat the whole read. Short
         // reads are so rare here that resuming them isn't worth the code.
         for _ in 0..READS_MAX {
-            // A short read is complete if the file ends there. Ask for the length each time, in
-            // case the file has changed.
+            // If the file ends there, the read is complete even though it's short. Ask for the
+            // length every time, in case the file has changed.
             let length = system.length(&file).map_err(io)?.saturating_sub(offset);
             let wanted = length.min(BLOCK_SIZE as u64) as usize;
             let (page, found) = match read_page(session, &file, offset)? {
@@ -117,7 +118,8 @@ impl SlruFiles {
     }
 }
 
-/// Reads one page into a leased frame. Returns it with the number of bytes read; the rest is zero.
+/// Reads one page into a leased frame. Returns the frame and the number of bytes read; the rest of
+/// the frame is zero.
 fn read_page(
     session: &mut Session,
     file: &File,

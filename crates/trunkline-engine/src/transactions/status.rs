@@ -181,8 +181,8 @@ impl Transactions {
         Ok(self.files.look(session, Slru::Offsets, place, look)?.flatten().unwrap_or_default())
     }
 
-    /// Makes an error about a multixact. We always report the offsets file, through which a
-    /// multixact's members are found.
+    /// Makes an error about a multixact. The error always names the offsets file, because looking
+    /// up a multixact's members starts there.
     fn multixact(&self, multi: u32, problem: MultixactProblem) -> TransactionError {
         let place = self.files.layout().offset_place(multi);
         let path = self.files.path(Slru::Offsets, place.segment());

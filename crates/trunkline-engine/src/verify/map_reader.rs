@@ -25,8 +25,9 @@ pub(super) struct MapReader<'t> {
 }
 
 impl<'t> MapReader<'t> {
-    /// Opens the map. If it's missing, we treat it as empty; any other error is a finding, and we
-    /// then treat it as empty, too.
+    /// Opens the map. If the map is missing, we treat it as empty, which is normal for a table that
+    /// was never vacuumed. Any other error is reported as a finding, and the map is again treated
+    /// as empty.
     pub(super) fn new(table: &'t CheckedTable, sink: &'t Sink<'t>) -> Self {
         let blocks = match table.map.blocks() {
             Ok(blocks) => blocks,
@@ -58,7 +59,9 @@ impl<'t> MapReader<'t> {
         Ok(visibility_map::bits(&self.page, block))
     }
 
-    /// Copies a block of the map. If it can't be read, we use clear bits, which are always valid.
+    /// Copies a block of the map. If the block can't be read, we report that and treat its bits as
+    /// clear. Clear bits are always valid: they only mean that we can't assume anything about the
+    /// pages.
     fn read(&mut self, backend: &mut Backend, at: BlockNo) -> Result<(), ReadError> {
         self.at = Some(at);
         match backend.read(&self.table.map, at) {
@@ -73,8 +76,8 @@ impl<'t> MapReader<'t> {
         Ok(())
     }
 
-    /// Checks that no bit is set for blocks beyond the end of a table of `blocks` blocks. If the
-    /// table grew later, such a bit would mark a page all-visible that isn't.
+    /// Checks that no bit is set for blocks beyond the end of the table, which has `blocks` blocks.
+    /// If the table later grew, such a bit would wrongly mark a new page all-visible.
     ///
     /// # Errors
     /// The session was cancelled.
