@@ -12,12 +12,12 @@
 //! become dirty later can't keep the checkpoint from ending. Fsyncs must not start before the last
 //! write has completed, because an fsync covers only the writes that completed before it.
 //!
-//! If a page is changed again after it was marked, its newer contents are written, which is just as
-//! correct. If another session is already writing a marked page, the checkpoint must wait for that
-//! write. A failed write leaves its page dirty and fails the checkpoint. A failed fsync also fails
-//! every later checkpoint, because the kernel may have marked the pages that it couldn't write as
-//! clean, and a second fsync would then report success for lost data. PostgreSQL panics in this
-//! case (`data_sync_retry = off`).
+//! If a page is changed again after it was marked, the checkpoint writes the newer contents, which
+//! is just as correct. If another session is already writing a marked page, the checkpoint must
+//! wait for that write. A failed write leaves its page dirty and fails the checkpoint. A failed
+//! fsync also fails every later checkpoint, because the kernel may have marked the pages that it
+//! couldn't write as clean, and a second fsync would then report success for lost data. PostgreSQL
+//! panics in this case (`data_sync_retry = off`).
 //!
 //! ```text
 //!   run                 checkpoint(): one checkpoint, in the caller's thread

@@ -16,8 +16,8 @@
 //! For example, take a table of 1000 blocks, none of them in the pool, with 16 reads of 16 blocks
 //! allowed. `next` reads block 0 in this thread and waits for it. Because it had to wait, both
 //! distances double: the next read is of blocks 1 and 2, then 4 blocks, 8, 16, and from then on as
-//! many reads of 16 blocks as it takes to hide the device's latency. If the consumer had stopped
-//! after the first page, only one block would have been read.
+//! many concurrent reads of 16 blocks as it takes to hide the device's latency. If the consumer had
+//! stopped after the first page, only one block would have been read.
 //!
 //! # Rules
 //!
@@ -84,8 +84,8 @@ pub struct ReadStream<S: BlockSource> {
     /// Sequence numbers of ready entries, for an unordered stream.
     ready: VecDeque<u64>,
     reads: PageReads,
-    /// By slot: the read in flight. `None` if the slot is idle, or if the read is in flight but its
-    /// pages were released.
+    /// The read in flight in each slot. `None` if the slot is idle, or if the read is in flight but
+    /// its pages were released.
     in_flight: Vec<Option<ReadInFlight>>,
     ring: Option<RingBuffer>,
     distances: Distances,
@@ -226,10 +226,11 @@ impl<S: BlockSource> ReadStream<S> {
     /// Returns the next page, or `None` at the end. Releases the previous page.
     ///
     /// # Errors
-    /// The block could not be read, or the session was cancelled. The stream can be asked again:
-    /// after a failed block it returns the next page, and after a cancel it returns the same page.
+    /// The block could not be read, or the session was cancelled. The caller may call this again:
+    /// after a failed block the stream returns the next page, and after a cancel it returns the
+    /// page that was interrupted.
     /// # Panics
-    /// If the backend is not the one the stream was created with.
+    /// If `backend` is not the backend the stream was created with.
     pub fn next(
         &mut self,
         backend: &mut Backend,

@@ -13,9 +13,8 @@ use trunkline_aio::{Cancelled, Class, Outcome, Payload, Session, Slots, WaitRef}
 pub(crate) enum Waiting<'a, 'c> {
     /// The thread sleeps. The step never returns `Pending`.
     Sleep,
-    /// This context's task is woken later. The step returns `Pending` instead of waiting, and is
-    /// repeated from the start when the task is polled again, so it must not depend on having
-    /// waited.
+    /// Wake this context's task later. The step returns `Pending` instead of waiting. When the task
+    /// is polled again the step starts over, so it must not assume that it has already waited.
     Wake(&'a mut Context<'c>),
 }
 
@@ -38,9 +37,8 @@ impl Waiting<'_, '_> {
         }
     }
 
-    /// Waits until an I/O handle is free. The handle is released again, and the step that needs a
-    /// handle acquires one itself. Another session may be faster, in which case the step waits
-    /// again.
+    /// Waits until an I/O handle is free, but doesn't keep it: the step that needs a handle then
+    /// acquires one itself. If another session takes the handle first, the step waits again.
     pub(crate) fn for_handle(
         &mut self,
         session: &mut Session,

@@ -6,7 +6,7 @@
 //! `InProgressIO` entries for the same purpose, but always waits for the oldest I/O.
 //!
 //! A slot is idle until [`SlotWindow::issued`], and in flight until its result is taken, even if
-//! the I/O has completed before. So an item is never overwritten before its result has been
+//! its I/O has already completed. So an item is never overwritten before its result has been
 //! processed. A wait that fails, because the session was cancelled, leaves the slot in flight.
 //!
 //! ```text
@@ -133,8 +133,8 @@ impl<P: Payload, T> SlotWindow<P, T> {
         self.slots.first_done().is_some()
     }
 
-    /// Takes the result of a slot, if its I/O is complete. The slot is idle again, but its payload
-    /// and item stay.
+    /// Takes a slot's result, if its I/O is complete. The slot becomes idle again, but keeps its
+    /// payload and item.
     pub(crate) fn take(&mut self, slot: usize) -> Option<Outcome> {
         let outcome = self.slots.take(slot)?;
         self.idle.push(slot);

@@ -75,9 +75,9 @@ const WRITES_BESIDE_OTHERS: usize = 8;
 /// seen.
 const YIELDS: u32 = 64;
 
-/// The writes of a group are submitted, and waited for, together. A group is this part of the
-/// concurrency. Each submission wakes a thread, and may cost a virtual machine an exit to its
-/// hypervisor.
+/// We submit the writes of a group together, and wait for them together. A group's size is the
+/// concurrency divided by this number. Each submission wakes a thread, and may cost a virtual
+/// machine an exit to its hypervisor.
 const GROUP_PART: usize = 8;
 
 impl fmt::Debug for WriteStream {
@@ -149,8 +149,8 @@ impl WriteStream {
         Ok(())
     }
 
-    /// Writes what is collected, and the deferred pages if they must be written, and waits for all
-    /// writes.
+    /// Writes the collected pages, and also the deferred pages if they must be written. Then waits
+    /// for all writes.
     ///
     /// # Errors
     /// The first error of any write. The pages of failed writes are still dirty.
@@ -167,8 +167,8 @@ impl WriteStream {
         self.count_writebacks();
         self.counter.publish();
         finished?;
-        // This is worse than a failed write. After a failed write the pages are still dirty, but
-        // these are clean and their contents may be lost.
+        // A failed writeback is worse than a failed write. After a failed write the pages are still
+        // dirty, but these pages are already clean, so their contents may be lost.
         if let Some(lost) = self.writeback.take_failure() {
             return Err(lost);
         }
@@ -290,8 +290,9 @@ impl WriteStream {
         }
     }
 
-    /// Removes what prevents a write, except a lock: flushes the log, or waits for an I/O handle.
-    /// In both cases staged writes must be submitted first, because they hold content locks.
+    /// Removes whatever prevents the next write, unless that is a lock: flushes the log, or waits
+    /// for an I/O handle. In both cases staged writes must be submitted first, because they hold
+    /// content locks.
     fn resolve(&mut self, backend: &mut Backend, refused: WriteStart) -> Result<(), WriteError> {
         match refused {
             WriteStart::LogFirst(lsn) => {
@@ -332,8 +333,8 @@ impl WriteStream {
         }
     }
 
-    /// Takes the results of completed writes, including those that the session has executed itself.
-    /// Issues writeback if it is due.
+    /// Takes the results of completed writes, including writes that the session has executed
+    /// itself. Issues writeback if it is due.
     fn take_ended(&mut self, session: &mut Session) -> Result<(), WriteError> {
         while let Some(ended) = self.writes.take_ended() {
             self.note(ended);

@@ -11,9 +11,9 @@
 //! ```
 //!
 //! The rules are those of PostgreSQL's `BgBufferSync`, and `supply` computes the estimates. Unlike
-//! PostgreSQL, a round's writes are in flight together, and neighbouring pages are combined into
-//! one write. Locked pages are skipped. Once the whole pool has been scanned and no buffer was
-//! allocated for some rounds, the thread hibernates until the next allocation.
+//! in PostgreSQL, all of a round's writes are in flight together, and neighbouring pages are
+//! combined into one write. Locked pages are skipped. Once the whole pool has been scanned and no
+//! buffer was allocated for some rounds, the thread hibernates until the next allocation.
 
 use super::supply::{Plan, Supply};
 use crate::pool::{Backend, BackendType, BufferTag, Pool, WriteError, flag};
@@ -26,8 +26,8 @@ use trunkline_aio::Canceller;
 use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
 use trunkline_aio::facade::{Arc, Mutex, thread};
 
-/// Idle rounds before the background writer hibernates, and the factor by which it sleeps longer
-/// then (PostgreSQL's `HIBERNATE_FACTOR`).
+/// Number of idle rounds before the background writer hibernates, and also the factor by which it
+/// then sleeps longer (PostgreSQL's `HIBERNATE_FACTOR`).
 const IDLE_ROUNDS: u32 = 2;
 const HIBERNATE_FACTOR: u32 = 50;
 

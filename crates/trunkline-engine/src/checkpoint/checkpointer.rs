@@ -141,7 +141,7 @@ impl Checkpointer {
     /// Requests a fast checkpoint, and waits until it has ended.
     ///
     /// # Errors
-    /// The error of the checkpoint. It is shared by all sessions that requested the same one.
+    /// The checkpoint's error. All sessions that requested the same checkpoint get the same error.
     pub fn request(&self) -> Result<CheckpointReport, Arc<CheckpointError>> {
         let number = self.shared.requested.fetch_add(1, Ordering::SeqCst) + 1;
         self.shared.latch.signal();
@@ -170,7 +170,8 @@ impl Checkpointer {
     /// Runs a shutdown checkpoint, ends the thread, and returns the result.
     ///
     /// # Errors
-    /// The error of the shutdown checkpoint. In that case the files are incomplete without the log.
+    /// The shutdown checkpoint's error. In that case the data files alone are incomplete: changes
+    /// made since the last completed checkpoint must be recovered from the log.
     pub fn shut_down(mut self) -> Result<CheckpointReport, Arc<CheckpointError>> {
         let well = self.stop();
         // If the thread has panicked, the last result belongs to an earlier checkpoint.
@@ -240,7 +241,7 @@ impl Requests {
     }
 
     /// Runs one checkpoint that serves all requests up to `requested`. That number was read before
-    /// the checkpoint begins, so each of those requesters made its changes before the checkpoint
+    /// the checkpoint began, so each of those requesters made its changes before the checkpoint
     /// marks its pages.
     fn run_one(&self, pool: &Pool, backend: &mut Backend, cause: Cause, requested: u64) -> bool {
         {
@@ -283,7 +284,7 @@ impl Requests {
 
     /// Sleeps while a timed checkpoint is ahead of its schedule (PostgreSQL's
     /// `CheckpointWriteDelay` and `IsCheckpointOnSchedule`). Returns immediately if another
-    /// checkpoint was requested since, or at shutdown.
+    /// checkpoint has been requested in the meantime, or at shutdown.
     fn nap(&self, begun: Time, done: f64, requested: u64) {
         let span = self.settings.timeout.mul_f64(self.settings.completion_target.clamp(0.0, 1.0));
         let due = begun.after(span.mul_f64(done.clamp(0.0, 1.0)));

@@ -9,9 +9,9 @@
 //! while our own fsync of the same file returns success. A checkpoint must therefore also wait for
 //! other sessions' fsyncs and writebacks, and only then check whether any of them has failed.
 //!
-//! A write may complete while the fsync of its segment is in flight, and the fsync need not cover
-//! that write. So we remember the number of completed writes before the fsync starts, and
-//! afterwards only those count as durable. PostgreSQL solves the same problem with
+//! A write may complete while the fsync of its segment is in flight, and that fsync doesn't
+//! necessarily cover the write. So we remember the number of completed writes before the fsync
+//! starts, and afterwards only those count as durable. PostgreSQL solves the same problem with
 //! `sync_cycle_ctr`.
 
 use super::error::CheckpointError;
@@ -88,8 +88,8 @@ fn sync_group(
             Some(file) => file,
             None => match storage.relation(locator, fork).locate(first) {
                 Ok(located) => located.file,
-                // The segment was removed concurrently, so its contents need not be durable.
-                // PostgreSQL handles `ENOENT` here in the same way.
+                // The segment was removed concurrently, so its contents no longer need to be
+                // durable. PostgreSQL handles `ENOENT` here in the same way.
                 Err(_) if !storage.pending_fsyncs().contains(name) => continue,
                 Err(error) => return Err(WriteError::from(error).into()),
             },

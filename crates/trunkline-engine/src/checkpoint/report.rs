@@ -53,8 +53,8 @@ pub struct CheckpointReport {
     pub average_sync: Duration,
 }
 
-/// PostgreSQL 19's log line up to the fsync times, so that tools which parse server logs understand
-/// it. The rest of PostgreSQL's line is about the write-ahead log.
+/// Formatted like PostgreSQL 19's log line up to the fsync times, so that tools which parse server
+/// logs understand it. The rest of PostgreSQL's line is about the write-ahead log.
 impl fmt::Display for CheckpointReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = 100.0 * self.buffers as f64 / self.pool_buffers.max(1) as f64;

@@ -35,8 +35,8 @@ impl Default for CheckpointOptions {
 }
 
 impl CheckpointOptions {
-    /// From the settings. Writes are as large as possible, since no session is waiting for a single
-    /// page of them.
+    /// Built from the settings. Writes are as large as possible, since no session is waiting for a
+    /// single page of them.
     pub fn of(settings: &Settings) -> Self {
         Self {
             combine: settings.io_max_combine_limit(),
@@ -47,7 +47,7 @@ impl CheckpointOptions {
 }
 
 /// Runs one checkpoint of the pool. `pace` is called after each page with the fraction of the work
-/// that is done, from 0 to 1. It may wait.
+/// done so far, from 0 to 1. It may wait.
 ///
 /// A pool runs one checkpoint at a time. If another checkpoint is running, this call waits until
 /// that checkpoint has ended, even if it is spread over time. Only [`super::Checkpointer::request`]
@@ -139,8 +139,8 @@ pub(super) fn checkpoint_with(
     })
 }
 
-/// A checkpoint that completed would promise that redo can start after it. Once an fsync has
-/// failed, no checkpoint can make that promise any more.
+/// A completed checkpoint promises that redo can start after it. Once an fsync has failed, no
+/// checkpoint can make that promise any more, so this one must fail too.
 fn refuse_after_failed_sync(manager: &BufferManager) -> Result<(), CheckpointError> {
     let mut storages = manager.open_storages().into_iter();
     match storages.any(|storage| storage.pending_fsyncs().has_failed()) {

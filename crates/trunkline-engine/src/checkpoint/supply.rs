@@ -144,8 +144,8 @@ mod tests {
         let first = plan(&mut supply, 0, 100);
         assert_eq!((first.first, first.wanted, first.ready), (0, 200, 0));
         supply.scanned(400, 200);
-        // Density: from 10 by a sixteenth of the distance to 2, then to 1, which the clock has
-        // measured.
+        // The density starts at 10. First it moves a sixteenth of the way towards 2, then a
+        // sixteenth of the way towards 1, the value measured from the clock hand.
         let second = plan(&mut supply, 100, 100);
         assert_eq!((second.first, second.lap), (400, 900));
         let density = 9.5 - 8.5 / 16.0;

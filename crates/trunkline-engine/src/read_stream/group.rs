@@ -4,10 +4,10 @@
 //! for a single read costs a wake-up of the session. On a fast device these cost more than the read
 //! itself, so we spread them over a group of reads.
 //!
-//! The price is latency, because slots stay empty until a group is complete, and a page may have to
-//! wait for the rest of its group. So we limit a group to as many reads as the device completes in
-//! a quarter of a millisecond, and to a quarter of the concurrency. If the device or the consumer
-//! is slow, a group is just one read.
+//! The price is higher latency, because slots stay empty until a group is complete, and a page may
+//! have to wait for the rest of its group. So we limit a group to as many reads as the device
+//! completes in a quarter of a millisecond, and to a quarter of the concurrency. If the device or
+//! the consumer is slow, a group is just one read.
 
 use trunkline_aio::clock::{self, Time};
 

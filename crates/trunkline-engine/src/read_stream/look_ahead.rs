@@ -297,8 +297,8 @@ impl<S: BlockSource> ReadStream<S> {
         // The page that the consumer is waiting for may use the guaranteed pins.
         if reserved == 0 && (front || self.pinned == 0) && limits.reserve(self.session) {
             reserved = 1;
-            // The guarantee is also for pages that the consumer needs besides the current one, so
-            // the pages ahead must make room for those.
+            // The guarantee must also cover other pages that the consumer needs while it processes
+            // the current page, so the pages ahead must make room for those.
             self.release_queue();
         }
         // If we got no pin at all, the session waits for admission. How many pins it gets after

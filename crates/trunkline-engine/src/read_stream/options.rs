@@ -7,8 +7,8 @@ use trunkline_aio::Class;
 /// Options of a read stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamOptions {
-    /// Maximum number of reads in flight (`effective_io_concurrency`), 0 to 1000. With 0 each page
-    /// is read when the consumer asks for it, in the consumer's thread.
+    /// Maximum number of reads in flight (`effective_io_concurrency`), from 0 to 1000. With 0, each
+    /// page is read when the consumer asks for it, in the consumer's thread.
     pub concurrency: u32,
     /// Maximum number of blocks in one read (`io_combine_limit`), 1 to 128.
     pub combine: u32,

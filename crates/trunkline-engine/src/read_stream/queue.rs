@@ -27,12 +27,12 @@ pub(super) struct Entry<D> {
     pub(super) duplicate: bool,
 }
 
-/// Where an entry is between collection and consumption. Exactly the entries that are reading,
-/// joined or ready hold a pin.
+/// Where an entry is between collection and consumption. An entry holds a pin if it is reading,
+/// joined or ready, and otherwise doesn't.
 #[derive(Debug)]
 pub(super) enum EntryState {
-    /// Not pinned: not started yet, released, or about to be read again. `advised`: `posix_fadvise`
-    /// was issued for the block.
+    /// Not pinned, because the read hasn't started yet, the page was released, or the block is
+    /// about to be read again. `advised` is set if `posix_fadvise` was issued for the block.
     Unread { advised: bool },
     /// This stream has a read of the block in flight.
     Reading { slot: usize },

@@ -13,8 +13,8 @@ use trunkline_aio::Outcome;
 use trunkline_aio::facade::Arc;
 
 impl<S: BlockSource> ReadStream<S> {
-    /// Position of the entry that an unordered stream should return next: a ready entry, otherwise
-    /// the first entry of a read that has completed, otherwise the front.
+    /// Position of the entry that an unordered stream should return next: a ready entry if there is
+    /// one, else the first entry of a completed read, else the front of the queue.
     pub(super) fn first_usable(&mut self) -> usize {
         let ready = self.ready.pop_front().or_else(|| {
             let done = self.reads.window().results().first_done()?;
@@ -95,8 +95,8 @@ impl<S: BlockSource> ReadStream<S> {
                 manager.release(buffer, session);
                 *pinned -= 1;
             }
-            // An unordered stream may have returned later entries already; this one is found by its
-            // sequence number, which doesn't change when the front of the queue moves.
+            // An unordered stream may already have returned later entries. We find this entry by
+            // its sequence number, which doesn't change when the front of the queue moves.
             entry.state = state;
             sequence += 1;
         });

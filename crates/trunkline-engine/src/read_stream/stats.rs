@@ -1,7 +1,7 @@
 //! Stream statistics: the numbers of `EXPLAIN (ANALYZE, IO)`.
 //!
-//! All numbers are sums, so that the streams of several workers can be added. Averages are computed
-//! on demand.
+//! All numbers are sums, so that the statistics of several workers' streams can be added up.
+//! Averages are computed on demand.
 
 /// Counts of one stream, or of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -65,8 +65,8 @@ impl<S: BlockSource> ReadStream<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Waits for any read, and takes its result. Whichever read completes first counts as one that
-    /// the consumer had to wait for, unless it has completed already.
+    /// Waits for any read, and takes its result. The read that completes first counts as one the
+    /// consumer had to wait for, unless it had already completed before this call.
     fn wait_for_any(
         &mut self,
         waiting: &mut Waiting<'_, '_>,
@@ -84,8 +84,8 @@ impl<S: BlockSource> ReadStream<S> {
 
     /// Waits for one read, and takes its result. A thread that must sleep anyway sleeps until a
     /// whole group of reads has completed, so that it's woken only once per group. If it still
-    /// lacks this read, it then waits for the read itself, because the read need not have been in
-    /// the first group.
+    /// lacks this read, it then waits for the read itself, because the read may not have been part
+    /// of that group.
     fn wait_for_own(
         &mut self,
         waiting: &mut Waiting<'_, '_>,

@@ -24,8 +24,8 @@ pub struct WriteOptions {
     pub must: bool,
     /// Write only pages that the running checkpoint needs.
     pub checkpoint: bool,
-    /// Blocks after which the kernel is asked to start writing its page cache
-    /// (`checkpoint_flush_after`, `bgwriter_flush_after`); 0 leaves that to the kernel.
+    /// Number of blocks after which we ask the kernel to start writing dirty page-cache pages
+    /// (`checkpoint_flush_after`, `bgwriter_flush_after`). With 0, writeback is left to the kernel.
     pub flush_after: u32,
 }
 

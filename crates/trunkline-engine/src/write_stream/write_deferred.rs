@@ -22,8 +22,8 @@ impl WriteStream {
         Ok(())
     }
 
-    /// Writes one page, waiting for its lock if necessary. While it waits the session holds no
-    /// locks, except those of writes in flight.
+    /// Writes one page, waiting for its lock if necessary. While the session waits, it holds no
+    /// locks except those of its writes in flight.
     fn write_locked(
         &mut self,
         backend: &mut Backend,
