@@ -1,9 +1,9 @@
 //! **Cost per page**: nanoseconds of elapsed time and of CPU time for one page, for several access
 //! paths.
 //!
-//! There is no baseline to form a ratio with. Instead, each round measures all access paths back
-//! to back, so that they run under the same load, and a bare `pread` is one of the paths in the
-//! table.
+//! These rows have no baseline to compare against. Instead, each round measures all access paths
+//! back to back, so that they run under the same load, and a bare `pread` is one of the paths in
+//! the table.
 
 use crate::failure::Result;
 use crate::pairs::measure;

@@ -127,8 +127,8 @@ impl Handles {
 
     fn windowed(&mut self, work: &Work) -> Result<()> {
         let mut offsets = work.offsets.iter();
-        // `sync` never has reads in flight. For buffered reads it instead issues posix_fadvise, so
-        // the kernel reads ahead; `ahead` is the position of that advice.
+        // `sync` never has reads in flight. For buffered reads we instead issue posix_fadvise, so
+        // that the kernel reads ahead. `ahead` yields the next offset to issue it for.
         let mut ahead = offsets.clone();
         let advised = self.setup.method == MethodKind::Sync && !self.setup.direct;
         if advised {

@@ -112,8 +112,8 @@ impl Pooled {
         self.engine.pool().total()
     }
 
-    /// Evicts every page from the pool. Fails if a page can't be evicted, as the next run would
-    /// then find it.
+    /// Evicts every page from the pool. Fails if a page can't be evicted, because the next run
+    /// would then find that page in the pool.
     pub(crate) fn empty(&self) -> Result<()> {
         let left = self.engine.pool().evict_all().skipped;
         if left > 0 { Err(format!("{left} buffers are still pinned").into()) } else { Ok(()) }

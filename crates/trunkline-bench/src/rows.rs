@@ -1,8 +1,8 @@
 //! **Benchmark rows**: reads through handles, reads through the pool, and writes.
 //!
-//! A row is a value: its name, what it measures, its set-up and its lines. `reads.rs` and
-//! `pool_reads.rs` declare the rows that read. A row that writes is declared beside its experiment.
-//! `comparison.rs` runs them all.
+//! Each row is declared as data: its name, what it measures, its set-up and its lines. `reads.rs`
+//! and `pool_reads.rs` declare the rows that only read. A row that writes is declared next to its
+//! experiment. `comparison.rs` runs all rows.
 
 mod bgwriter;
 mod checkpoint;

@@ -2,13 +2,13 @@
 //!
 //! Runs on a shared machine have outliers and aren't normally distributed, so we compute neither
 //! means nor standard deviations. The median's confidence interval comes from order statistics. Of
-//! n samples, the k-th smallest and the k-th largest enclose the median with a probability given
-//! by the binomial distribution, whatever the samples' distribution. With 9 pairs, the second
-//! smallest and the second largest enclose the median with 96 % probability.
+//! n samples, the k-th smallest and the k-th largest enclose the median with a probability given by
+//! the binomial distribution, whatever the samples' distribution. With 9 pairs, the second smallest
+//! and the second largest enclose the median with 96% probability.
 
 use serde::Serialize;
 
-/// A median and its confidence interval of at least 95 %. With fewer than six samples no such
+/// A median and its confidence interval of at least 95%. With fewer than six samples no such
 /// interval exists, so we report the full range.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Estimate {
@@ -58,7 +58,7 @@ fn median(sorted: &[f64]) -> f64 {
 }
 
 /// Number of samples to drop at each end of the interval: the largest number that leaves at most
-/// 2.5 % probability on that side.
+/// 2.5% probability on that side.
 fn outside(samples: usize) -> usize {
     // Probability that exactly k of n samples are below the median, accumulated from k = 0.
     let mut probability = 0.5_f64.powi(i32::try_from(samples).unwrap_or(i32::MAX));
@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn the_interval_follows_the_binomial_distribution() {
-        // Expected values are from tables of the two-sided 5 % sign test, minus one, because the
-        // tables list the lower bound's rank.
+        // The expected values come from tables for the two-sided 5% sign test. We subtract one,
+        // because the tables list the lower bound's rank.
         for (samples, skipped) in [(1, 0), (5, 0), (6, 0), (9, 1), (12, 2), (15, 3), (20, 5)] {
             assert_eq!(outside(samples), skipped, "of {samples}");
         }

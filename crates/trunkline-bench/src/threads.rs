@@ -2,8 +2,8 @@
 
 use crate::failure::Result;
 
-/// Calls `body` for each item in a separate thread, and `meanwhile` in the calling thread. Returns
-/// what `body` returned, in order.
+/// Calls `body` for each item, each in its own thread, and `meanwhile` in the calling thread.
+/// Returns the results of `body` in item order.
 pub(crate) fn beside<I: Send, T: Send>(
     items: impl Iterator<Item = I>,
     body: impl Fn(I) -> Result<T> + Sync,

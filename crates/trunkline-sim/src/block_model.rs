@@ -1,5 +1,5 @@
-//! The model of a random I/O workload: the contents each block may have, and whether a read
-//! returned one of them.
+//! The model of a random I/O workload. It knows which contents each block may have, and checks that
+//! every read returned one of them.
 //!
 //! Clients always write whole blocks, and each block has only one writer. Every write of a block
 //! gets the next version number. If all writes succeeded, the block contains exactly the last

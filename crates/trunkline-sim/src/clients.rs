@@ -1,5 +1,5 @@
-//! What the two random workloads have in common: their clients' seeds, the first failure of a run,
-//! and the wait for its end.
+//! Code shared by the two random workloads: it seeds their clients, records a run's first failure,
+//! and waits for the run to end.
 
 use crate::pause::pause;
 use std::time::Duration;

@@ -47,8 +47,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The raw result of an execution that this fault ends before any transfer. `None` if there is
-    /// a transfer, which the fault may change or delay.
+    /// The raw result, if this fault ends the execution before any bytes are transferred. `None` if
+    /// the transfer takes place, although the fault may still alter or delay it.
     pub(crate) fn without_transfer(self) -> Option<i32> {
         match self {
             Fault::Interrupted => Some(-libc::EINTR),

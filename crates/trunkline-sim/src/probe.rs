@@ -67,8 +67,8 @@ impl Pauses {
     }
 }
 
-/// A thread that is stopped with an I/O, or will be. Dropping this releases the thread, so that a
-/// panicking test ends instead of hanging.
+/// A pause at an I/O: some thread has stopped there, or will stop when it gets there. Dropping this
+/// value releases the thread, so that a panicking test ends instead of hanging.
 #[derive(Debug)]
 pub struct PausedIo(Place);
 

@@ -38,8 +38,8 @@ impl Files {
     }
 }
 
-/// Fails on an error or a short transfer. Without this check, a baseline that transferred less
-/// than it was asked to would look fast.
+/// Fails on an error or a short transfer. Without this check, a baseline that transferred less than
+/// requested would look faster than it is.
 pub(super) fn check(result: i64, length: usize) -> io::Result<()> {
     if result < 0 {
         return Err(io::Error::from_raw_os_error(-result as i32));

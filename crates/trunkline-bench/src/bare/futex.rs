@@ -1,7 +1,7 @@
 //! **Futex round trip**: two threads wake each other in turn, which measures the cost of a hop
-//! between threads. A read executed by another thread pays for a round trip if it has its own
-//! wake-ups. The core lets several reads share a wake-up, so it should pay less than one round
-//! trip per read.
+//! between threads. A read handed to another thread costs a full round trip unless it shares its
+//! wake-ups with other reads. The core lets several reads share a wake-up, so it should pay less
+//! than one round trip per read.
 
 use crate::work::Done;
 use std::io;

@@ -24,9 +24,9 @@ pub(crate) struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Maps `bytes`, rounded up to whole huge pages. We map one huge page more than that, so that
-    /// `base` can be aligned to a huge page boundary. Every page is written once, so that no page
-    /// fault occurs during a measurement.
+    /// Maps `bytes`, rounded up to whole huge pages. We map one more huge page than we need, so
+    /// that `base` can be aligned to a huge page boundary. We write to every page up front, so that
+    /// no page fault occurs during a measurement.
     pub(crate) fn map(bytes: usize) -> io::Result<Self> {
         let bytes = bytes.next_multiple_of(HUGE_PAGE);
         let mapped = bytes + HUGE_PAGE;
@@ -57,7 +57,7 @@ impl Memory {
     /// The whole mapping as a slice.
     pub(crate) fn all(&mut self) -> &mut [u8] {
         // SAFETY: `base` and `bytes` are inside our own mapping, which is initialised, and `&mut
-        // self` excludes all other references. Rings read into the memory only during their own
+        // self` excludes all other references. A ring reads into the memory only during its own
         // run.
         unsafe { std::slice::from_raw_parts_mut(self.base, self.bytes) }
     }

@@ -33,8 +33,9 @@ impl RingIo {
     }
 
     /// Executes one operation per item, with up to `depth` in flight. `entry` builds an item's
-    /// operation in a slot; it may point only to the given memory, and no two slots may read into
-    /// the same bytes. `length` is what the operation must transfer. `ended` is called after it.
+    /// operation in a given slot. The operation may reference only the given memory, and operations
+    /// in different slots must not read into the same bytes. `length` returns the number of bytes
+    /// the operation must transfer. `ended` is called when the operation has completed.
     pub(super) fn run<T: Copy + Default>(
         &mut self,
         items: &[T],
@@ -53,9 +54,10 @@ impl RingIo {
             {
                 slots[slot] = item;
                 let entry = entry(&mut self.memory, slot, item).user_data(slot as u64);
-                // SAFETY: the entry's memory outlives the ring, and the slot owns what it reads into
-                // until it completes. If a run fails midway, the ring is dropped first, which waits
-                // for the operations in flight.
+                // SAFETY: the memory referenced by the entry outlives the ring, and no other slot
+                // uses the bytes a read is filling until that read completes. If a run fails
+                // midway, the ring is dropped before the memory, and dropping it waits for the
+                // operations in flight.
                 unsafe { self.ring.submission().push(&entry) }.map_err(io::Error::other)?;
             }
             match self.ring.submit_and_wait(1) {

@@ -1,9 +1,9 @@
 //! **Bare `pread`**: one or more threads take reads from a shared list and execute them
 //! synchronously.
 //!
-//! With one thread, this is the baseline for reads whose result is needed immediately. For a slow
-//! device, the baseline uses as many threads as the depth. A ring would need kernel threads as
-//! well there, so it isn't a better baseline.
+//! With one thread, this is the baseline for reads whose result is needed immediately. On a slow
+//! device, the baseline uses one thread per unit of depth. A ring would also need kernel threads in
+//! that case, so it would not be a better baseline.
 
 use super::files::{Files, check};
 use super::memory::Memory;

@@ -91,8 +91,8 @@ fn introduction(stage: &Stage<'_>, pace: &str) -> Result<Vec<String>> {
     )])
 }
 
-/// Lines with the user's settings. At full speed also lines with a more aggressive variant, which
-/// keeps up with the sessions.
+/// Returns lines that use the user's settings. At full speed, it adds lines with a more aggressive
+/// variant, which can keep up with the sessions.
 fn lines(stage: &Stage<'_>, load: Load) -> Vec<Comparison> {
     let as_set = BackgroundWriterSettings::of(&stage.bench.settings);
     let eager = BackgroundWriterSettings {

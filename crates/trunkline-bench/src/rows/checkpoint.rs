@@ -65,7 +65,8 @@ pub(super) const CHECKPOINT: Row = Row {
     ..Row::COLD
 };
 
-/// A table twice as large as what is made dirty, in a pool with room for that and for readers.
+/// Returns the table's size in bytes and the number of buffers. The table is twice as large as the
+/// data we make dirty, and the pool has room for the dirty pages and for concurrent readers.
 pub(super) fn table_size(bench: &RunOptions) -> Result<(u64, u32)> {
     Ok((bench.dirty.saturating_mul(2), pages(bench)? + BESIDE))
 }
@@ -140,8 +141,8 @@ impl Reference {
     }
 }
 
-/// A checkpoint of pages in this order, against a bare loop. If writeback differs from the user's
-/// setting, against a checkpoint with that setting.
+/// Compares a checkpoint of pages in this order with a bare loop. If this line varies the writeback
+/// setting, the baseline is instead a checkpoint with the user's own setting.
 struct Writes {
     order: Order,
     flush: Flush,

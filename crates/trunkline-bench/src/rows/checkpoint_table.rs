@@ -164,8 +164,9 @@ impl Table {
         Ok(())
     }
 
-    /// Writes what is dirty, and verifies every page on disk unless nothing has changed. If a bare
-    /// loop has written to the files, a checkpoint must have rewritten those pages first.
+    /// Writes all dirty pages, and verifies every page on disk unless nothing has changed since the
+    /// last verification. We must run the checkpoint first: if a bare loop has written to the
+    /// files, it has overwritten pages with arbitrary bytes, and the checkpoint replaces these.
     pub(super) fn finish(&mut self) -> Result<()> {
         if self.sound {
             return Ok(());
@@ -235,8 +236,8 @@ impl Drop for Table {
     }
 }
 
-/// The accounts, in files that are open for direct I/O or not. A line decides that, whereas an
-/// engine's `io_direct` is fixed; so this doesn't go through [`Engine::writable_storage`].
+/// Opens the accounts table, with or without direct I/O. Each line chooses between the two, whereas
+/// an engine's `io_direct` is fixed, so we can't use [`Engine::writable_storage`] here.
 fn relation(engine: &Engine, accounts: &Accounts, direct: bool) -> Relation {
     let layout = Layout { checksums: true, tablespace_directory: String::new() };
     let storage = Storage::for_writing(&accounts.path, layout, engine.files(), direct);

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A row lists its lines as data: which contender is compared with which baseline, and the target.
-//! The experiments are few, because most lines differ only in their parameters. A line is opened
-//! just before it is measured, so that only one pool is in memory at a time.
+//! There are only a few experiments, because most lines differ only in their parameters. A line's
+//! pool is created just before the line is measured, so that only one pool is in memory at a time.
 
 use super::checkpoint_table::Table;
 use super::options::RunOptions;
@@ -91,8 +91,8 @@ impl Comparison {
     }
 }
 
-/// Work of a baseline and of a contender, with everything that both need. A value is a description;
-/// `measure` opens files and starts threads.
+/// The work of a baseline and of a contender, with everything that both need. An implementing type
+/// is only a description; `measure` opens the files and starts the threads.
 pub(super) trait Experiment {
     /// Measures all pairs of the line with these names.
     fn measure(&self, stage: &Stage<'_>, names: &Names) -> Result<Measured>;
@@ -113,8 +113,8 @@ pub(super) struct Stage<'a> {
     table: Option<RefCell<Table>>,
     /// Created by the line that needs it, and removed at the end.
     group: OnceCell<Group>,
-    /// The kind of memory pages behind the last pool or I/O region that was read sequentially,
-    /// because huge pages matter there.
+    /// The kind of memory pages that backed the last pool or I/O region used for sequential reads.
+    /// The report shows it, because huge pages make a difference to those reads.
     pub(super) page_kind: Cell<Option<&'static str>>,
 }
 

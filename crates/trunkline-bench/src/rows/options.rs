@@ -150,8 +150,8 @@ impl Flush {
     }
 }
 
-/// The I/O methods that can have several reads in flight. `sync` can't for direct I/O, because it
-/// relies on kernel read-ahead.
+/// The I/O methods that can have several reads in flight. With direct I/O, `sync` can't, because it
+/// relies on the kernel's read-ahead.
 pub(super) fn methods(direct: bool) -> impl Iterator<Item = MethodKind> {
     METHODS.into_iter().filter(move |&method| !direct || method != MethodKind::Sync)
 }

@@ -190,9 +190,9 @@ pub(super) const POOL_ROUND_TRIP: Row = Row {
 };
 
 /// Blocks that one stream requests again while their read is in flight: the block list is i, i+1,
-/// i+2, i+3 for every i from 1 to 10,000. The baseline is the same stream over each block once. The
-/// repeats may add at most 10 % to the elapsed time. There is a target only for single blocks, where
-/// both sides issue the same reads.
+/// i+2, i+3 for every i from 1 to 10,000. The baseline is the same stream, but it requests each
+/// block just once. The repeats may add at most 10% to the elapsed time. We set a target only for
+/// single blocks, where both sides issue the same reads.
 pub(super) const POOL_REREAD: Row = Row {
     name: "pool-reread",
     measures: "Blocks that are requested again while their read is in flight",

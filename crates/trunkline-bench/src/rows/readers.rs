@@ -95,8 +95,8 @@ impl<'a> Readers<'a> {
 
 impl Drop for Readers<'_> {
     fn drop(&mut self) {
-        // The next line uses a new `Relation`, so this relation's pages must leave the pool. The
-        // checkpointed table's pages may stay.
+        // The next line uses a new `Relation`, so we must evict this relation's pages from the
+        // pool. The checkpointed table's pages may stay.
         self.pool.evict_relation(&self.relation, 0);
     }
 }

@@ -1,5 +1,5 @@
 //! **Rows that read**, declared as data: what each row compares, on which files, and the target of
-//! each line. `side_by_side.rs` executes most of them. `pool_reads.rs` has the rows that read
+//! each line. `side_by_side.rs` executes most of them. `pool_reads.rs` contains the rows that read
 //! through the buffer pool.
 
 use super::comparison::{Body, Comparison, Needs, Row, SetUp, Stage};
@@ -148,8 +148,8 @@ pub(super) const ROUND_TRIP: Row = Row {
     ..Row::COLD
 };
 
-/// The engine's `verify`, cold and cached, compared with as many bare threads as CPUs. Each thread
-/// reads 128 KiB at a time and checks every page's checksum. Fewer threads would compare one CPU
+/// The engine's `verify`, cold and cached, compared with one bare thread per CPU. Each thread reads
+/// 128 KiB at a time and checks every page's checksum. With fewer threads we would compare one CPU
 /// with several, because `verify` uses all of them.
 pub(super) const VERIFY: Row = Row {
     name: "verify",

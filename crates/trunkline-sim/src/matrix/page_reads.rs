@@ -89,9 +89,9 @@ impl Cluster {
         self.probe.hold_result(move |io| includes(io, block))
     }
 
-    /// Fills a pool of 16 buffers with abandoned reads, which complete only after all returned
-    /// results are released. Until that point, every buffer is pinned by its I/O, so no session can
-    /// evict a buffer.
+    /// Fills a pool of 16 buffers with abandoned reads. The reads can complete only after the
+    /// caller has dropped all the returned `PausedIo`s. Until then every buffer is pinned by its
+    /// I/O, so no session can evict one.
     ///
     /// # Panics
     /// If the pool does not have 16 buffers, or under `sync`.
@@ -111,8 +111,8 @@ impl Cluster {
         held
     }
 
-    /// Makes all reads of a block fail until `probe.keep_results`. The kernel still executes them,
-    /// and we replace just the result.
+    /// Makes all reads of a block fail until `probe.keep_results` is called. The kernel still
+    /// executes these reads, and we only replace their results.
     pub fn fail(&self, block: BlockNo, errno: i32) {
         self.probe.change_results(move |io, raw| if includes(io, block) { -errno } else { raw });
     }

@@ -59,8 +59,8 @@ impl Expectations {
         }
     }
 
-    /// What a block's buffer must contain if it is valid. The caller holds the content lock, so no
-    /// other session can read the page in again at the same time.
+    /// What a block's buffer must contain if it is valid. The caller must hold the content lock, so
+    /// that no other session can evict the page and read it in again during the comparison.
     pub(super) fn contents(&self, relation: usize, block: BlockNo) -> Contents {
         let damaged = self.0.lock().damaged.get(&(relation, block)).copied();
         damaged.unwrap_or(Contents::Original)

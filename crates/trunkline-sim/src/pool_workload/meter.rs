@@ -237,8 +237,8 @@ impl Meter {
         self.count(cell) > 0 || READ_FAULTS.into_iter().any(other)
     }
 
-    /// The least often reached cell among those that must be reached with their own fault. If its
-    /// count is low, the workload needs more seeds.
+    /// Among the cells that must be reached with their own fault, the one reached least often. If
+    /// its count is low, the workload needs more seeds.
     pub fn rarest(&self) -> Option<(Cell, u64)> {
         let wanted = Cell::wanted().filter(|cell| !cell.is_rare());
         wanted.map(|cell| (cell, self.count(&cell))).min_by_key(|(_, count)| *count)

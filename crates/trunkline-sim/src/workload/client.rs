@@ -107,8 +107,9 @@ impl Client {
         self.session.as_mut()
     }
 
-    /// Calls `body` with the client's session, which is taken out of the client meanwhile. Returns
-    /// `None` if no session can be opened.
+    /// Calls `body` with the client's session. The session is moved out of the client for the
+    /// duration of the call, so that `body` can borrow both. Returns `None` if no session can be
+    /// opened.
     fn with_session<R>(&mut self, body: impl FnOnce(&mut Self, &mut Session) -> R) -> Option<R> {
         self.session()?;
         let mut session = self.session.take()?;
