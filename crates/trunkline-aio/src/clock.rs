@@ -1,8 +1,8 @@
 //! The monotonic clock: the kernel's, or the simulator's virtual clock.
 //!
-//! Times are nanoseconds since an arbitrary start. A time fits into an atomic word, so handles can
-//! store it without a lock. In the simulator only the scheduler advances the time, so a simulated
-//! run never depends on how fast the machine is.
+//! Times are nanoseconds since an arbitrary start. A timestamp fits into an atomic word, so handles
+//! can store it without a lock. In the simulator only the scheduler advances the time, so a
+//! simulated run never depends on how fast the machine is.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! I/O completion: turns the kernel's raw result into the outcome in the issuer's slot. The worker
-//! pool's queue, which helps with this, is here too.
+//! pool's queue is here too, because workers help to complete I/O.
 //!
 //! Completing threads wake workers, and workers complete I/O. To break this cycle, the pool's queue
 //! and wake-ups are in this layer, but its threads are in the layer above, in `method::worker`.

@@ -1,7 +1,7 @@
 //! The façade: threads, locks, atomics, futexes, channels, randomness, hashing and the environment.
 //!
-//! Together with the time ([`crate::clock`]), these are what can make two runs of a test differ.
-//! All crates use them only through this façade, which has three implementations:
+//! Only these, and the time ([`crate::clock`]), can make two runs of a test differ. All crates use
+//! them only through this façade, which has three implementations:
 //!
 //! ```text
 //!   ordinary build            std atomics, std locks, the kernel's futex, the monotonic clock

@@ -46,7 +46,7 @@ impl Instance {
 
     /// Takes a free session number, preferably one whose previous session has no I/O left in
     /// flight. A dropped session's I/O still counts against its number's quota, so a new session
-    /// would start with a smaller quota.
+    /// with the same number would start with a smaller quota.
     pub(crate) fn take_session(&self) -> Option<u32> {
         let sessions = self.dispatcher.in_flight().completions().sessions();
         let mut free = self.free_sessions.lock();
@@ -77,7 +77,7 @@ impl Drop for Instance {
     }
 }
 
-/// Waits for the I/O in flight and then ends the threads.
+/// Waits for the I/O in flight and then stops the threads.
 ///
 /// The drivers and workers must outlive the I/O, because they complete it.
 fn end(dispatcher: &Dispatcher) {

@@ -6,9 +6,9 @@
 //! needs many I/Os in flight, but not a thread for each of them. Direct I/O, which bypasses the
 //! page cache, needs aligned memory that stays valid while the kernel uses it. And an I/O must not
 //! be lost because its issuer was cancelled. PostgreSQL 18 solves these problems with its
-//! asynchronous I/O subsystem. This crate is that design in Rust, using threads in one process. It
-//! deals only with descriptors, offsets and memory; pages, relations and checksums belong to the
-//! crates above it.
+//! asynchronous I/O subsystem. This crate implements that design in Rust, using threads in one
+//! process. It deals only with descriptors, offsets and memory; pages, relations and checksums
+//! belong to the crates above it.
 //!
 //! # An example
 //!

@@ -35,7 +35,7 @@ impl<'a> Batch<'a> {
         self.indexes.len() - self.taken
     }
 
-    /// Takes the next I/O, and with it the duty to complete it. The issuer executes whatever is
+    /// Takes the next I/O, which the method must then complete. The issuer executes whatever is
     /// left in the batch.
     pub fn take(&mut self) -> Option<Submitted> {
         let index = self.indexes.get(self.taken)?;

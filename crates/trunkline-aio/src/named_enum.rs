@@ -1,7 +1,7 @@
 //! Enums with numbers and names: the states, operations, classes and methods of I/O.
 //!
-//! The description of an I/O consists of atomics, which store such a value as its number, and the
-//! views show its name. Variants, numbers and names come from one list, so they can't disagree.
+//! An I/O's description consists of atomics, which store an enum value as its number. The views
+//! show the value's name. Variants, numbers and names come from one list, so they can't disagree.
 
 /// Declares an enum from a list of variants and their names, the array of all variants, and the
 /// conversions to a name and from a number. The numbers are 0, 1, 2 and so on.
@@ -35,7 +35,8 @@ macro_rules! named_enum {
             }
 
             /// The variant with this number, or the first one if there is none. The number always
-            /// comes from a variant, but decoding must not be able to panic.
+            /// comes from a variant, so this fallback is never used, but decoding must not be able
+            /// to panic.
             pub(crate) fn from_number(number: u8) -> Self {
                 $all.get(usize::from(number)).copied().unwrap_or($all[0])
             }

@@ -132,10 +132,10 @@ impl Session {
         self.id
     }
 
-    /// Sets whether the session's thread may execute I/O itself where that's cheaper, which is the
-    /// default. Turn this off for a session polled by an async runtime, because a blocked thread
-    /// delays all other tasks. Then even I/O that is needed immediately goes to the method. Under
-    /// `sync`, or when the method has no room, the thread always executes its I/O.
+    /// Sets whether the session's thread may execute I/O itself where that's cheaper. By default it
+    /// may. Turn this off for a session polled by an async runtime, because a blocked thread delays
+    /// all other tasks. Then even I/O that is needed immediately goes to the method. Under `sync`,
+    /// or when the method has no room, the thread always executes its I/O.
     pub fn set_may_block(&mut self, may_block: bool) {
         self.may_block = may_block;
     }
@@ -257,7 +257,7 @@ impl Session {
     }
 
     /// Leaves the queue for a free handle. If the session was woken for a handle it does not take,
-    /// admission passes the wake-up on.
+    /// admission passes the wake-up on to another session.
     fn leave_queue(&mut self) {
         if let Some(class) = self.queued.take() {
             let completions = self.completions();

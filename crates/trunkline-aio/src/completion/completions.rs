@@ -99,16 +99,16 @@ impl Completions {
         &self.pool
     }
 
-    /// Whether the ready set is not empty. The answer may be out of date when the caller sees it. A
-    /// worker therefore looks again after it has announced that it sleeps, and the supervisor looks
-    /// under the roster's lock.
+    /// Whether the ready set contains any I/O. The answer may already be out of date when the
+    /// caller gets it. A worker therefore checks again after marking itself idle, just before it
+    /// sleeps, and the supervisor checks under the roster's lock.
     pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
     /// Frees a handle that was acquired but never defined. The issuer may have published the wait
-    /// reference already, so other sessions may have joined the I/O. We wake those joiners, and
-    /// they treat the I/O as complete.
+    /// reference already, in which case other sessions may have joined the I/O. We wake those
+    /// sessions, which then see that the reference is stale and treat the I/O as complete.
     pub(crate) fn release(&self, io: WaitRef, session: u32) {
         self.handles.advance(io, State::HandedOut, State::Idle);
         self.sessions.slot(session).uncount_handle();
@@ -153,9 +153,9 @@ impl Completions {
         false
     }
 
-    /// Completes the I/O if it is in COMPLETED_IO and not claimed, and returns whether it did. The
-    /// thread that has just moved the I/O to COMPLETED_IO calls this, since a waiter may have won the
-    /// claim already. Waiters and helpers may call it for an I/O in any state.
+    /// Completes the I/O if it is in COMPLETED_IO and not claimed, and returns whether it did. Even
+    /// the thread that has just moved the I/O to COMPLETED_IO must call this, because a waiter may
+    /// have won the claim already. Waiters and helpers may call it for an I/O in any state.
     pub(crate) fn try_complete(&self, io: WaitRef, completer: Completer) -> bool {
         let claimed = self.handles.claim(io);
         if claimed {
@@ -179,7 +179,7 @@ impl Completions {
     }
 
     /// Runs the callbacks, delivers the result, frees the handle, and wakes every waiter except the
-    /// issuer. Returns the issuer's session number. The caller has claimed the handle.
+    /// issuer. Returns the issuer's session number. The caller must have claimed the handle.
     ///
     /// Correctness depends on the order of the steps; see the module documentation and the comments
     /// below.
@@ -236,8 +236,8 @@ impl Completions {
 
 /// Runs the completion callbacks of the handle's slot set on the raw result.
 ///
-/// A handle without a raw result is a bug. A release build reports it to the issuer as EIO instead
-/// of panicking, because a panic here would abort the process.
+/// A handle without a raw result is a bug. A release build reports EIO to the issuer instead of
+/// panicking, because a panic here would abort the process.
 fn run_callbacks(io: WaitRef, handle: &Handle, definition: &Definition) -> Outcome {
     let raw = handle.raw();
     debug_assert!(raw.is_some(), "completed without a raw result");
@@ -246,7 +246,7 @@ fn run_callbacks(io: WaitRef, handle: &Handle, definition: &Definition) -> Outco
     let outcome = Outcome::from_raw(raw.unwrap_or(-libc::EIO), expected);
     let Definition { file, table, slot, by_frames, .. } = definition;
     let facts = IoFacts { wait_ref: io, operation, file, offset: handle.offset(), length };
-    // SAFETY: the caller owns the handle that has the I/O of this pending slot.
+    // SAFETY: the slot is pending, and the caller owns the handle of its I/O.
     unsafe { table.complete(*slot, facts, *by_frames, outcome) }
 }
 

@@ -40,7 +40,7 @@ use std::sync::Arc;
 /// handle's body and must bring the I/O to completion.
 ///
 /// The token identifies its instance and its generation, so that a method serving two instances
-/// can't use one instance's token with the other. Both are checked when the token is used.
+/// can't use one instance's token with the other. We check both whenever the token is used.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a submitted I/O that is dropped never completes"]
 pub struct Submitted {
@@ -61,8 +61,8 @@ pub enum Reaped {
     /// The I/O is complete, or was handed to the session waiting for it. The driver has nothing
     /// left to do.
     Done,
-    /// The I/O is in the ready set. The driver calls [`InFlight::wake_helpers`] once at the end of
-    /// its batch.
+    /// The I/O is in the ready set. The driver must call [`InFlight::wake_helpers`] once at the end
+    /// of its batch.
     Helpers,
     /// The raw result was EINTR or EAGAIN. The driver submits the I/O again.
     Again(Submitted),
@@ -120,20 +120,19 @@ impl InFlight {
 
     /// The lane of the submitted I/O's mount.
     pub(crate) fn lane(&self, io: &Submitted) -> usize {
-        // SAFETY: the holder of the only token of this I/O owns the body.
+        // SAFETY: there is only one token for this I/O, and its holder owns the body.
         unsafe { self.completions.handles().handle(io.index()).body() }.lane()
     }
 
-    /// Panics if a custom method mixes up instances or uses a token twice, before it can touch
-    /// another I/O's memory.
+    /// Panics if a custom method mixes up instances or uses a token twice. Without this check, such
+    /// a method could touch another I/O's memory.
     fn check(&self, io: &Submitted) {
         assert_eq!(io.instance, self.instance(), "a token of another instance");
         let submitted = self.completions.handles().is_submitted(io.io);
         assert!(submitted, "a token of an I/O that is not submitted");
     }
 
-    /// The description of the I/O an executor or a ring needs: operation, descriptor, offset and
-    /// memory.
+    /// Describes the I/O to an executor or a ring: its operation, descriptor, offset and memory.
     ///
     /// # Panics
     /// If the token belongs to another instance.
@@ -143,8 +142,9 @@ impl InFlight {
     }
 
     fn request_of<'a>(&'a self, io: &'a mut Submitted) -> Request<'a> {
-        // SAFETY: the holder of the only token of this I/O owns the body. The request borrows the
-        // token mutably, so it neither outlives that ownership nor has a twin.
+        // SAFETY: there is only one token for this I/O, and its holder owns the body. The request
+        // borrows the token mutably, so it can't outlive that ownership, and no second request can
+        // exist at the same time.
         unsafe { self.completions.handles().handle(io.index()).request() }
     }
 

@@ -1,8 +1,8 @@
-//! Lanes: the worker pool's and the ring drivers' queue. It has one lane per mount, and the lanes
-//! are served round-robin.
+//! Lanes: the I/O queue used by the worker pool and by each ring driver. It has one lane per mount
+//! and serves the lanes round-robin.
 //!
 //! **The problem.** If a mount hangs (an NFS server that doesn't answer, a FUSE daemon that has
-//! stopped), so do the workers or ring entries its I/O occupies. With one FIFO queue for all
+//! stopped), the workers or ring entries occupied by its I/O hang too. With one FIFO queue for all
 //! mounts, as in PostgreSQL's worker method, a single hanging mount would soon block all I/O of the
 //! instance.
 //!
@@ -23,7 +23,8 @@ struct Lane {
     /// This mount's I/Os that have been taken but not finished: busy workers, or entries in the
     /// ring.
     busy: usize,
-    /// Number of I/Os that have completed. We only compare it with shares, so it may saturate.
+    /// Number of this lane's I/Os that have completed. It may saturate, because we only compare it
+    /// with shares.
     proven: u32,
 }
 
@@ -60,8 +61,8 @@ impl Lanes {
         Self { lanes, queued: 0, bound, next: 0 }
     }
 
-    /// Whether a session may queue another I/O. If not, it executes the I/O itself, which throttles
-    /// it to the speed of the storage.
+    /// Whether a session may queue another I/O. If not, the session executes the I/O itself, which
+    /// throttles it to the speed of the storage.
     pub(crate) fn has_room(&self) -> bool {
         self.queued < self.bound
     }
@@ -93,18 +94,18 @@ impl Lanes {
         self.lanes.iter().filter(|lane| lane.is_active()).count()
     }
 
-    /// Counts work that was not queued here, such as closing a file, against its mount's lane.
+    /// Counts work that was not queued here, such as closing a file, towards its mount's share.
     pub(crate) fn begin(&mut self, lane: usize) {
         self.lanes[lane].busy += 1;
     }
 
-    /// Whether the lane is below its share, which is at most `share`.
+    /// Whether the lane hasn't used up its share, which never exceeds the given `share`.
     pub(crate) fn may_begin(&self, lane: usize, share: usize) -> bool {
         self.lanes[lane].has_place(share)
     }
 
-    /// Takes an I/O from the next non-empty lane that is below its share, which is at most `share`.
-    /// Returns the lane and the handle index.
+    /// Takes an I/O from the next non-empty lane that hasn't used up its share. No lane's share
+    /// exceeds the given `share`. Returns the lane and the handle index.
     pub(crate) fn take(&mut self, share: usize) -> Option<(usize, u32)> {
         for step in 0..self.lanes.len() {
             let at = (self.next + step) % self.lanes.len();
@@ -129,8 +130,8 @@ impl Lanes {
         lane.proven = lane.proven.saturating_add(1);
     }
 
-    /// Whether [`Lanes::take`] would return an I/O now. It can be false even though I/O is queued,
-    /// if all of the queued I/O belongs to lanes that have reached their shares.
+    /// Whether [`Lanes::take`] would return an I/O now. Returns false even though I/O is queued if
+    /// every lane with queued I/O has used up its share.
     pub(crate) fn runnable(&self, share: usize) -> bool {
         let waits = |lane: &Lane| !lane.queue.is_empty() && lane.has_place(share);
         self.queued > 0 && self.lanes.iter().any(waits)

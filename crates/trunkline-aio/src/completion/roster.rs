@@ -94,11 +94,12 @@ pub(crate) enum Job {
 /// What the supervisor does next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// Start a worker with this number, which has been claimed for it.
+    /// Start the worker with this number, which has already been claimed.
     Launch(usize),
     /// Wake an idle worker, and decide again after this time at the latest.
     Wake(Wake, Duration),
-    /// Decide again after this time, or at the next signal if there is no time.
+    /// Decide again after this time or at the next signal, whichever comes first. `None` means to
+    /// wait for a signal, without a timeout.
     Wait(Option<Duration>),
 }
 
@@ -107,13 +108,14 @@ pub(crate) enum Decision {
 pub(crate) struct Roster {
     settings: WorkerSettings,
     lanes: Lanes,
-    /// By worker number. Contains an element for every worker that could ever be started.
+    /// All workers, indexed by worker number. Contains an element for every worker that could ever
+    /// be started.
     workers: Vec<Worker>,
     /// When a thread was last started, to enforce the launch interval.
     last_launch: Option<Time>,
-    /// There was work but no idle worker, and the supervisor has been notified. The flag stays set
-    /// until a worker finds nothing to do, so that a busy pool doesn't signal the supervisor for
-    /// every batch.
+    /// Set when there was work but no idle worker, and the supervisor was notified. The flag stays
+    /// set until a worker finds nothing to do, so that a busy pool doesn't signal the supervisor
+    /// for every batch.
     growth_wanted: bool,
 }
 
@@ -123,8 +125,9 @@ struct Worker {
     thread: Option<thread::JoinHandle>,
     /// A thread with this number exists or is about to be started.
     live: bool,
-    /// The worker is asleep or about to sleep, and no thread has woken it yet. The waking thread
-    /// clears this flag under the roster's lock, so that no other thread chooses the same worker.
+    /// Set while the worker is asleep or about to sleep, until another thread wakes it. The waking
+    /// thread clears this flag under the roster's lock, so that no other thread chooses the same
+    /// worker.
     idle: bool,
     /// The lane the worker is executing I/O for, and since when.
     busy: Option<(usize, Time)>,
@@ -168,7 +171,8 @@ impl Roster {
         if self.lanes.active() <= 1 { max } else { (max * 3 / 4).max(1) }
     }
 
-    /// The maximum number of workers now. Stuck workers are replaced, so they raise the limit.
+    /// The current limit on the number of workers. Stuck workers may be replaced, so each of them
+    /// raises the limit by one.
     fn bound(&self, now: Time) -> usize {
         self.settings.max + self.stuck(now)
     }
@@ -180,9 +184,9 @@ impl Roster {
         self.workers.iter().filter(is_stuck).count()
     }
 
-    /// Time until the next busy worker counts as stuck, assuming that a worker that is about to
-    /// become busy does so now. The extra millisecond ensures that the limit has passed when the
-    /// supervisor checks again.
+    /// Time until the next busy worker counts as stuck. If no worker will, we assume that some
+    /// worker becomes busy right now. The extra millisecond ensures that the limit has passed when
+    /// the supervisor checks again.
     fn next_stuck(&self, now: Time) -> Duration {
         let limit = Duration::from_millis(STUCK_AFTER_MS);
         let busy = self.workers.iter().filter_map(|worker| worker.busy);
@@ -201,12 +205,13 @@ impl Roster {
         vacant
     }
 
-    /// Records whether the claimed worker's thread could be started. A failed start counts for the
-    /// launch interval, too.
+    /// Records whether the claimed worker's thread could be started. After a failed start, too, the
+    /// supervisor waits for the launch interval before it starts another worker.
     ///
-    /// A started thread doesn't make the worker live; `claim_place` did that. The thread may already
-    /// have found the pool too large and left, and nothing would ever clear the mark again. The pool
-    /// would count that phantom as its highest worker, and neither shrink nor replace a stuck one.
+    /// We don't mark the worker live here, because `claim_place` has done that already. The new
+    /// thread may since have found the pool too large and left. If we marked its worker live again,
+    /// nothing would ever clear the mark. The pool would count that phantom as its highest worker,
+    /// and would neither shrink nor replace a stuck worker.
     pub(crate) fn launched(&mut self, id: usize, thread: Option<thread::JoinHandle>, now: Time) {
         self.last_launch = Some(now);
         match thread {
@@ -221,8 +226,8 @@ impl Roster {
         self.workers.iter_mut().filter_map(|worker| worker.thread.take()).collect()
     }
 
-    /// Chooses the lowest-numbered idle worker, starting at `from`, and marks it as woken. If no
-    /// worker is idle, asks the supervisor to grow the pool.
+    /// Chooses the lowest-numbered idle worker whose number is at least `from`, and marks it as
+    /// woken. If no worker is idle, asks the supervisor to grow the pool.
     pub(crate) fn wake_one(&mut self, from: usize) -> Wake {
         if let Some(id) = (from..self.workers.len()).find(|&id| self.workers[id].idle) {
             let worker = &mut self.workers[id];
@@ -270,8 +275,8 @@ impl Roster {
         !self.workers[id + 1..].iter().any(|worker| worker.live)
     }
 
-    /// Marks the worker as gone. Returns a wake-up for the live worker with the next lower number,
-    /// which is now the highest and may be surplus too.
+    /// Marks the worker as gone. Returns a wake-up for the live worker with the next lower number.
+    /// That worker now has the highest number, so it may be surplus too.
     fn leave(&mut self, id: usize) -> Wake {
         self.workers[id].live = false;
         self.workers[id].idle = false;
@@ -283,11 +288,11 @@ impl Roster {
         self.workers[id].idle = false;
     }
 
-    /// Decides whether a worker that has reached its idle timeout should leave. If so, returns the
-    /// thread to wake.
+    /// Decides whether a worker whose idle timeout has passed should leave the pool. If so, returns
+    /// the thread to wake; otherwise `None`.
     pub(crate) fn leave_if_surplus(&mut self, id: usize) -> Option<Wake> {
-        // If the worker is no longer idle, another thread has just chosen it for a wake-up and
-        // relies on it.
+        // If the worker is no longer marked idle, another thread has just chosen it for a wake-up
+        // and relies on it to take the work, so it must not leave.
         let surplus = self.workers[id].idle && self.is_highest(id);
         (surplus && self.live() > self.settings.min).then(|| self.leave(id))
     }
@@ -335,10 +340,11 @@ impl Roster {
     /// While some work hasn't been taken by a worker, the supervisor must never sleep without a
     /// timeout: the thread that should signal it may be the one that hangs.
     ///
-    /// `has_ready` looks at the ready set. It must run under the roster's lock, which the caller
-    /// holds: a completing thread adds to the ready set first and then asks for growth under that
-    /// lock. If we looked before taking the lock, we could miss its I/O and yet clear the
-    /// `growth_wanted` that made it skip the signal.
+    /// `has_ready` checks the ready set. The caller must hold the roster's lock, so that this check
+    /// runs under it. A completing thread first adds its I/O to the ready set and then, under the
+    /// same lock, asks the supervisor to grow the pool. It skips the signal if `growth_wanted` is
+    /// already set. If we checked before taking the lock, we could miss that I/O and then clear
+    /// `growth_wanted`, so that the supervisor would sleep although I/O is ready.
     pub(crate) fn decide(&mut self, now: Time, has_ready: impl FnOnce() -> bool) -> Decision {
         let vacant = self.workers.iter().position(|worker| !worker.live);
         if let Some(vacant) = vacant

@@ -22,15 +22,15 @@ use crate::tables::deferred::DeferredDrops;
 pub(crate) struct WorkerPool {
     /// All scheduling state. See the module documentation for the locking rule.
     roster: Mutex<Roster>,
-    /// By worker number. The events are outside the lock, so that a sleeping worker doesn't hold
-    /// it.
+    /// One event per worker, indexed by worker number. The events are outside the lock, so that a
+    /// sleeping worker doesn't hold it.
     events: Box<[Event]>,
     /// The supervisor sleeps on this event.
     supervisor: Event,
     /// Kept so that shutdown can join it.
     supervisor_thread: Mutex<Option<thread::JoinHandle>>,
-    /// The supervisor has been started, so workers exist or will be started on demand. Until then
-    /// `submit` doesn't take any I/O, and sessions execute their own.
+    /// Set once the supervisor has been started, after which workers exist or are started on
+    /// demand. Until then `submit` doesn't take any I/O, and sessions execute their own.
     running: AtomicBool,
     /// Set once, at shutdown. Workers leave when they have nothing left to do.
     stopping: AtomicBool,
@@ -56,8 +56,8 @@ impl WorkerPool {
         self.supervisor.signal();
     }
 
-    /// Calls `f` with the roster, under its lock. A thread that `f` chooses to wake must be signalled
-    /// afterwards: see [`WorkerPool::wake_after`].
+    /// Calls `f` with the roster, under its lock. If `f` chooses a thread to wake, the caller must
+    /// signal it afterwards, as [`WorkerPool::wake_after`] does.
     pub(crate) fn with_roster<T>(&self, f: impl FnOnce(&mut Roster) -> T) -> T {
         f(&mut self.roster.lock())
     }
@@ -129,8 +129,8 @@ impl WorkerPool {
     /// Chooses the next job of worker `id`. See [`Roster::next_job`].
     pub(crate) fn next_job(&self, id: usize, now: Time, deferred: &DeferredDrops) -> Job {
         let mut roster = self.roster.lock();
-        // `shut_down` sets the flag before it signals the workers, so a worker that still reads
-        // false here finds the signal when it goes to sleep.
+        // `shut_down` sets the flag before it signals the workers. So if a worker still reads false
+        // here, the signal is yet to come and ends the worker's next sleep.
         let stopping = self.stopping.load(Ordering::SeqCst);
         roster.next_job(id, now, deferred, stopping)
     }

@@ -51,7 +51,8 @@ impl Futex {
         self.word.load(Ordering::SeqCst)
     }
 
-    /// Counts an event, and wakes every sleeper. The caller has changed the condition before.
+    /// Counts an event, and wakes every sleeper. The caller must have changed the condition
+    /// already.
     pub fn signal(&self) {
         self.word.fetch_add(1, Ordering::SeqCst);
         // `INT_MAX`, the kernel's limit.

@@ -1,8 +1,8 @@
 //! Hash tables with a fixed seed, so that their iteration order depends only on their contents.
 //!
 //! std's hasher has a random seed in every process, so two runs with the same scheduler seed would
-//! differ. That random seed protects against hash flooding. The keys here are file ids and device
-//! numbers, which no attacker chooses.
+//! differ. std uses a random seed to protect against hash flooding. We don't need that protection,
+//! because our keys are file ids and device numbers, which an attacker can't choose.
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 

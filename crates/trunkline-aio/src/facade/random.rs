@@ -1,7 +1,7 @@
-//! Random numbers: from the seed of the scheduler in a scheduled run, from the kernel otherwise.
+//! Random numbers: derived from the scheduler's seed in a scheduled run, otherwise from the kernel.
 //!
-//! The I/O path doesn't use random numbers. Block lists, samples and simulated faults do, each from
-//! a seed that can be printed and reused.
+//! The I/O path doesn't use random numbers. Block lists, samples and simulated faults do, but each
+//! is generated from a seed that can be printed and reused.
 
 pub use super::rng::Rng;
 

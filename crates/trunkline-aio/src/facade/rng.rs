@@ -1,4 +1,4 @@
-//! The façade's generator of pseudo-random numbers, for the scheduler's choices and for test data.
+//! The façade's pseudo-random number generator, for the scheduler's choices and for test data.
 
 /// xorshift64* (Vigna 2016): small, fast, good enough for block lists and test data.
 #[derive(Debug, Clone)]

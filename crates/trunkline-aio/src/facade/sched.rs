@@ -348,8 +348,8 @@ fn dispatch(shared: &Shared, world: &mut World) {
     world.hand_over(next);
 }
 
-/// Ends the run with a failure. Only the first failure is kept, because later ones are
-/// consequences.
+/// Ends the run with a failure. Only the first failure is kept, because later failures are
+/// consequences of the first.
 fn fail(shared: &Shared, world: &mut World, message: String) {
     if world.failure.is_none() {
         world.failure = Some(message);

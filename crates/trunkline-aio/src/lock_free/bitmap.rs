@@ -6,8 +6,9 @@
 //! private to a backend.
 //!
 //! Each bit is changed atomically, but the set as a whole is not. A scan visits one word after
-//! another, so it may miss a bit that is set behind it but see one that is set ahead of it. Callers
-//! must therefore either treat the set as a hint and recheck, or set the bit before they signal.
+//! another. It may therefore miss a bit set in a word it has already visited, and yet see a bit set
+//! later in a word it hasn't visited yet. Callers must therefore either treat the set as a hint and
+//! recheck, or set the bit before they signal.
 
 use crate::facade::atomic::{AtomicU64, Ordering};
 
@@ -69,8 +70,8 @@ impl Bitmap {
     /// Removes all numbers and calls `f` for each.
     pub(crate) fn drain(&self, mut f: impl FnMut(u32)) {
         for (at, word) in self.words.iter().enumerate() {
-            // Do a plain load first. The set is almost always empty, and a swap would take the
-            // cache line exclusively.
+            // Do a plain load first. The set is almost always empty, and a swap would acquire the
+            // cache line in exclusive mode.
             if word.load(Ordering::SeqCst) == 0 {
                 continue;
             }

@@ -40,7 +40,7 @@ pub(crate) struct Event {
     wanted: AtomicU32,
 }
 
-/// The event's epoch when it was read. [`Event::wait`] sleeps only while it is current.
+/// An epoch read from an event. [`Event::wait`] sleeps only while this is still the event's epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Epoch(u32);
 
@@ -88,7 +88,7 @@ impl Event {
     }
 
     /// Registers a waker for the next signal. The caller must then check its condition again,
-    /// because a signal may have arrived just before.
+    /// because a signal may have arrived just before the registration.
     pub(crate) fn register(&self, waker: &Waker) {
         // Cloning or dropping a waker runs foreign code, and completing threads take this lock, so
         // do both outside it.
@@ -114,8 +114,9 @@ impl Event {
     pub(crate) fn has(&self, count: usize, done: impl Fn() -> usize) -> bool {
         let mut seen = done();
         // A completion after the store decrements `wanted`. A completion before the store is seen
-        // by the next `done`, which restarts the loop. If a completion does both, the signal comes
-        // too early, and the session merely checks once too often.
+        // by the next `done`, which restarts the loop. A completion concurrent with the store may
+        // do both. In that case the signal comes too early, which is harmless: the session just
+        // checks once more than necessary.
         while seen < count {
             self.wanted.store((count - seen) as u32, Ordering::SeqCst);
             let now = done();

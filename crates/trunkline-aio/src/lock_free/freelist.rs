@@ -50,7 +50,7 @@ impl FreeList {
         Some(self.pop())
     }
 
-    /// Returns a handle. The caller must own it and must not use it afterwards.
+    /// Puts a handle back on the free list. The caller must own it and must not use it afterwards.
     pub(crate) fn give(&self, index: u32) {
         let mut head = self.head.load(Ordering::SeqCst);
         loop {

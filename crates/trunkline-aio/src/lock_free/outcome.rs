@@ -27,7 +27,7 @@ named_enum! {
         Unknown = "UNKNOWN",
         /// All bytes were transferred.
         Ok = "OK",
-        /// Fewer bytes than asked for, without an error. A count of 0 on a read means end of file.
+        /// Fewer bytes than requested, without an error. A count of 0 on a read means end of file.
         Partial = "PARTIAL",
         /// Usable, but a callback repaired or ignored something.
         Warning = "WARNING",

@@ -64,7 +64,7 @@ named_enum! {
 impl State {
     /// Whether a handle may go from this state directly to `to`. A handle in DEFINED or STAGED
     /// can't go back to IDLE, because its slot is pending and its callbacks may have pins and locks
-    /// to release. Only a completion does both.
+    /// to release. Only the I/O's completion returns the slot to the issuer and runs the callbacks.
     pub fn may_become(self, to: State) -> bool {
         use State::*;
         matches!(
@@ -132,8 +132,8 @@ impl StateWord {
     }
 
     /// Claims the right to complete the I/O. Returns true for exactly one caller per generation.
-    /// Most callers find nothing to claim, so a plain load comes first: even a failed
-    /// compare-exchange would take the cache line exclusively.
+    /// Most callers find nothing to claim, so we do a plain load first: even a failed
+    /// compare-exchange would acquire the cache line in exclusive mode.
     pub(crate) fn claim(&self, generation: u64) -> bool {
         let free = encode(State::CompletedIo, generation);
         let claimed = free | CLAIMED;

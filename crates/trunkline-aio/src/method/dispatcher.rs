@@ -212,7 +212,8 @@ impl Dispatcher {
     }
 
     /// Whether a STAGED I/O is a read the session should first try in the page cache. Under `sync`
-    /// the session executes the read anyway, so a try would only cost an extra system call.
+    /// the session executes the read anyway, so trying the page cache first would only cost an
+    /// extra system call.
     pub(crate) fn may_be_cached(&self, io: WaitRef) -> bool {
         let handle = self.in_flight.completions().handles().handle(io.index());
         handle.is_buffered()
@@ -307,8 +308,8 @@ impl Dispatcher {
         }
     }
 
-    /// Starts the rings, or reuses running rings that work. Returns the errno if no ring can be
-    /// opened.
+    /// Starts the rings, or reuses the running rings if they still work. Returns the errno if no
+    /// ring can be opened.
     fn start_uring(&self, starts: &mut u64) -> Result<(), i32> {
         let works = self.uring.lock().as_ref().is_some_and(|uring| !uring.is_broken());
         if works {

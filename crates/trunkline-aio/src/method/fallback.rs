@@ -1,9 +1,9 @@
 //! Fallbacks: why an I/O method is unavailable, and how to fix it.
 //!
-//! Every project that adopts io_uring hits the same start-up errors: a sysctl, the seccomp profile
-//! of a container, the limit of locked memory, the limit of descriptors, an old kernel. None of
-//! them is a reason to refuse to start. Each is recognised and explained in one line with its fix,
-//! and the instance falls back to the next best method.
+//! Every project that adopts io_uring hits the same start-up errors: a sysctl, a container's
+//! seccomp profile, the locked-memory limit, the descriptor limit, an old kernel. None of them is a
+//! reason to refuse to start. Each is recognised and explained in one line with its fix, and the
+//! instance falls back to the next best method.
 //!
 //! The errno alone isn't enough: EPERM can mean either the sysctl or a seccomp filter. We therefore
 //! derive the cause from the errno and the state of the system when the failure happened.
@@ -19,7 +19,8 @@ pub enum Feature {
     Registration,
     /// Worker threads. The method falls back to `sync`.
     Workers,
-    /// A custom method, because the embedder supplied none. The method falls back to `worker`.
+    /// A custom method was requested, but the embedder hasn't supplied one. The method falls back
+    /// to `worker`.
     Custom,
 }
 

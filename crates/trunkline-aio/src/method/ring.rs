@@ -29,7 +29,7 @@ const PIECE: usize = 1 << 30;
 const ENTRIES_MIN: u32 = 8;
 const ENTRIES_MAX: u32 = 32768;
 
-/// Maximum number of the ring's kernel threads (io-wq), which execute I/O that can't be started
+/// Maximum number of kernel threads (io-wq) per ring. They execute I/O that can't be started
 /// without blocking. With the kernel's default of four per CPU, a few reads from a hanging mount
 /// would block all other I/O.
 const KERNEL_THREADS_MAX: u32 = 256;
@@ -149,7 +149,7 @@ impl Ring {
         self.features.entries as usize * 2 - 2
     }
 
-    /// The maximum number of one mount's I/Os in the ring while other mounts have I/O too. This is
+    /// How many of one mount's I/Os may be in the ring while other mounts have I/O too. This is
     /// below the number of kernel threads, so a hanging mount can't occupy all of them.
     pub(crate) fn share(&self) -> usize {
         (self.places().min(KERNEL_THREADS_MAX as usize) * 3 / 4).max(1)
@@ -260,8 +260,8 @@ impl Ring {
         let fd = types::Fd(wake.as_raw_fd());
         let target: *mut u64 = &mut *self.counter;
         let entry = opcode::Read::new(fd, target.cast(), 8).build().user_data(WATCH);
-        // SAFETY: the counter is boxed and lives until `close` has seen the end of the read, or is
-        // leaked there. The eventfd outlives the driver's loop.
+        // SAFETY: the counter is boxed and lives until `close` has seen the read complete, or
+        // `close` leaks it. The eventfd outlives the driver's loop.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         self.watching = pushed.is_ok();
         if self.watching {
@@ -300,8 +300,8 @@ impl Ring {
         }
     }
 
-    /// Moves completions out of the ring, as pairs of handle index and raw result. The caller
-    /// supplies an empty vector.
+    /// Moves completions out of the ring, as pairs of handle index and raw result. The caller must
+    /// pass an empty vector.
     pub(crate) fn reap(&mut self, finished: &mut Vec<(u32, i32)>) {
         let mut queue = self.ring.completion();
         queue.sync();
@@ -337,7 +337,7 @@ impl Ring {
         }
     }
 
-    /// Ends the eventfd read before freeing its target. No other I/O is in flight.
+    /// Ends the eventfd read before freeing its target. No other I/O may be in flight.
     pub(crate) fn close(mut self, wake: &OwnedFd) {
         if !self.watching {
             return;

@@ -1,9 +1,9 @@
 //! The method `worker`: the worker pool's threads, and the supervisor that starts them. In
 //! PostgreSQL, I/O workers are processes and the postmaster starts them.
 //!
-//! A worker executes queued I/O. Before that, it completes I/O that ring drivers have reaped (the
-//! ready set), because its data has already arrived and sessions are waiting for it. When there is
-//! no I/O, it closes abandoned files. All decisions are made in `roster`.
+//! A worker executes queued I/O. But first it completes the I/O that ring drivers have reaped (the
+//! ready set), because that I/O's data has already arrived and sessions are waiting for it. When
+//! there is no I/O, it closes abandoned files. All decisions are made in `roster`.
 
 use super::{Batch, Method};
 use crate::clock;
@@ -105,8 +105,8 @@ fn run(in_flight: &InFlight, id: usize) {
         match pool.next_job(id, clock::now(), deferred) {
             Job::Execute { index, wake } => {
                 pool.wake(wake);
-                // The next worker was woken before this possibly long call, so queued I/O doesn't
-                // wait for it.
+                // This call may take a long time. We have already woken the next worker, so that
+                // queued I/O doesn't have to wait for this one.
                 in_flight.execute(in_flight.token(index), Completer::Worker);
                 pool.with_roster(|roster| roster.job_done(id));
             }

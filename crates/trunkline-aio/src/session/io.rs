@@ -97,7 +97,8 @@ impl<'s> Io<'s> {
         self
     }
 
-    /// Whether a lease belongs to the region in which this I/O looks up frame numbers.
+    /// Whether the lease belongs to this instance's region. Frame numbers passed to this I/O refer
+    /// to that region.
     pub fn owns(&self, lease: &Lease) -> bool {
         self.session.in_flight.region().owns(lease)
     }
@@ -156,7 +157,7 @@ impl<'s> Io<'s> {
     /// - nothing else reads or writes the frames, and no Rust reference to their bytes exists;
     /// - the caller keeps the frames leased (the region itself lives as long as the I/O).
     ///
-    /// No frame is given twice. If this returns an error, no frame was or will be touched.
+    /// No frame may be given twice. If this returns an error, no frame was or will be touched.
     /// # Errors
     /// See [`DefineError`]; nothing was issued.
     /// # Panics
@@ -234,8 +235,9 @@ impl<'s> Io<'s> {
 
     /// Like [`Io::begin_writeback`], but completes only when the pages have reached the storage.
     /// This lets the caller bound the amount of dirty page cache. It doesn't make anything durable
-    /// either, because it doesn't flush the storage's write cache. An error is the one the next
-    /// fsync of this open file would have reported; the kernel reports it only once.
+    /// either, because it doesn't flush the storage's write cache. Any error returned here is the
+    /// one the next fsync of this open file would have reported. The kernel reports an error only
+    /// once, so that fsync won't see it.
     ///
     /// # Panics
     /// If the slot is not free, or the range exceeds file offsets.

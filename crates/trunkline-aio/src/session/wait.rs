@@ -262,8 +262,8 @@ impl Session {
         self.wait_until(pause, Target::Join(io), |session| session.is_complete(io))
     }
 
-    /// Waiting for any of several I/Os relies on the session's own completions as wake-ups, so this
-    /// session must have issued all of them.
+    /// Panics if another session issued one of the I/Os. A session waiting for any of several I/Os
+    /// is woken only by its own I/Os' completions, so it must have issued all of them itself.
     fn assert_issued_here(&self, slots: &SlotSet) {
         let mine = slots.issued().iter().flatten().all(|(_, issuer)| *issuer == self.id);
         assert!(mine, "waiting for any slot needs slots of this session");
@@ -288,8 +288,8 @@ impl Session {
             return Poll::Ready(Ok(()));
         }
         // Whether the joiner bit set below belongs to this I/O. If the I/O is already complete, the
-        // handle may have been reused, and the bit may belong to an earlier polled join of its new
-        // I/O. In that case we must not remove the bit.
+        // handle may have been reused, and an earlier polled join of the handle's new I/O may have
+        // set the bit. In that case we must not remove it.
         let joins = matches!(target, Target::Join(io) if !self.is_complete(io));
         let wish = match target {
             Target::Own(io) | Target::Join(io) => Wish::For(io),

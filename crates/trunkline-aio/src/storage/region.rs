@@ -135,7 +135,8 @@ impl Region {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // SAFETY: base and bytes are what mmap gave, and no lease is left: each holds an Arc.
+        // SAFETY: base and bytes describe the mapping as mmap returned it. No lease is left,
+        // because every lease holds an Arc.
         let unmapped = unsafe { munmap(self.base.cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "munmap of our own mapping");
     }
@@ -236,8 +237,8 @@ impl Lease {
 impl Deref for Lease {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        // SAFETY: the lease is the only right to these frames, they are mapped while it holds the
-        // region, and anonymous memory is initialised (zero).
+        // SAFETY: the lease has exclusive access to these frames. They stay mapped while the lease
+        // holds the region, and anonymous memory is initialised (to zero).
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.frames as usize * FRAME_SIZE) }
     }
 }

@@ -96,7 +96,8 @@ impl Request<'_> {
         self.iovecs.iter_mut().map(|piece| {
             // SAFETY: the pieces are frames of the page region, and this read has them to itself
             // until it completes. They are either leases in the issuer's slot, which never overlap,
-            // or frames the issuer promised (Io::read_frames). &mut self excludes a second call.
+            // or frames for which the issuer has promised this (Io::read_frames). &mut self
+            // prevents a second call at the same time.
             unsafe { std::slice::from_raw_parts_mut(piece.start, piece.length) }
         })
     }

@@ -104,7 +104,7 @@ impl WriteLatency {
     }
 
     /// Like [`WriteLatency::allows_write`], but for an operation that says nothing about how fast
-    /// writes are, so that it must not be used to try a slow mount.
+    /// writes are, and therefore must not be used to try a slow mount.
     pub(crate) fn is_fast(&self, now: impl FnOnce() -> Time) -> bool {
         self.local
             && self.recent.load(Ordering::Relaxed).count_ones() < SLOW_MAX

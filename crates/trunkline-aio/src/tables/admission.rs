@@ -4,7 +4,7 @@
 //! limits is a reserve for the more important one, so that a log flush never has to wait behind
 //! read-ahead. In addition every session has a quota, so that no single session can take all the
 //! handles open to its class; only the log is exempt. PostgreSQL instead divides handles
-//! statically: each backend has `io_max_concurrency` of them.
+//! statically: each backend has its own `io_max_concurrency` handles.
 //!
 //! A session that isn't admitted joins its class's queue. Each freed handle wakes one waiter, from
 //! the most important class that has any. The waker removes that waiter from the queue. If the
@@ -73,10 +73,10 @@ impl Admission {
             }
             found
         };
-        // Not in the queue means that a freed handle has woken this session. The session may leave
-        // that handle unused, even if it took a handle, because it may have taken a different one.
-        // So it passes the wake-up on. A session that is woken spuriously queues itself again and
-        // does not wake another.
+        // If the session is no longer in the queue, a freed handle has woken it. That handle may
+        // still be free, even if the session took a handle, because it may have taken a different
+        // one. So we pass the wake-up on. A session that is woken spuriously queues itself again
+        // and does not wake another.
         if !still_queued {
             self.handle_freed(sessions);
         }

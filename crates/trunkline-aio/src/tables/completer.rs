@@ -1,7 +1,7 @@
 //! The kinds of threads that can complete I/O, for the statistics.
 //!
 //! If waiters or helpers complete many I/Os, callbacks are expensive. If many are completed inline,
-//! either the method has no room, or it isn't needed because the data is cached.
+//! either the method has no room, or it wasn't needed because the data was cached.
 
 /// The kind of thread that completed an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

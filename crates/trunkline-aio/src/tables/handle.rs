@@ -52,8 +52,8 @@ pub(crate) struct Handle {
     /// Determines which thread owns the handle.
     word: StateWord,
     description: Description,
-    /// Sessions waiting for this I/O other than its issuer, one bit each. The completion wakes
-    /// them.
+    /// Sessions other than the issuer that are waiting for this I/O, one bit per session. The
+    /// completion wakes them.
     joiners: Bitmap,
     body: UnsafeCell<Body>,
 }
@@ -147,8 +147,8 @@ impl Handle {
     /// The body.
     ///
     /// # Safety
-    /// The caller owns the handle in its current state (see the module documentation) and holds no
-    /// other reference to the body.
+    /// The caller must own the handle in its current state (see the module documentation), and must
+    /// not hold any other reference to the body.
     #[expect(clippy::mut_from_ref, reason = "exclusive by the handle's state, not by a borrow")]
     pub(crate) unsafe fn body(&self) -> &mut Body {
         // SAFETY: the caller's promise.

@@ -64,7 +64,7 @@ impl HandleTable {
     }
 
     /// The reference to a handle's current I/O. The handle must not be freed concurrently;
-    /// otherwise the reference may be to its next I/O.
+    /// otherwise the reference may refer to its next I/O.
     pub(crate) fn wait_ref(&self, index: u32) -> WaitRef {
         WaitRef::new(index, self.handle(index).word().load().generation)
     }

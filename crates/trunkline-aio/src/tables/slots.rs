@@ -59,8 +59,8 @@ pub(crate) struct SlotTable {
     contents: Arc<dyn Contents>,
 }
 
-/// One slot. `state` determines its owner: while it is PENDING the handle's owner, otherwise the
-/// issuer.
+/// One slot. `state` determines its owner: the owner of the I/O's handle while the slot is PENDING,
+/// otherwise the issuer.
 struct Slot {
     /// FREE, PENDING or DONE. The issuer makes a slot PENDING and later FREE; only the completing
     /// thread makes it DONE.
@@ -93,7 +93,7 @@ impl SlotTable {
     /// `by_frames`, the I/O did not use the slot's memory.
     ///
     /// # Safety
-    /// The slot is pending, and the caller owns its I/O's handle.
+    /// The slot must be pending, and the caller must own its I/O's handle.
     pub(crate) unsafe fn complete(
         &self,
         slot: u32,
@@ -130,11 +130,12 @@ impl SlotTable {
 /// The typed part of a slot set, as its non-generic table uses it.
 trait Contents: Send + Sync {
     /// # Safety
-    /// The caller owns the slot's pending I/O, or is the issuer and the slot is not pending.
+    /// The slot must be pending and the caller must own its I/O's handle, or the slot must not be
+    /// pending and the caller must be its issuer.
     unsafe fn data_len(&self, slot: usize) -> usize;
 
     /// # Safety
-    /// The caller owns the slot's pending I/O.
+    /// The slot must be pending, and the caller must own its I/O's handle.
     unsafe fn complete(
         &self,
         slot: usize,
@@ -153,7 +154,7 @@ struct TypedContents<P> {
     callbacks: Vec<Arc<dyn Callback<P>>>,
 }
 
-// SAFETY: as for SlotTable: each payload has one owner at a time. The owner may be on any thread,
+// SAFETY: each payload has one owner at a time, as in SlotTable. The owner may be on any thread,
 // which P: Send allows.
 unsafe impl<P: Send> Sync for TypedContents<P> {}
 
@@ -174,7 +175,8 @@ impl<P: Payload> Contents for TypedContents<P> {
         // SAFETY: the caller's promise.
         let payload = unsafe { &mut *self.payloads[slot].get() };
         for (level, callback) in self.callbacks.iter().enumerate().rev() {
-            // Each callback gets a description of its own, so that it can't change the next one's.
+            // Each callback gets its own description of the I/O, so that it can't change the next
+            // callback's description.
             let (memory, payload) = (&mut *memory, &mut *payload);
             let mut completion =
                 Completion { wait_ref, operation, file, offset, length, memory, payload };
@@ -220,8 +222,8 @@ impl SlotSet {
         &self.issued
     }
 
-    /// Whether the slot belongs to an I/O. Only the issuer can make a slot pending, so if this
-    /// returns false, that remains true for as long as the issuer holds the set.
+    /// Whether the slot belongs to an I/O. Once this returns false, the slot can't become pending
+    /// without the issuer, because only the issuer can make a slot pending.
     fn is_pending(&self, slot: usize) -> bool {
         self.table.slots[slot].state.load(Ordering::SeqCst) == PENDING
     }
@@ -243,8 +245,8 @@ impl SlotSet {
         if self.is_pending(slot) {
             return None;
         }
-        // SAFETY: not pending, so no handle owns the slot; only the issuer can make it pending, and
-        // &mut self is the issuer.
+        // SAFETY: the slot is not pending, so it belongs to the issuer. Only the issuer can make it
+        // pending, and the issuer holds `&mut self`.
         Some(unsafe { &mut *self.table.slots[slot].memory.get() })
     }
 
@@ -290,8 +292,8 @@ impl SlotSet {
 /// its result is taken. Dropping the set only discards the results: a pending slot's memory stays
 /// with its I/O.
 ///
-/// `P` is what the set's callbacks need to know about each I/O; a set without callbacks uses the
-/// default.
+/// `P` is the data that the set's callbacks need for each I/O. A set without callbacks uses the
+/// default, `()`.
 ///
 /// # Panics
 /// Every function that takes a slot number, here and in [`crate::Session`], panics if the set
@@ -380,8 +382,8 @@ impl<P: Payload> Slots<P> {
         if self.set.is_pending(slot) {
             return None;
         }
-        // SAFETY: not pending, so no handle owns the slot; only the issuer can make it pending, and
-        // &mut self is the issuer.
+        // SAFETY: the slot is not pending, so it belongs to the issuer. Only the issuer can make it
+        // pending, and the issuer holds `&mut self`.
         Some(unsafe { &mut *self.contents.payloads[slot].get() })
     }
 

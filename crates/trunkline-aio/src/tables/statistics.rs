@@ -56,8 +56,9 @@ impl Count for Duration {
     }
 }
 
-/// Declares a struct of counts and, from the same list, the struct of counters it is read from. The
-/// caller of `read` fills in the fields in braces, which are read from other structs.
+/// Declares two structs from one list of fields: plain counts, and the atomic counters they are
+/// read from. The fields in braces exist only in the plain struct; the caller of `read` fills them
+/// in from other structs.
 macro_rules! counts {
     (
         $(#[$meta:meta])*
@@ -113,7 +114,8 @@ counts! {
     {
         /// By class and operation, in the order of [`CLASSES`] and [`OPERATIONS`].
         by_kind: [[OperationCounters; OPERATIONS.len()]; CLASSES.len()],
-        /// I/Os by the kind of thread that completed them, in the order of [`COMPLETERS`].
+        /// Number of I/Os by the kind of thread that completed them, in the order of
+        /// [`COMPLETERS`].
         completers: [u64; COMPLETERS.len()],
     }
     /// Batches submitted through a method.
