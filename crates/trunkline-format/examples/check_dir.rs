@@ -1,7 +1,7 @@
 //! Checks every relation file below a cluster's directory: `check_dir <data directory> [-v]`.
 //!
 //! Prints how many good, new and bad pages of each kind it found; with `-v`, also prints every bad
-//! page. The directory is only read, but a server must not be running on it.
+//! page. It only reads the directory, but a server must not be running on it.
 
 use std::collections::BTreeMap;
 use std::error::Error;

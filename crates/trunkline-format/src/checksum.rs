@@ -1,10 +1,10 @@
 //! **Page checksums**: computes the value of `pd_checksum`.
 //!
 //! A page is treated as 64 rows of 32 little-endian words. Each of 32 sums runs down one column
-//! using FNV-1a (xor in the word, multiply by the FNV prime) with one change: the product is xored
-//! with the sum shifted right by 17, so that high bits affect low bits. Two further rounds over
-//! zeros mix in the last row. Finally the sums and the block number are xored together, and reduced
-//! modulo 65 535. We add one, so the checksum is never 0.
+//! using FNV-1a (xor in the word, multiply by the FNV prime) with one change: the product is then
+//! xored with the multiplicand shifted right by 17, so that high bits affect low bits. Two further
+//! rounds over zeros mix in the last row. Finally the sums and the block number are xored together,
+//! and reduced modulo 65 535. We add one, so the checksum is never 0.
 //!
 //! ```text
 //!            word 0   word 1   word 2 …  word 31

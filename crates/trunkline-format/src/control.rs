@@ -281,7 +281,7 @@ impl ControlFile {
     }
 
     /// Whether the cluster was shut down cleanly, so that its data files are complete without WAL
-    /// replay. This holds only if the data directory has no `backup_label` and no server was
+    /// replay. This holds only if the data directory has no `backup_label` and no server has been
     /// started since.
     pub fn is_clean(&self) -> bool {
         self.state == ClusterState::ShutDown

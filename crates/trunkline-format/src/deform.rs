@@ -61,8 +61,8 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Whether attribute `at` (from 0) isn't null, according to the null bitmap `nulls`: lowest bit
-/// first, and empty if no attribute is null.
+/// Whether attribute `at` (from 0) isn't null, according to the null bitmap `nulls`. The bitmap's
+/// lowest bit comes first, and the bitmap is empty if no attribute is null.
 #[inline]
 pub(crate) fn is_present(nulls: &[u8], at: usize) -> bool {
     nulls.get(at / 8).is_none_or(|byte| byte >> (at % 8) & 1 == 1)

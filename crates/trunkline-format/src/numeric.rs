@@ -16,7 +16,8 @@ use crate::little_endian::read_at;
 
 /// A numeric with its header decoded.
 pub(crate) enum Numeric<'a> {
-    /// NaN or an infinity: the header, of which a damaged value can have any that starts with 11.
+    /// NaN or an infinity. Contains the header, because in a damaged value it can be any word that
+    /// starts with the bits 11.
     Special(u16),
     /// A number.
     Finite(Finite<'a>),

@@ -44,8 +44,8 @@ pub enum PushError {
 pub struct NewTuple<'a> {
     /// The number of attributes, at most 1600.
     pub natts: u16,
-    /// The null bitmap; empty if no attribute is null. Lowest bit first, 1 if the attribute is in
-    /// `data`.
+    /// The null bitmap; empty if no attribute is null. The lowest bit comes first, and a set bit
+    /// means that the attribute is in `data`.
     pub nulls: &'a [u8],
     /// Whether any attribute has variable length.
     pub var_width: bool,

@@ -19,9 +19,9 @@
 //! If `pd_upper` is 0 but the page contains nonzero bytes, the server and `pg_checksums` disagree.
 //! The server rejects the page, while `pg_checksums` skips it as new. We follow the server.
 //!
-//! An undamaged page is always `Good` or `New`, whatever its access method. If the access method
-//! stores something other than line pointers (see [`crate::page_kind`]), only the header is
-//! checked.
+//! An undamaged page is always reported as `Good` or `New`, whatever its access method. If the
+//! access method stores something other than line pointers (see [`crate::page_kind`]), only the
+//! header is checked.
 
 mod finding;
 mod header;

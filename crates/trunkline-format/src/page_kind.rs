@@ -87,8 +87,8 @@ impl PageKind {
     /// Some index pages have no line pointers: metapages, bitmap pages, compressed posting lists
     /// and deleted pages.
     pub fn has_line_pointers(self, page: &PageBytes) -> bool {
-        // Offset of the flags from the end of the page, and the flags that mean that the page has
-        // no line pointers.
+        // How far the flags are from the end of the page, and which flags mark a page without line
+        // pointers.
         let (from_end, otherwise) = match self {
             Self::Heap | Self::Sequence => return true,
             Self::Map | Self::Other => return false,

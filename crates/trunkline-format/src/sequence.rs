@@ -6,8 +6,9 @@
 //!   │pointer │                          │ last │ log │ called   │ 0x1717    │
 //!   └────────┴──────────────────────────┴───────────────────────┴───────────┘
 //! ```
-//! WAL logs up to 32 values in advance, so a server skips those after a crash. After a clean
-//! shutdown, however, the tuple is exact. The increment and limits are in `pg_sequence`.
+//! A server logs up to 32 values to the WAL in advance, so up to 32 values are skipped after a
+//! crash. After a clean shutdown, however, the tuple is exact. The increment and limits are in
+//! `pg_sequence`.
 //!
 //! Mirrors `FormData_pg_sequence_data` in PostgreSQL's `commands/sequence.h`.
 

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Values are neither compressed nor moved to TOAST. A server would have moved long values out of
-//! line, but it can still read them here.
+//! line, but it can also read them inline.
 
 use crate::heap_tuple::MAX_HEAP_ATTRIBUTES;
 use crate::page_builder::NewTuple;

@@ -1,8 +1,8 @@
 //! Writes rows of `pgbench_accounts` as pages: `write_accounts <file> <rows>`.
 //!
-//! The file can replace that of a real table while the server is stopped (remove its `_fsm` and
-//! `_vm` files and rebuild its index). This is a manual test that a server accepts the pages we
-//! build.
+//! Use the file to test manually that a server accepts the pages we build. Stop the server, replace a
+//! real table's file with this one, and remove the table's `_fsm` and `_vm` files. Then start the
+//! server and rebuild the table's index.
 
 use std::error::Error;
 use std::fs;

@@ -7,13 +7,13 @@
 //!   DIR/trunkline-accounts  marks the sample as complete, with version and scale
 //! ```
 //!
-//! As in pgbench there are 100,000 accounts per unit of scale and 61 per page, so scale 100 is 1.34
-//! GB. Every page has a checksum, all rows are frozen and all pages are marked all-visible. There
-//! is no control file and no catalog, so a reader locates the relation with the constants of
+//! As in pgbench, there are 100,000 accounts per unit of scale and 61 per page, so scale 100 is
+//! 1.34 GB. Every page has a checksum, all rows are frozen and all pages are marked all-visible.
+//! There is no control file and no catalog, so a reader locates the relation with the constants of
 //! [`Accounts`].
 //!
-//! The known sum is the purpose of this table. If a scan skips a page, reads a page twice or
-//! returns the wrong block's page, the sum will differ.
+//! Tests and benchmarks use the known sum to verify scans. If a scan skips a page, reads a page
+//! twice or returns the wrong block's page, the sum will differ.
 
 use std::fs;
 use std::io;
@@ -29,8 +29,8 @@ use crate::page_writer::{BRANCH_ROWS, NewFile, PAGE_ROWS, balance, write_files};
 /// The file that marks a complete sample.
 const MARKER: &str = "trunkline-accounts";
 
-/// Version of the page and file layout. It is part of the marker, so that an older version's
-/// samples are written again.
+/// Version of the page and file layout. It is part of the marker, so that samples written by an
+/// older version are recreated.
 const VERSION: u32 = 1;
 
 /// The relation's file number.
@@ -97,7 +97,7 @@ pub fn scale_within(bytes: u64) -> u32 {
 }
 
 /// The result of `sum(abalance)` at this scale, computed from the account numbers without reading
-/// any page. Scale 100 takes some tens of milliseconds.
+/// any page. Scale 100 takes a few tens of milliseconds.
 ///
 /// ```
 /// # use trunkline_sample::accounts::accounts_sum;
@@ -112,10 +112,10 @@ pub fn accounts_sum(scale: u32) -> i64 {
 /// receives the bytes written so far and returns false to stop.
 ///
 /// # Errors
-/// As the file system; [`io::ErrorKind::InvalidInput`] for a scale outside 1 to
-/// [`SCALE_MAX`]; [`io::ErrorKind::AlreadyExists`] if the directory contains anything else;
-/// [`io::ErrorKind::Interrupted`] after `progress` returned false. An incomplete table lacks its
-/// marker and is written anew the next time.
+/// Any file system error; [`io::ErrorKind::InvalidInput`] for a scale outside 1 to [`SCALE_MAX`];
+/// [`io::ErrorKind::AlreadyExists`] if the directory contains anything else;
+/// [`io::ErrorKind::Interrupted`] after `progress` returned false. An incomplete table has no
+/// marker, so the next call starts over.
 pub fn create(
     aio: &Aio,
     directory: &Path,

@@ -113,7 +113,8 @@ pub(super) fn unlink(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The entries of all files. Fails if a file is missing or does not have its full size.
+/// Returns a `FileEntry` for each planned file. Fails if a file is missing or doesn't have
+/// its full size.
 pub(super) fn entries(plan: &[NewFile]) -> io::Result<Vec<FileEntry>> {
     plan.iter().map(entry).collect()
 }

@@ -50,7 +50,7 @@ enum FixedInt4 {
     Value(i32),
     /// The column is null.
     Null,
-    /// The column is not at its fixed offset because an earlier column is null. Or the tuple is
+    /// The column isn't at its fixed offset: either an earlier column is null, or the tuple is
     /// older than the column, in which case the value is in the catalog (`attmissingval`).
     Elsewhere,
     /// The tuple ends before the value does.
@@ -113,8 +113,8 @@ impl PageSum {
         self.corrupt = Some(self.corrupt.map_or(item, |least| least.min(item)));
     }
 
-    /// Adds another page's sum. Keeps the first corrupt line pointer. The sum can't overflow for
-    /// any possible relation.
+    /// Adds another page's sum. Keeps the first corrupt line pointer. The sum wraps on overflow,
+    /// but that takes more than 2^32 rows.
     pub fn add(&mut self, other: &Self) {
         self.rows += other.rows;
         self.nulls += other.nulls;

@@ -1,6 +1,6 @@
 //! Writes sample tables' pages with several writes in flight, then fsyncs the files.
 //!
-//! Pages are copies of a template with their own account numbers, TIDs and checksum. While the
+//! Each page is a copy of a template, with its own account numbers, TIDs and checksum. While the
 //! device writes one run of pages, the CPU fills the next.
 
 use std::io;

@@ -10,8 +10,8 @@
 //! As in Lehman and Yao's algorithm, a search recovers by moving right as long as its key is above
 //! the page's high key (`_bt_moveright`).
 //!
-//! A search does not descend through a pivot tuple that equals its key but through the preceding
-//! one, because equal keys may already begin on the page to the left. Mirrors PostgreSQL's
+//! If a pivot tuple equals the search key, the search descends through the preceding pivot tuple,
+//! because equal keys may already begin on the page to the left. Mirrors PostgreSQL's
 //! `access/nbtree/nbtsearch.c`.
 
 use super::entry::{Attributes, Entry, Target};

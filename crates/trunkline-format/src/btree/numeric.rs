@@ -59,8 +59,7 @@ mod tests {
     use crate::test_data::from_hex;
     use std::cmp::Ordering;
 
-    /// Each value is below the next. The bytes are as a server stores them, and the order is a
-    /// server's.
+    /// Each value is below the next. Both the bytes and the order come from a real server.
     const ASCENDING: [&str; 14] = [
         "00F0",           // -Infinity
         "0040 0100 0100", // -10000, the long form

@@ -4,8 +4,8 @@
 //! bytewise. Other collations depend on the libc or ICU version of the machine that built the
 //! index, so comparing with another version would report sound indexes as corrupt.
 //!
-//! Values are payloads, as in [`super::Key`]. A value that is too short for its type is not
-//! comparable.
+//! Values are payloads, as in [`super::Key`]. A value that is too short for its type can't be
+//! compared.
 //!
 //! Mirrors the comparison functions in PostgreSQL's `access/nbtree/nbtcompare.c` and in
 //! `utils/adt`.

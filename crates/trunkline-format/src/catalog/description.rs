@@ -36,8 +36,8 @@ pub enum ColumnType {
 }
 
 impl ColumnType {
-    /// The type's row of `pg_type`: `oid`, `typlen` and `typalign`. Except for the alignment of
-    /// `aclitem[]`, all versions agree.
+    /// The type's row of `pg_type`: `oid`, `typlen` and `typalign`. These are the same in all
+    /// versions, except for the alignment of `aclitem[]`.
     fn row(self) -> (u32, i16, Align) {
         match self {
             Self::Bool => (16, 1, Align::Char),

@@ -13,7 +13,8 @@ use crate::test_data::XorShift;
 /// Column values by name.
 type Given = Vec<(&'static str, Vec<u8>)>;
 
-/// A tuple with these column values. An empty value is a null. The tuple ends after the last value.
+/// A tuple with these column values, where an empty value stands for a null. The tuple has no
+/// columns after the last value.
 fn tuple(layout: &CatalogLayout, values: &[Vec<u8>]) -> Vec<u8> {
     let nulls = values.iter().any(Vec::is_empty);
     let mut bytes = vec![0; 23];

@@ -1,5 +1,5 @@
-//! Checks a page header. The server makes some of these checks when it reads a page; we add those of
-//! the layout version and of the minimum of `pd_lower`.
+//! Checks a page header. The server makes most of these checks when it reads a page. In addition,
+//! we check the page size, the layout version, and that `pd_lower` isn't inside the header.
 
 use super::finding::Finding;
 use crate::ids::BLOCK_SIZE;

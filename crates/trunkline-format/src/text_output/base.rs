@@ -1,7 +1,7 @@
 //! The built-in types without parts: their OIDs, and the output function of each.
 //!
-//! The functions themselves are in the files beside this one. The most common types come first,
-//! because most columns in a dump have these types.
+//! The output functions themselves are in the neighbouring modules. The most common types are
+//! matched first, because most columns in a dump have these types.
 
 use super::error::ValueError;
 use super::options::TextOptions;
@@ -12,7 +12,8 @@ use super::{network, numeric, scalars, statistics, text_search, xml};
 use crate::ids::{Lsn, Oid, Tid};
 use crate::little_endian::Number;
 
-/// A built-in type without parts. If a variant holds a string, it is the type name for messages.
+/// A built-in type without parts. If a variant contains a string, it is the type's name for error
+/// messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are those of the types")]
 pub enum Base {

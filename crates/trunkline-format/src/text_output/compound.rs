@@ -148,8 +148,8 @@ fn array(
         out.extend_from_slice(b"{}");
         return Ok(());
     }
-    // Only nulls take no bytes, and each null needs a bit in the bitmap. This bounds the element
-    // count.
+    // Every element takes at least a byte, or, if it is null, a bit in the null bitmap. The value's
+    // size therefore bounds the element count.
     if shape.elements > value.len().saturating_mul(8) {
         return Err(reader.error("more elements than bytes"));
     }

@@ -37,7 +37,7 @@ impl Item<'_> {
 }
 
 /// Reads the items of a value that starts with `magic`, and calls `write` with each. `wide` says
-/// whether an item counts its columns in four bytes or in two. Writes the brackets of the list.
+/// whether an item counts its columns in four bytes or in two. Also writes the list's brackets.
 fn items(
     (type_name, magic, wide): (&'static str, u32, bool),
     value: &[u8],

@@ -32,9 +32,9 @@ const GROUP_BYTES: usize = 20;
 /// Members per page.
 pub const MEMBERS_PER_PAGE: u64 = (BLOCK_SIZE / GROUP_BYTES) as u64 * GROUP;
 
-/// An upper limit that no real multixact reaches, because a damaged offset could claim billions of
-/// members. Servers drop members that have ended whenever they add one, so real multixacts stay
-/// small.
+/// An upper limit on the number of members, needed because a damaged offset could claim billions of
+/// them. No real multixact reaches it: whenever a server adds a member, it drops those that have
+/// ended.
 pub const MEMBERS_MAX: u64 = 1 << 20;
 
 /// `MultiXactStatus`: the lock or change that a member holds on the tuple.

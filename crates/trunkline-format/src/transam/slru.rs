@@ -1,8 +1,8 @@
 //! **SLRUs**: the files of the commit log and of multixacts, and positions in them.
 //!
-//! The files have no page headers and no checksums, and contain 32 pages of 8 kB each. A file may be
-//! short or missing, because VACUUM removes segments that no xid refers to any more. Bytes that were
-//! never written read as zeros.
+//! The files have no page headers and no checksums, and contain 32 pages of 8 kB each. A file may
+//! be short or missing, because VACUUM removes segments that no xid refers to any more. Bytes that
+//! have never been written are read as zeros.
 //!
 //! Mirrors PostgreSQL's `access/transam/slru.c`.
 

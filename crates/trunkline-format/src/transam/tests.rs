@@ -88,7 +88,7 @@ fn members() {
 }
 
 /// Transactions 100 to 199 have committed, 200 to 299 have aborted, and all others are in progress.
-/// Multixact n has updater n, but those above 1000 have none. The field counts look-ups.
+/// Multixact n has updater n, but multixacts above 1000 have none. The field counts the look-ups.
 struct Answers(u32);
 
 impl XidStatusLookup for Answers {

@@ -1,5 +1,6 @@
-//! A PostgreSQL 15 server, if installed, with a new cluster for each test. The server refuses to
-//! run as root, so the tests start as root and run all of its programs as user `postgres`.
+//! Runs a PostgreSQL 15 server, if one is installed, with a new cluster for each test. The server
+//! refuses to run as root, so the tests start as root and run all of its programs as user
+//! `postgres`.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -140,8 +140,8 @@ fn tables_of_all_types() {
     assert_eq!(one, "-497|f|-497000|www|-4269197492224|0.375|é    |plain\n");
 }
 
-/// pgbench's accounts table: compares every page with the server's, and after updates compares the
-/// sum of `abalance` with the server's query result.
+/// pgbench's accounts table: compares every page with the server's, and then runs updates and
+/// compares our sum of `abalance` with the server's.
 #[test]
 fn accounts_of_pgbench() {
     let Some(mut server) = Server::new() else { return };
