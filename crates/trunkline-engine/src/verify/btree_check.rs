@@ -50,8 +50,8 @@ pub(super) fn collect_entries(
     collector.finish(backend, options, whole)
 }
 
-/// Walks and checks the levels from the root down to the leaves. Returns false if the walk ended
-/// early.
+/// Walks and checks the levels from the root down to the leaves. Returns false if the walk had to
+/// end early.
 fn check_levels(
     backend: &mut Backend,
     options: StreamOptions,
@@ -86,8 +86,8 @@ fn check_levels(
             let problem = LinkProblem::WrongDownlink { parent, item, child };
             collector.problem(child, ContentProblem::IndexLink(problem));
         }
-        // If the fast root's level is above the root's level, no page has that level. Report this
-        // together with the root.
+        // The metapage may claim that the fast root is above the root. No page has that level, so
+        // we report the problem when we're at the root.
         let named = meta.fast_level.min(top) == level;
         if named && !fast_root && !leaves_only && (meta.root, meta.fast_root) != (0, 0) {
             let (found, level) = (meta.fast_root, meta.fast_level);
@@ -98,15 +98,15 @@ fn check_levels(
     Ok(true)
 }
 
-/// Whether the page is the only page of its level, apart from the right half of its own unfinished
-/// split. The fast root must be such a page.
+/// Whether the page is the only page of its level, not counting the right half of its own
+/// unfinished split. The fast root must be such a page.
 fn is_alone(page: &BtreePage<'_>) -> bool {
     let right = page.right().is_some() && !page.is_split_incomplete();
     !page.is_ignored() && page.left().is_none() && !right
 }
 
-/// The check of one level, from left to right. It keeps only what it needs to compare the next page
-/// with.
+/// The check of one level, from left to right. It keeps only what is needed for the comparison with
+/// the next page.
 struct LevelCheck<'l> {
     meta: Meta,
     layout: &'l KeyLayout,
@@ -191,8 +191,9 @@ impl LevelCheck<'_> {
         self.layout.same_separator(&bound, &high, rows)
     }
 
-    /// Whether the first entry with a key is above the previous live page's high key. Returns true
-    /// if the key order is unknown, since then only a server could compare the keys.
+    /// Whether the page's first entry that has a key is above the previous live page's high key.
+    /// Returns true if we don't know the key order, because then only a server could compare the
+    /// keys.
     fn is_above_left(&self, page: &BtreePage<'_>, rows: bool) -> Result<bool, Fault> {
         // An internal page's first downlink has no key: it is minus infinity.
         let first = if page.is_leaf() { page.first() } else { page.first() + 1 };
@@ -203,8 +204,8 @@ impl LevelCheck<'_> {
         let entry = page.entry(first)?;
         match self.layout.compare_entries(&high, &entry, rows) {
             Ok(Ordering::Less) | Err(Fault::UnknownOrder { .. }) => Ok(true),
-            // Since version 4 of nbtree, keys include the TID and cannot be equal. In older indexes
-            // duplicates may continue on the next page.
+            // Since version 4 of nbtree, keys include the TID, so no two of them can be equal. In
+            // older indexes, duplicates may continue on the next page.
             Ok(Ordering::Equal) => Ok(!rows),
             Ok(Ordering::Greater) => Ok(false),
             Err(fault) => Err(fault),

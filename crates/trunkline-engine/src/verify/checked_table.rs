@@ -124,8 +124,8 @@ fn column(database: &Arc<Database>, info: &ColumnInfo, notes: &mut Vec<String>) 
         },
     };
     let missing = info.missing.as_deref().and_then(|stored| match info.attribute.len {
-        // The catalog stores default values inline, never in TOAST. Damage here was already
-        // reported as a damaged catalog row.
+        // The catalog stores default values inline, never in TOAST. If this value is damaged, that
+        // was already reported as a damaged catalog row.
         -1 => Varlena::parse(stored).ok()?.payload(&mut Vec::new()).ok().map(<[u8]>::to_vec),
         _ => Some(stored.to_vec()),
     });
@@ -133,7 +133,8 @@ fn column(database: &Arc<Database>, info: &ColumnInfo, notes: &mut Vec<String>) 
     Column { name, attribute, dropped, missing, ty }
 }
 
-/// Resolves an index. Returns `None`, usually with a note, if it is not a B-tree or is not valid.
+/// Resolves an index. Returns `None` if it isn't a B-tree or isn't valid, in which case we usually
+/// add a note that it was skipped.
 fn index(
     database: &Arc<Database>,
     row: &IndexRow,

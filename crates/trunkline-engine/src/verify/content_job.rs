@@ -159,8 +159,8 @@ impl ContentJob {
         });
     }
 
-    /// Whether a relation is a table with files, and was selected directly or through its index or
-    /// its main table.
+    /// Whether a relation is a table with files and was selected, either directly, or through one
+    /// of its indexes, or as the TOAST table of a selected table.
     fn is_wanted(&self, database: &Database, relation: &RelationInfo) -> bool {
         if !relation.kind.is_table_like() || relation.locator.is_none() {
             return false;
@@ -242,8 +242,8 @@ impl ContentJob {
     }
 }
 
-/// A queue entry for a table. Files of unknown length count as empty; reading the table will report
-/// the error.
+/// Creates the queue entry for a table. If we can't determine the table's length, it counts as
+/// empty; reading the table will report the error.
 fn queued_table(database: &Arc<Database>, relation: &RelationInfo) -> QueuedTable {
     let blocks = |oid: Oid| {
         let files = database.relation(oid).and_then(|relation| database.files(relation));

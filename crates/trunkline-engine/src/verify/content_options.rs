@@ -22,9 +22,9 @@ pub struct Checks {
     pub indexes: bool,
     /// How to read.
     pub stream: StreamOptions,
-    /// The most index entries of a table that a worker keeps in memory at a time, 16 bytes each. If
-    /// a table has more, we read its indexes several times. For a unique index of unknown order,
-    /// the key hashes take the same amount of memory again.
+    /// The maximum number of a table's index entries that a worker keeps in memory at a time, at 16
+    /// bytes each. If a table has more, we read its indexes several times. The key hashes of a
+    /// unique index of unknown order take the same amount of memory again.
     pub entries_max: usize,
     /// The server's major version. Filled in from the control file.
     pub(super) major: u32,
@@ -50,8 +50,8 @@ pub struct ContentOptions {
 pub struct Only {
     /// The OID of a database.
     pub database: Oid,
-    /// The OID of a table, a TOAST table or an index in the database; `None` for all tables.
-    /// Checking a table includes its TOAST table and its indexes.
+    /// The OID of a table, a TOAST table or an index in this database. `None` selects all tables.
+    /// If a table is selected, its TOAST table and its indexes are checked as well.
     pub relation: Option<Oid>,
 }
 

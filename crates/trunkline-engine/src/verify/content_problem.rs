@@ -42,8 +42,8 @@ pub enum ContentProblem {
         /// The next id that the cluster will assign.
         next: u32,
     },
-    /// A visible tuple was never updated, but its ctid points to another tuple. The ctid of the
-    /// last version of a row points to itself.
+    /// A visible tuple's ctid points to another tuple, but the tuple was never updated. The ctid of
+    /// a row's last version must point to itself.
     #[error("row was never updated, but its ctid points to {next}")]
     StrayLink {
         /// Where the ctid points to.
@@ -77,8 +77,8 @@ pub enum ContentProblem {
     /// find it.
     #[error("heap-only tuple is not part of any HOT chain")]
     NoChain,
-    /// A page is marked all-visible, in its header or in the visibility map, but a tuple is not
-    /// visible. Index-only scans then return deleted rows.
+    /// A page is marked all-visible, in its header or in the visibility map, but one of its tuples
+    /// isn't visible. Index-only scans would then return deleted rows.
     #[error("row is {state}, but the page is marked all-visible")]
     NotVisible {
         /// The state of the row.
@@ -88,12 +88,12 @@ pub enum ContentProblem {
     /// pointer.
     #[error("line pointer is dead, but the page is marked all-visible")]
     DeadLinePointer,
-    /// The visibility map marks a page all-frozen, but a tuple is not frozen. VACUUM would never
-    /// freeze it, and the row would disappear at wraparound.
+    /// The visibility map marks a page all-frozen, but one of its tuples isn't frozen. VACUUM would
+    /// never freeze that tuple, and its row would disappear at wraparound.
     #[error("row is not frozen, but the page is all-frozen in the visibility map")]
     NotFrozen,
-    /// The visibility map marks a page all-visible, but the page header does not. A later change of
-    /// the page would not clear the bit in the map.
+    /// The visibility map marks a page all-visible, but the page header doesn't. A server that
+    /// later changes the page would then not clear the bit in the map.
     #[error("all-visible in the visibility map, but not in the page itself")]
     NoPageFlag,
     /// The visibility map has bits for blocks beyond the end of the table.
@@ -134,8 +134,8 @@ pub enum ContentProblem {
         /// The index.
         index: String,
     },
-    /// A visible row has no index entry, or only an entry marked dead. An index scan does not find
-    /// the row.
+    /// A visible row has no index entry, or just an entry marked dead. An index scan doesn't find
+    /// such a row.
     #[error(
         "row is visible, but {}",
         match dead {

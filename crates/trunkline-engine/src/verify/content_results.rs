@@ -13,8 +13,8 @@ use crate::job::JobSummary;
 #[derive(Debug)]
 pub(super) struct ContentResults {
     pub(super) findings: FindingLog,
-    /// Visible rows. Rows and entries are counted one by one, so their counters are not behind the
-    /// lock; they are statistics and use relaxed ordering.
+    /// Visible rows. We count rows and entries one at a time, so their counters are atomics rather
+    /// than protected by the lock. They're just statistics, so relaxed ordering is enough.
     pub(super) rows: AtomicU64,
     /// Index entries. An entry counts once even if its index is walked several times.
     pub(super) entries: AtomicU64,
@@ -36,8 +36,8 @@ impl ContentResults {
         self.report.lock().skipped.push(Skipped { relation, reason });
     }
 
-    /// Builds the report. It doesn't include anything an abandoned worker adds later. We sort the
-    /// lists, so that the report doesn't depend on thread scheduling.
+    /// Builds the report. Anything an abandoned worker adds later isn't included. The lists are
+    /// sorted, so that the report doesn't depend on thread scheduling.
     pub(super) fn report(&self, summary: JobSummary) -> ContentReport {
         let mut report = std::mem::take(&mut *self.report.lock());
         report.skipped.sort_by(|one, other| {

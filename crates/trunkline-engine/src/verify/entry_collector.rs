@@ -1,7 +1,8 @@
 //! Collects the entries of one index for the table check, and passes on what the walk finds.
 //!
 //! We check the structure only on the first walk. If the table is checked in parts, we walk the
-//! index again to collect each part's entries, but don't report its problems a second time.
+//! index again to collect the entries for each part, but must not report the same problems a second
+//! time.
 
 use trunkline_format::BlockNo;
 use trunkline_format::btree::BtreePage;
@@ -22,7 +23,7 @@ pub(super) struct EntryCollector<'l, 's, 'u> {
     entries: &'l mut EntryTable,
     sink: &'l Sink<'s>,
     /// For each index column, whether it is a column of the table rather than an expression. We
-    /// cannot evaluate expressions, so they are left out of the hash.
+    /// can't evaluate expressions, so the hash doesn't include them.
     known: Vec<bool>,
     blocks: BlockNo,
     /// Whether this is the first walk.
@@ -31,9 +32,9 @@ pub(super) struct EntryCollector<'l, 's, 'u> {
 }
 
 impl<'l, 's, 'u> EntryCollector<'l, 's, 'u> {
-    /// Collects the entries of `index` in `entries`. `part` contains the table's number of blocks
-    /// and whether this is the first walk. `unique` is only passed on the first walk of a unique
-    /// index.
+    /// Creates a collector that adds the entries of `index` to `entries`. The pair contains the
+    /// table's number of blocks, and whether this is the first walk. `unique` is only passed on the
+    /// first walk of a unique index.
     pub(super) fn new(
         index: &'l CheckedIndex,
         (blocks, first): (BlockNo, bool),
@@ -45,8 +46,8 @@ impl<'l, 's, 'u> EntryCollector<'l, 's, 'u> {
         Self { index, entries, sink, known, blocks, first, unique }
     }
 
-    /// Adds a leaf's entries. Invalid entries are skipped, but make the set incomplete, so that we
-    /// don't report their rows as missing from the index.
+    /// Adds a leaf's entries. Invalid entries are skipped, but we note that the set is incomplete,
+    /// so that we don't report their rows as missing from the index.
     pub(super) fn leaf(&mut self, block: BlockNo, page: &BtreePage<'_>) {
         if let Some(unique) = &mut self.unique {
             unique.leaf(page);
@@ -84,8 +85,8 @@ impl<'l, 's, 'u> EntryCollector<'l, 's, 'u> {
         }
     }
 
-    /// Counts a page on the first walk, so that progress counts each page once. Called after each
-    /// page of any level. Returns false to stop the walk.
+    /// Counts a page, but only on the first walk, so that progress counts each page once. Called
+    /// after each page of any level. Returns false if the walk should stop.
     ///
     /// # Errors
     /// The session was cancelled.

@@ -52,7 +52,7 @@ pub(super) struct EntryTable {
     list: Vec<PackedEntry>,
     /// The first block of the range.
     low: BlockNo,
-    /// The end of the range, exclusive, for which the entries are complete. `None` if they are
+    /// The end, exclusive, of the block range for which the entries are complete. `None` if they're
     /// complete for all blocks from `low` on.
     end: Option<BlockNo>,
     /// The most entries to keep.
@@ -111,8 +111,9 @@ impl EntryTable {
         self.list.retain(|entry| entry.block() < end);
         self.end = Some(end);
         if self.list.len() > self.most {
-            // All entries are for one block, which can have at most a few hundred line pointers, so
-            // the index is damaged. Keep some of the entries, and don't report missing ones.
+            // All entries point to the same block. A block can have at most a few hundred line
+            // pointers, so the index must be damaged. Keep some of the entries, and don't report
+            // any entries as missing.
             self.list.truncate(self.most / 2);
             self.incomplete = true;
         }
@@ -148,8 +149,8 @@ impl EntryTable {
         rest.iter().take_while(move |entry| entry.block() == block).map(|entry| entry.row())
     }
 
-    /// Finds the entry for `row`. If there are both a live and a dead entry, returns the live
-    /// entry, which sorts first.
+    /// Finds the entry for `row`. If the index has both a live and a dead entry for it, returns the
+    /// live entry, which sorts first.
     pub(super) fn find(&self, row: Tid) -> EntryMatch {
         let place = u64::from(row.block) << ITEM_BITS | u64::from(row.item) << 1;
         let at = self.list.partition_point(|entry| entry.place < place);

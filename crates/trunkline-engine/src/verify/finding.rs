@@ -67,8 +67,8 @@ impl FindingKind {
         matches!(self, FindingKind::Page(PageFinding::Checksum { .. }))
     }
 
-    /// Whether this is an invalid page that `pg_checksums --check` does not detect: its checksum is
-    /// correct, or the page counts as new.
+    /// Whether this is an invalid page that `pg_checksums --check` doesn't detect, because its
+    /// checksum is correct or because the page counts as new.
     pub fn is_beyond_checksums(&self) -> bool {
         matches!(self, FindingKind::Page(_)) && !self.is_bad_checksum()
     }

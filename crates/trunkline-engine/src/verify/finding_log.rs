@@ -53,7 +53,7 @@ impl FindingLog {
         self.add(path, Some(block), FindingKind::Page(finding));
     }
 
-    /// Adds a file or block that could not be read. A file that cannot be opened does not count as
+    /// Adds a file or block that couldn't be read. A file that couldn't be opened isn't counted as
     /// read.
     pub(super) fn failure(&self, path: &Path, failure: ReadFailure) {
         match failure {
@@ -96,8 +96,8 @@ impl FindingLog {
         }
     }
 
-    /// Returns the listed findings sorted by location, and the counters. They don't include
-    /// findings an abandoned worker adds later.
+    /// Returns the counters, and the listed findings sorted by location. Findings that an abandoned
+    /// worker adds later aren't included.
     pub(super) fn take(&self) -> VerifyReport {
         let mut report = std::mem::take(&mut *self.report.lock());
         let place = |finding: &Finding| (finding.path.clone(), finding.block, finding.item);

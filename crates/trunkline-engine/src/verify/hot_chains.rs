@@ -27,8 +27,8 @@ use super::content_problem::InvalidTarget;
 pub(super) struct HotRoots {
     /// The root of each line pointer; 0 if no chain has reached it yet.
     roots: Vec<u16>,
-    /// Links of tuples with a multixact as xmax: the root of the chain, and the line pointer in the
-    /// ctid.
+    /// Links that start at a tuple with a multixact as xmax. For each link: the root of the tuple's
+    /// chain, and the line pointer in the tuple's ctid.
     multixact_links: Vec<(u16, u16)>,
 }
 
@@ -89,8 +89,9 @@ impl HotRoots {
     ) {
         let Some(tuple) = tuple_at(page, item) else { return };
         let made = by.is_none_or(|by| by == tuple.xmin());
-        // A link back into the chain ends here, since that tuple already has a root. The recursion
-        // is therefore never deeper than the page's number of line pointers.
+        // A link back into its own chain ends here, because the tuple it leads to already has a
+        // root. The recursion can therefore never be deeper than the number of line pointers on the
+        // page.
         if tuple.is_heap_only() && made && self.set_root(item, root) {
             self.follow(page, block, root, &tuple);
         }
@@ -120,8 +121,8 @@ pub(super) fn tuple_at(page: &PageBytes, item: u16) -> Option<HeapTuple<'_>> {
     HeapTuple::parse(item, pointer.item(page).filter(|_| is_normal)?).ok()
 }
 
-/// Checks the line pointer that an index entry with `tid` points to. Returns `None` if it may be a
-/// root: a tuple that is not heap-only, a redirect, or a dead line pointer.
+/// Checks the line pointer that an index entry with `tid` points to. Returns `None` if it may be
+/// the root of a HOT chain: a tuple that isn't heap-only, a redirect, or a dead line pointer.
 pub(super) fn invalid_target(page: &PageBytes, tid: Tid) -> Option<InvalidTarget> {
     let count = line_pointers(page).count() as u16;
     let pointer = line_pointer(page, tid.item).filter(|_| tid.item <= count);
@@ -143,8 +144,8 @@ mod tests {
     const HEAP_ONLY: u16 = 0x8000;
     const HOT_UPDATED: u16 = 0x4000;
 
-    /// A page with these line pointers: a redirect, or a tuple with xmin, xmax, the item of its
-    /// successor and both infomasks.
+    /// Builds a page with the given line pointers. Each is either a redirect, or a tuple given as
+    /// xmin, xmax, the line pointer of its successor and both infomasks.
     fn page(items: &[Result<[u32; 5], u32>]) -> Box<PageBytes> {
         let mut page = Box::new([0; 8192]);
         let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
@@ -171,8 +172,8 @@ mod tests {
         page
     }
 
-    /// Found on a page of PostgreSQL 15: an update by a member of a multixact was rolled back, and
-    /// a tuple of another chain reused its line pointer.
+    /// This was found on a page from PostgreSQL 15. An update by a member of a multixact was rolled
+    /// back, and its line pointer was then reused for a tuple of another chain.
     #[test]
     fn a_stale_link_does_not_lead_into_another_chain() {
         let (only, updated) = (u32::from(HEAP_ONLY), u32::from(HEAP_ONLY | HOT_UPDATED));

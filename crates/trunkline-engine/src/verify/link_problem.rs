@@ -1,7 +1,7 @@
 //! Contradictions between an index's pages.
 //!
-//! Each page is valid by itself, so the contradiction only shows when we compare the page with its
-//! siblings and its parent. Contradictions that end the walk are a [`BtreeProblem`].
+//! Each of these pages is valid by itself. The contradiction only shows when we compare a page with
+//! its siblings and its parent. If a contradiction ends the walk, it's a [`BtreeProblem`] instead.
 //!
 //! [`BtreeProblem`]: crate::btree::BtreeProblem
 
@@ -35,8 +35,8 @@ pub enum LinkProblem {
         /// The target of the downlink.
         child: BlockNo,
     },
-    /// The downlink's key is not the left sibling's high key. Searches for keys between the two
-    /// descend to the wrong page.
+    /// The downlink's key differs from the left sibling's high key. Searches for keys between the
+    /// two then descend to the wrong page.
     #[error(
         "key of entry {item} of block {parent} differs from the high key of the page to the left"
     )]
@@ -58,8 +58,8 @@ pub enum LinkProblem {
         /// The root in the metapage.
         expected: BlockNo,
     },
-    /// The fast root in the metapage, where searches start, is not the only page of its level.
-    /// Searches then miss the other pages.
+    /// The metapage's fast root, where searches start, isn't the only page of its level. Searches
+    /// then miss the level's other pages.
     #[error("fast root is block {found}, which is not the only page of level {level}")]
     FastRoot {
         /// The fast root in the metapage.

@@ -36,8 +36,8 @@ pub(super) struct LiveRowFinder<'f> {
 }
 
 impl<'f> LiveRowFinder<'f> {
-    /// Makes a finder for the first `blocks` blocks of a table. The stream must keep its order,
-    /// because we match pages with groups of rows by their order.
+    /// Makes a finder for the first `blocks` blocks of a table. The stream must return pages in
+    /// order, because that's how we match them with the groups of rows.
     pub(super) fn new(
         heap: &'f Relation,
         blocks: BlockNo,

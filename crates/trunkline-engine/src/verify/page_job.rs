@@ -35,7 +35,7 @@ impl Options {
 ///
 /// # Errors
 /// [`JobError`]: nothing could be read at all, or a server has started on the directory. Problems
-/// of single files and blocks are in the report.
+/// with individual files and blocks are in the report.
 pub fn verify(
     aio: &Aio,
     dir: &DataDir,
@@ -72,8 +72,8 @@ pub fn verify_scope(
     Ok(findings.report(summary, version))
 }
 
-/// Verifies the pages of single files outside a data directory. There's no control file, so
-/// `checksums` specifies whether the pages have checksums.
+/// Verifies the pages of single files outside a data directory. There's no control file to read
+/// this from, so `checksums` specifies whether the pages have checksums.
 ///
 /// # Errors
 /// As [`verify`].

@@ -23,8 +23,9 @@ impl Callback<ReadPayload> for MarkBadPages {
         "check pages"
     }
 
-    /// Computing a checksum touches every byte, so the thread that reaps completions should leave
-    /// this callback to the waiting session or a helper.
+    /// Computing a checksum touches every byte of the pages. The thread that reaps completions
+    /// should therefore leave this callback to the session waiting for the read, or to a helper
+    /// thread.
     fn weight(&self) -> Weight {
         Weight::Heavy
     }
@@ -44,8 +45,8 @@ impl Callback<ReadPayload> for MarkBadPages {
                 *bad |= 1 << at;
             }
         }
-        // Keep the status of a short read, so that the scan reads the rest. The bits are in the
-        // payload.
+        // If the read returned short, keep that status, so that the scan reads the rest. The bad
+        // pages aren't lost, because their bits are in the payload.
         if *bad == 0 || prior.status != Status::Ok {
             return prior;
         }

@@ -10,8 +10,8 @@ use super::finding::Finding;
 use crate::datadir::Problem;
 use crate::job::{End, IoSummary, bytes_per_second};
 
-/// The result of a page verification. Files, blocks and bad checksums are counted as in
-/// `pg_checksums --check`, so new pages count as blocks.
+/// The result of a page verification. Files, blocks and bad checksums are counted as `pg_checksums
+/// --check` counts them, so `blocks` includes new pages.
 #[derive(Debug, Default)]
 pub struct VerifyReport {
     /// Whether the verification reached its end. Otherwise all counts except `files` cover only
@@ -25,8 +25,8 @@ pub struct VerifyReport {
     pub checksum_version: u32,
     /// Pages with a wrong checksum.
     pub bad_checksums: u64,
-    /// Pages with a correct checksum, or without a checksum, that are invalid in another way.
-    /// `pg_checksums` does not detect them.
+    /// Pages that are invalid in some way other than a wrong checksum. `pg_checksums` doesn't
+    /// detect them.
     pub beyond_checksums: u64,
     /// All other findings: unreadable blocks, truncated or missing files.
     pub other_findings: u64,

@@ -188,8 +188,8 @@ impl<'t> RowCheck<'t> {
                     continue;
                 }
             };
-            // Even if we don't print the value, getting its payload was worthwhile, because that
-            // has already checked the varlena header, decompression and the TOAST chunks.
+            // Even if we don't print the value, it was worthwhile to get its payload, because that
+            // has already checked the varlena header, the compressed data and the TOAST chunks.
             let Some(ty) = column.ty.as_ref().filter(|_| self.checks.rows) else { continue };
             text.clear();
             match write_text(ty, payload, &options, &mut text) {
@@ -247,8 +247,9 @@ impl<'t> RowCheck<'t> {
                 EntryMatch::Entry { dead: true, .. } => {
                     at(ContentProblem::NoEntry { index: name(), dead: true, root });
                 }
-                // The entry may be older than this tuple, since a HOT update adds no entry. But a
-                // HOT update changes no indexed column either, so the keys must still agree.
+                // The entry may be older than this tuple, because a HOT update adds no entry. But a
+                // HOT update doesn't change any indexed column either, so the keys must still
+                // agree.
                 EntryMatch::Entry { hash, .. } => {
                     if self.key(row, index).is_some_and(|expected| expected != hash) {
                         at(ContentProblem::OtherKey { index: name(), root });

@@ -22,7 +22,7 @@ pub enum Scope {
 
 impl Scope {
     /// Removes everything outside the scope from a listing of `dir`. If a relation in the scope has
-    /// no first segment, adds a problem, since its absence would otherwise go unnoticed.
+    /// no first segment, adds a problem, because otherwise its absence would go unnoticed.
     pub(super) fn narrow(&self, dir: &DataDir, list: &mut FileList) {
         if *self == Self::Everything {
             return;

@@ -54,7 +54,7 @@ pub(super) fn check(
     checks: Checks,
     sink: &Sink<'_>,
 ) -> Result<(), ReadError> {
-    // Take the length once. The cluster isn't running, so it can't change, and all parts of the
+    // Get the length just once. No server is running, so it can't change, but all parts of the
     // check must agree on it.
     let blocks = match table.heap.blocks() {
         Ok(blocks) => blocks,
@@ -189,8 +189,8 @@ impl TableCheck<'_> {
                     let block = error.block();
                     self.problem(block, ContentProblem::Unreadable(error.to_string()));
                     self.references_unknown();
-                    // After an error in a single block the stream continues. After an error in the
-                    // file it has ended.
+                    // If the error concerned a single block, the stream continues after it. If it
+                    // concerned the whole file, the stream has ended.
                     if block.is_none() {
                         return Ok(());
                     }
@@ -210,8 +210,8 @@ impl TableCheck<'_> {
         self.sink.table(self.table, block, None, problem);
     }
 
-    /// Records that some rows' TOAST references are unknown. We then don't report orphans, because
-    /// those rows may refer to them.
+    /// Records that we couldn't read some rows' TOAST references. From now on we can't report any
+    /// orphans, because those rows may refer to them.
     fn references_unknown(&mut self) {
         if let Some(references) = &mut self.references {
             references.set_incomplete();
@@ -273,8 +273,8 @@ impl TableCheck<'_> {
             if let Some(references) = &mut self.references {
                 references.add(&tuple);
             }
-            // Look up the real state even if the page is marked all-visible, because that mark is
-            // what we're checking.
+            // Look up the real state even if the page is marked all-visible, because this is where
+            // we check whether that mark is right.
             let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
             let state = match row_state(&tuple, &mut lookup) {
                 Ok(state) => state,

@@ -90,8 +90,8 @@ impl<'t> UniqueCheck<'t> {
         }
     }
 
-    /// Completes the check after the last leaf. If some hashes didn't fit in memory, walks the
-    /// leaves again for them.
+    /// Completes the check after the last leaf. If some of the hashes didn't fit in memory, walks
+    /// the leaves again to collect them.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -131,8 +131,8 @@ struct Duplicates<'t> {
     rows: Vec<(Tid, u64)>,
     /// The number of the current key.
     group: u64,
-    /// A live row with the current key, found by an earlier call. The run of equal keys may
-    /// continue after it.
+    /// A live row with the current key that an earlier call found. The run of equal keys may
+    /// continue after that call.
     earlier: Option<Live>,
 }
 
@@ -179,7 +179,7 @@ impl Duplicates<'_> {
 #[derive(Default)]
 struct EqualRun {
     /// The key columns of the previous leaf's last entry. `None` if there was no previous leaf, or
-    /// if that key isn't equal to any key.
+    /// if no other key can be equal to that key.
     last: Option<Vec<Option<Vec<u8>>>>,
     rows: RunRows,
 }
@@ -189,7 +189,8 @@ struct EqualRun {
 enum RunRows {
     #[default]
     None,
-    /// Only one row. We don't add it until we see a second row, since most keys have just one.
+    /// Just one row so far. We don't add it to the duplicates until we see a second row, because
+    /// most keys have only one.
     One(Tid),
     /// Several rows, all added to the duplicates.
     More,
@@ -215,7 +216,8 @@ impl EqualRun {
                 }
                 (None, None) => None,
             };
-            // The TIDs of a posting list with a null in its key are not equal to each other either.
+            // If a posting list's key contains a null, not even the TIDs within that list count as
+            // equal to each other.
             let can_equal = index.can_equal(&entry);
             // A new key begins.
             if ordering != Some(Ordering::Equal) || !can_equal {
@@ -300,8 +302,8 @@ impl Hashes {
         Ok(())
     }
 
-    /// Adds the hashes of a leaf's keys that are in range. Keys that can't be equal to any other
-    /// are left out.
+    /// Adds the hashes of all keys on a leaf that are in range. Skips keys that no other key can be
+    /// equal to.
     fn leaf(&mut self, index: &CheckedIndex, page: &BtreePage<'_>) {
         for entry in page.entries().flatten().filter(|entry| !entry.is_dead()) {
             let Ok(hash) = hash_entry(index.index.layout(), &entry, &self.keys) else { continue };
@@ -314,8 +316,9 @@ impl Hashes {
         }
     }
 
-    /// Adds a hash. If there are too many, drops the upper half and lowers the end of the range.
-    /// All rows with the same hash stay together, since the limit is a hash value.
+    /// Adds a hash. If there are too many hashes, drops the upper half and lowers the end of the
+    /// range accordingly. The range ends at a hash value, so we keep either all or none of the rows
+    /// with the same hash.
     fn push(&mut self, hash: u64, row: Tid) {
         self.list.push((hash, row));
         if self.list.len() <= self.most {
@@ -328,8 +331,8 @@ impl Hashes {
         let end = end.max(self.from.saturating_add(1));
         self.list.retain(|(hash, _)| *hash < end);
         self.below = Some(end);
-        // If all rows have the same hash, we can't divide the range. Half of the memory is more row
-        // versions than a server ever leaves behind, so drop the rest.
+        // If all rows have the same hash, we can't divide the range. Half of the memory still holds
+        // more row versions than a server ever leaves behind, so it's safe to drop the rest.
         self.list.truncate(self.most / 2 + 1);
     }
 

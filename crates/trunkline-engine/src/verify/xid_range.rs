@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A reader that only looks up outcomes doesn't notice invalid ids, because hint bits hide them. A
-//! server, however, compares ids with its snapshot, where an invalid id can make a row visible or
-//! invisible.
+//! server, however, compares ids with its snapshot, so an invalid id can make a row wrongly visible
+//! or invisible.
 //!
 //! The control file has the exact next ids only if the cluster was shut down cleanly. For other
 //! clusters we check nothing.
@@ -94,8 +94,8 @@ impl XidRanges {
         (oldest < FIRST_NORMAL_XID || !precedes(xid, oldest)) && precedes(xid, next.xid)
     }
 
-    /// Whether a multixact id is within the range of the table. Multixact ids wrap around too, and
-    /// all except 0 are normal.
+    /// Whether a multixact id is within the table's range. Multixact ids wrap around, as
+    /// transaction ids do, but only 0 is special.
     fn has_multi(&self, multi: u32, next: NextIds) -> bool {
         let before = |a: u32, b: u32| a.wrapping_sub(b).cast_signed() < 0;
         (self.min_multi == 0 || !before(multi, self.min_multi)) && before(multi, next.multi)

@@ -156,8 +156,8 @@ fn databases_and_tablespaces() {
     }
 }
 
-/// A database references its cluster, and the catalog references its databases. If this cycle kept
-/// them alive, the pool's memory would leak.
+/// A database holds a reference to its cluster, and the catalog to its databases. If they formed a
+/// cycle, the pool's memory would leak.
 #[test]
 fn a_dropped_catalog_is_freed() {
     if let Some((_, data)) = fixtures().first() {

@@ -74,8 +74,8 @@ fn server_running() {
         )
     );
     let error = fake.open().expect_err("refused");
-    // The process has a different working directory, so it probably isn't a server. The hint must
-    // say that the PID file may be stale.
+    // The process's working directory isn't the data directory, so it probably isn't a server. The
+    // hint must therefore say that the PID file may be stale.
     assert!(error.hint().is_some_and(|hint| hint.contains("stale")), "{:?}", error.hint());
 
     let forced = fake.open_forced();

@@ -119,8 +119,8 @@ fn random_damage() {
             let (count, anywhere) = (random.below(40), random.below(2) == 0);
             flip(page, block, count, anywhere, &mut random);
             if random.below(10) == 0 {
-                // Claim more line pointers than there are rows, up to the end of the page, so that
-                // the line pointer array overlaps the items.
+                // Claim more line pointers than there are rows, so that the line pointer array
+                // overlaps the items and may even reach the end of the page.
                 let lower = HEADER_SIZE + LINE_POINTER_SIZE * random.below(2042) as u16;
                 page[12..14].copy_from_slice(&lower.to_le_bytes());
                 page[14..16].copy_from_slice(&8192_u16.to_le_bytes());

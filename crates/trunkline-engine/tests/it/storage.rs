@@ -282,8 +282,8 @@ fn relation_of(storage: &Storage, file: &trunkline_engine::datadir::FileEntry) -
     storage.relation(locator, file.fork)
 }
 
-/// Every file made by PostgreSQL is found by its relation locator, including files in tablespaces,
-/// and even if only a few files may be open.
+/// Every file made by PostgreSQL can be found by its relation locator. This includes files in
+/// tablespaces, and must work even if only a few files may be open.
 #[test]
 fn fixtures_by_number() {
     for (major, data) in fixtures() {

@@ -52,8 +52,8 @@ impl Gate {
     }
 }
 
-/// Waits until only `count` files are open. A thread that completes I/O doesn't close files itself
-/// but leaves that to another thread, so we have to wait for the other thread.
+/// Waits until only `count` files are open. A thread that completes I/O leaves closing files to
+/// another thread, so they're closed some time after the I/O completes.
 fn wait_until_open(aio: &Aio, count: usize) {
     while aio.open_files() != count {
         thread::yield_now();
@@ -385,7 +385,7 @@ fn clusters_share_a_table_and_close_their_files() {
     assert_eq!((files.open(), aio.open_files()), (0, 0));
 }
 
-/// Stops a thread that has just opened a file. If the file is forgotten at that moment, the thread
+/// Pauses a thread that has just opened a file. If the file is forgotten at that moment, the thread
 /// must not add it to the table.
 struct Forgetful {
     files: KernelFiles,

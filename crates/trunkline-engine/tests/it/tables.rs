@@ -57,8 +57,8 @@ impl Cluster {
     }
 }
 
-/// Every table for which we have the server's output, with the server's lines: tab-separated
-/// values, beginning with the ctid.
+/// Returns every table for which we have the server's output, together with that output: lines of
+/// tab-separated values, beginning with the ctid.
 pub(crate) fn printed<'d>(
     data: &Path,
     database: &'d Database,

@@ -137,7 +137,7 @@ impl Sample {
         self.values.iter().map(|(pointer, _)| *pointer).collect()
     }
 
-    /// All tuple versions of a chunk.
+    /// Returns the first tuple version of a chunk.
     fn chunk(&self, pointer: ToastPointer, chunk: u32) -> FoundChunk {
         let key = [pointer.value_id, chunk].map(u32::to_le_bytes).concat();
         for (block, page) in self.heap.iter().enumerate() {
@@ -153,8 +153,8 @@ impl Sample {
         unreachable!("no chunk {chunk} of {pointer:?}");
     }
 
-    /// Damages a copy of the TOAST table with `damage`. Expects that fetching a value fails with an
-    /// error whose text ends this way.
+    /// Damages a copy of the TOAST table with `damage`. Expects that fetching the victim's value
+    /// fails with an error that ends with `text`.
     #[track_caller]
     fn check(&self, victim: usize, damage: impl FnOnce(&mut [PageBytes]), text: &str) {
         let mut heap = self.heap.clone();
@@ -301,8 +301,8 @@ fn missing_values_are_errors() {
     }
 }
 
-/// With random damage in both files, a fetch returns the value, another value, or an error. It
-/// never panics or loops.
+/// With random damage in both files, a fetch returns the correct value, a different value, or an
+/// error. It never panics or loops.
 #[test]
 fn random_damage() {
     let Some((_, data)) = fixtures().pop() else { return };
