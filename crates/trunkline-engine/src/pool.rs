@@ -17,13 +17,13 @@
 //!
 //! 1. **Pin reservation.** A session reserves a pin before it looks for a page (`pin_limits`). It
 //!    may have to wait, but it never fails with PostgreSQL's "no unpinned buffers available".
-//! 2. **Lookup.** The session looks the tag up in the mapping table (`mapping`), and a
+//! 2. **Lookup.** The session looks up the tag in the mapping table (`mapping`), and a
 //!    compare-exchange on the buffer word pins the buffer. If the page is valid, it's a hit.
 //!    PostgreSQL's `BufferAlloc`.
 //! 3. **Join.** If another session is reading the page, this session waits for that session's I/O,
 //!    as `WaitReadBuffers` does.
-//! 4. **Read.** Otherwise the session takes an I/O handle and victims (`replacement`), claims the
-//!    page and the blocks that follow it, and issues one read for all of them (`read`).
+//! 4. **Read.** Otherwise the session acquires an I/O handle and victim buffers (`replacement`),
+//!    claims the page and the blocks that follow it, and issues one read for all of them (`read`).
 //!    PostgreSQL's `StartReadBuffers`.
 //! 5. **Completion.** The thread that completes the read checks every page, under the issuer's
 //!    damaged-page policy, and makes it valid. PostgreSQL's `buffer_readv_complete`.
@@ -33,15 +33,16 @@
 //! 7. **Change.** A page becomes dirty under the exclusive content lock. A checkpoint, the
 //!    background writer or a session that needs a victim flushes it (`write`): the WAL first, then
 //!    the page, under a share-exclusive lock that the I/O owns. PostgreSQL's `FlushBuffer`.
-//! 8. **Eviction.** The clock sweep takes a clean, unpinned page, and its buffer gets another tag.
+//! 8. **Eviction.** The clock sweep picks a clean, unpinned page, and its buffer is given another
+//!    page's tag.
 //!
 //! # Rules
 //!
 //! - A page is valid or being read, never both. Only `frame` creates references to its bytes.
 //! - An I/O holds its own pin on each of its pages, so the issuing session can end at any time.
-//! - Everything that can be unavailable (pins, handles, buffers) is acquired before a page is
-//!   claimed. A session never waits while it holds a claim, because the session that could end its
-//!   wait may itself be waiting for the claimed page.
+//! - Every resource that can run out (pins, handles, buffers) is acquired before a page is claimed.
+//!   A session never waits while it holds a claim, because the session that could end its wait may
+//!   itself be waiting for the claimed page.
 //! - Pins, locks and claims are released only by the methods of `buffers`, which wake the waiters.
 //! - One session's temporary relations use a second, local pool ([`Pool::local`]).
 //!

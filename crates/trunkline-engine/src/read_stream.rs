@@ -21,9 +21,9 @@
 //!
 //! # Rules
 //!
-//! - Pages that other sessions are reading are joined by reference, and look-ahead continues past
-//!   them (`docs/postgres-lessons.md#lesson-15`). If such a read fails, the stream reads the page
-//!   itself.
+//! - If another session is already reading a page, the stream joins that read by reference, and
+//!   look-ahead continues past it (`docs/postgres-lessons.md#lesson-15`). If such a read fails, the
+//!   stream reads the page itself.
 //! - A short read is continued where it ended, and a failed read is retried block by block to find
 //!   the bad block. The error names that block and is returned only when the block's turn comes, so
 //!   the consumer gets every page before it. The stream can continue after an error.

@@ -9,7 +9,7 @@
 //!
 //! The caller adds pages sorted by tag, so that neighbours are combined. The stream keeps a bounded
 //! number of writes in flight. Before it writes pages, it makes the log durable up to the LSN that
-//! the next pages need, which is one flush for many pages.
+//! the next pages need, so one log flush serves many pages.
 //!
 //! A locked page is deferred, because the stream never waits for a lock while it collects pages. At
 //! the end it waits for the deferred pages one by one if they *must* be written (a checkpoint), but
@@ -117,8 +117,8 @@ impl WriteStream {
         self.writes.window().in_flight()
     }
 
-    /// Adds a page that is probably in `buffer`, numbered from 0, and dirty. Errors of writes are
-    /// returned by [`WriteStream::finish`].
+    /// Adds a page that is probably still in `buffer` (numbered from 0) and probably still dirty.
+    /// Errors of writes are returned by [`WriteStream::finish`].
     ///
     /// # Errors
     /// The log could not be made durable, or the session was cancelled. In either case, nothing
@@ -250,7 +250,7 @@ impl WriteStream {
         Ok(None)
     }
 
-    /// Starts one write. The caller has checked that there is room for it.
+    /// Starts one write. The caller must have checked that there is room for it.
     fn start(
         &mut self,
         session: &mut Session,

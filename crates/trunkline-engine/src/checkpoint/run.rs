@@ -83,8 +83,9 @@ pub(super) fn checkpoint_with(
     // checkpoint, so this one does a bounded amount of work.
     let marked = manager.buffers().mark_for_checkpoint();
     let total = marked.len();
-    // Take the list after marking. A cluster with a dirty page stays open, so if a marked page's
-    // cluster is missing here, another session has written the page in the meantime.
+    // Take the list of clusters only after marking the pages. A cluster with a dirty page stays
+    // open, so if a marked page's cluster is missing here, another session has written the page in
+    // the meantime.
     let storages: BTreeMap<u16, Storage> =
         manager.open_storages().into_iter().map(|storage| (storage.number(), storage)).collect();
     let mut stream = WriteStream::new(

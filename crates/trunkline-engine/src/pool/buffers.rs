@@ -135,7 +135,7 @@ impl Buffers {
         self.wake_after_unpin(buffer, unpinned);
     }
 
-    /// Records that a buffer no longer has anything to write. The caller has it pinned.
+    /// Records that a buffer no longer has anything to write. The caller must have it pinned.
     pub(crate) fn note_clean(&self, buffer: u32) {
         self.clean.set(buffer);
     }

@@ -35,7 +35,7 @@ const WRITES: usize = 16;
 /// Maximum number of blocks in one write.
 const COMBINE: u32 = 16;
 
-/// How many slots ahead of the current slot pages are flushed early: as many as can be in flight.
+/// How far ahead of the ring's current slot we flush pages, in slots: as many as can be in flight.
 const LEAD: usize = WRITES * COMBINE as usize;
 
 /// The ring of one bulk write (context `bulkwrite` of `pg_stat_io`), for

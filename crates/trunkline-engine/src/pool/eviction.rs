@@ -1,7 +1,7 @@
 //! Eviction writes: a session flushes dirty pages when no buffer is clean.
 //!
 //! The clock sweep skips dirty buffers, so a session that needs a buffer takes a clean one if there
-//! is any. Only if every unpinned buffer is dirty does it flush a batch of the least used pages,
+//! is one. Only if every unpinned buffer is dirty does it flush a batch of the least used pages,
 //! with neighbours combined and all writes in flight together. Then it waits for any buffer to
 //! become a victim. The first write to complete provides one, no matter which session issued it.
 //!
@@ -42,8 +42,8 @@ const WRITES: usize = 8;
 /// Maximum number of blocks in one write.
 const COMBINE: u32 = 16;
 
-/// Counts the writes of a session that writes many relations in turn, and attributes each write to
-/// its relation.
+/// Counts the writes of a session that writes to many relations in turn, and attributes each write
+/// to its relation.
 #[derive(Debug)]
 pub(crate) struct WriteCounter {
     counter: IoCounter,

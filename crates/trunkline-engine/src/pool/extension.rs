@@ -38,8 +38,9 @@ use trunkline_format::page::is_all_zero;
 const FEW_BLOCKS: u32 = 8;
 
 impl Backend {
-    /// Extends a relation by up to `count` blocks, at least by one: fewer where a segment ends, or
-    /// if fewer pins are available. Returns the new pages in order: zeroed, pinned, and not locked.
+    /// Extends a relation by up to `count` blocks, but by at least one. It adds fewer than `count`
+    /// blocks if the segment ends before that, or if too few pins are available. Returns the new
+    /// pages in order: zeroed, pinned, and not locked.
     ///
     /// A scan can find the new pages before the caller locks them. A caller that puts tuples into
     /// "the last page" therefore locks it first, and then tests whether it is still new

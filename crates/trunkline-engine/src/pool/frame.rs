@@ -144,7 +144,7 @@ impl Frames {
     ) -> R {
         self.assert_reading(buffer, io);
         // SAFETY: the page is claimed for this I/O and not valid, so no lock on it is held. The
-        // kernel is done with the frame, and one thread runs the callbacks of an I/O, once.
+        // kernel is done with the frame, and an I/O's callbacks run only once, on one thread.
         body(unsafe { &mut *self.page(buffer) })
     }
 
@@ -330,8 +330,9 @@ impl PageMut<'_> {
     ///
     /// A caller that logs its changes must call this first, then append the WAL record, and then
     /// set the page's LSN to the record's LSN (see PostgreSQL's `access/transam/README`). If the
-    /// page became dirty only after the record, a checkpoint could set its redo point after the
-    /// record and still skip the page. The change would then be neither on disk nor redone.
+    /// page became dirty only after the record was appended, a checkpoint could set its redo point
+    /// after the record and still skip the page. The change would then be neither on disk nor
+    /// redone.
     ///
     /// # Panics
     /// If the page belongs to a cluster that was opened for reading only.

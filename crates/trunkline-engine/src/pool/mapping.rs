@@ -103,9 +103,9 @@ impl BufferMapping {
         state.has(flag::TAG_VALID).then_some(state)
     }
 
-    /// The buffer that seems to hold the page. Both answers are only hints until the buffer is
-    /// pinned. The acquire loads pair with the release stores of `insert`: a buffer that we reach
-    /// through a new link already has its tag and its own link.
+    /// Returns the buffer that seems to hold the page, if there is one. Either answer is only a
+    /// hint until the buffer is pinned. The acquire loads pair with the release stores of `insert`:
+    /// a buffer that we reach through a new link already has its tag and its own link.
     fn find(&self, buffers: &Buffers, tag: BufferTag) -> Option<u32> {
         let mut at = self.head(tag).load(Ordering::Acquire);
         for _ in 0..STEPS_MAX {
@@ -217,8 +217,8 @@ impl BufferMapping {
         let descriptor = buffers.descriptor(buffer);
         let tag = descriptor.tag();
         let _partition = self.lock_partition(tag);
-        // If the buffer has a tag, the caller's pin keeps it stable, so the lock is the right one.
-        // If it has none, `release` fails.
+        // If the buffer has a tag, the caller's pin keeps the tag stable, so we've locked the right
+        // partition. If it has no tag, `release` fails.
         if !release(descriptor.word()) {
             return false;
         }

@@ -8,8 +8,8 @@
 //! released its pages. It holds no pin while it waits, so sessions that wait for admission cannot
 //! deadlock each other.
 //!
-//! Permits beyond the guarantee are for look-ahead. They're granted from the free permits, at most
-//! half of them at a time, and only while no session is waiting for admission.
+//! Permits beyond the guarantee are for look-ahead. Each grant takes at most half of the free
+//! permits, and none are granted while any session is waiting for admission.
 //!
 //! ```text
 //!   invariant: buffers ≥ sum of all permits;  a session's pins ≤ its permits
@@ -228,9 +228,9 @@ impl PinLimiter {
         }
     }
 
-    /// Gives permits that were taken to a session, unless all of the session's permits were
-    /// reclaimed in between. With fewer permits than the guarantee, the session could hold pins
-    /// while it waits for admission, which could deadlock.
+    /// Adds permits that have already been taken to the session's account, unless all of the
+    /// session's permits were reclaimed in between. With fewer permits than the guarantee, the
+    /// session could hold pins while it waits for admission, which could deadlock.
     fn grant(&self, session: u32, count: u32) {
         let grant = |old| (permits(old) > 0).then_some(old + PERMIT * u64::from(count));
         if self.account(session).update(grant).is_some() {

@@ -29,8 +29,9 @@ use trunkline_aio::{Cancelled, Notifier, Session};
 pub(crate) struct SessionSet {
     /// By session: how many of its streams are registered.
     registrations: Box<[AtomicU32]>,
-    /// Registrations of all sessions, so that a release without waiters costs one load. Raised
-    /// after the registration and lowered after its removal.
+    /// Total number of registrations, so that a release without waiters costs one load. It is
+    /// raised after a session has been registered, and lowered after a registration has been
+    /// removed.
     count: AtomicU32,
 }
 

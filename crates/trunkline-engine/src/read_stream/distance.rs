@@ -51,8 +51,8 @@ impl Distances {
         self.combine_max
     }
 
-    /// Maximum length of the queue: the entries that may be pinned or pending, and as many again
-    /// for the holes that an unordered stream leaves and for blocks that were released.
+    /// Maximum length of the queue: room for the entries that may be pinned or pending, and as much
+    /// again for the holes that an unordered stream leaves and for blocks that were released.
     pub(super) fn queue_capacity(&self) -> usize {
         2 * (self.ahead_max + self.combine_max) as usize
     }

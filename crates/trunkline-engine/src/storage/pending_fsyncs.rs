@@ -120,8 +120,8 @@ impl PendingFsync {
     }
 }
 
-/// The files we keep open for their fsync may exceed the open-file limit by this fraction of it (a
-/// quarter). Any further segments may have to be reopened for their fsync.
+/// The files we keep open for their fsync may exceed the open-file limit by a quarter, which is the
+/// limit divided by this number. Any further segments may have to be reopened for their fsync.
 const KEPT_FRACTION: usize = 4;
 
 /// One cluster's pending fsyncs.

@@ -32,7 +32,7 @@ impl Backend {
         }
     }
 
-    /// Returns the page's buffer, pinned. The caller has already reserved the pin.
+    /// Returns the page's buffer, pinned. The caller must already have reserved the pin.
     fn read_reserved(&mut self, relation: &Relation, block: BlockNo) -> Result<u32, ReadError> {
         let request = ReadRequest {
             relation,

@@ -6,11 +6,11 @@
 //! | share-exclusive | yes    | no              | no        |
 //! | exclusive       | no     | no              | no        |
 //!
-//! The lock consists of bits in the buffer word, as in PostgreSQL 19, and is not an `RwLock`: a
-//! write to disk takes it in the session that issues the write, and the completion releases it on
-//! another thread. A guard tied to a thread could not do that. Nothing here sleeps. A session that
-//! must wait announces itself in the word, and the methods that release a lock report that a waiter
-//! must be woken.
+//! The lock consists of bits in the buffer word, as in PostgreSQL 19, and is not an `RwLock`: when
+//! a page is written to disk, the session that issues the write takes the lock, and the completion
+//! releases it on another thread. A guard tied to a thread could not do that. Nothing here sleeps.
+//! A session that must wait announces itself in the word, and the methods that release a lock
+//! report that a waiter must be woken.
 //!
 //! A caller that locks several pages must have its own lock order, as in PostgreSQL. The pool
 //! itself never waits for one content lock while it holds another.
@@ -69,7 +69,7 @@ impl LockMode {
 /// Result of an attempt to take a content lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TryLock {
-    /// The caller holds the lock.
+    /// The caller now holds the lock.
     Locked,
     /// The lock is held in a conflicting mode.
     Busy,

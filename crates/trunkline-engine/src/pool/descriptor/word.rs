@@ -127,9 +127,9 @@ impl BufferWord {
         Unpinned { left, wake }
     }
 
-    /// Visits the buffer for the clock sweep: takes an unpinned, unused, clean buffer, or lowers
-    /// the usage count. A dirty buffer ages too, although it is not a victim. Otherwise it would
-    /// outlive pages that are used more often.
+    /// Visits the buffer for the clock sweep: takes it if it is unpinned, clean and has usage count
+    /// 0, and otherwise lowers its usage count unless it is pinned. Dirty buffers age too, although
+    /// they can't be victims yet. Otherwise they would outlive pages that are used more often.
     ///
     /// An empty buffer also counts as clean with usage count 0, so the sweep finds it without a
     /// free list. The victim keeps its tag for now. The caller removes the tag in a second step,

@@ -16,7 +16,7 @@ pub(crate) struct ReadRequest<'a> {
     /// The tag of any block of the relation.
     pub(crate) tag: BufferTag,
     pub(crate) first: BlockNo,
-    /// Maximum number of blocks from `first` on. The caller has reserved this many pins.
+    /// Maximum number of blocks from `first` on. The caller must have reserved this many pins.
     pub(crate) count: u32,
     pub(crate) class: Class,
     /// The caller waits for the read immediately, so the method may execute it in this thread.

@@ -9,7 +9,7 @@
 //! neighbouring frames needs a single iovec, which makes direct I/O 1.7 times as fast (decision
 //! 0001).
 //!
-//! Two sessions never visit the same buffer on the same round, because each takes a separate range
+//! Two sessions never visit the same buffer in the same round, because each takes a separate range
 //! of positions from the hand. A session may be descheduled between advancing the hand and visiting
 //! the buffers. That only delays the ageing of these buffers.
 

@@ -25,12 +25,12 @@ pub enum Strategy {
     Vacuum,
 }
 
-/// Bytes of a bulk read's ring, in addition to the blocks in flight (PostgreSQL's value: small
-/// enough for the L2 cache).
+/// Size of a bulk read's ring in bytes, in addition to the blocks in flight. This is PostgreSQL's
+/// value, which is small enough for the L2 cache.
 const BULK_READ_BYTES: u32 = 256 << 10;
 
-/// Bytes of a bulk write's ring (PostgreSQL's value: large enough that WAL need not be flushed for
-/// every few pages).
+/// Size of a bulk write's ring in bytes. This is PostgreSQL's value, which is large enough that WAL
+/// doesn't have to be flushed every few pages.
 const BULK_WRITE_BYTES: u32 = 16 << 20;
 
 /// Bytes of vacuum's ring (PostgreSQL's default of `vacuum_buffer_usage_limit`).
@@ -47,8 +47,9 @@ impl Strategy {
         }
     }
 
-    /// Size of the ring for work that keeps `in_flight` blocks in flight, in a pool of `buffers`;
-    /// `None` without a ring. As in PostgreSQL a ring is at most an eighth of the pool.
+    /// Size of the ring in blocks, or `None` if this strategy doesn't use a ring. `in_flight` is
+    /// the number of blocks the caller keeps in flight, and `buffers` is the size of the pool. As
+    /// in PostgreSQL, a ring is at most an eighth of the pool.
     pub(crate) fn ring_size(self, in_flight: u32, buffers: u32) -> Option<u32> {
         let blocks = |bytes| bytes / BLOCK_SIZE as u32;
         let wanted = match self {

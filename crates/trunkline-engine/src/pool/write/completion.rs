@@ -164,8 +164,8 @@ mod tests {
     fn an_unchanged_page_passes() {
         let sum = page_checksum(&page(1), 7);
         assert_unchanged(&page(1), 7, sum);
-        // The sum must not cover the checksum field: a copy is written with a checksum, but the
-        // page itself has none yet.
+        // The sum computed here must not cover the page's checksum field: a copy is written with a
+        // checksum, but the page itself has none yet.
         let mut bare = page(1);
         bare[8..10].fill(0);
         assert_unchanged(&bare, 7, sum);

@@ -20,10 +20,10 @@ pub(crate) struct WriteRequest<'a> {
     /// Flags that a page must have besides `DIRTY`.
     pub(crate) needed: u64,
     /// The caller waits for the write immediately, so executing it in this thread saves a hop to
-    /// another one.
+    /// another thread.
     pub(crate) needed_now: bool,
-    /// The position up to which the log is durable. It may lag behind, in which case a page is
-    /// refused needlessly, but it's never ahead.
+    /// The position up to which the log is durable. This value may lag behind the log, in which
+    /// case a page is refused needlessly, but it's never ahead of the log.
     pub(crate) durable: Lsn,
 }
 

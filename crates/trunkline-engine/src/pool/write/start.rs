@@ -88,7 +88,7 @@ impl PageWrites {
         &mut self.window
     }
 
-    /// Starts to write the pages of a request. The caller has an idle slot.
+    /// Starts to write the pages of a request. The caller must have an idle slot.
     ///
     /// # Errors
     /// The file of the block cannot be used.
