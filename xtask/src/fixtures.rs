@@ -1,12 +1,12 @@
 //! **Fixtures**: real PostgreSQL clusters for the tests. `pgNN/data` is a cleanly stopped cluster,
 //! and `pgNN/expected` contains the server's own output for every table.
 //!
-//! Clusters of 18 and 19 are unpacked from archives. 15 is created here if Debian's server is
-//! installed, and 16 and 17 are created with servers from npm's registry if it is reachable. All
-//! clusters are built only once, in `fixtures/` under the target directory. A stamp next to each
-//! directory records its source by size and modification time. Directories appear by rename, so a
-//! test never sees an incomplete cluster. The servers stay in `fixtures/servers/`, for tests that
-//! create their own clusters.
+//! The clusters for PostgreSQL 18 and 19 are unpacked from archives. The one for 15 is created here
+//! if Debian's server is installed, and those for 16 and 17 are created with servers from npm's
+//! registry if it is reachable. All clusters are built only once, in `fixtures/` under the target
+//! directory. A stamp next to each directory records its source by size and modification time.
+//! Directories appear by rename, so a test never sees an incomplete cluster. The servers stay in
+//! `fixtures/servers/`, for tests that create their own clusters.
 
 mod registry;
 mod scratch;
@@ -164,8 +164,9 @@ fn unpack(source: &Path, dir: &Path, name: &str) -> Result<(), Failure> {
 /// Creates a cluster with the given server.
 ///
 /// A server refuses to run as root, but an ordinary user may not be able to enter our target
-/// directory: `/root` is closed, and a socket path must be short. So root lends that user a
-/// directory in the temporary directory.
+/// directory, for example because it's below `/root`. Socket paths must also be short. We therefore
+/// build the cluster in a scratch directory below the system's temporary directory. If we are root,
+/// we give that directory to an ordinary user, who then runs the server.
 fn build(source: &Path, dir: &Path, name: &str, server: &Server) -> Result<(), Failure> {
     let (script, setup) = (source.join("make.sh"), source.join("setup.sql"));
     let stamp = fingerprint(&[&script, &setup, &server.program()])?;

@@ -43,9 +43,9 @@ impl Tally {
         tally
     }
 
-    /// Takes one line of the output of `cargo test`. Returns whether the line is worth reading:
-    /// what a passing test prints isn't. Some of these tests panic on purpose, and their
-    /// backtraces would hide the one failure of a long log.
+    /// Processes one line of `cargo test` output. Returns whether the line should be shown. We hide
+    /// the output of passing tests: some of them panic on purpose, and their backtraces would bury
+    /// the one real failure in a long log.
     pub(crate) fn line(&mut self, line: &str) -> bool {
         let line = line.trim_end();
         // The heading stands above the output, and a second time above the names.

@@ -62,8 +62,8 @@ impl CatalogSession {
     }
 }
 
-/// The failure to read a database. If its tablespace has been moved, the hint shows the option to
-/// use in that case.
+/// Converts an error from opening a database. If the error means that the database's tablespace has
+/// been moved, the hint names the command-line option for that case.
 pub(crate) fn database_failure(error: CatalogError, dir: &DataDir) -> Failure {
     let target = match &error {
         CatalogError::MapMissing { path } => dir.dangling_link(path),

@@ -12,7 +12,7 @@
 //!
 //! Before a cold run we drop the table from the pool and from the page cache. The kernel treats
 //! `POSIX_FADV_DONTNEED` as a hint, so the report shows how much was still cached. The report ends
-//! with the I/O handles in flight mid-run.
+//! with a snapshot of the I/O handles in flight, taken mid-run.
 
 mod checkpoint_report;
 mod checkpoint_runs;

@@ -58,8 +58,8 @@ impl From<Exit> for ExitCode {
 pub(crate) struct Failure {
     /// The exit code.
     pub(crate) exit: Exit,
-    /// Lower case, no full stop. `None` if the process reading our output has closed the pipe, in
-    /// which case we exit without a message.
+    /// The message, in lower case and without a full stop. `None` if the process reading our output
+    /// has closed the pipe, in which case we exit without a message.
     text: Option<String>,
     hint: Option<String>,
 }
@@ -161,8 +161,8 @@ fn without_error_numbers(text: &str) -> String {
     shown
 }
 
-// A directory that we refuse to open, and a job that could not start or read, say nothing about the
-// data.
+// If we refuse to open a directory, or if a job can't start or can't read, we have learned nothing
+// about the data. These errors therefore exit with 3 rather than 1.
 impl From<DataDirError> for Failure {
     fn from(error: DataDirError) -> Failure {
         Failure::cannot_run(&error).with_hint_if_any(error.hint())
@@ -175,7 +175,8 @@ impl From<JobError> for Failure {
     }
 }
 
-// The names and blocks to select are given on the command line, so an error in them is one of usage.
+// The user selects names and blocks on the command line, so an error in a selection is a usage
+// error.
 impl From<SelectError> for Failure {
     fn from(error: SelectError) -> Failure {
         Failure::usage(&error).with_hint_if_any(error.hint())

@@ -90,8 +90,8 @@ impl Interrupt {
         }
     }
 
-    /// The exit code of a command whose job ended this way: `otherwise`, unless the job was
-    /// interrupted, which we report here.
+    /// Returns the exit code of a command whose job ended with `end`. If the job was interrupted,
+    /// we print a warning and return the signal's exit code. If not, we return `otherwise`.
     pub(crate) fn exit_after(&self, end: End, otherwise: Exit) -> Exit {
         let text = match end {
             End::Complete => return otherwise,

@@ -57,9 +57,10 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 
 /// Whether the program was probably started with standard output closed.
 ///
-/// In that case Rust's runtime opens `/dev/null` in its place, for reading and writing. Redirecting
-/// to it in a shell opens it only for writing, so we can usually tell the two apart. Note that
-/// another program may start this one with `/dev/null` opened for both.
+/// If standard output is closed, Rust's runtime opens `/dev/null` in its place, for reading and
+/// writing. A shell that redirects to `/dev/null` opens it only for writing, so we can usually tell
+/// the two cases apart. Note that another program may start this one with `/dev/null` opened for
+/// both.
 pub(crate) fn is_closed() -> bool {
     let stdout = io::stdout();
     let null = fs::metadata("/dev/null").map(|null| null.rdev());

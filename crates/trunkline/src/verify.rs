@@ -91,8 +91,8 @@ pub(crate) fn run(context: &Context<'_>, args: &VerifyArgs) -> Result<Exit, Fail
         message("warning", text);
     }
     let scope = Scope::of(&dir, settings, &args.database, &args.names)?;
-    // The pages are read before there is a pool, into the same memory. If rows or indexes are to be
-    // checked, that memory must be large enough for the pool too.
+    // The page check runs before the pool is created, but it uses the same memory. If we are also
+    // going to check rows or indexes, that memory must be large enough for the pool too.
     let io = match args.checks_contents() {
         false => IoInstance::for_files(settings)?,
         true => {

@@ -1,10 +1,10 @@
 //! **Façade rules**: keep time, threads and locks behind the façade, in cases clippy.toml misses
 //! or shouldn't cover alone.
 //!
-//! Clippy resolves paths, so it catches most violations. This leaves sleeping, which is banned
-//! even where code may bypass the façade (tests, benches, tools); raw futex calls; external crates
-//! that provide locks or randomness; and renamed imports, which clippy catches but a reader may
-//! overlook.
+//! Clippy resolves paths, so it catches most violations. This module covers the rest: sleeping,
+//! which is banned even where code may bypass the façade (tests, benches, tools); raw futex calls;
+//! external crates that provide locks or randomness; and renamed imports, which clippy catches but
+//! a reader may overlook.
 
 use super::code;
 use super::finding::Findings;

@@ -1,10 +1,10 @@
-//! **Dependency graph** of a crate's files. Each path in the source is resolved to the file that
-//! defines its last name.
+//! **Dependency graph** of a crate's files. We resolve each path in the source to the file that
+//! defines the path's last component.
 //!
 //! A name re-exported by a parent module resolves to the file that defines it. If the parent has
 //! `pub use state::Word`, then `use super::Word` adds an edge to `state.rs`. The re-export itself
-//! is an edge of the parent. Importing a module by name adds no edge yet, only the paths that go
-//! through that name do.
+//! is an edge of the parent. Importing a module by name doesn't add an edge by itself; only paths
+//! that go through the imported name do.
 
 use std::collections::{BTreeMap, BTreeSet};
 

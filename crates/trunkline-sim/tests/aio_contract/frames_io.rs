@@ -115,8 +115,8 @@ fn a_write_uses_frames_in_the_given_order_and_leaves_them_readable() {
     });
 }
 
-/// Uses the same slots with frames, with their own memory, and for a sync. A read into frames must
-/// not touch the slot's memory.
+/// Uses the same slots for I/O into frames, for I/O into the slots' own memory, and for a sync. A
+/// read into frames must not touch the slot's memory.
 #[test]
 fn io_by_frames_does_not_use_the_memory_of_the_slot() {
     check(|environment| {
@@ -265,8 +265,8 @@ fn io_longer_than_one_system_call_is_rejected() {
     assert_eq!(refused, Err(DefineError::TooLong { limit: 0x7FFF_E000 }));
 }
 
-/// Records the iovecs of every request on its way to the kernel, both as an executor and as a
-/// method.
+/// Records the iovec lengths of every request before it reaches the kernel. It can be installed as
+/// an executor or, through [`Passes`], as a method.
 #[derive(Default)]
 struct Pieces(Mutex<Vec<Vec<usize>>>);
 

@@ -103,8 +103,9 @@ fn other_io_is_not_executed_inline() {
     });
 }
 
-/// A slow mount's writes go to the method with many in flight, except for an occasional inline
-/// write as a probe. Once the mount is fast again, sessions return to inline writes.
+/// Once a mount is slow, sessions must pass its writes to the method, which can keep many in
+/// flight. Only an occasional write is still executed inline, as a probe. When the mount is fast
+/// again, sessions must return to inline writes.
 #[test]
 fn writes_to_a_slow_mount_go_to_the_method() {
     check_simulated(|environment| {

@@ -35,8 +35,8 @@ fn start(
 }
 
 impl Victim {
-    /// Cancels the session. Afterwards it must have no pins, and must be able to read block `works`
-    /// once `free` has released the resource it waited for.
+    /// Cancels the session. Afterwards it must have no pins. Once `free` has released the resource
+    /// that the session was waiting for, the session must be able to read block `works`.
     fn end(self, cluster: &Arc<Cluster>, free: impl FnOnce(), works: BlockNo) {
         cluster.let_others_run();
         assert!(!self.task.is_done(), "the session does not wait");

@@ -17,8 +17,8 @@ fn reader(cluster: &Arc<Cluster>, block: BlockNo) -> TestThread<()> {
     cluster.spawn("reader", move |cluster| cluster.read_ok(&mut cluster.backend(), block))
 }
 
-/// A thread that reads adjacent blocks with one I/O, unless another session reads one of them
-/// first. Returns its session id.
+/// Starts a thread that reads adjacent blocks with one I/O, or with several if another session
+/// reads one of the blocks first. Returns the thread's session id.
 fn run_reader(cluster: &Arc<Cluster>, blocks: &'static [BlockNo]) -> TestThread<u32> {
     cluster.spawn("run reader", move |cluster| {
         let mut backend = cluster.backend();
@@ -90,8 +90,9 @@ fn a_claim_stops_at_a_page_that_another_session_has_read() {
     });
 }
 
-/// The middle page of a run was a hit, but is evicted before the claim. The session must notice and
-/// read it.
+/// The session is about to read three adjacent blocks. The lookup found the middle block in the
+/// pool, but its page is evicted before the session claims the blocks for its read. The session
+/// must notice that and read the middle block as well.
 #[test]
 fn a_page_is_evicted_between_the_lookup_and_the_claim() {
     check(Needs::default(), |cluster| {

@@ -116,8 +116,8 @@ fn number(name: &str) -> Option<u64> {
     env::var(name)?.to_str()?.parse().ok()
 }
 
-/// Repeats a seed under the given cluster number, which is part of the buffer tags' hash and so
-/// influences the run.
+/// Repeats a seed's run under the given cluster number. The number is part of the buffer tags'
+/// hash, so a different one would lead to a different run.
 fn run_again(seed: u64, cluster: u64) {
     let mut runner = Runner::new();
     while u64::from(runner.cluster()) < cluster {

@@ -100,16 +100,17 @@ fn a_page_is_clean_when_its_write_is_counted() {
     }
 }
 
-/// A second pool of the cluster, its session, and a session of the cluster's own pool. Block 8 is
-/// dirty in the second pool, and block 1 in the other.
+/// Creates a second pool over the same cluster. Returns that pool, a session in it, and a session
+/// in the cluster's own pool. Block 8 is dirty in the second pool, and block 1 is dirty in the
+/// cluster's own pool.
 fn two_dirty_pools(cluster: &Cluster) -> (Pool, Backend, Backend) {
     let log = Arc::new(cluster.log.clone());
     let other = Pool::with_log(&cluster.aio, 32, log).expect("a pool");
     let mut theirs = other.backend(BackendType::Client).expect("a session");
     let mut mine = cluster.backend();
     cluster.change(&mut mine, 0, 1);
-    // A mount without history is limited to one I/O at a time, but the two pools' fsyncs must run
-    // concurrently.
+    // A mount without any completed I/O is limited to one I/O at a time. This checkpoint raises
+    // that limit, because the two pools' fsyncs must run concurrently.
     cluster.checkpoint(&mut mine).expect("a checkpoint");
     cluster.change(&mut mine, 1, 1);
     cluster.change(&mut theirs, 8, 1);

@@ -60,8 +60,8 @@ fn pages_of_an_eviction_share_a_flush() {
     });
 }
 
-/// A pool of 16 buffers with a log of its own, in which every page is dirty. `lsn` returns the LSN of
-/// the next page.
+/// Creates a pool of 16 buffers with its own log, and makes every page in it dirty. `lsn` returns
+/// the LSN for the next page.
 fn dirty_pool(cluster: &Cluster, log: Arc<dyn Log>, lsn: impl Fn() -> u64) -> (Pool, Backend) {
     let pool = Pool::with_log(&cluster.aio, 16, log).expect("a pool");
     let mut backend = pool.backend(BackendType::Client).expect("a session");

@@ -97,8 +97,9 @@ fn sessions_make_progress_beside_checkpoints_and_the_background_writer() {
     });
 }
 
-/// Writes to a hanging mount use all handles. A session that needs a buffer must not wait only for
-/// these writes, but must also continue when another session unpins a clean page.
+/// Writes to a hanging mount use up all handles. A session that needs a buffer must not wait only
+/// for one of these writes to complete: it must also wake up when another session unpins a clean
+/// page.
 #[test]
 fn a_session_uses_a_freed_buffer_while_no_handle_is_free() {
     let needs = Needs { buffers: 16, blocks: 64, handles: 8, ..Needs::writable() };

@@ -137,9 +137,9 @@ fn a_checkpoint_alone_uses_longer_ranges() {
         (0..512).for_each(|block| cluster.change(&mut backend, block, 1));
         let report = cluster.checkpoint_with(&mut backend, options).expect("a checkpoint");
         assert_eq!(report.buffers, 512);
-        // The setting alone would give a range per write, and there are 32 writes. If they complete
-        // in order, two long ranges are enough. Other methods complete them in any order, so that
-        // their ranges have gaps.
+        // The checkpoint makes 32 writes, so with `checkpoint_flush_after` alone it would issue one
+        // writeback per write. If the writes complete in order, two long ranges are enough. Some
+        // methods complete them in any order, which leaves gaps between the ranges.
         let in_order = environment.method == MethodKind::Sync || environment.writes_inline();
         let most = if in_order { 2 } else { 31 };
         assert!((1..=most).contains(&report.writes.writebacks), "{report:?}");

@@ -56,8 +56,8 @@ pub(super) fn printable_columns(database: &Database, table: &RelationInfo) -> Ve
     shown.map(|column| column.name.to_vec()).collect()
 }
 
-/// Adds a hint to the failure to find `name`, if the name may have been entered in an encoding
-/// other than the database's.
+/// Adds a hint to the error for a table or column that wasn't found, because the user may have
+/// typed `name` in an encoding other than the database's.
 pub(super) fn with_encoding_hint(failure: Failure, name: &[u8], database: &Database) -> Failure {
     let encoding = encoding_name(database.info().encoding);
     if name.is_ascii() || ["UTF8", "SQL_ASCII"].contains(&encoding) {

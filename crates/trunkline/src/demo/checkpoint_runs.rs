@@ -226,8 +226,8 @@ fn number_of(page: &PageBytes) -> Option<u32> {
     page.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes)
 }
 
-/// The demo's table is not the user's data. Damage in it is therefore not a finding, as it would be by
-/// `From<ReadError>`, but a demo that cannot run.
+/// The demo's table is not the user's data, so a damaged page in it is not a finding, as
+/// `From<ReadError>` would make it. It only means that the demo can't run.
 fn cannot_read(error: ReadError) -> Failure {
     Failure::cannot_run(format_args!("could not read the table: {error}"))
 }

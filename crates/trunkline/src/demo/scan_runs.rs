@@ -220,8 +220,8 @@ impl<'r> Runs<'r> {
         Ok(elapsed)
     }
 
-    /// Sums the balances. A sum other than the expected one is an error of the report, unless the scan
-    /// was interrupted and hence saw only part of the table.
+    /// Sums the balances. The report must treat any unexpected sum as an error, unless the scan was
+    /// interrupted and hence saw only part of the table.
     fn sum(
         &self,
         reports: &mut ScanReports,

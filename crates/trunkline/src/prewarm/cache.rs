@@ -2,7 +2,8 @@
 //! much of them was cached before and after.
 //!
 //! With `prefetch` the kernel is still reading when the command ends, so "Cached after" only counts
-//! the pages that have arrived so far. Neither mode checks pages: nothing looks at their contents.
+//! the pages that have arrived so far. Neither mode verifies pages, because neither looks at their
+//! contents.
 
 use std::fmt::{Display, Write as _};
 
@@ -22,8 +23,8 @@ use crate::monitor::run_job;
 use crate::options::Context;
 use crate::output::{fields, human_bytes, object, print_report, throughput};
 
-/// Loads the files, in mode `read` or else in mode `prefetch`, and prints the report. `otherwise` is
-/// the exit code if nothing goes wrong.
+/// Loads the files, in mode `read` if `reads` is set and in mode `prefetch` otherwise, and prints
+/// the report. Returns the exit code, which is `otherwise` if nothing goes wrong.
 pub(super) fn run(
     context: &Context<'_>,
     dir: &DataDir,

@@ -8,7 +8,7 @@ use crate::data_dir::relative;
 use crate::exit::{Exit, warnings};
 
 /// Prints a warning for each block or file that could not be read. Returns the exit code, which is
-/// `otherwise` if there are none.
+/// `otherwise` if there were no failures.
 pub(super) fn report_failures(failures: &Failures, dir: &DataDir, otherwise: Exit) -> Exit {
     let omitted = failures.total - failures.listed.len() as u64;
     let listed = failures.listed.iter();

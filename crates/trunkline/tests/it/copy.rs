@@ -274,8 +274,8 @@ fn two_signals_in_quick_succession_are_one_request() {
             kill_process(Pid::from_child(&child), signal).expect("sent");
         }
         until(&mut child, signals_are_handled);
-        // The main thread looks for a signal each time it wakes up. Once it has slept once more, it
-        // has stopped the job, however fast we then read.
+        // The main thread checks for a signal each time it wakes up. Once it has gone back to
+        // sleep, it must have stopped the job, no matter how fast we read after that.
         let sleeps = |pid: u32| {
             let main = PathBuf::from(format!("/proc/{pid}/task/{pid}/status"));
             status_field(&main, "voluntary_ctxt_switches").parse::<u64>().unwrap_or(0)

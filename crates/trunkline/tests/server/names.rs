@@ -1,5 +1,6 @@
-//! Relation names on the command line, with real clusters: listings, and errors with their reasons.
-//! If the command can't read a relation of that kind, the error must include the relation's name.
+//! Relation names on the command line, with real clusters: how they are listed, and the errors for
+//! names we can't use. If a command can't read relations of some kind, its error must include the
+//! relation's name.
 
 use std::fs;
 use std::path::Path;

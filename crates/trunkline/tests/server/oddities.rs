@@ -1,5 +1,5 @@
 //! Unusual and damaged clusters: foreign partitions, domains over arrays, settings that change how
-//! statistics are printed, names with any character, truncated files, moved directories.
+//! statistics are printed, names with unusual characters, truncated files, moved directories.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
