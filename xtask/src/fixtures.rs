@@ -166,7 +166,7 @@ fn unpack(source: &Path, dir: &Path, name: &str) -> Result<(), Failure> {
 /// A server refuses to run as root, but an ordinary user may not be able to enter our target
 /// directory, for example because it's below `/root`. Socket paths must also be short. We therefore
 /// build the cluster in a scratch directory below the system's temporary directory. If we are root,
-/// we give that directory to an ordinary user, who then runs the server.
+/// we give that directory to an ordinary user and run the server as that user.
 fn build(source: &Path, dir: &Path, name: &str, server: &Server) -> Result<(), Failure> {
     let (script, setup) = (source.join("make.sh"), source.join("setup.sql"));
     let stamp = fingerprint(&[&script, &setup, &server.program()])?;

@@ -86,12 +86,13 @@ pub(crate) enum Command {
 }
 
 impl Cli {
-    /// The options and settings for the command. Options after the command override options before
-    /// it. Within each of these groups, a named option such as `--io-method` overrides `-c`.
+    /// Returns the options and settings for the command. Options after the command override options
+    /// before it. If both `-c` and a named option such as `--io-method` are given on the same side
+    /// of the command, the named option wins.
     ///
     /// # Errors
-    /// [`Exit::Usage`] with PostgreSQL's message, or if `-c` sets how values are printed but the
-    /// command doesn't print values.
+    /// [`Exit::Usage`] with PostgreSQL's message if a setting is invalid, or if `-c` gives a
+    /// setting for printed values to a command that doesn't print any.
     pub(crate) fn context(&self) -> Result<Context<'_>, Failure> {
         let (command_io, pool) = self.command.shared_options();
         let shared_buffers = pool.and_then(|pool| pool.shared_buffers.as_deref());

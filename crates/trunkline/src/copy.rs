@@ -9,10 +9,10 @@
 //! The output is that of `COPY table`, so it can be loaded again. With `--ctid` or `--rows all`
 //! it's that of `COPY (SELECT ctid, * ...)`, which includes stored generated columns.
 //!
-//! A partitioned table stands for its partitions, and a parent includes its children's rows, unless
-//! `--only` is given. By default, the first row that can't be read ends the copy with an error that
-//! gives its location. With `--keep-going` we skip such rows and report them at the end, which is
-//! how to rescue data from a damaged cluster.
+//! If the named table is partitioned, we copy its partitions. If it has child tables, their rows
+//! are included unless `--only` is given. By default, the first row that can't be read ends the
+//! copy with an error that gives its location. With `--keep-going` we skip such rows and report
+//! them at the end, which makes it possible to rescue data from a damaged cluster.
 //!
 //! The order of the steps in [`run`] matters. All names, columns and settings are checked before
 //! the first row is printed, so a mistake on the command line never leaves partial output behind.

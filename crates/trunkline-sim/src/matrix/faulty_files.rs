@@ -35,8 +35,8 @@ pub struct FaultyFiles {
     before_open: Mutex<Option<Hook>>,
 }
 
-/// A case's hook, which runs once. It runs without holding any lock of the file system, so it may
-/// stop its thread.
+/// A case's hook, which runs once. We call it without holding any lock of this file system, so the
+/// hook may block its thread.
 type Hook = Box<dyn FnOnce() + Send>;
 
 /// A file system call other than block I/O.

@@ -98,8 +98,8 @@ impl Instance {
         self.folder.as_ref().map(TempDir::path)
     }
 
-    /// Drops the instance but keeps its directory, so that another instance can open the files.
-    /// Other clones of the instance may still be alive.
+    /// Drops this instance but returns its directory, so that another instance can open the same
+    /// files. Clones of its `aio` may still be alive.
     pub fn into_folder(mut self) -> Option<TempDir> {
         self.folder.take()
     }

@@ -30,8 +30,8 @@ use trunkline_format::{BLOCK_SIZE, BlockNo};
 /// Maximum number of open streams per session.
 const READERS_MAX: usize = 3;
 
-/// How often a stream may be refused a pin before the run fails. Once a session has released its
-/// other pins, its stream must be able to continue.
+/// How often a stream may be refused a pin before the run fails. Once the session has released its
+/// other pins, a stream must be able to continue, so repeated refusals are a bug.
 const REFUSALS_MAX: u32 = 50;
 
 /// A client with its random number generator. It can move to another thread.

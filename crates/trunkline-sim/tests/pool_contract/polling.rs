@@ -166,9 +166,9 @@ fn a_dropped_stream_does_not_consume_another_streams_wake_up() {
     });
 }
 
-/// A stream over `block` waits in a queue and outlives its backend. Another session then gets the
-/// same session id and reads the next block. Dropping the stream must not remove that session from
-/// the queue. `free` ends the waits.
+/// A stream over `block` is on a wait list and outlives its backend. Another session then gets the
+/// same session id and waits for the next block. When the stream is dropped, it must not remove
+/// that session from the wait list. `free` releases whatever both of them wait for.
 fn check_outliving_stream(cluster: &Arc<Cluster>, block: BlockNo, free: impl FnOnce()) {
     let (_, waker) = CountingWaker::new();
     let mut context = Context::from_waker(&waker);

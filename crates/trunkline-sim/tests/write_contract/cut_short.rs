@@ -92,8 +92,8 @@ fn a_stream_cancelled_while_it_collects_pages_loses_nothing() {
     });
 }
 
-/// Starts a thread that writes all pages until its session is cancelled. It then releases the first
-/// point, waits for the second, and writes the rest.
+/// Starts a thread that writes all pages until its session is cancelled. The thread then releases
+/// the first returned point, waits for the second, and writes the remaining pages.
 fn write_until_cancelled(
     cluster: &Arc<Cluster>,
     mut backend: Backend,

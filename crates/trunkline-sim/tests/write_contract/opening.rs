@@ -9,8 +9,9 @@ use trunkline_sim::PausePoint;
 use trunkline_sim::matrix::cluster::check_simulated;
 use trunkline_sim::matrix::{Cluster, Needs};
 
-/// Closes relation 1's file, as the open-file table does when it is full. The next open of the file
-/// releases the first returned point, and then stops at the second.
+/// Closes relation 1's file, as the open-file table does when it is full. Returns two pause points:
+/// the thread that next opens the file releases the first point to announce this, and then stops at
+/// the second point.
 fn close_and_hold(cluster: &Cluster) -> (PausePoint, PausePoint) {
     cluster.storage.forget(cluster.relation(1).locator());
     let (opening, go) = (PausePoint::new(), PausePoint::new());
@@ -22,8 +23,9 @@ fn close_and_hold(cluster: &Cluster) -> (PausePoint, PausePoint) {
     (opening, go)
 }
 
-/// Runs `work`, which writes pages of relation 0 and then of relation 1, but relation 1's file isn't
-/// open. While `work` opens that file, these blocks of relation 0 must not be locked.
+/// Runs `work`, which must write pages of relation 0 and then of relation 1. Because relation 1's
+/// file is closed, `work` has to open it. During that open, `blocks` of relation 0 must not be
+/// locked.
 fn assert_unlocked_during_open(
     cluster: &Arc<Cluster>,
     blocks: Range<BlockNo>,
