@@ -191,8 +191,9 @@ impl Builder {
         let all = self.handles;
         let foreground = all - self.log_reserve.min(all - 1);
         let rest = foreground - self.foreground_reserve.min(foreground - 1);
-        // By class, in the order of `CLASSES`: the log may use every handle, foreground reads may
-        // use all except the log's reserve, and the other classes may use neither reserve.
+        // One limit per class, in the order of `CLASSES`: the log may use every handle, foreground
+        // reads may use all except the log's reserve, and the other classes may use neither
+        // reserve.
         let limits = [all, foreground, rest, rest, rest, rest];
         let completions = Completions::new(
             HandleTable::new(all, self.iovecs, self.probe),

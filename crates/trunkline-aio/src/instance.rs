@@ -66,8 +66,8 @@ impl Drop for Instance {
     fn drop(&mut self) {
         let dispatcher = Arc::clone(&self.dispatcher);
         // The last reference may belong to a callback or task that one of the instance's own
-        // threads drops. Shutdown joins that thread, so the thread would wait for itself. In that
-        // case a new thread performs the shutdown.
+        // threads drops. If that thread performed the shutdown, it would have to join itself and
+        // would wait forever. A new thread therefore performs the shutdown instead.
         if thread::is_internal() {
             let spawned = thread::spawn("aio end", move || end(&dispatcher));
             debug_assert!(spawned.is_ok(), "the threads of an instance are left running");

@@ -14,9 +14,9 @@
 //! thread performs all the steps, including the local ones, and then frees the handle. An issuer
 //! that has gone away therefore can't leak a handle.
 //!
-//! **Rules for the completing thread.** It may be a ring's only driver, in which case all of that
-//! ring's I/O is waiting for it. It must not block, allocate or panic. If it turns out to hold the
-//! last reference to a file or a slot table, it doesn't drop the reference but moves it to
+//! **Rules for the completing thread.** The thread may be a ring's only driver, in which case all
+//! of that ring's I/O is waiting for it. It must not block, allocate or panic. If it turns out to
+//! hold the last reference to a file or a slot table, it doesn't drop the reference but moves it to
 //! `deferred`. The only exception is an issuer that executed its own I/O: it has just blocked for
 //! that I/O, so it may as well block to close the file.
 //!

@@ -29,7 +29,7 @@ use crate::storage::file::AbandonedFile;
 use crate::tables::deferred::DeferredDrops;
 use std::time::Duration;
 
-/// The supervisor's minimum pause while some work hasn't been taken by a worker. It keeps the
+/// The supervisor's minimum pause while there is work that no worker has taken. It keeps the
 /// supervisor from spinning if the launch interval is set to zero.
 const LOOK_AGAIN_MIN: Duration = Duration::from_millis(1);
 
@@ -337,8 +337,8 @@ impl Roster {
     /// Decides whether the supervisor starts a worker now, and when it must decide again. One
     /// function makes both decisions, because if they disagreed the supervisor could spin.
     ///
-    /// While some work hasn't been taken by a worker, the supervisor must never sleep without a
-    /// timeout: the thread that should signal it may be the one that hangs.
+    /// While there is work that no worker has taken, the supervisor must never sleep without a
+    /// timeout, because the thread that should signal it may itself be hanging.
     ///
     /// `has_ready` checks the ready set. The caller must hold the roster's lock, so that this check
     /// runs under it. A completing thread first adds its I/O to the ready set and then, under the

@@ -89,7 +89,8 @@ impl WorkerPool {
     }
 
     /// Queues I/O that a failed ring hasn't started. The queue's bound doesn't apply here, because
-    /// there is no session that could execute the I/O instead. The queue has room for every handle.
+    /// there is no session that could execute the I/O instead. The queue still can't overflow,
+    /// because it has room for every handle.
     pub(crate) fn take_over(&self, moved: impl Iterator<Item = (usize, u32)>) {
         self.wake_after(|roster| {
             for (lane, index) in moved {

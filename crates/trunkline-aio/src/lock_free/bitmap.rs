@@ -8,7 +8,7 @@
 //! Each bit is changed atomically, but the set as a whole is not. A scan visits one word after
 //! another. It may therefore miss a bit set in a word it has already visited, and yet see a bit set
 //! later in a word it hasn't visited yet. Callers must therefore either treat the set as a hint and
-//! recheck, or set the bit before they signal.
+//! recheck, or set the bit before they signal the scanning thread.
 
 use crate::facade::atomic::{AtomicU64, Ordering};
 

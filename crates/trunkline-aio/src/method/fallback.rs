@@ -2,8 +2,8 @@
 //!
 //! Every project that adopts io_uring hits the same start-up errors: a sysctl, a container's
 //! seccomp profile, the locked-memory limit, the descriptor limit, an old kernel. None of them is a
-//! reason to refuse to start. Each is recognised and explained in one line with its fix, and the
-//! instance falls back to the next best method.
+//! reason to refuse to start. Instead, we recognise the error, explain it and its fix in one line,
+//! and fall back to the next best method.
 //!
 //! The errno alone isn't enough: EPERM can mean either the sysctl or a seccomp filter. We therefore
 //! derive the cause from the errno and the state of the system when the failure happened.

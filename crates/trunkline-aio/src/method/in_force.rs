@@ -1,9 +1,9 @@
 //! The current I/O method, and the record of fallbacks.
 //!
 //! A ring driver that loses its ring must switch the instance to the workers. By then its rings may
-//! have been replaced with new ones, and it must not switch away from those. So every start of
-//! io_uring gets a number, which is stored next to the method in one atomic word. A driver's
-//! compare-exchange succeeds only if its own start is still current.
+//! have been replaced with new ones, and it must not switch away from those. We therefore number
+//! the starts of io_uring, and store the current start's number next to the method in one atomic
+//! word. A driver's compare-exchange succeeds only if its own start is still the current one.
 
 use crate::facade::Mutex;
 use crate::facade::atomic::{AtomicU8, AtomicU64, Ordering};

@@ -397,7 +397,8 @@ fn register(ring: &IoUring, region: &Region) -> Result<(), i32> {
             iov_len: PIECE.min(bytes - at),
         })
         .collect();
-    // SAFETY: the region stays mapped as long as the I/O in flight, which outlives its drivers.
+    // SAFETY: the region stays mapped for as long as `InFlight` exists, and that outlives the
+    // drivers.
     unsafe { ring.submitter().register_buffers(&pieces) }.map_err(|error| errno_of(&error))
 }
 

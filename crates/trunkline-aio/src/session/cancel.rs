@@ -1,9 +1,9 @@
 //! Waking a session from another thread: cancels and notifications.
 //!
-//! Cancels and notifications both signal the session's event. The session, whether it is sleeping
-//! or its task is polling, then checks its condition again. Cancellers and notifiers only reference
-//! the session table, so they don't keep the instance alive. They may outlive their session, whose
-//! number may be reused; a canceller therefore also records the slot's incarnation.
+//! Cancels and notifications both signal the session's event. The session then checks its condition
+//! again, whether its thread was sleeping or its task is polling. Cancellers and notifiers only
+//! reference the session table, so they don't keep the instance alive. They may outlive their
+//! session, whose number may be reused; a canceller therefore also records the slot's incarnation.
 
 use super::Session;
 use crate::tables::session_table::SessionTable;

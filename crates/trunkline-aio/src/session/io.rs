@@ -1,9 +1,9 @@
 //! Issuing an I/O: from an acquired handle to a submitted I/O.
 //!
 //! Every step from HANDED_OUT to SUBMITTED happens in the issuing thread: define the I/O (file,
-//! range, memory), stage it, then choose the cheapest I/O path (see `dispatcher`). Until DEFINED, an
-//! error releases the handle. From DEFINED on, the I/O is always completed, because its slot is
-//! pending and its callbacks may have pins and locks to release.
+//! range, memory), stage it, then choose the cheapest I/O path (see `dispatcher`). Before DEFINED,
+//! an error just releases the handle. From DEFINED on, the I/O is always completed, because its
+//! slot is pending and its callbacks may have pins and locks to release.
 
 use super::Session;
 use super::define::{DefineError, Transfer, point_at_frames, point_at_slot};

@@ -45,8 +45,8 @@ impl DeferredDrops {
     fn keep<T>(&self, kept: &Mutex<Vec<T>>, thing: T) -> bool {
         let mut kept = kept.lock();
         // The list is full only if more files than there are handles were abandoned before any
-        // worker became idle. In that case drop this file right here in the completion. That may
-        // block, but allocating could fail.
+        // worker became idle. In that case drop this file right here in the completion. Closing the
+        // file may block, but growing the list could fail.
         if kept.len() == kept.capacity() {
             return false;
         }

@@ -5,8 +5,8 @@
 //!   handle.
 //! - The *description* is a set of atomic fields that any thread may read at any time, for views.
 //!   It is consistent only while the state and generation don't change.
-//! - The *body* belongs to exactly one thread at a time: until SUBMITTED to the session, until
-//!   COMPLETED_IO to the thread that executes or reaps the I/O, and until IDLE to the thread with
+//! - The *body* belongs to exactly one thread at a time: first to the session, from SUBMITTED on to
+//!   the thread that executes or reaps the I/O, and from COMPLETED_IO until IDLE to the thread with
 //!   the claim.
 //!
 //! The counterpart is PostgreSQL's `PgAioHandle`, which doesn't have a separate body: all its

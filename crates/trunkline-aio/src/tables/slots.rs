@@ -118,9 +118,10 @@ impl SlotTable {
 
     /// Returns the slot to the issuer. The completing thread must not touch it afterwards.
     pub(crate) fn publish(&self, slot: u32) {
-        // Set the bit first. As soon as the state is DONE, the issuer may take the result and free
-        // the slot; a bit set after that would refer to a slot without a result. `first_done`
-        // therefore rechecks the state of every slot whose bit is set.
+        // Set the bit before the state. As soon as the state is DONE, the issuer may take the
+        // result and free the slot, and a bit set after that would refer to a slot without a
+        // result. In this order, the bit may be set before the slot is DONE, so `first_done`
+        // rechecks the state of every slot whose bit is set.
         self.done.insert(slot);
         let old = self.slots[slot as usize].state.swap(DONE, Ordering::SeqCst);
         assert_eq!(old, PENDING, "a result for a slot that has no I/O");
