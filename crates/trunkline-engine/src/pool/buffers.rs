@@ -167,7 +167,7 @@ impl Buffers {
         })
     }
 
-    /// Marks every dirty page as needed by the checkpoint that begins now, and lists the pages (the
+    /// Marks every dirty page as needed by the checkpoint now starting, and lists the pages (the
     /// first loop of PostgreSQL's `BufferSync`). Pages that become dirty during the loop may or may
     /// not be included. With a write-ahead log that's correct either way, because the redo point
     /// must be determined before this loop, and such a page's changes are logged after it.

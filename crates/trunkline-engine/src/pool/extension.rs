@@ -165,8 +165,9 @@ impl Backend {
     }
 
     /// Removes new pages for which there is no space on disk. A page that another session has
-    /// pinned stays, as an empty page that no extension returns again. A page that has been filled
-    /// stays too, because a session may have found it after a later extension made the fork longer.
+    /// pinned stays in the pool as an empty page, which no later extension returns. A page that has
+    /// been filled stays too, because a session may have found it after a later extension made the
+    /// fork longer.
     fn remove_new_pages(
         &mut self,
         relation: &Relation,

@@ -158,8 +158,8 @@ impl WritebackQueue {
     }
 
     /// Whether enough blocks are queued for a writer that has the device to itself. In that case
-    /// long ranges, issued less often, are worth more than keeping the amount of dirty page cache
-    /// even. Scattered pages don't form long ranges, so waiting for more of them gains nothing.
+    /// issuing longer ranges less often gains more than keeping the amount of dirty page cache
+    /// steady. Scattered pages don't form long ranges, so waiting for more of them gains nothing.
     pub(crate) fn is_due_alone(&self) -> bool {
         let scattered = self.blocks < self.ranges.len() as u32 * BLOCKS_PER_WRITE_MIN;
         self.is_due() && (scattered || self.blocks >= BLOCKS_ALONE_MIN)

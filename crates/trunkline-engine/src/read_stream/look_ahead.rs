@@ -274,8 +274,8 @@ impl<S: BlockSource> ReadStream<S> {
             }
         };
         self.pinned += used;
-        // The read may cover fewer blocks than we wanted, because another session claimed one of
-        // them first. Return the pins that weren't used.
+        // The read may cover fewer blocks than we reserved pins for, for example because another
+        // session claimed one of them first. Return the pins that weren't used.
         if reserved > used {
             self.manager.limits().give_back(self.session, reserved - used);
         }

@@ -120,7 +120,7 @@ impl PendingFsync {
     }
 }
 
-/// The files we keep open for their fsync may exceed the open-file limit by a quarter, which is the
+/// The files we keep open for their fsync may exceed the open-file limit by up to a quarter: the
 /// limit divided by this number. Any further segments may have to be reopened for their fsync.
 const KEPT_FRACTION: usize = 4;
 

@@ -24,7 +24,7 @@ use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
 use trunkline_aio::{Cancelled, Class, Notifier, WaitRef};
 
 impl Backend {
-    /// Reserves one pin, waiting for admission if necessary. While it returns `Pending` the session
+    /// Reserves one pin, waiting for admission if necessary. If it returns `Pending`, the session
     /// stays registered with the pin limiter.
     pub(crate) fn reserve_pin(
         &mut self,
@@ -59,7 +59,7 @@ impl Backend {
     }
 
     /// Waits until a buffer can be a victim. If there is no clean buffer, starts writing dirty
-    /// pages first. While it returns `Pending` the session stays on the victim wait list.
+    /// pages first. If it returns `Pending`, the session stays on the victim wait list.
     pub(crate) fn wait_for_victim(
         &mut self,
         waiting: &mut Waiting<'_, '_>,

@@ -49,9 +49,9 @@ impl ClockSweep {
         self.hand.load(Ordering::Relaxed)
     }
 
-    /// Takes up to `want` victims, each pinned once, and offers them to `take`, which returns
-    /// whether it could use the buffer. Returns how many are still wanted. That is more than 0 only
-    /// if the hand has passed [`VISITS_WITHOUT_VICTIM_MAX`] buffers, or all of them, without
+    /// Takes up to `want` victims, each pinned once, and offers each to `take`, which returns true
+    /// if it could use the buffer. Returns how many victims are still wanted, which is more than 0
+    /// only if the hand has passed [`VISITS_WITHOUT_VICTIM_MAX`] buffers, or all of them, without
     /// finding a victim or an unused page.
     pub(crate) fn sweep<'a>(
         &self,

@@ -12,8 +12,8 @@
 //!
 //! Nothing here waits. A session must not wait for one page's lock while it holds another page's
 //! lock, because the session that it waits for may itself be waiting for the other page. So a
-//! locked page only ends the run, and the caller submits what it has before it waits for that page.
-//! The completion releases the locks.
+//! locked page merely ends the run. Before the caller waits for that page, it submits the writes it
+//! has collected, and their completion releases the locks.
 //!
 //! # Why the file is checked after the claim
 //!
