@@ -1,6 +1,6 @@
 //! Checksums one set of pages again and again and prints GB/s: `checksum_speed [pages]`.
 //!
-//! 32 pages (256 KiB, the default) stay in the second-level cache; 65536 (512 MiB) do not.
+//! 32 pages (256 KiB, the default) fit in the L2 cache; 65536 pages (512 MiB) do not.
 
 use std::error::Error;
 use std::hint::black_box;

@@ -30,7 +30,7 @@ pub(crate) struct Finite<'a> {
     pub(crate) scale: i32,
     /// The power of 10,000 that the first digit is multiplied by.
     pub(crate) weight: i32,
-    /// The digits, two bytes each; half a digit is left at the end of a damaged value.
+    /// The digits, two bytes each. A damaged value may end in the middle of a digit.
     pub(crate) digits: &'a [u8],
 }
 

@@ -1,7 +1,7 @@
 //! Writes rows of `pgbench_accounts` as pages: `write_accounts <file> <rows>`.
 //!
-//! Use the file to test manually that a server accepts the pages we build. Stop the server, replace a
-//! real table's file with this one, and remove the table's `_fsm` and `_vm` files. Then start the
+//! The file is for a manual test that a server accepts the pages we build. Stop the server, replace
+//! a real table's file with this one, and remove the table's `_fsm` and `_vm` files. Then start the
 //! server and rebuild the table's index.
 
 use std::error::Error;

@@ -51,8 +51,8 @@ impl<'a> Directory<'a> {
         fs::read_to_string(&self.marker).is_ok_and(|found| found == text)
     }
 
-    /// Claims the directory for a sample with the description `text`, and makes an older sample
-    /// incomplete.
+    /// Claims the directory for a sample with the description `text`. From then on, an older sample
+    /// there counts as incomplete.
     pub(super) fn claim(&self, text: &str) -> io::Result<()> {
         fs::create_dir_all(self.path)?;
         self.check_ours()?;
@@ -65,7 +65,7 @@ impl<'a> Directory<'a> {
         fs::create_dir_all(self.base())
     }
 
-    /// Marks the sample as complete. All its files must be durable.
+    /// Marks the sample as complete. All its files must already be durable.
     pub(super) fn complete(&self) -> io::Result<()> {
         // The names of the files must be durable before the marker is.
         for directory in [self.base(), self.path.join("base")] {
@@ -82,7 +82,7 @@ impl<'a> Directory<'a> {
         files(&self.base()).iter().try_for_each(|path| unlink(path))?;
         unlink(&self.marker)?;
         unlink(&self.claim)?;
-        // From the innermost directory outwards. Stop at the first directory that contains other
+        // Remove directories from the innermost outwards. Stop at the first one that contains other
         // files.
         for directory in [self.base(), self.path.join("base"), self.path.to_owned()] {
             match fs::remove_dir(directory) {
@@ -113,8 +113,8 @@ pub(super) fn unlink(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns a `FileEntry` for each planned file. Fails if a file is missing or doesn't have
-/// its full size.
+/// Returns one `FileEntry` for each planned file. Fails if a file is missing or doesn't have its
+/// full size.
 pub(super) fn entries(plan: &[NewFile]) -> io::Result<Vec<FileEntry>> {
     plan.iter().map(entry).collect()
 }

@@ -16,8 +16,8 @@
 //!   DIR/trunkline-accounts        the same file, renamed last; the sample is complete
 //! ```
 //!
-//! Of the programs and libraries that users install, only the command-line program's demonstration
-//! uses this crate.
+//! Of everything that users install, only the command-line program uses this crate, for its demo
+//! and for the unlisted command `sum`.
 
 #![forbid(unsafe_code)]
 

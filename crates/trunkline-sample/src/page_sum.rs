@@ -32,7 +32,7 @@ use trunkline_format::{
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FixedColumn {
-    /// Its number in the table, from 1 (`attnum`). Dropped columns count.
+    /// Its number in the table, from 1 (`attnum`). Dropped columns are counted too.
     pub number: u16,
     /// Its offset from the start of the tuple's data, in bytes.
     pub offset: u16,
@@ -91,7 +91,7 @@ fn without_value(nulls: &[u8], number: u16) -> Option<FixedInt4> {
 pub struct PageSum {
     /// Visible rows: the result of `count(*)` if the sum is exact.
     pub rows: u64,
-    /// Visible rows in which the column is null. They do not count in the sum.
+    /// Visible rows in which the column is null. They are not part of the sum.
     pub nulls: u64,
     /// The sum of the other values.
     pub sum: i64,
@@ -279,7 +279,8 @@ mod tests {
         assert_eq!((later.rows, later.elsewhere, later.is_exact()), (61, 61, false));
         let behind = sum_int4(&page, FixedColumn { number: 4, offset: 94 });
         assert_eq!(behind, PageSum { corrupt: Some(1), ..PageSum::default() });
-        // Make the last two rows deleted and in doubt, then mark the page all-visible.
+        // Make one of the last two rows deleted and the other in doubt, then mark the page
+        // all-visible.
         let tuple = |item: usize| 8192 - 128 * item;
         put(&mut page, tuple(61) + 20, &0x0502_u16.to_le_bytes());
         put(&mut page, tuple(60), &[9, 0, 0, 0]);

@@ -159,7 +159,7 @@ impl Writer {
                 self.written += u64::from(length);
                 return Ok(slot);
             }
-            // A short write may end mid-page, so write the whole run again.
+            // A short write may end mid-page, so we write the whole run again.
             self.issue(slot, file, offset, length)?;
         }
     }
