@@ -180,8 +180,8 @@ impl Session {
     }
 
     /// Submits the staged I/O if the oldest has been staged for too long. Acquiring a handle does
-    /// this too. A session that computes inside a batch should call it now and then, so that its
-    /// I/O isn't delayed.
+    /// this too. A session that computes for a while inside a batch should call it now and then, so
+    /// that its I/O isn't delayed.
     pub fn submit_if_old(&mut self) {
         if !self.staged.is_empty()
             && clock::now().since(self.staged_since) > Duration::from_micros(STAGED_AGE_MAX_US)

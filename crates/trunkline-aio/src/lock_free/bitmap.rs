@@ -70,8 +70,8 @@ impl Bitmap {
     /// Removes all numbers and calls `f` for each.
     pub(crate) fn drain(&self, mut f: impl FnMut(u32)) {
         for (at, word) in self.words.iter().enumerate() {
-            // Do a plain load first. The set is almost always empty, and a swap would acquire the
-            // cache line in exclusive mode.
+            // Do a plain load first. The set is almost always empty, and a swap would acquire
+            // exclusive ownership of the cache line.
             if word.load(Ordering::SeqCst) == 0 {
                 continue;
             }

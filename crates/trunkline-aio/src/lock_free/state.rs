@@ -133,7 +133,7 @@ impl StateWord {
 
     /// Claims the right to complete the I/O. Returns true for exactly one caller per generation.
     /// Most callers find nothing to claim, so we do a plain load first: even a failed
-    /// compare-exchange would acquire the cache line in exclusive mode.
+    /// compare-exchange would acquire exclusive ownership of the cache line.
     pub(crate) fn claim(&self, generation: u64) -> bool {
         let free = encode(State::CompletedIo, generation);
         let claimed = free | CLAIMED;

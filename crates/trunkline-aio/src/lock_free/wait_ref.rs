@@ -17,7 +17,7 @@ use crate::limits::HANDLES_MAX;
 ///
 /// Generations count from 1 to 2^48 - 1 and then start over, so that a reference fits into 64 bits.
 /// If a reference were kept while its handle is used 2^48 more times, it would point to a later
-/// I/O. At a million I/Os per second on one handle, this takes nine years.
+/// I/O. Even at a million I/Os per second on one handle, that takes nine years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WaitRef {
     index: u32,

@@ -36,7 +36,7 @@ const REMEMBERED: u32 = 16;
 const SLOW_MAX: u32 = 4;
 
 /// After a slow try, we wait this many times the try's duration before the next try, within the
-/// bounds below. So a session only spends a small part of its time on tries.
+/// bounds below. This way sessions spend only a small part of their time on tries.
 const REST_FACTOR: u32 = 64;
 
 /// Minimum and maximum time between two tries.

@@ -7,7 +7,7 @@
 //! statically: each backend has its own `io_max_concurrency` handles.
 //!
 //! A session that isn't admitted joins its class's queue. Each freed handle wakes one waiter, from
-//! the most important class that has any. The waker removes that waiter from the queue. If the
+//! the most important class that has waiters. The waker removes that waiter from the queue. If the
 //! waiter then leaves without taking a handle, it must pass the wake-up on, or another waiter could
 //! sleep although a handle is free.
 //!
