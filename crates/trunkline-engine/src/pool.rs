@@ -18,21 +18,21 @@
 //! 1. **Pin reservation.** A session reserves a pin before it looks for a page (`pin_limits`). It
 //!    may have to wait, but it never fails with PostgreSQL's "no unpinned buffers available".
 //! 2. **Lookup.** The session looks up the tag in the mapping table (`mapping`), and a
-//!    compare-exchange on the buffer word pins the buffer. If the page is valid, it's a hit.
-//!    PostgreSQL's `BufferAlloc`.
+//!    compare-exchange on the buffer word pins the buffer. If the page is valid, it's a hit. This
+//!    is PostgreSQL's `BufferAlloc`.
 //! 3. **Join.** If another session is reading the page, this session waits for that session's I/O,
 //!    as `WaitReadBuffers` does.
 //! 4. **Read.** Otherwise the session acquires an I/O handle and victim buffers (`replacement`),
 //!    claims the page and the blocks that follow it, and issues one read for all of them (`read`).
-//!    PostgreSQL's `StartReadBuffers`.
+//!    This is PostgreSQL's `StartReadBuffers`.
 //! 5. **Completion.** The thread that completes the read checks every page, under the issuer's
-//!    damaged-page policy, and makes it valid. PostgreSQL's `buffer_readv_complete`.
+//!    damaged-page policy, and makes it valid. This is PostgreSQL's `buffer_readv_complete`.
 //! 6. **Access.** The session locks the page (`Backend::read_lock`, `write_lock`) and uses its
 //!    bytes in place. The pin is released when the [`Pin`] is dropped; no `ResourceOwner` is
 //!    needed.
 //! 7. **Change.** A page becomes dirty under the exclusive content lock. A checkpoint, the
 //!    background writer or a session that needs a victim flushes it (`write`): the WAL first, then
-//!    the page, under a share-exclusive lock that the I/O owns. PostgreSQL's `FlushBuffer`.
+//!    the page, under a share-exclusive lock that the I/O owns. This is PostgreSQL's `FlushBuffer`.
 //! 8. **Eviction.** The clock sweep picks a clean, unpinned page, and its buffer is given another
 //!    page's tag.
 //!

@@ -22,7 +22,7 @@
 //! # Rules
 //!
 //! - If another session is already reading a page, the stream joins that read by reference, and
-//!   look-ahead continues past it (`docs/postgres-lessons.md#lesson-15`). If such a read fails, the
+//!   look-ahead continues past it (`docs/postgres-lessons.md#lesson-15`). If that read fails, the
 //!   stream reads the page itself.
 //! - A short read is continued where it ended, and a failed read is retried block by block to find
 //!   the bad block. The error names that block and is returned only when the block's turn comes, so
@@ -32,7 +32,7 @@
 //! - The backend is passed to each call, so several streams can share one session. Dropping a
 //!   stream releases all of its pins, even with reads in flight.
 //! - [`ReadStream::release_ahead`] releases everything that is pinned ahead, for a consumer that
-//!   must wait for something else. The stream looks the released blocks up again when their turn
+//!   must wait for something else. The stream looks up the released blocks again when their turn
 //!   comes.
 
 mod blocked;

@@ -120,7 +120,8 @@ impl BufferMapping {
     }
 
     /// Gives the tag to an empty buffer that the caller has allocated, and claims its read for
-    /// `io`, unless the page has a buffer already. PostgreSQL's `BufTableInsert` in `BufferAlloc`.
+    /// `io`, unless the page has a buffer already. This is PostgreSQL's `BufTableInsert` in
+    /// `BufferAlloc`.
     pub(crate) fn insert_for_read(
         &self,
         buffers: &Buffers,

@@ -1,5 +1,5 @@
-//! Reading one page (PostgreSQL's `ReadBuffer`): finds it in the pool, joins another session's
-//! read, or issues a read.
+//! Reading one page (PostgreSQL's `ReadBuffer`): finds the page in the pool, joins another
+//! session's read, or issues a read.
 
 use super::super::descriptor::{USAGE_MAX, flag};
 use super::super::error::{ReadError, ReadWarning};
