@@ -7,8 +7,8 @@
 //!   └────┴────┴───────┴───────────┴──────────┴─────────┴────┴────────────┴──────────┘
 //! ```
 //!
-//! We only determine visibility in a cleanly stopped cluster, where no transaction is in progress.
-//! A server sets a hint bit when it first looks up a transaction that has ended, so that later
+//! We determine visibility only in cleanly stopped clusters, where no transaction is in progress. A
+//! server sets a hint bit when it first looks up a transaction that has ended, so that later
 //! readers can skip the commit log. A tuple without hint bits is [`Visible::InDoubt`], in which
 //! case [`crate::transam`] looks up its transactions in the commit log.
 //!

@@ -1,5 +1,5 @@
-//! **PostgreSQL's on-disk format**: decodes pages, tuples, values, indexes, catalogs and the control
-//! file of PostgreSQL 15 to 19.
+//! **PostgreSQL's on-disk format**: decodes the pages, tuples, values, indexes, catalogs and
+//! control files of PostgreSQL 15 to 19.
 //!
 //! The crate turns bytes into values. It does no I/O and holds no state, so it is as useful in a
 //! storage engine as in a recovery tool:
@@ -41,15 +41,15 @@
 //!
 //! # Concepts
 //!
-//! - **Total functions.** Every function accepts arbitrary bytes. It returns a value or an error that
-//!   says what is wrong, and never panics. It allocates memory only for its result, in proportion to
-//!   the input. Tests feed every decoder random and damaged bytes.
+//! - **Total functions.** Every function accepts arbitrary bytes. It returns a value or an error
+//!   that says what is wrong, and never panics. It allocates memory only for its result, in
+//!   proportion to its input. Tests feed every decoder random and damaged bytes.
 //! - **Versions.** Where a layout differs between versions, the decoder takes a [`PgVersion`]. The
 //!   control file is read first; its version decides how all others are decoded.
 //! - **Platform.** Clusters must be little-endian, 64-bit, with 8 kB blocks and 1 GB segments.
 //!   [`ControlFile`] refuses others.
-//! - **Error context.** Errors report line pointers and columns. The caller adds the file and block,
-//!   which this crate does not know.
+//! - **Error context.** Errors report line pointers and columns. The caller adds the file and
+//!   block, because this crate doesn't know them.
 //! - **Catalogs** are described once, as data: [`catalog`].
 //!
 //! # Reference

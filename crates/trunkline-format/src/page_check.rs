@@ -13,8 +13,8 @@
 //! ```
 //!
 //! When a server reads a page, it performs the first two steps and part of the third.
-//! [`verify_page`] does the same. The remaining steps are `amcheck`'s checks, limited to those that
-//! need only one page.
+//! [`verify_page`] does the same. The remaining steps are the checks of `amcheck` that need only
+//! one page.
 //!
 //! If `pd_upper` is 0 but the page contains nonzero bytes, the server and `pg_checksums` disagree.
 //! The server rejects the page, while `pg_checksums` skips it as new. We follow the server.

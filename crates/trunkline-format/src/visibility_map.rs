@@ -6,9 +6,9 @@
 //!                                       bit 1: and frozen, so that vacuum can skip the block
 //! ```
 //!
-//! A clear bit, or a map that is too short, says nothing about the heap block. A set bit is a
-//! guarantee: an index-only scan relies on it and doesn't read the heap block. Mirrors
-//! `visibilitymap.c`.
+//! If a bit is clear, or the map is too short to contain it, we know nothing about the heap block.
+//! A set bit is a guarantee: an index-only scan relies on it and doesn't read the heap block.
+//! Mirrors `visibilitymap.c`.
 
 use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
 use crate::page::HEADER_SIZE;

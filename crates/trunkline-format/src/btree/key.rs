@@ -1,8 +1,8 @@
 //! One index column: how its values are stored, and how they compare.
 //!
-//! Values are compared by payload: without the varlena header, decompressed, and without a `name`'s
-//! padding. `pg_index.indoption` holds the column's `DESC` and `NULLS FIRST` flags. The two are
-//! independent: `DESC` alone does not reverse the position of NULLs.
+//! Values are compared by payload: without the varlena header, decompressed, and without the
+//! padding of a `name`. `pg_index.indoption` holds the column's `DESC` and `NULLS FIRST` flags. The
+//! two are independent: `DESC` alone does not reverse the position of NULLs.
 
 use super::fault::Fault;
 use super::order::Order;

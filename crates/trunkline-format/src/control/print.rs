@@ -9,7 +9,8 @@ use crate::calendar::civil;
 use crate::ids::Lsn;
 
 impl ControlFile {
-    /// The label (without its colon) and value of every line, in `pg_controldata`'s order.
+    /// The label (without its colon) and value of every line, in the order `pg_controldata` prints
+    /// them.
     ///
     /// `pg_controldata` pads the label and colon to 38 characters.
     pub fn fields(&self) -> Vec<(&'static str, String)> {

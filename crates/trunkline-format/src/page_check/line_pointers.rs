@@ -176,8 +176,8 @@ fn has_bytes(pointer: LinePointer) -> bool {
 struct Granules([u64; BLOCK_SIZE / 8 / 64]);
 
 impl Granules {
-    /// Marks the 8-byte units of `pointer`'s item. Returns false if any unit was already marked.
-    /// The item must be inside the page and must not be empty.
+    /// Marks the 8-byte units of the item that `pointer` points to. Returns false if any unit was
+    /// already marked. The item must be inside the page and must not be empty.
     fn take(&mut self, pointer: LinePointer) -> bool {
         let first = usize::from(pointer.offset) / 8;
         let last = usize::from(pointer.end().saturating_sub(1)) / 8;

@@ -1,5 +1,5 @@
-//! We build a valid page, damage it in one place, and expect exactly the matching finding. Random
-//! bytes must never cause a panic.
+//! Most tests build a valid page, damage it in one place, and expect exactly the matching finding.
+//! Random bytes must never cause a panic.
 
 use super::*;
 use crate::checksum::page_checksum_portable;

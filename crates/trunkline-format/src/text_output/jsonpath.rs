@@ -135,8 +135,8 @@ pub(super) fn jsonpath(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError
 
 struct Printer<'a, 'o> {
     items: &'a [u8],
-    /// Number of item bytes that may still be read. It reaches zero if items are shared or form a
-    /// cycle.
+    /// Number of item bytes that may still be read. It runs out if damaged items share operands or
+    /// form a cycle.
     left: usize,
     out: &'o mut Vec<u8>,
 }

@@ -9,7 +9,7 @@ use super::catalog::TypeCatalog;
 /// The trait requires `Sync`, so that many threads can print with the same zone.
 pub trait TimeZone: Send + Sync {
     /// Seconds east of UTC at `unix_s` seconds since 1970-01-01 00:00 UTC. The offset must be less
-    /// than a day. Any instant from 4714 BC to the year 294276 may be passed.
+    /// than a day. The caller may pass any instant from 4714 BC to the year 294276.
     fn offset_s(&self, unix_s: i64) -> i32;
 }
 

@@ -1,5 +1,5 @@
 //! Decompresses values from servers, values from a simple test compressor, and damaged bytes. The
-//! compressor searches slowly, but it finds every match that the format allows.
+//! compressor is slow, but it finds every match that the format allows.
 
 use super::*;
 use crate::test_data::{XorShift, from_hex};

@@ -7,9 +7,9 @@
 //! For example, transaction 1,050,000 is in page 32, which is the first page of file `0001`, at
 //! byte 356, bits 0 and 1.
 //!
-//! `SUB_COMMITTED` exists only while a commit updates several pages, because the statuses of a
-//! transaction and its subtransactions on different pages can't be set atomically. Hint bits in
-//! tuples save readers most commit log look-ups.
+//! `SUB_COMMITTED` exists only while a commit updates several pages: if a transaction and its
+//! subtransactions are on different pages, a server can't set all their statuses atomically. Hint
+//! bits in tuples save readers most commit log look-ups.
 //!
 //! Mirrors PostgreSQL's `access/transam/clog.c`.
 

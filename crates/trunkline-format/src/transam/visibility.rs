@@ -6,8 +6,8 @@
 //!               multixact: the one that updates) did not commit
 //! ```
 //! A tuple is visible if and only if it is [`RowState::Live`]. A delete counts only if its
-//! transaction is known to have committed. A prepared transaction may still roll back, and a
-//! transaction interrupted by a crash has effectively aborted.
+//! transaction is known to have committed. If the transaction was only prepared, it may still roll
+//! back; if a crash interrupted it, it has effectively aborted.
 //!
 //! Mirrors `HeapTupleSatisfiesMVCC` and `HeapTupleSatisfiesVacuum` in PostgreSQL's
 //! `access/heap/heapam_visibility.c`, except that no transaction is in progress.
