@@ -226,7 +226,7 @@ impl<C: PageConsumer> Scan<C> {
         results.warnings.take_from(&mut backend);
         drop(results);
         match ended {
-            // Cancellation is not an error of the scan: the caller asked for it.
+            // Cancellation doesn't count as an error of the scan, because the caller asked for it.
             Ok(()) | Err(ReadError::Cancelled) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -244,7 +244,7 @@ impl Settings {
     }
 }
 
-/// The name in lower case, and the settings that it sets; at least one.
+/// Returns the name in lower case, and the settings that it sets, of which there is at least one.
 fn find(name: &str) -> Result<(&'static str, &'static [Id]), SettingError> {
     definitions::find(name).ok_or_else(|| SettingError::Unknown { name: name.to_owned() })
 }

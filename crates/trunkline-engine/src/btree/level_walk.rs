@@ -52,7 +52,8 @@ pub struct LevelPage<'w> {
     pub block: BlockNo,
     /// A copy of the page.
     pub page: &'w PageBytes,
-    /// The downlink to this page. `None` if the next downlink of the level above leads elsewhere.
+    /// The downlink to this page. `None` if the level above doesn't have a downlink to it where we
+    /// expect one.
     pub downlink: Option<Downlink>,
 }
 
@@ -67,7 +68,7 @@ pub struct LevelWalk {
     /// The next parent page to read.
     parent: Option<BlockNo>,
     parent_steps: RightSteps,
-    /// The last parent's high key, which is the lower bound for the next parent's first child.
+    /// The last parent's high key, which becomes the lower bound for the next parent's first child.
     parent_bound: Vec<u8>,
     /// Downlinks whose pages we haven't returned yet, in order.
     downlinks: VecDeque<Downlink>,
@@ -250,8 +251,8 @@ impl LevelWalk {
                 self.ahead = Some(found.block);
                 return Ok(());
             }
-            // A stream ends when its source runs out of blocks. Restart it if we've read more
-            // parents since.
+            // A stream ends when its source runs out of blocks. If we've read more parents since
+            // then, restart it.
             if self.queue.0.lock().is_empty() {
                 return Ok(());
             }

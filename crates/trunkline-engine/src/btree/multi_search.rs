@@ -39,7 +39,7 @@ type FoundRow<'f> = dyn FnMut(usize, Result<Tid, &Arc<BtreeError>>) -> bool + 'f
 enum Continuation {
     /// On the right sibling.
     Right(BlockNo),
-    /// From the root again: the leaf was split, so the key is no longer on it.
+    /// Continue from the root: the leaf was split, and the key is no longer on it.
     Root,
 }
 
@@ -280,7 +280,7 @@ impl Index {
     }
 }
 
-/// Reports for each key in a range that its page could not be read.
+/// Reports to each key in a range that its page couldn't be read.
 fn fail(
     page: Result<(), ReadError>,
     range: &Range<usize>,
@@ -289,7 +289,7 @@ fn fail(
     page.or_else(|error| fail_all(error.into(), range, found))
 }
 
-/// Reports an error for each key in a range. Cancellation isn't a per-key error; it ends the
+/// Reports an error to each key in a range. Cancellation isn't a per-key error but ends the whole
 /// search.
 fn fail_all(
     error: BtreeError,

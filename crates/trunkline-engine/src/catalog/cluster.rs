@@ -26,7 +26,8 @@ const MAP_BYTES_MAX: u64 = 4096;
 /// How the reader handles a damaged row or page of a catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDamage {
-    /// Fail. Otherwise the objects described there would be missing without notice.
+    /// Return an error. If we skipped the damage instead, the objects described there would
+    /// silently be missing.
     #[default]
     Fail,
     /// Leave it out and record it in [`super::Catalog::faults`] or [`super::Database::faults`].
@@ -67,7 +68,8 @@ fn global(relfilenode: u32) -> RelationLocator {
     RelationLocator { tablespace: GLOBAL_TABLESPACE, database: Oid(0), relfilenode }
 }
 
-/// A database's relation maps. Together with a `pg_class` row they determine a relation's files.
+/// A database's relation map and the shared map. Together with a `pg_class` row, they determine a
+/// relation's files.
 pub(super) struct RelationMaps<'c> {
     database: Oid,
     tablespace: Oid,
@@ -90,13 +92,14 @@ impl<'c> RelationMaps<'c> {
         if !row.kind.has_storage() || row.persistence == Persistence::Temporary {
             return None;
         }
-        // For a mapped catalog this is 0: its file number changes without an update of pg_class.
+        // A mapped catalog has 0 here, because its file number can change without an update of
+        // pg_class.
         let relfilenode = match row.relfilenode {
             0 if row.shared => self.shared_map.file_of(row.oid)?,
             0 => self.map.file_of(row.oid)?,
             file => file,
         };
-        // 0 means the database's default tablespace. That way a database can be moved without
+        // 0 stands for the database's default tablespace, so that a database can be moved without
         // updating its pg_class.
         let tablespace = if row.tablespace == Oid(0) { self.tablespace } else { row.tablespace };
         Some(match row.shared {

@@ -162,7 +162,7 @@ impl Database {
         Some(self.cluster.storage.relation(locator, Fork::Main))
     }
 
-    /// Checks that a relation has files. Does not check that they exist on disk.
+    /// Checks that a relation has files according to the catalog, but not that they exist on disk.
     ///
     /// # Errors
     /// [`CatalogError::NotReadable`] if it has none.

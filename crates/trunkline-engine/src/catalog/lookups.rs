@@ -56,7 +56,8 @@ impl Database {
         Ok(())
     }
 
-    /// Whether `test` holds for the type of any column of any relation, or for one of its parts.
+    /// Whether `test` is true for the type of any column of any relation, or for a component of
+    /// such a type.
     pub fn has_type(&self, test: &dyn Fn(Base) -> bool) -> bool {
         let columns = self.columns.iter().filter(|column| !column.dropped);
         let types: Set<Oid> = columns.map(|column| column.type_oid).collect();

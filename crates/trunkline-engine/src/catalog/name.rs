@@ -150,7 +150,7 @@ pub(super) fn nearest<'n>(
     names: impl IntoIterator<Item = &'n [u8]>,
 ) -> Option<&'n [u8]> {
     let wanted = wanted.to_ascii_lowercase();
-    // At most a third of the length, since a short name is close to many others.
+    // At most a third of the length, because a short name is close to many unrelated names.
     let most = DISTANCE_MAX.min(wanted.len() / 3).max(1);
     let near = names.into_iter().filter_map(|name| {
         let folded = name.to_ascii_lowercase();
@@ -169,7 +169,8 @@ fn distance(one: &[u8], other: &[u8]) -> Option<usize> {
     }
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (line, a) in one.iter().enumerate() {
-        // The previous row's value diagonally above, and the value to the left.
+        // The previous row's value diagonally above the current cell, and the current row's value
+        // to the left of it.
         let (mut above, mut left) = (line, line + 1);
         for (cell, b) in row.iter_mut().skip(1).zip(other) {
             let replaced = above + usize::from(a != b);

@@ -63,7 +63,7 @@ pub(super) const ON_DEMAND: [ObjectClass; 6] = [
     ObjectClass::TextSearchDictionary,
 ];
 
-/// The on-demand classes that values of a type can refer to.
+/// The classes loaded on demand that values of a type can refer to.
 pub(super) fn classes_of(type_oid: Oid) -> &'static [ObjectClass] {
     match type_oid.0 {
         // regproc, regprocedure

@@ -90,7 +90,7 @@ impl Database {
                 let schema = self.schema_name(relation);
                 match &name.schema {
                     Some(wanted) => schema == *wanted,
-                    // A misspelt name rarely means a catalog or a TOAST table.
+                    // A misspelt name was rarely meant to be that of a catalog or a TOAST table.
                     None => !schema.starts_with(b"pg_"),
                 }
             })

@@ -87,13 +87,14 @@ impl CopyJob {
             // nothing else.
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(task) = self.tasks.get(number) else { return Ok(()) };
-            // Collect the warnings even if the task failed: they may explain the failure.
+            // Collect the warnings even if the task failed, because they may explain the failure.
             let ended = self.copy_task(job, &mut backend, number, task);
             let mut results = self.results.lock();
             results.warnings.take_from(&mut backend);
             match ended {
                 Ok(()) => results.report.tasks += 1,
-                // Cancellation is not an error of the copy: the caller asked for it.
+                // Cancellation doesn't count as an error of the copy, because the caller asked for
+                // it.
                 Err(Stop::Cancelled) => return Ok(()),
                 Err(Stop::Failed(error)) => return Err(*error),
             }

@@ -93,7 +93,7 @@ impl PlanError {
 /// Damage in the data of a table.
 #[derive(Debug, Error)]
 pub enum Finding {
-    /// A page is not available, so none of its rows are.
+    /// A page couldn't be read, so none of its rows are available.
     #[error(transparent)]
     Page(HeapError),
     /// A row is not available.

@@ -243,8 +243,8 @@ impl<'a> LineWriter<'a> {
         Ok(())
     }
 
-    /// Prints the system columns. Returns true if there are none, so that the next value is the
-    /// first.
+    /// Prints the system columns. Returns true if there are none, in which case the next value is
+    /// the first on the line.
     fn write_extras(&self, row: &HeapRow<'_>, out: &mut Vec<u8>) -> bool {
         use std::io::Write as _;
         let delimiter = char::from(self.format.delimiter());

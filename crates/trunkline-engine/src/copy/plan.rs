@@ -54,7 +54,7 @@ pub(super) struct Shown {
     pub(super) has_header: bool,
     /// Its index in `stored`.
     pub(super) stored: usize,
-    /// The stored form of the value for rows that are older than the column (`attmissingval`).
+    /// The value, in stored form, for rows that are older than the column (`attmissingval`).
     pub(super) missing: Option<Box<[u8]>>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Shown {
 pub(super) enum TextKind {
     /// Never: the text of the type has no special characters.
     Plain,
-    /// The bytes of the value are the text, and may need escapes.
+    /// The value's bytes are already its text, which may need escapes.
     Bytes,
     /// The text may need escapes.
     Other,

@@ -174,7 +174,7 @@ impl TableCopy<'_> {
         Ok(())
     }
 
-    /// Prints a row. Its TOAST values are those of `batch` from number `first` on.
+    /// Prints a row. Its TOAST values start at number `first` in `batch`.
     #[inline]
     fn row(
         &mut self,
@@ -207,7 +207,8 @@ impl TableCopy<'_> {
     fn finding(&mut self, finding: Finding) -> Result<(), Stop> {
         let table = self.plan.name.clone();
         if !self.options.keep_going {
-            // Write the rows before the damage, to show how far the copy came.
+            // First write the rows before the damage, so that the output shows how far the copy
+            // got.
             self.lines.flush(&table)?;
             return Err(CopyError::Finding { table, finding: Box::new(finding) }.into());
         }

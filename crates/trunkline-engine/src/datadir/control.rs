@@ -19,7 +19,7 @@ const CONTROL_NAME: &str = "global/pg_control";
 /// Size of the control file. Only the first few hundred bytes are used.
 const CONTROL_BYTES: u64 = 8192;
 
-/// How often we try to read a control file that is invalid and keeps changing.
+/// How often we try to read a control file that is invalid but keeps changing.
 const READS_MAX: usize = 10;
 
 /// The major version in `PG_VERSION`, 15 to 19.

@@ -13,7 +13,8 @@ use super::pidfile::{Process, Server};
 /// Why a directory couldn't be opened, or can no longer be trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// A system call failed. It may succeed as another user, or on another mount or disk.
+    /// A system call failed. It might succeed when run as another user, or on another mount or
+    /// disk.
     #[error("could not {operation} \"{}\": {source}", path.display())]
     Io {
         /// What failed, as in "could not ... ".

@@ -178,7 +178,7 @@ fn walk_tablespaces(
     for (oid, path) in numbered_directories(list, directory, true) {
         let target = match fs::read_link(&path) {
             Ok(target) => Some(target),
-            // It must be a directory, as created by `allow_in_place_tablespaces`:
+            // It must then be a directory, as created by `allow_in_place_tablespaces`, because
             // `numbered_directories` returns only links and directories.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => None,
             Err(error) => {
@@ -219,7 +219,8 @@ fn walk_databases(list: &mut FileList, directory: &Path, tablespace: Oid) {
     }
 }
 
-/// A directory's entries named by OID, in order. Reports everything else except temporary files.
+/// A directory's entries whose names are OIDs, in order. Reports all other entries except temporary
+/// files.
 fn numbered_directories(list: &mut FileList, directory: &Path, links: bool) -> Vec<(Oid, PathBuf)> {
     let mut numbered = Vec::new();
     for (name, kind) in read_sorted(list, directory) {

@@ -90,7 +90,8 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
-    /// Whether data may be missing or unread. A file with an unknown name is just a curiosity.
+    /// Whether data may be missing or unread. A file with an unknown name, for example, doesn't
+    /// mean that.
     pub fn is_finding(&self) -> bool {
         !matches!(self, ProblemKind::UnknownName)
     }

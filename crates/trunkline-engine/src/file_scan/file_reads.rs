@@ -37,7 +37,7 @@ const FRAGMENTS_MAX: u32 = 32;
 pub(super) struct FileReads<'s> {
     context: Context<'s>,
     queue: ReadQueue<'s>,
-    /// Each slot keeps its leased buffer, and has the run that is being read as its item.
+    /// Each slot keeps its leased buffer. Its item is the run being read into that buffer.
     window: SlotWindow<ReadPayload, Option<BlockRun>>,
     /// Files that have shrunk, by file id, with the lowest missing block. We only report them at
     /// the end, because a read beyond the end of the file may complete before the read that reaches
@@ -46,7 +46,8 @@ pub(super) struct FileReads<'s> {
 }
 
 impl<'s> FileReads<'s> {
-    /// Leases up to `slots` buffers. Fewer will do; only leasing none at all is an error.
+    /// Leases up to `slots` buffers. Getting fewer is fine; it's an error only if we can't lease
+    /// any.
     pub(super) fn new(
         context: Context<'s>,
         queue: ReadQueue<'s>,
@@ -99,8 +100,8 @@ impl<'s> FileReads<'s> {
                 *self.window.item_mut(slot) = Some(run);
                 self.window.issued(slot);
             }
-            // The read was refused before it was submitted: the device needs a larger alignment
-            // than a block has.
+            // The read was refused before it was submitted, because the device requires a larger
+            // alignment than a block has.
             Err(_) => self.read_failed(run, Errno::INVAL.raw_os_error()),
         }
     }
@@ -123,7 +124,7 @@ impl<'s> FileReads<'s> {
     /// is idle already, but its memory stays valid until the next read is issued into it.
     fn complete(&mut self, slot: usize, outcome: Outcome) {
         let Some(run) = self.window.item_mut(slot).take() else { return };
-        // An error covers the whole run; the kernel doesn't report how far it got.
+        // An error covers the whole run, because the kernel doesn't report how far it got.
         if outcome.status == Status::Error {
             self.read_failed(run, outcome.detail as i32);
             return;

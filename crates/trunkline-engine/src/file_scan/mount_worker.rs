@@ -42,7 +42,7 @@ pub(super) fn read(
         false => many_in_flight(context, &mut session, &mut reads),
     };
     reads.finish();
-    // Cancellation is not an error of the job: the caller asked for it.
+    // Cancellation doesn't count as an error of the job, because the caller asked for it.
     let _: Result<(), Cancelled> = ended;
     Ok(())
 }

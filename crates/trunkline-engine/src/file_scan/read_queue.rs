@@ -21,7 +21,8 @@ use crate::datadir::FileEntry;
 /// seconds for each failing read, so trying all 131,072 blocks of a segment could take days.
 const FAILED_BLOCKS_MAX: u32 = 1024;
 
-/// Attempts to open a file when the process has no free descriptor and this worker holds none.
+/// How often we try to open a file while the process has no free descriptor and this worker doesn't
+/// hold any either.
 const OPEN_ATTEMPTS: u32 = 100;
 
 /// A file that is being read. Runs share it through `Rc`; dropping the last one closes the file.
@@ -103,7 +104,7 @@ impl<'s> ReadQueue<'s> {
         self.retries.push_back(run);
     }
 
-    /// Takes back a run that could not be issued. It stays first in order.
+    /// Takes back a run that couldn't be issued, and puts it at the front of the queue.
     pub(super) fn put_back(&mut self, run: BlockRun) {
         self.retries.push_front(run);
     }
@@ -114,7 +115,7 @@ impl<'s> ReadQueue<'s> {
     pub(super) fn next(&mut self, in_flight: usize) -> Option<BlockRun> {
         let job = self.context.job;
         while let Some(mut run) = self.retries.pop_front() {
-            // The file has shrunk or was given up after this run was queued.
+            // After this run was queued, the file turned out to be shorter, or we gave up on it.
             if run.block >= run.file.end.get() {
                 job.count(run.blocks, 0);
                 continue;
@@ -136,7 +137,7 @@ impl<'s> ReadQueue<'s> {
         self.take(in_flight)
     }
 
-    /// Takes runs off the files until `runs` of them are ready, and passes each new run to
+    /// Takes runs from the files until `runs` of them are ready, and passes each new run to
     /// `advise`.
     pub(super) fn look_ahead(&mut self, runs: usize, advise: impl Fn(&BlockRun)) {
         while self.advised.len() < runs {
@@ -166,7 +167,8 @@ impl<'s> ReadQueue<'s> {
                 job.count(file.entry.blocks().saturating_sub(block), 0);
             }
             let entry = self.deferred.take().or_else(|| self.files.next())?;
-            // Every run in flight may hold a different file, so their number bounds our open files.
+            // Every run in flight may hold a different file open, so the number of runs is an upper
+            // bound for our open files.
             let opened = match in_flight < self.open_files_max {
                 true => self.open(entry, in_flight),
                 false => Ok(None),
@@ -207,7 +209,7 @@ impl<'s> ReadQueue<'s> {
                 Err(error) if !is_descriptor_shortage(&error) => return Err(error),
                 Err(_) if in_flight > 0 => return Ok(None),
                 Err(error) if attempt == OPEN_ATTEMPTS || job.is_stopping() => return Err(error),
-                // Only other threads hold descriptors. Wait until one of them exits.
+                // Other threads hold all the descriptors. Wait until one of these threads exits.
                 Err(_) => job.pause(),
             }
             attempt += 1;

@@ -31,13 +31,13 @@ pub(crate) fn read_files(
 ) -> Result<(), JobError> {
     let bytes = files.iter().map(|file| u64::from(file.blocks()) * BLOCK_SIZE as u64).sum();
     job.observer().begins(files.len(), bytes);
-    // Skip empty files: they need no read, and the workers rely on their absence.
+    // Skip empty files: there's nothing to read in them, and the workers rely on not getting any.
     let files = files.into_iter().filter(|file| file.blocks() > 0);
     let mounts = by_mount(files, |file| file.device);
     if options.direct {
         mounts.iter().try_for_each(|files| probe_direct(job, files))?;
     }
-    // Descriptors and memory are divided evenly, since any of the workers may hang.
+    // Divide descriptors and memory evenly, because any of the workers may hang.
     let workers = mounts.len();
     let frames = job.aio().region().frames() / workers.max(1) as u32;
     let limits = mount_worker::Limits {

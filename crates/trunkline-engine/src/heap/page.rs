@@ -34,8 +34,8 @@ pub enum RowFilter {
 /// The rows of a page that pass the filter. The scan reuses its memory for each page.
 #[derive(Debug, Default, Clone)]
 pub(super) struct PageRows {
-    /// Whether the page is marked all-visible. The line pointers then suffice, and `entries` and
-    /// `errors` stay empty.
+    /// Whether the page is marked all-visible. In that case we only need the line pointers, and
+    /// `entries` and `errors` stay empty.
     all_visible: bool,
     entries: Vec<Entry>,
     errors: Vec<RowError>,
@@ -246,7 +246,7 @@ impl<'p> Rows<'p> {
         match verdict {
             Verdict::State(state) => {
                 let start = usize::from(offset);
-                // live() sets the state to `Live`, which we replace by the real one.
+                // live() sets the state to `Live`, so replace it with the real state.
                 let row = self.live(item, self.page.get(start..start + usize::from(length)))?;
                 Ok(HeapRow { state, ..row })
             }

@@ -23,7 +23,7 @@ use trunkline_format::varlena::{Compressed, ToastPointer};
 use super::toast_error::{ToastError, ToastProblem};
 use super::toast_table::CHUNK_BYTES;
 
-/// The rank of a chunk for which we've found no version yet.
+/// The rank of a chunk that we haven't found any version of yet.
 const NONE: u8 = 0;
 
 /// A batch of values to fetch together. It keeps its memory when it is cleared.
@@ -182,7 +182,7 @@ impl ToastBatch {
         Ok(())
     }
 
-    /// Marks a value as not available. The first problem is kept.
+    /// Marks a value as not available. If there are several problems, we keep the first one.
     pub(super) fn fail(&mut self, number: usize, problem: ToastProblem) {
         if let Some(value) = self.values.get_mut(number)
             && !matches!(value.state, FetchState::Failed(_))
@@ -192,7 +192,8 @@ impl ToastBatch {
         }
     }
 
-    /// Completes a value: checks that every chunk was found, and decompresses the value.
+    /// Completes a value: checks that every chunk was found, and decompresses the value if
+    /// necessary.
     pub(super) fn finish(&mut self, number: usize) {
         let Some(value) = self.values.get(number) else { return };
         if !matches!(value.state, FetchState::Open) {
@@ -205,7 +206,8 @@ impl ToastBatch {
             None => self.decompress(value.pointer, value.stored.clone()),
         };
         match (end, self.values.get_mut(number)) {
-            // The value was open at the start of this function and only we change it.
+            // The value was still open at the start of this function, and no other code changes it
+            // meanwhile.
             (Ok(end), Some(value)) => value.state = end,
             (Err(problem), _) => self.fail(number, problem),
             (Ok(_), None) => {}

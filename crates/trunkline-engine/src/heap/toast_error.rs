@@ -40,8 +40,8 @@ pub enum ToastProblem {
     /// The index could not be searched.
     #[error(transparent)]
     Index(Arc<BtreeError>),
-    /// The index has more entries for the value than the value can have. Without this limit a
-    /// damaged index could fill the memory.
+    /// The index has more entries for the value than there can be. Without this limit, a damaged
+    /// index could make us use up all memory.
     #[error("the index leads to {found} rows or more, expected {chunks} chunks")]
     TooMany {
         /// The number of row versions, at least.
@@ -68,7 +68,7 @@ pub enum ToastProblem {
         /// Its second row.
         tid: Tid,
     },
-    /// A chunk has a number that the value does not have.
+    /// A chunk has a number that is too high for the value.
     #[error("chunk {chunk} found at {tid}, expected 0 to {}", chunks.saturating_sub(1))]
     Number {
         /// Its number.

@@ -65,7 +65,7 @@ struct SearchedValue {
 }
 
 impl SearchedValue {
-    /// The most rows that the index may have for the value.
+    /// The most rows that the index may have for this value.
     fn rows_max(&self) -> usize {
         (self.chunks as usize).saturating_mul(2).saturating_add(VERSIONS_SPARE)
     }

@@ -10,7 +10,7 @@ use trunkline_aio::{Counters, Operation};
 /// a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum End {
-    /// All work was done. Blocks that cannot be read are findings and do not change that.
+    /// All work was done. Blocks that couldn't be read are findings; the job is still complete.
     #[default]
     Complete,
     /// The observer cancelled the job.
@@ -80,7 +80,7 @@ pub(crate) struct JobSummary {
     pub(crate) io: IoSummary,
 }
 
-/// A rate for reports. It is finite even for an empty table.
+/// A rate for reports. Always finite, even for an empty table.
 pub(crate) fn bytes_per_second(bytes: u64, elapsed: Duration) -> f64 {
     bytes as f64 / elapsed.as_secs_f64().max(1e-9)
 }

@@ -103,7 +103,7 @@ impl Job {
             let exits = self.exits.epoch();
             let outcome = result.lock().take();
             let now = clock::now();
-            // A result that arrives at the last moment still wins over the timeout.
+            // A result that arrives at the last moment takes precedence over the timeout.
             if outcome.is_some() || deadline.is_some_and(|deadline| now >= deadline) {
                 break outcome;
             }
@@ -115,7 +115,8 @@ impl Job {
             self.exits.wait(exits, Some(POLL_INTERVAL));
         };
         let end = match outcome {
-            // An error that stopped the job says more than that the job was then abandoned.
+            // If an error stopped the job, report that error, because it is more useful than the
+            // fact that the job was then abandoned.
             None => match self.take_first_error() {
                 Some(error) => return Err(error),
                 None => End::Abandoned,
@@ -298,7 +299,7 @@ impl<E, F: FnOnce(&Job, Result<(), E>)> Drop for ExitGuard<'_, E, F> {
         if let (Some(exit), Some(outcome)) = (self.exit.take(), self.outcome.take()) {
             exit(self.job, outcome);
         }
-        // Signal after publishing the result: a woken waiter must find it.
+        // Signal only after publishing the result, because a woken waiter must find it.
         self.job.exits.signal();
     }
 }

@@ -222,7 +222,8 @@ impl Loader {
                     let skip = match error {
                         // A damaged page affects only itself.
                         ReadError::Corrupt { .. } => false,
-                        // A fragment of a block says nothing about the next block.
+                        // If only part of a block could be read, the next block may still be
+                        // readable.
                         ReadError::Short { bytes: 1.., .. } => false,
                         // An I/O error may be limited to a few sectors, so give up on the segment
                         // only after many errors.

@@ -284,7 +284,7 @@ fn narrow(target: &mut Target, choice: &Choice) -> Result<(), SelectError> {
     Ok(())
 }
 
-/// Whether a problem of the listing is about a file of one of the targets.
+/// Whether a problem in the listing concerns a file of one of the targets.
 fn is_about(problem: &Problem, targets: &[Target]) -> bool {
     let name = problem.path.file_name().and_then(|name| name.to_str());
     let Some(parsed) = name.and_then(RelationFile::parse) else { return false };

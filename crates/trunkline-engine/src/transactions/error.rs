@@ -75,7 +75,7 @@ pub enum MultixactProblem {
     /// It has no first member, or too many members.
     #[error("its members are from {first} up to {next}")]
     Members {
-        /// The number of its first member; 0 if that was never written.
+        /// The number of its first member; 0 if that number was never written.
         first: u64,
         /// The number of the first member of the next multixact.
         next: u64,

@@ -50,8 +50,8 @@ impl Transactions {
         }
     }
 
-    /// For relations that this engine created itself. They have no commit log, because all their
-    /// rows are frozen. A lookup would be an error.
+    /// For relations that this engine created itself. They have no commit log, and don't need one
+    /// because all their rows are frozen. There should never be a lookup.
     pub fn all_frozen(storage: &Storage) -> Self {
         Self {
             files: SlruFiles::new(storage, PgVersion::V18),
@@ -174,7 +174,7 @@ impl Transactions {
         Ok(())
     }
 
-    /// The number of the first member of a multixact; 0 if it was never written.
+    /// The number of a multixact's first member; 0 if that number was never written.
     fn first_member(&self, session: &mut Session, multi: u32) -> Result<u64, TransactionError> {
         let place = self.files.layout().offset_place(multi);
         let look = |page: &PageBytes| self.files.layout().offset_at(page, place.byte);

@@ -123,7 +123,7 @@ impl ContentJob {
                     }
                     let relations = database.relations().iter();
                     let tables = relations.filter(|relation| self.is_wanted(&database, relation));
-                    // Every database lists the shared catalogs, but check them just once.
+                    // Every database lists the shared catalogs, but we must check them just once.
                     let mine = tables.filter(|relation| !relation.shared || !shared_seen);
                     queued.extend(mine.map(|relation| queued_table(&database, relation)));
                     shared_seen = true;
@@ -194,7 +194,8 @@ impl ContentJob {
             }
             match self.check(job, &table, catalog, &mut backend) {
                 Ok(()) => {}
-                // Cancellation is not an error of the check: the caller asked for it.
+                // Cancellation doesn't count as an error of the check, because the caller asked for
+                // it.
                 Err(ReadError::Cancelled) => return Ok(()),
                 Err(error) => return Err(JobError::Start(io::Error::other(error))),
             }

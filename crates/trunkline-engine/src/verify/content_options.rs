@@ -1,6 +1,6 @@
 //! Options of a content check.
 //!
-//! [`Checks`] selects the checks of each table, and [`ContentOptions`] the tables.
+//! [`Checks`] selects what to check in each table, and [`ContentOptions`] selects the tables.
 
 use trunkline_format::Oid;
 

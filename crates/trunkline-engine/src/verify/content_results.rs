@@ -18,8 +18,8 @@ pub(super) struct ContentResults {
     pub(super) rows: AtomicU64,
     /// Index entries. An entry counts once even if its index is walked several times.
     pub(super) entries: AtomicU64,
-    /// Everything else, without what only the end of the job shows. Tables count once their check
-    /// has begun.
+    /// All other results, except those that are known only when the job ends. A table is counted as
+    /// soon as its check has begun.
     pub(super) report: Mutex<ContentReport>,
 }
 

@@ -109,7 +109,7 @@ impl<'l, 's, 'u> EntryCollector<'l, 's, 'u> {
         options: StreamOptions,
         whole: bool,
     ) -> Result<(), ReadError> {
-        // The walk ended early, so a row without an entry proves nothing.
+        // The walk ended early, so a missing entry doesn't mean that the index is damaged.
         if !whole {
             self.entries.set_incomplete();
         }

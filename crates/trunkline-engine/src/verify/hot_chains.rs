@@ -69,7 +69,8 @@ impl HotRoots {
         if !tuple.is_hot_updated() || next.block != block {
             return;
         }
-        // The updating transaction is in the multixact files, but finding it isn't worth the reads.
+        // To find the updating transaction, we would have to read the multixact files, which isn't
+        // worth it here.
         if tuple.infomask() & XMAX_IS_MULTI != 0 {
             self.multixact_links.push((root, next.item));
             return;

@@ -33,7 +33,7 @@ impl Callback<ReadPayload> for MarkBadPages {
     /// Checks every whole page of a read and marks the bad ones.
     fn complete(&self, io: &mut Completion<'_, ReadPayload>, prior: Outcome) -> Outcome {
         let whole = prior.count as usize / BLOCK_SIZE;
-        // A short read that ends within a page delivers the whole pages before it.
+        // A short read that ends mid-page still delivers the whole pages before that point.
         if io.operation != Operation::Readv || prior.status == Status::Error || whole == 0 {
             return prior;
         }

@@ -237,8 +237,8 @@ impl<'t> RowCheck<'t> {
         for (index, entries) in self.table.indexes.iter().zip(&self.entries) {
             let name = || index.name.clone();
             match entries.find(Tid { block, item: root }) {
-                // We can't evaluate a partial index's predicate, and an incomplete set proves
-                // nothing.
+                // A missing entry proves nothing if the index is partial, because we can't evaluate
+                // its predicate, or if our set of entries is incomplete.
                 EntryMatch::Nothing if index.partial || entries.is_incomplete() => {}
                 EntryMatch::Nothing => {
                     at(ContentProblem::NoEntry { index: name(), dead: false, root });

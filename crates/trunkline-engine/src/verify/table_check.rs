@@ -101,7 +101,8 @@ pub(super) fn check(
             _ => break,
         }
     }
-    // Bits beyond the table's end belong to no block, so the scan can't see them.
+    // The map's bits beyond the end of the table don't belong to any block, so the scan never looks
+    // at them.
     if let Some(map) = &mut check.map {
         map.check_end(backend, blocks)?;
     }
@@ -331,6 +332,6 @@ impl TableCheck<'_> {
 /// Whether a visible tuple is frozen: no later transaction id can change its visibility.
 fn is_frozen(tuple: &HeapTuple<'_>) -> bool {
     let inserted = tuple.infomask() & XMIN_FROZEN == XMIN_FROZEN || tuple.xmin() < FIRST_NORMAL_XID;
-    // An xmax doesn't matter if it only locked the row and is marked invalid.
+    // An xmax marked invalid doesn't matter: its transaction aborted, or only locked the row.
     inserted && (tuple.infomask() & XMAX_INVALID != 0 || tuple.xmax() == 0)
 }

@@ -48,7 +48,7 @@ pub(super) struct ReferencedValues<'t> {
 }
 
 impl<'t> ReferencedValues<'t> {
-    /// Starts without references. `None` if the table has no TOAST table.
+    /// Creates an empty set of references. Returns `None` if the table has no TOAST table.
     pub(super) fn of(table: &'t CheckedTable) -> Option<Self> {
         let toast = table.toast.as_ref()?;
         Some(Self { table, toast, ids: ValueIdSet::default(), incomplete: false })

@@ -34,7 +34,7 @@ use crate::btree::{BtreeError, LevelWalk};
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 
-/// Check the visibility of rows once this many have been collected, or at the end.
+/// We check the visibility of rows once this many of them have been collected, or at the end.
 const JUDGED_MIN: usize = 1 << 16;
 
 /// The check of one index.
@@ -156,7 +156,7 @@ impl Duplicates<'_> {
             live.push(Live { group, version });
         })?;
         live.sort_unstable();
-        // Two entries for one row are reported by the table check.
+        // If a row has two entries, the table check reports that. Here they must count as one row.
         live.dedup();
         for same in live.chunk_by(|one, other| one.group == other.group) {
             let [first, others @ ..] = same else { continue };

@@ -189,7 +189,7 @@ fn sizes_other_than_ours() {
         fake.refusal(),
         "\"DIR/global/pg_control\": 262144 blocks per segment found, 131072 expected"
     );
-    // `force` overrides doubts about a cluster's state, but never about its format.
+    // `force` overrides doubts about a cluster's state, but not about its format.
     let forced = DataDir::open(&fake.path, OpenOptions { force_unclean: true });
     assert!(matches!(forced, Err(DataDirError::Control { .. })));
 }
@@ -260,7 +260,8 @@ fn a_server_that_starts_later_is_noticed() {
     let text = opened.recheck().expect_err("noticed").to_string();
     assert!(text.starts_with("a server has started on"), "{text}");
 
-    // Simulate a server that was started and stopped again in between. The control file shows it.
+    // Simulate a server that was started and stopped again since the directory was opened. The
+    // control file still shows it.
     fs::remove_file(fake.at("postmaster.pid")).expect("removed");
     opened.recheck().expect("as before");
     fake.control(fake::STATE, 6);

@@ -71,7 +71,8 @@ fn every_cluster_has_a_number() {
     assert!(!numbers.contains(&0));
 }
 
-/// Creates segments of the given lengths, and checks the fork's number of blocks or the error.
+/// Creates segments of the given lengths, and checks that the fork has the expected number of
+/// blocks or returns the expected error.
 fn check_blocks(lengths: &[u64], expected: Result<u32, &str>) {
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
     for (segment, &bytes) in lengths.iter().enumerate() {

@@ -138,7 +138,7 @@ fn descriptors_run_short() {
     storage.relation(locator(16384), Fork::Main).locate(0).expect("room again");
 }
 
-/// Real files, except that opening blocks until the given number of threads are opening a file.
+/// Uses real files, but each open blocks until the given number of threads are opening a file.
 struct Together {
     files: KernelFiles,
     inside: Gate,
@@ -349,7 +349,7 @@ fn forgetting_closes_all_forks_and_segments_of_a_relation() {
     storage.forget(locator(16384));
     assert_eq!((storage.files().open(), other.files().open()), (1, 5));
 
-    // After a file is replaced, we keep using the old file until the relation is forgotten.
+    // After a file has been replaced, we keep using the old file until the relation is forgotten.
     let replace = || {
         fs::remove_file(fake.at("base/5/16385")).expect("removed");
         fake.sparse("base/5/16385", 3 * 8192);

@@ -258,7 +258,7 @@ fn compressed_values_must_match_their_pointers() {
     }
 }
 
-/// Pointers to missing values, unreadable pages, and a file that is not an index.
+/// Tests pointers to missing values, unreadable pages, and a file that isn't an index.
 #[test]
 fn missing_values_are_errors() {
     for (_, data) in fixtures() {

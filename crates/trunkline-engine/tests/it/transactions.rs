@@ -136,7 +136,8 @@ fn fates() {
             (799, XidStatus::Committed),
             (800, XidStatus::Aborted),
             (900, XidStatus::InProgress),
-            // Transactions beyond the end of the file, and in a missing file.
+            // Transactions beyond the end of the commit log file, and transactions whose file is
+            // missing.
             (40_000, XidStatus::InProgress),
             (5_000_000, XidStatus::InProgress),
         ] {
@@ -246,7 +247,7 @@ fn invalid_multixacts_are_errors() {
     assert!(text(13).ends_with("its members are from 90 up to 80"));
 }
 
-/// Rows in every state, by hint bits, by the commit log and by multixacts.
+/// Rows in every state, as determined by hint bits, by the commit log, or by multixacts.
 #[test]
 fn row_states_follow_from_transactions() {
     use RowState::{Aborted, Dead, InDoubt, Live};

@@ -226,7 +226,7 @@ const HEADERS: &[Case] = &[
     (BT, &["block 1: line pointer 5: xmax 999999 is out of range"], |pages| {
         let tuple = item(&mut pages[1], 5);
         double(tuple, 4, |_| 999_999);
-        // Turn xmax into a mere lock, so that the row is live.
+        // Turn xmax into a lock that deletes nothing, so that the row is live.
         word(tuple, 20, |mask| mask & !0x0800 | 0x0080 | 0x0010);
     }),
     (BT, &["block 1: line pointer 6: xmax 7 is out of range"], |pages| {
@@ -603,7 +603,7 @@ fn random_damage_ends_in_findings() {
             let block = random.below(pages.len() as u64) as usize;
             let Some(page) = pages.get_mut(block) else { continue };
             for _ in 0..=random.below(6) {
-                // Damage the line pointers about as often as all tuple data.
+                // Damage the line pointers about as often as all of the tuple data together.
                 let within = if random.below(2) == 0 { 200 } else { BLOCK_SIZE as u64 };
                 page[24 + random.below(within - 24) as usize] = random.next_u64() as u8;
             }
