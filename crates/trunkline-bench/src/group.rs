@@ -60,7 +60,7 @@ impl Group {
     }
 
     /// Moves this process into the group at `path`. Memory the process has already allocated stays
-    /// charged to its old group, so it must do this before it allocates the pool.
+    /// charged to its old group, so the process must enter the group before it allocates the pool.
     pub(crate) fn enter(path: &Path) -> Result<()> {
         write(&path.join("cgroup.procs"), "0")
     }

@@ -63,8 +63,8 @@ struct Entry {
     /// How often `mixed` was set. [`Baseline`] remembers this count, because `mixed` may be set and
     /// cleared again while a read is in flight.
     mixes: u32,
-    /// The issuer abandoned a write in flight. That write may still execute at any time, so from
-    /// now on we can't rely on any particular version.
+    /// Set if the issuer has abandoned a write in flight. That write may still execute at any time,
+    /// so from now on we can't rely on any particular version.
     abandoned: bool,
 }
 

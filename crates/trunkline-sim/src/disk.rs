@@ -68,8 +68,9 @@ struct DiskState {
     lost_syncs: u32,
     /// How many of the next writebacks fail and lose their data.
     lost_writebacks: u32,
-    /// Number of losses each open file has reported, by file id. This includes losses that were
-    /// reported before the file was opened.
+    /// How many of its file's losses each open file has reported, by file id. An open file's count
+    /// starts with the losses that were reported before it was opened, so that it doesn't report
+    /// them again.
     reported: Map<u64, u64>,
     /// New files in directories that haven't been synced since. A crash may remove them.
     new_names: Set<String>,

@@ -39,8 +39,9 @@ pub(crate) enum FileSelection {
 }
 
 impl FileSelection {
-    /// Resolves `names`. With `-d`, they are relation names. Without it, DATABASE.SCHEMA.TABLE is a
-    /// relation name, and anything else is taken as file numbers or as a path.
+    /// Resolves `names`. With `-d`, they are relation names. Without `-d`, a name of the form
+    /// DATABASE.SCHEMA.TABLE is a relation name, and any other name is either a relation's file
+    /// number or a path.
     pub(crate) fn resolve(
         dir: &DataDir,
         settings: &Settings,

@@ -38,8 +38,8 @@ pub(super) fn blank(text: &str) -> String {
         }
         at = end;
     }
-    // We only replaced whole characters, so this is valid UTF-8. If it weren't, that would be our
-    // bug, and we must not let the rules silently check nothing.
+    // We only replaced whole characters, so this is valid UTF-8. If a bug makes it invalid, we fall
+    // back to the original text, because the rules must never silently check nothing.
     String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
 }
 

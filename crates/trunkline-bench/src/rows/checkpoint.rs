@@ -1,5 +1,5 @@
-//! **Checkpoint** of many dirty pages, compared with a bare loop that writes the same ranges of
-//! the same files, and its cost for concurrent readers.
+//! **Checkpoint** of many dirty pages: how it compares with a bare loop that writes the same ranges
+//! of the same files, and how much it slows down concurrent readers.
 //!
 //! The bare loop keeps the same number of writes in flight and also fsyncs the files at the end,
 //! but it sorts nothing, computes no checksums and locks no pages. For `io_uring`, the baseline is

@@ -2,10 +2,10 @@
 //! the process.
 //!
 //! The baseline is the same scan without the limit. With direct I/O only the pool needs memory, so
-//! the limit should cost nothing. A control group enforces the limit. Each half of a pair runs in
-//! a new process of this program, which first enters the group and then measures itself. A process
-//! that enters later wouldn't be limited, because memory stays charged to the group in which it
-//! was allocated.
+//! the limit should cost nothing. A control group enforces the limit. Each half of a pair runs in a
+//! new process of this program, which first enters the group and then measures itself. It must
+//! enter the group before it allocates any memory, because memory stays charged to the group in
+//! which it was allocated.
 
 use super::comparison::{Experiment, Measured, Stage};
 use super::options::{COMBINED, CONCURRENCY, RunOptions, buffers};

@@ -162,7 +162,7 @@ pub struct Cluster {
     pub log: PositionLog,
     /// Checks every page write for a valid checksum and for WAL before data.
     pub writes: Arc<WriteChecker>,
-    /// An fsync has failed. From that point on every checkpoint fails, so the final checks must not
+    /// Set when an fsync fails. From then on every checkpoint fails, so the final checks must not
     /// expect a clean pool.
     pub(super) sync_failed: AtomicBool,
     pub(super) writable: bool,

@@ -27,8 +27,9 @@ pub struct Environment {
     pub local_pool: bool,
     /// Which I/Os a session executes itself instead of through the method.
     pub inline: InlineIo,
-    /// The scheduler switches threads at one in this many switch points. With a large number, one
-    /// thread can run far while another is stopped between two steps. Some races need that.
+    /// On average, the scheduler switches threads once in this many switch points. With a large
+    /// number, one thread can run far while another is stopped between two steps. Some races need
+    /// that.
     pub switch_one_in: u32,
 }
 

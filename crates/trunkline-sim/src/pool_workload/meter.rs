@@ -13,8 +13,8 @@ use std::mem::discriminant;
 use std::time::Duration;
 use trunkline_engine::pool::Strategy;
 
-/// Each kind of fault that strikes reads. The meter doesn't distinguish their values, so it counts
-/// every fault under its entry in this table.
+/// The kinds of faults that strike reads. The meter ignores a fault's parameters, such as the errno
+/// or the delay, and counts every fault under the entry of its kind.
 const READ_FAULTS: [Fault; 8] = [
     Fault::Short(0),
     Fault::EndOfFile,

@@ -43,8 +43,8 @@ pub(super) struct Run {
     pub(super) owners: AtomicU64,
     /// Cancel handles for all sessions of the run, oldest first. Most of these sessions have ended.
     pub(super) cancellers: Mutex<Vec<Canceller>>,
-    /// A client is waiting for a cleanup lock or truncating. Only one client may do that at a time,
-    /// because two of them could wait for each other's pins.
+    /// Set while a client waits for a cleanup lock or truncates a relation. Only one client may do
+    /// either at a time, because two such clients could wait for each other's pins.
     pub(super) exclusive: AtomicBool,
     /// Parallel scans started so far. Clients can still join the last one.
     pub(super) parallels: Mutex<Vec<Arc<ParallelScan>>>,

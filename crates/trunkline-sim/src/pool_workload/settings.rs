@@ -32,8 +32,8 @@ pub struct PoolWorkload {
     /// All clients read the same few pages, so they join each other's reads and wait for content
     /// locks.
     pub crowd: bool,
-    /// Streams issue large reads. These have heavy callbacks, so the reaping thread leaves them to
-    /// helpers or to waiting sessions.
+    /// Makes streams issue large reads. Large reads have heavy callbacks, so the reaping thread
+    /// leaves them to helpers or to waiting sessions.
     pub wide: bool,
     /// Consumers often abandon the reads they've requested.
     pub fickle: bool,

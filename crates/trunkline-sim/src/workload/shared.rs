@@ -18,8 +18,8 @@ pub struct Workload {
     pub steps: u32,
     /// Blocks of each file; all have version 0 at the start.
     pub blocks: u32,
-    /// Clients also read other clients' blocks. Only allowed on storage where a read never sees
-    /// half of a concurrent write.
+    /// Lets clients also read other clients' blocks. This is only allowed on storage where a read
+    /// never sees half of a concurrent write.
     pub share: bool,
     /// Clients switch between these I/O methods during the run. Empty if they don't switch.
     pub methods: &'static [MethodKind],

@@ -203,8 +203,8 @@ fn lesson_25_an_io_that_drops_the_last_pin_wakes_the_waiter() {
     });
 }
 
-/// As before, but for a cleanup lock: the other pin is released while an I/O on the next block is
-/// stopped in each of its states.
+/// As before, but here the waiting session wants a cleanup lock, and another session releases the
+/// last other pin while an I/O on the next block is stopped in each of its states.
 #[test]
 fn lesson_25_a_pin_dropped_in_any_state_of_an_io_wakes_the_waiter() {
     check(Needs { seeds: 3, ..Needs::default() }, |cluster| {

@@ -1,5 +1,5 @@
-//! Random values of compound types: arrays with several dimensions and lower bounds, nested composites,
-//! domains over these, ranges and multiranges, also of text.
+//! Random values of compound types: arrays with several dimensions and lower bounds, nested
+//! composites, domains over these, and ranges and multiranges, including those over text.
 
 use trunkline_aio::facade::random::Rng;
 

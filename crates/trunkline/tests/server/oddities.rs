@@ -51,8 +51,8 @@ line\" (a int);
 create table \"\x1b[31mred\" (a int);
 ";
 
-/// The first REINDEX fails, because it waits for the prepared transaction, and leaves empty indexes
-/// behind. The later ones skip these indexes.
+/// The first REINDEX fails, because it has to wait for the prepared transaction, and it leaves
+/// empty indexes behind. The second REINDEX skips these indexes.
 const REINDEXED: &str = "
 create table reindexed (a int primary key, t text);
 alter table reindexed alter t set storage external;
