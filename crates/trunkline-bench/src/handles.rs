@@ -1,8 +1,8 @@
 //! Executes a work list with **I/O handles**: one session that keeps a window of reads in flight.
 //!
-//! There is no buffer pool, so this loop is all there is between the work list and the I/O core.
-//! It leases frames for each slot, stages reads in batches, and waits until some of them complete.
-//! With a window of one, it measures the latency of a read whose result is needed immediately.
+//! There is no buffer pool, so only this loop is between the work list and the I/O core. It leases
+//! frames for each slot, stages reads in batches, and waits until some of them complete. With a
+//! window of one, it measures the latency of a read whose result is needed immediately.
 
 use crate::data::{Data, SEGMENT};
 use crate::failure::Result;

@@ -72,7 +72,7 @@ pub(crate) fn start_engine(io: &Setup, buffers: u32) -> Result<Engine> {
     let mut settings = Settings::default();
     settings.set("io_direct", if io.direct { "data" } else { "" })?;
     let builder = Engine::builder(&settings).buffers(buffers).extra_bytes(0);
-    // Workers must start at once, and lines without `RWF_NOWAIT` have no setting for that.
+    // Workers must start immediately, and lines without `RWF_NOWAIT` have no setting for that.
     let engine = builder.configure_io(|_| io.builder()).open()?;
     warn_of_fallback(&engine.aio().method_status(), io.method);
     Ok(engine)

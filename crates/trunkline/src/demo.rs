@@ -99,13 +99,13 @@ pub(crate) fn run(
         Ok((scans, checkpoints, table))
     });
     let reused = outcome.as_ref().is_ok_and(|(_, _, table)| table.reused);
-    // The table is removed even if a run failed or was interrupted. It stays if the user wants to
-    // keep it, or already did so in an earlier run.
+    // We remove the table even if a run failed or was interrupted. We keep it only if the user
+    // asked for that, now or in the earlier run that created it.
     if !args.keep
         && !reused
         && let Err(error) = accounts::remove(&directory)
-        // These two errors mean that the directory contains other files. `create` has already
-        // refused it in that case, and `outcome` has the error.
+        // These two errors mean that the directory contains other files. In that case `create` has
+        // already failed, and `outcome` contains its error.
         && !matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory)
     {
         let directory = directory.display();

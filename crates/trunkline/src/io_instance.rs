@@ -18,7 +18,7 @@ use trunkline_format::BLOCK_SIZE;
 use crate::exit::{Failure, message};
 use crate::output::human_bytes;
 
-/// The page region has room for the full read windows of this many mounts. If there are more
+/// The page region is large enough for full read windows on this many mounts. If there are more
 /// mounts, each gets a smaller window.
 const MOUNTS_PLANNED: usize = 2;
 

@@ -121,7 +121,8 @@ impl Table {
         Ok(Files::open(&paths(&self.accounts), SEGMENT, Access::Write, direct)?)
     }
 
-    /// Notes that a caller is about to modify pages through a session of its own.
+    /// Notes that a caller is about to modify pages through its own session, so that we verify the
+    /// table again later.
     pub(super) fn changed(&mut self) {
         self.sound = false;
     }

@@ -78,7 +78,7 @@ pub(super) const POOL_RANDOM: Row = Row {
                 let both = direct && method == MethodKind::IoUring;
                 for (checksums, sums) in CHECKSUMS.into_iter().filter(|&(on, _)| both || on) {
                     let io = Setup::new(method, direct, depth, BLOCK);
-                    // An index scan needs each page at once.
+                    // An index scan needs each page immediately.
                     let points = depth == 1;
                     let room = READS as u32 + 1024;
                     let setup = PoolSetup { checksums, points, ..PoolSetup::new(io, room) };

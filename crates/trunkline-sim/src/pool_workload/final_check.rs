@@ -1,9 +1,9 @@
 //! Final check of a pool workload: the run must not leak anything.
 //!
-//! All sessions have ended, some of them with reads in flight. Once these reads complete, no page
-//! may be pinned or locked, and valid pages must have the expected contents. The pool must admit as
-//! many sessions as it guarantees pins for. After the pools are dropped, every handle, frame and
-//! file must be free.
+//! By now all sessions have ended, some of them with reads in flight. Once these reads complete, no
+//! page may be pinned or locked, and valid pages must have the expected contents. The pool must
+//! still admit as many sessions as it guarantees pins for. After the pools are dropped, every
+//! handle, frame and file must be free.
 
 use super::model::{SHAPES, locator};
 use super::page_check::PageCheck;

@@ -123,8 +123,9 @@ fn a_recycled_descriptor_does_not_get_the_io() {
     });
 }
 
-/// As before, but from submission to completion. We hold back the I/O's result just before it takes
-/// effect.
+/// As in the previous test, the issuer drops its file too early. Here the I/O has already been
+/// submitted, and its result is held back just before it takes effect. The file must stay open
+/// until the I/O completes.
 #[test]
 fn the_file_of_an_io_under_way_is_open_until_its_completion() {
     check_stoppable(|environment| {

@@ -234,8 +234,9 @@ fn lookups_and_evictions_under_many_seeds() {
     });
 }
 
-/// As before, but with ordered and unordered streams, and with invalidation, which waits for other
-/// sessions to release their pins.
+/// As in the previous test, lookups race with other sessions' changes to the pool. Here the readers
+/// use ordered and unordered streams, and instead of evicting pages we invalidate them, which must
+/// wait for other sessions to release their pins.
 #[test]
 fn streams_and_invalidations_under_many_seeds() {
     check_simulated(Needs { buffers: 16, blocks: 32, seeds: 20, ..Needs::default() }, |cluster| {

@@ -142,8 +142,8 @@ fn an_fsync_of_another_pool_fails_during_a_checkpoint() {
     });
 }
 
-/// As before, but the other pool's fsync is still in flight when ours succeeds. Our checkpoint must
-/// wait for its result.
+/// As in the previous test, but the other pool's fsync is still in flight when our own fsync
+/// succeeds. Our checkpoint must wait for the other fsync's result before it can succeed.
 #[test]
 fn a_checkpoint_waits_for_an_fsync_of_another_pool() {
     check_simulated(Needs { blocks: 16, seeds: 4, ..Needs::writable() }, |cluster| {

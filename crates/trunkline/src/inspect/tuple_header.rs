@@ -13,7 +13,7 @@ const FROZEN: u16 = 0x0300;
 /// `HEAP_XMAX_SHR_LOCK`: both `HEAP_XMAX_EXCL_LOCK` and `HEAP_XMAX_KEYSHR_LOCK`.
 const SHARE_LOCK: u16 = 0x0050;
 
-/// Bits of `t_infomask`, lowest first, with PostgreSQL's names in words. [`flags`] handles
+/// Bits of `t_infomask`, lowest first, with PostgreSQL's names spelled out. [`flags`] handles
 /// combinations of bits that have their own meaning.
 const INFOMASK: [(u16, &str); 16] = [
     (0x0001, "has nulls"),
