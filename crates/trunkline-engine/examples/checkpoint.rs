@@ -1,4 +1,4 @@
-//! Changes a page in the buffer pool and makes the change durable by a checkpoint.
+//! Changes a page in the buffer pool and makes the change durable with a checkpoint.
 //!
 //! `cargo run -p trunkline-engine --example checkpoint`
 
@@ -28,7 +28,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let report = engine.checkpoint(&mut session)?;
     println!("{} page written, {} file synced", report.buffers, report.files);
 
-    // Read the file without the engine: the page has the change, and its checksum is valid.
+    // Read the file without the engine. It must contain the change, and the page's checksum must be
+    // valid.
     let bytes = fs::read(table.path(0))?;
     let (pages, _) = bytes.as_chunks::<BLOCK_SIZE>();
     let options = CheckOptions { checksums: true, fork: Fork::Main };

@@ -1,4 +1,4 @@
-//! Reads the visible rows of a table by a sequential scan.
+//! Reads a table's visible rows with a sequential scan.
 //!
 //! `cargo run -p trunkline-engine --example read_rows [DATADIR DATABASE TABLE]`
 

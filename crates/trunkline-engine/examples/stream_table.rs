@@ -1,4 +1,4 @@
-//! Streams all pages of a table with read-ahead, many reads in flight.
+//! Streams all pages of a table with read-ahead, keeping many reads in flight.
 //!
 //! `cargo run -p trunkline-engine --example stream_table`
 

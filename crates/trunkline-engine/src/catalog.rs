@@ -11,8 +11,8 @@
 //!                                           RelationInfo, its columns, files, indexes, partitions
 //! ```
 //!
-//! The relation map (`pg_filenode.map`) has the file numbers of `pg_class` and `pg_attribute`;
-//! those of all other catalogs are in `pg_class`. We read each catalog with a sequential scan
+//! The relation map (`pg_filenode.map`) contains the file numbers of `pg_class` and `pg_attribute`,
+//! and `pg_class` contains those of all other catalogs. We read each catalog with a sequential scan
 //! through the pool. Index scans could read fewer pages, but catalogs are small, and their indexes
 //! may be damaged.
 //!
@@ -23,8 +23,8 @@
 //! Large catalogs that few callers need, such as `pg_proc`, are loaded on demand
 //! ([`Database::load_names`]).
 //!
-//! **Trust.** Before we use the snapshot, we compare the catalogs' columns in `pg_attribute` with
-//! the layout that a server of this version has
+//! **Trust.** Before we use the snapshot, we check that the catalogs' columns in `pg_attribute`
+//! match the layout of a server of this version
 //! ([`trunkline_format::catalog::CatalogLayout::agrees`]). If a PostgreSQL fork has added catalog
 //! columns, we thus report an error rather than decode its catalogs wrongly.
 //!

@@ -19,12 +19,12 @@
 //!
 //! # Why not through the buffer pool
 //!
-//! The pool caches relation pages. Those pages have a header that we verify, they are stored in
-//! segments of 1 GiB, and a relation locator determines their file names. Commit log pages, by
+//! The pool caches relation pages. Those pages have a header that we verify, and they're stored in
+//! segments of 1 GiB whose file names follow from the relation locator. Commit log pages, by
 //! contrast, have no header. Their files have 32 pages and their own naming scheme, and a missing
 //! or short file reads as zeros. The pool's read path would need an exception for each of these
-//! differences, only to save a handful of reads per command. So instead a session reads such a page
-//! into a frame that it leases just for the read.
+//! differences, only to save a handful of reads per command. So instead, a session reads such a
+//! page into a frame that it leases just for that read.
 //!
 //! PostgreSQL doesn't keep these pages in shared buffers either, but in its SLRU caches, and never
 //! uses direct I/O for them.

@@ -8,8 +8,8 @@
 //!
 //! Searching for each key separately would descend from the root every time, and wait for one leaf
 //! after another. Instead we first search the upper levels, which have few pages and are usually
-//! cached. We then read all leaves, which usually aren't cached, with many I/Os in flight. TOAST
-//! values are fetched this way.
+//! cached. This gives us the list of all leaves we need. Leaves usually aren't cached, so we then
+//! read them with many I/Os in flight. TOAST values are fetched this way.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -47,9 +47,9 @@ impl Index {
     /// Finds the rows whose first column is equal to one of `keys`, which must be in ascending
     /// order.
     ///
-    /// Calls `found` with the key's number and a row or an error, so that damage in one leaf
-    /// affects only the keys on that leaf. After `found` returns false, we may skip the key's other
-    /// rows. Entries the server has marked dead are skipped.
+    /// Calls `found` with a key's number and either one of its rows or an error. Damage in one leaf
+    /// thus affects only the keys on that leaf. After `found` returns false, we may skip the key's
+    /// other rows. Entries the server has marked dead are skipped.
     ///
     /// # Errors
     /// [`ReadError::Cancelled`] if the session was cancelled.

@@ -1,9 +1,9 @@
 //! State that all databases of a cluster share, and the relation maps (`relmapper.c`).
 //!
 //! A few catalogs, including `pg_class` itself, can't store their file number in `pg_class`,
-//! because we would need that number to find the row. Their `relfilenode` is 0, and the number is
-//! in the map file `pg_filenode.map` instead. There is one map for the shared catalogs, in
-//! `global`, and one for each database.
+//! because we would need that number to read `pg_class` in the first place. Their `relfilenode` is
+//! 0, and the number is in the map file `pg_filenode.map` instead. There is one map for the shared
+//! catalogs, in `global`, and one for each database.
 //!
 //! `VACUUM FULL` has the same problem: it couldn't update the file number of `pg_class` in
 //! `pg_class` itself, but it can replace the map file atomically.

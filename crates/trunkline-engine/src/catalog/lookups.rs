@@ -20,9 +20,9 @@ use crate::pool::Backend;
 
 impl Database {
     /// Loads the catalogs needed to print values of these types, such as `pg_proc` for `regproc`,
-    /// unless they're already loaded. Looks into arrays, composites, ranges and domains. If two
-    /// sessions load the same catalog concurrently, the later result just replaces an identical
-    /// one.
+    /// unless they're already loaded. Also covers the component types of arrays, composites, ranges
+    /// and domains. If two sessions load the same catalog concurrently, the second one just
+    /// replaces the first one's result, which is identical.
     ///
     /// # Errors
     /// [`CatalogError`]: a catalog is damaged, or cannot be read.

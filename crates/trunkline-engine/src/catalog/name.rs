@@ -1,8 +1,9 @@
 //! SQL identifiers: parsing, quoting and suggestions for misspelt names.
 //!
 //! ASCII letters outside double quotes are folded to lower case. Inside quotes they stay as they
-//! are, and two quotes in a row mean one. As in PostgreSQL, a longer name is truncated to 63 bytes.
-//! Names are byte strings rather than text, because a database may use any encoding.
+//! are, and two consecutive double quotes stand for one. As in PostgreSQL, a longer name is
+//! truncated to 63 bytes. Names are byte strings rather than text, because a database may use any
+//! encoding.
 //!
 //! ```text
 //!   Public.Accounts     public . accounts

@@ -1,8 +1,8 @@
 //! Relations by name, with a suggestion in the error if there is no such relation.
 //!
-//! A name without a schema is searched in `pg_catalog` and then in `public`, as with PostgreSQL's
-//! default `search_path`. There's no session user, so we skip the default's `"$user"` schema. If
-//! only another schema has a relation of that name, the error message suggests it.
+//! A name without a schema is looked up first in `pg_catalog` and then in `public`, as with
+//! PostgreSQL's default `search_path`. There's no session user, so we skip the default's `"$user"`
+//! schema. If only another schema has a relation of that name, the error message suggests it.
 
 use trunkline_format::catalog::NamespaceRow;
 

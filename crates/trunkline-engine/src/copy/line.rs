@@ -267,10 +267,10 @@ impl<'a> LineWriter<'a> {
         out.len() == start
     }
 
-    /// Prints one value, or null if the value is no longer available and the row is not live. That
-    /// is not damage: TOAST tables are vacuumed separately, so chunks may be removed before the
-    /// dead row that refers to them, and enum labels may have been rolled back together with the
-    /// row.
+    /// Prints one value. If the value is no longer available and the row isn't live, prints null
+    /// instead. This isn't damage: TOAST tables are vacuumed separately, so chunks may be removed
+    /// before the dead row that refers to them. Similarly, an enum label may have been rolled back
+    /// together with the row.
     #[inline]
     fn value_or_gone(
         &mut self,

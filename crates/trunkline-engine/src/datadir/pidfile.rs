@@ -1,9 +1,9 @@
 //! `postmaster.pid`: whether a server is running on a data directory.
 //!
 //! The postmaster creates this file first and removes it last, but a crash leaves it behind. It's
-//! stale if its process no longer exists. After a reboot, or in a container, the process id may
-//! have been reused by an unrelated program, and we can't reliably tell that from a server. We
-//! therefore assume that it's a server, and report the evidence: the program's name, and whether
+//! stale if its process no longer exists. After a reboot, or in a container, an unrelated program
+//! may have reused the process id, and we can't reliably distinguish such a program from a server.
+//! We therefore assume that it's a server, and report the evidence: the program's name, and whether
 //! its working directory is the data directory.
 //!
 //! PostgreSQL's `CreateLockFile` does the same test with `kill(pid, 0)`. Like PostgreSQL, we ignore

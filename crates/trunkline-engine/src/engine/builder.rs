@@ -58,7 +58,7 @@ impl Engine {
     /// then on.
     ///
     /// If the I/O method isn't available, we fall back to the next best method. In that case
-    /// [`Aio::method_status`] returns the reason and a hint how to fix it.
+    /// [`Aio::method_status`] returns the reason, and a hint on how to fix it.
     ///
     /// # Errors
     /// [`EngineError::Start`] or [`EngineError::Pool`]: there is not enough memory.
@@ -121,8 +121,8 @@ impl EngineBuilder {
         Self { files: Files::Writable(Arc::new(system)), ..self }
     }
 
-    /// Sets the log that must be durable before a page is written. By default, changes are not
-    /// logged.
+    /// Sets the log. Before a dirty page is written, the log must be durable up to that page's LSN.
+    /// By default, changes aren't logged.
     pub fn log(self, log: impl Log + 'static) -> Self {
         Self { log: Arc::new(log), ..self }
     }

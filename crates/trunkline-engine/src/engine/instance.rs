@@ -43,7 +43,7 @@ impl Engine {
         Storage::new(directory.as_ref(), layout, self.files(), self.is_direct())
     }
 
-    /// The relations of our own cluster, by number, which may be created, changed and removed.
+    /// The relations of our own cluster, by number. They can be created, changed and removed.
     /// `directory` must never be a PostgreSQL data directory, because our changes aren't WAL-logged
     /// and a server wouldn't know about them.
     pub fn writable_storage(&self, directory: impl AsRef<Path>, layout: Layout) -> Storage {

@@ -39,9 +39,9 @@ pub(super) struct FileReads<'s> {
     queue: ReadQueue<'s>,
     /// Each slot keeps its leased buffer. Its item is the run being read into that buffer.
     window: SlotWindow<ReadPayload, Option<BlockRun>>,
-    /// Files that have shrunk, by file id, with the lowest missing block. We only report them at
-    /// the end, because a read beyond the end of the file may complete before the read that reaches
-    /// it.
+    /// Files that have shrunk, by file id, each with its lowest missing block. Reads complete in
+    /// any order, so a later one may find that even more blocks are missing. We therefore report
+    /// these files only at the end.
     shrunk: BTreeMap<u64, (FileEntry, ReadFailure)>,
 }
 

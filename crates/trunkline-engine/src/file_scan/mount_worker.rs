@@ -1,8 +1,8 @@
 //! The worker that reads one mount's files.
 //!
-//! If the page cache serves a read, the read is already complete by the time issuing it returns. In
-//! that case the worker visits its pages right away, and the next read can reuse the memory while
-//! it is still in the CPU cache. All other reads are handled in completion order, since the visitor
+//! A read served from the page cache has already completed when the call that issues it returns.
+//! The worker then visits its pages right away, so that the next read can reuse the memory while it
+//! is still in the CPU cache. All other reads are handled in completion order, because the visitor
 //! doesn't depend on block order.
 
 use trunkline_aio::{Cancelled, Class, MethodKind, Session};

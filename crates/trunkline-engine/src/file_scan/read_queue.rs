@@ -110,8 +110,9 @@ impl<'s> ReadQueue<'s> {
     }
 
     /// Returns the next run to read. `in_flight` is the number of runs that currently keep files
-    /// open. `None` means that all files are read, or, while reads are in flight, that the limit on
-    /// open files is reached: a read must complete first, so that its file is closed.
+    /// open. Returns `None` if all files have been read. While reads are in flight, `None` can also
+    /// mean that we've reached the limit on open files, in which case a read must complete first,
+    /// so that its file is closed.
     pub(super) fn next(&mut self, in_flight: usize) -> Option<BlockRun> {
         let job = self.context.job;
         while let Some(mut run) = self.retries.pop_front() {

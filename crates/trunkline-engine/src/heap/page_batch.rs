@@ -1,10 +1,10 @@
 //! A batch of page copies with rows that wait for TOAST values.
 //!
-//! A page with long rows has about four of them, and their chunks fill just two pages of the TOAST
-//! table. If we fetched the values page by page, we would have only one or two reads in flight. So
-//! we copy several pages first, and then read the chunks for all of them with one fetch. A copy
-//! takes about a microsecond, and unlike the original page it needs neither a pin nor a content
-//! lock.
+//! If rows are long, only about four of them fit on a page, and their chunks fill just two pages of
+//! the TOAST table. If we fetched the values page by page, we would have only one or two reads in
+//! flight. So we copy several pages first, and then read the chunks for all of them with one fetch.
+//! A copy takes about a microsecond, and unlike the original page it needs neither a pin nor a
+//! content lock.
 
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
 

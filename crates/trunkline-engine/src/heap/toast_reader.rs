@@ -7,10 +7,11 @@
 //! ```
 //!
 //! A value of 10,000 bytes has six chunks of up to 1996 bytes. Each chunk is a row of the TOAST
-//! table with the value id (`chunk_id`), its own number (`chunk_seq`) and the bytes. PostgreSQL's
-//! `heap_fetch_toast_slice` fetches one value with one index scan and waits for each page in turn.
-//! We fetch a whole batch, such as the values of all rows on a page. That way we know all index
-//! keys, and then all blocks, in advance, so the reads can overlap.
+//! table and consists of the value id (`chunk_id`), the chunk's number (`chunk_seq`) and its bytes
+//! (`chunk_data`). PostgreSQL's `heap_fetch_toast_slice` fetches one value with one index scan and
+//! waits for each page in turn. We fetch a whole batch, such as the values of all rows on a page.
+//! That way we know first all index keys, and then all blocks, in advance, so the reads can
+//! overlap.
 //!
 //! **Visibility.** Every chunk counts unless its insertion was rolled back. Servers use the same
 //! rule (`SnapshotToast`). A visible row's chunks always exist. A deleted row's chunks are deleted

@@ -88,8 +88,8 @@ impl std::fmt::Display for IoMethod {
 /// `file_extend_method`: how space for new blocks is allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ExtendMethod {
-    /// With posix_fallocate(3). We still write zeros for just a few blocks, and on file systems
-    /// that don't support it.
+    /// Uses posix_fallocate(3). We still write zeros if just a few blocks are added, or if the file
+    /// system doesn't support posix_fallocate.
     #[default]
     PosixFallocate,
     /// By writing zeros.
