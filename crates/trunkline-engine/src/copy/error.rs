@@ -179,7 +179,7 @@ pub enum CopyError {
 }
 
 impl CopyError {
-    /// An error of the output that `table`'s rows are written to.
+    /// Makes an error about the output that the table's rows are written to.
     pub(super) fn output(table: &str, source: io::Error) -> Self {
         Self::Output { table: table.to_owned(), source }
     }

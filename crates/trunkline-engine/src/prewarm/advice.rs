@@ -1,8 +1,8 @@
 //! `prefetch` mode: asks the kernel to read blocks into its page cache (`posix_fadvise`).
 //!
-//! `posix_fadvise` returns as soon as the reads are queued. It has no completion, so we can't use
-//! an I/O handle for it. The report shows how much was cached before the calls and right after
-//! them; the kernel may read the rest later, or never.
+//! `posix_fadvise` returns as soon as the reads are queued, and doesn't report when they complete,
+//! so we can't use an I/O handle for it. The report shows how much was cached before the calls and
+//! right after them. The kernel may read the remaining blocks later, or never.
 
 use std::io;
 use std::num::NonZeroU64;

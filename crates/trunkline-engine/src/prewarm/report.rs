@@ -101,7 +101,7 @@ const FAILURES_LISTED: usize = 10_000;
 pub struct Failures {
     /// The first ten thousand failures: the file, and the block with the reason.
     pub listed: Vec<(PathBuf, String)>,
-    /// The number of failures, listed or not.
+    /// The number of failures, including those that aren't listed.
     pub total: u64,
 }
 

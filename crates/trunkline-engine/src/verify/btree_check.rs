@@ -116,7 +116,7 @@ struct LevelCheck<'l> {
     high: Vec<u8>,
 }
 
-/// The previous page, live or not.
+/// The previous page, whether or not it is live.
 #[derive(Clone, Copy)]
 struct LeftSibling {
     block: BlockNo,

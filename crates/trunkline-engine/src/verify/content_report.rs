@@ -54,7 +54,7 @@ pub struct ContentReport {
     pub pages: u64,
     /// The listed findings, by file, block and line pointer.
     pub findings: Vec<Finding>,
-    /// The number of findings, listed or not.
+    /// The number of findings, including those that aren't listed.
     pub findings_total: u64,
     /// Objects that were not checked.
     pub skipped: Vec<Skipped>,

@@ -54,7 +54,7 @@ impl<'t> ReferencedValues<'t> {
         Some(Self { table, toast, ids: ValueIdSet::default(), incomplete: false })
     }
 
-    /// Adds the references of a tuple, visible or not.
+    /// Adds a tuple's references, whether or not the tuple is visible.
     pub(super) fn add(&mut self, tuple: &HeapTuple<'_>) {
         if !has_external(tuple) {
             return;
