@@ -72,8 +72,8 @@ impl Invocation {
         if status.success() { Ok(()) } else { Err(Failure::new(format!("{self}: {status}"))) }
     }
 
-    /// Runs, and echoes the lines of standard output that `show` selects. Returns the exit code;
-    /// `None` if the program was killed by a signal.
+    /// Runs the program and echoes those lines of its standard output for which `show` returns
+    /// true. Returns the exit code, or `None` if the program was killed by a signal.
     pub(crate) fn tee(&self, mut show: impl FnMut(&str) -> bool) -> Result<Option<i32>, Failure> {
         let fail = |error| Failure::io(self, error);
         let mut child = self.command().stdout(Stdio::piped()).spawn().map_err(fail)?;

@@ -57,7 +57,7 @@ struct DiskState {
     held: Set<u64>,
     /// Number of threads blocked in the executor because a mount hangs.
     stuck: usize,
-    /// Number of I/Os that hanging mounts block in the simulated device. The device just keeps
+    /// Number of I/Os that hung mounts block in the simulated device. The device just keeps
     /// these I/Os queued, so no thread blocks.
     held_in_device: usize,
     /// Number of operations executed. A reordered I/O waits for this to change.

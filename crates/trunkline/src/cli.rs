@@ -77,7 +77,7 @@ pub(crate) enum Command {
     /// Compare I/O methods on this machine.
     ///
     /// Creates a pgbench_accounts table, prewarms and scans it with each I/O method, buffered and
-    /// direct, changes a copy of it and writes that with checkpoints, and prints the timings.
+    /// direct, changes a copy, writes it out with checkpoints, and prints the timings.
     Demo(WithPool<DemoArgs>),
     /// Sum an integer column of a table, given its offset in a row, to compare the speed of scans
     /// with a server's.

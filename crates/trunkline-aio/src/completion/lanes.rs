@@ -3,7 +3,7 @@
 //!
 //! **The problem.** If a mount hangs (an NFS server that doesn't answer, a FUSE daemon that has
 //! stopped), the workers or ring entries occupied by its I/O hang too. With one FIFO queue for all
-//! mounts, as in PostgreSQL's worker method, a single hanging mount would soon block all I/O of the
+//! mounts, as in PostgreSQL's worker method, a single hung mount would soon block all I/O of the
 //! instance.
 //!
 //! **The rule.** A lane may occupy at most its share of the workers or ring entries. It starts out

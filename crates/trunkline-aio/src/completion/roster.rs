@@ -11,7 +11,7 @@
 //!
 //! **Size.** When there is work but no idle worker, the supervisor starts one worker per launch
 //! interval, up to `io_max_workers`. A worker that has spent a second in one I/O is considered
-//! stuck and no longer counts towards that limit, so that a hanging mount can't use up the pool.
+//! stuck and no longer counts towards that limit, so that a hung mount can't use up the pool.
 //! The mount's share still bounds how many workers can hang there. The highest-numbered worker
 //! leaves once it has been idle for the idle timeout, unless only `io_min_workers` are left.
 //! Because work always goes to the lowest-numbered idle worker, the highest-numbered one is the

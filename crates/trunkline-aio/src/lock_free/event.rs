@@ -67,8 +67,8 @@ impl Event {
             if now & !SLEEPING != seen.0 {
                 return true;
             }
-            // Set the sleeping bit before calling the futex. If a signal changes the word first,
-            // the compare-exchange fails and the next round returns; if a signal comes later, it
+            // Set the sleeping bit before waiting on the futex. If a signaller changes the word
+            // first, the compare-exchange fails and the next iteration returns. A later signaller
             // sees the bit and wakes this thread.
             if now & SLEEPING == 0
                 && word

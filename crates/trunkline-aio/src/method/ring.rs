@@ -30,7 +30,7 @@ const ENTRIES_MIN: u32 = 8;
 const ENTRIES_MAX: u32 = 32768;
 
 /// Maximum number of kernel threads (io-wq) per ring. They execute I/O that can't be started
-/// without blocking. With the kernel's default of four per CPU, a few reads from a hanging mount
+/// without blocking. With the kernel's default of four per CPU, a few reads from a hung mount
 /// would block all other I/O.
 const KERNEL_THREADS_MAX: u32 = 256;
 
@@ -150,7 +150,7 @@ impl Ring {
     }
 
     /// How many of one mount's I/Os may be in the ring while other mounts have I/O too. This is
-    /// below the number of kernel threads, so a hanging mount can't occupy all of them.
+    /// below the number of kernel threads, so a hung mount can't occupy all of them.
     pub(crate) fn share(&self) -> usize {
         (self.places().min(KERNEL_THREADS_MAX as usize) * 3 / 4).max(1)
     }

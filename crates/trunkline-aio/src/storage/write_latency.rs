@@ -60,7 +60,7 @@ pub(crate) struct WriteLatency {
     next_try: AtomicU64,
     /// When the running inline write recorded here began, in nanoseconds; 0 if none is recorded. If
     /// one is already recorded, we don't record another, because a single write is enough to detect
-    /// a hanging mount.
+    /// a hung mount.
     since: AtomicU64,
 }
 

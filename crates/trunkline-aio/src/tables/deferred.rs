@@ -59,7 +59,7 @@ impl DeferredDrops {
         self.count.load(Ordering::SeqCst) == 0
     }
 
-    /// Takes a file to close from a lane for which `may` returns true. Files on a hanging mount
+    /// Takes a file to close from a lane for which `may` returns true. Files on a hung mount
     /// must not occupy more workers than their lane's share.
     pub(crate) fn take_file(&self, may: impl Fn(usize) -> bool) -> Option<AbandonedFile> {
         if self.is_empty() {

@@ -137,7 +137,7 @@ impl Drop for BackgroundWriter {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.pool.manager().replacement().allocations().set_latch();
-        // A write to a hanging mount holds its own pins and locks, so the thread doesn't have to
+        // A write to a hung mount holds its own pins and locks, so the thread doesn't have to
         // wait for it. Only if the thread executes the write itself must we wait until the mount
         // responds.
         self.canceller.cancel();

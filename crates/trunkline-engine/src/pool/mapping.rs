@@ -119,9 +119,9 @@ impl BufferMapping {
         None
     }
 
-    /// Gives the tag to an empty buffer that the caller has allocated, and claims its read for
-    /// `io`, unless the page has a buffer already. This is PostgreSQL's `BufTableInsert` in
-    /// `BufferAlloc`.
+    /// Assigns the tag to an empty buffer that the caller has allocated, and makes `io` the I/O
+    /// that will read the page. Does nothing if the page already has a buffer. This corresponds to
+    /// PostgreSQL's `BufTableInsert` in `BufferAlloc`.
     pub(crate) fn insert_for_read(
         &self,
         buffers: &Buffers,

@@ -1,7 +1,7 @@
 //! Mounts that hang, as an NFS mount does when its server is down: I/O neither completes nor fails
 //! until the mount is released.
 //!
-//! I/O to a hanging mount blocks in one of two ways. A blocking executor stops its thread. The
+//! I/O to a hung mount blocks in one of two ways. A blocking executor stops its thread. The
 //! simulated device, on the other hand, keeps the I/O in its queue and only tracks how many I/Os
 //! are blocked. All waiting threads sleep on the disk's single futex. Every change and every
 //! operation wakes all of them, and each thread then rechecks its condition.
@@ -21,19 +21,19 @@ impl Disk {
         self.notify();
     }
 
-    /// Makes a hanging mount respond again.
+    /// Makes a hung mount respond again.
     pub fn release(&self, device: u64) {
         self.state.lock().held.remove(&device);
         self.notify();
     }
 
-    /// Makes all hanging mounts respond again.
+    /// Makes all hung mounts respond again.
     pub fn release_all(&self) {
         self.state.lock().held.clear();
         self.notify();
     }
 
-    /// Waits until hanging mounts block at least `count` I/Os.
+    /// Waits until hung mounts block at least `count` I/Os.
     pub fn wait_stuck(&self, count: usize) {
         self.wait(|state| state.stuck + state.held_in_device >= count);
     }

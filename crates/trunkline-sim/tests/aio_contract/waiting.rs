@@ -13,7 +13,7 @@ use trunkline_sim::matrix::io::{
 use trunkline_sim::matrix::{Environment, SIMULATED};
 use trunkline_sim::{PausePoint, pause, poll_until_done};
 
-/// One I/O is on a hanging mount. `wait_any` must return the other I/Os as they complete.
+/// One I/O is on a hung mount. `wait_any` must return the other I/Os as they complete.
 #[test]
 fn wait_any_returns_a_fast_io_although_an_older_one_hangs() {
     check_asynchronous(|environment| {

@@ -163,7 +163,7 @@ fn a_full_queue_overflows_to_the_issuer_and_is_counted() {
     });
 }
 
-/// A hanging mount must not occupy more workers than its share, so that the other mount's I/O can
+/// A hung mount must not occupy more workers than its share, so that the other mount's I/O can
 /// complete.
 #[test]
 fn a_mount_that_hangs_leaves_workers_for_the_others() {

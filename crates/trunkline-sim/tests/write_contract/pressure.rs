@@ -97,7 +97,7 @@ fn sessions_make_progress_beside_checkpoints_and_the_background_writer() {
     });
 }
 
-/// Writes to a hanging mount use up all handles. A session that needs a buffer must not wait only
+/// Writes to a hung mount have used up all the handles. A session that needs a buffer must not wait only
 /// for one of these writes to complete: it must also wake up when another session unpins a clean
 /// page.
 #[test]

@@ -249,7 +249,7 @@ pub(super) fn locate(
     }
 }
 
-/// Submits staged writes before a file is opened. Opening a file may block, on a hanging mount even
+/// Submits staged writes before a file is opened. Opening a file may block, on a hung mount even
 /// forever, and staged writes hold the content locks of their pages.
 fn submit_before_open(session: &mut Session, request: &WriteRequest<'_>) {
     if !request.relation.is_open(request.block()) {
