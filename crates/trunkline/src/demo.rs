@@ -55,8 +55,8 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Scale factor of the table, as in pgbench: 100,000 rows or 13 MB each. It is reduced if less
-    /// than twice the size of the table is free on the disk.
+    /// Scale factor of the table, as in pgbench: each unit adds 100,000 rows, about 13 MB. It is
+    /// reduced if the disk has less free space than twice the table's size.
     #[arg(long, value_name = "N", default_value = "100",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(SCALE_MAX)))]
     scale: u32,

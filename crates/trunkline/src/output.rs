@@ -25,7 +25,8 @@ use crate::options::Global;
 /// `serde_json::json!` would sort them by name.
 ///
 /// Each use defines a struct with a type parameter for each field, so that a report lists its
-/// fields only once. Optional fields are an optional object with `#[serde(flatten)]`.
+/// fields only once. Fields that may be absent go into an object of their own, held as an
+/// `Option` and inlined with `#[serde(flatten)]`.
 macro_rules! object {
     ($($(#[$attribute:meta])* $name:ident: $value:expr),* $(,)?) => {{
         #[expect(non_camel_case_types, reason = "the type of a field has the name of the field")]

@@ -84,9 +84,9 @@ impl WritableClusters {
         let (mut open, mut closed) = (Vec::new(), Vec::new());
         let mut storages = self.storages.lock();
         storages.retain(|&number, storage| {
-            // A session can reach a page of the cluster only through an existing pin, or through
-            // the storage, to which we hold the last reference. So the page can't come into use
-            // after this test.
+            // A session can reach one of the cluster's pages only through an existing pin, or
+            // through the storage, to which we hold the last reference. So no session can start
+            // using a page after this test.
             let over =
                 storage.is_last() && storage.pending_fsyncs().is_durable() && !is_in_use(number);
             if over {

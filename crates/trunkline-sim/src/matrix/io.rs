@@ -63,8 +63,8 @@ pub fn check_asynchronous(case: impl FnOnce(Environment) + Clone + Send + 'stati
     check_seeds(&ASYNCHRONOUS, 30, case);
 }
 
-/// Runs a case that stops the thread executing an I/O but not its issuer. This excludes `sync`,
-/// where both are the same thread.
+/// Runs a case in which the thread executing an I/O is stopped, but the issuing thread isn't. Not
+/// for `sync`, where they are the same thread.
 pub fn check_stoppable(case: impl FnOnce(Environment) + Clone + Send + 'static) {
     let real = Matrix::real(&[MethodKind::Worker, MethodKind::IoUring]);
     real.and(Matrix::simulated(&ASYNCHRONOUS, 20)).run(case);
