@@ -5,8 +5,8 @@
 //! for each I/O and a list of idle slots. PostgreSQL's `read_stream.c` has a queue of
 //! `InProgressIO` entries for the same purpose, but always waits for the oldest I/O.
 //!
-//! A slot is idle until [`SlotWindow::issued`], and in flight until its result is taken, even if
-//! its I/O has already completed. So an item is never overwritten before its result has been
+//! A slot is idle until [`SlotWindow::issued`] is called, and then in flight until its result is
+//! taken, even if its I/O has already completed. So an item is never overwritten before its result has been
 //! processed. A wait that fails, because the session was cancelled, leaves the slot in flight.
 //!
 //! ```text
@@ -53,7 +53,7 @@ impl<P: Payload, T> SlotWindow<P, T> {
         self.idle.len()
     }
 
-    /// An idle slot, if there is one. It stays idle until [`SlotWindow::issued`].
+    /// An idle slot, if there is one. It stays idle until [`SlotWindow::issued`] is called.
     pub(crate) fn idle_slot(&self) -> Option<usize> {
         self.idle.last().copied()
     }

@@ -185,7 +185,7 @@ pub fn columns<'a, 't>(
 /// The offset of the element in the array's payload.
 const ELEMENT: usize = 20;
 
-/// Extracts the datum from `array`, the payload of an `attmissingval`, in the form of
+/// Extracts the datum from `array`, the payload of an `attmissingval`, as a
 /// [`Column::Value`]. `None` unless it is a one-element array and the element isn't null.
 ///
 /// `ADD COLUMN … DEFAULT` stores the default as a one-element array, so that one catalog column can

@@ -1,8 +1,8 @@
 //! The sum of an integer column, computed by a parallel sequential scan.
 //!
 //! It replaces `SELECT sum(column) FROM table` where there is no catalog, so the caller must
-//! specify the column's position within a row. If a row's visibility can only be decided with the
-//! commit log, we count the row but don't add it to the sum.
+//! specify the column's position within a row. If a row's visibility can only be determined
+//! from the commit log, we count the row but don't add it to the sum.
 
 use std::sync::Arc;
 

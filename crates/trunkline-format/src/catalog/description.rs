@@ -36,7 +36,7 @@ pub enum ColumnType {
 }
 
 impl ColumnType {
-    /// The type's row of `pg_type`: `oid`, `typlen` and `typalign`. These are the same in all
+    /// The type's row in `pg_type`: `oid`, `typlen` and `typalign`. These are the same in all
     /// versions, except for the alignment of `aclitem[]`.
     fn row(self) -> (u32, i16, Align) {
         match self {

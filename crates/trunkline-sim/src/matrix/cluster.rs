@@ -148,8 +148,8 @@ fn run_in(environment: Environment, needs: Needs, body: impl FnOnce(&Arc<Cluster
     Cluster::finish_last(cluster);
 }
 
-/// A cluster with a pool and all the layers below it. It dereferences to its [`Instance`], so a case
-/// uses the disk, the probe and the faults of the instance directly.
+/// A cluster with a pool and all the layers below it. It dereferences to its [`Instance`], so a
+/// test case can use the instance's disk, probe and faults directly.
 #[derive(Debug)]
 pub struct Cluster {
     /// The pool.

@@ -1,6 +1,6 @@
-//! Contract suite of page writes: checkpoints, eviction, writeback, relation extension, removal and
-//! crashes, under `sync`, `worker` and `io_uring`, and on a simulated disk under seeds, with and
-//! without storage faults.
+//! Contract tests for page writes: checkpoints, eviction, writeback, relation extension, removal
+//! and crashes. They run under the `sync`, `worker` and `io_uring` methods, and with many random
+//! seeds on a simulated disk, with and without storage faults.
 //!
 //! The cluster's write checker verifies every write of every case: the pages on disk must have
 //! valid checksums, and the WAL must have been durable up to their LSNs when the write was

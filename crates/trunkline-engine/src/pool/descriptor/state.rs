@@ -49,8 +49,8 @@ pub(crate) mod flag {
     /// others can be written.
     pub(crate) const IO_ERROR: u64 = 1 << 26;
     /// A session sleeps until this word changes. Sessions that release a pin, a lock or an I/O
-    /// claim test this bit in the same instruction, so the common release without waiters costs
-    /// nothing more.
+    /// claim test this bit in the same instruction, so the common case, a release with no
+    /// waiters, costs nothing extra.
     pub(crate) const WAITERS: u64 = 1 << 27;
     /// The checkpoint in progress must write the page. Whichever session writes it clears the flag,
     /// and the checkpoint then skips the page.

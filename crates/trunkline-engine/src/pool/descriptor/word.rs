@@ -26,7 +26,7 @@
 //! With weaker ordering both could load the old value, and the wake-up would be lost. On x86-64 the
 //! stronger order is free here, because every store to the word is a locked instruction anyway.
 //!
-//! PostgreSQL until version 18 takes the buffer header spinlock (`LockBufHdr`) for every change
+//! PostgreSQL up to version 18 takes the buffer header spinlock (`LockBufHdr`) for every change
 //! except pin and unpin, and a pin spins while that lock is held.
 
 use super::state::{BufferState, PIN, PINS, USAGE, USAGE_MAX, USAGE_ONE, flag};
