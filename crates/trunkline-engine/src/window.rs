@@ -6,8 +6,9 @@
 //! `InProgressIO` entries for the same purpose, but always waits for the oldest I/O.
 //!
 //! A slot is idle until [`SlotWindow::issued`] is called, and then in flight until its result is
-//! taken, even if its I/O has already completed. So an item is never overwritten before its result has been
-//! processed. A wait that fails, because the session was cancelled, leaves the slot in flight.
+//! taken, even if its I/O has already completed. So an item is never overwritten before its result
+//! has been processed. A wait that fails, because the session was cancelled, leaves the slot in
+//! flight.
 //!
 //! ```text
 //!   idle ──idle_slot, item──▶ define the I/O ──issued──▶ in flight ──take or wait──▶ idle

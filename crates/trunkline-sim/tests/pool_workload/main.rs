@@ -1,8 +1,8 @@
 //! Seeded workloads of pools and read streams on the simulated disk, with faults.
 //!
 //! Every page must have the right contents, and every failure must be reported to the session
-//! that issued the I/O, and to no other. Nothing may be leaked, and every cell of the coverage table
-//! must be hit.
+//! that issued the I/O, and to no other. Nothing may be leaked, and every cell of the coverage
+//! table must be hit.
 //! ```text
 //!   cargo test -p trunkline-sim --test pool_workload    a minute of seeds
 //!   TRUNKLINE_POOL_FAULTS=1000000 …                     until a million faults: some minutes
