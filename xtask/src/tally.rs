@@ -55,7 +55,10 @@ impl Tally {
                 _ => Section::Outputs,
             };
         } else if let Some(reason) = line.strip_prefix("skipped: ") {
+            // Not shown: the summary has it, and a test of ours that prints such a line must not
+            // count as skipped in the run around it.
             *self.skipped.entry(reason.to_owned()).or_default() += 1;
+            return false;
         } else if self.section == Section::Outputs {
             return false;
         } else if line == "failures:" {
@@ -91,6 +94,13 @@ mod tests {
              test result: FAILED. 40 passed; 3 failed; 0 ignored; 0 measured\n",
         );
         assert_eq!((tally.passed, tally.failed), (42, 3));
+    }
+
+    #[test]
+    fn a_reason_to_skip_is_counted_and_not_shown() {
+        let mut tally = Tally::default();
+        assert!(!tally.line("skipped: not root\n"));
+        assert_eq!(tally.skipped["not root"], 1);
     }
 
     #[test]
