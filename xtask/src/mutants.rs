@@ -61,8 +61,9 @@ fn load(checkout: &Checkout, files: &[String], names: &[&str]) -> Result<Vec<Mut
         }
     }
     // A patch and its removal both make cargo rebuild the crate and all crates above it. Mutants of
-    // one crate, tested by one command, share the second of these builds.
-    mutants.sort_by(|a, b| (&a.changes, &a.test, &a.name).cmp(&(&b.changes, &b.test, &b.name)));
+    // one crate, tested by one program, share the second of these builds.
+    mutants
+        .sort_by(|a, b| (&a.changes, &a.program, &a.name).cmp(&(&b.changes, &b.program, &b.name)));
     let known = |name: &&&str| mutants.iter().any(|mutant| mutant.name == **name);
     match names.iter().find(|name| !known(name)) {
         Some(name) => Err(Failure::usage(format!("no mutant {FOLDER}{name}.patch"))),

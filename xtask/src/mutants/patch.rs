@@ -15,15 +15,19 @@ pub(super) struct Mutant {
     pub(super) lesson: String,
     /// The crate that the patch changes first: `crates/NAME` or `xtask`.
     pub(super) changes: String,
-    pub(super) test: TestCommand,
+    pub(super) program: TestProgram,
+    /// Part of the names of the tests that must fail.
+    pub(super) filter: String,
     pub(super) hang_is_ok: bool,
     pub(super) timeout_seconds: u64,
 }
 
-/// The test that must fail: arguments for `cargo test`, and environment variables.
+/// The test program whose tests must fail.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct TestCommand {
+pub(super) struct TestProgram {
+    /// Arguments of `cargo test` that select the program: `-p PACKAGE --test NAME`.
     pub(super) args: String,
+    /// Environment variables for the build and for the test.
     pub(super) env: Vec<(String, String)>,
 }
 
@@ -35,7 +39,8 @@ impl Mutant {
             name: name.to_owned(),
             lesson: String::new(),
             changes: changed_crate(text),
-            test: TestCommand { args: String::new(), env: Vec::new() },
+            program: TestProgram { args: String::new(), env: Vec::new() },
+            filter: String::new(),
             hang_is_ok: false,
             timeout_seconds: TIMEOUT_SECONDS,
         };
@@ -45,7 +50,10 @@ impl Mutant {
             match key.trim() {
                 "lesson" => mutant.lesson = value.to_owned(),
                 "test" => {
-                    mutant.test.args = value.trim_start_matches("cargo test").trim().to_owned()
+                    let (program, filter) = test_command(value)
+                        .ok_or_else(|| fail("test: not `cargo test PROGRAM FILTER`"))?;
+                    mutant.program.args = program.to_owned();
+                    mutant.filter = filter.to_owned();
                 }
                 "hang" => mutant.hang_is_ok = value == "ok",
                 "timeout" => {
@@ -55,16 +63,25 @@ impl Mutant {
                 "env" => {
                     let (key, value) =
                         value.split_once('=').ok_or_else(|| fail("env: not NAME=value"))?;
-                    mutant.test.env.push((key.to_owned(), value.to_owned()));
+                    mutant.program.env.push((key.to_owned(), value.to_owned()));
                 }
                 _ => {}
             }
         }
-        if mutant.lesson.is_empty() || mutant.test.args.is_empty() {
+        if mutant.lesson.is_empty() || mutant.filter.is_empty() {
             return Err(fail("needs `# lesson:` and `# test:` above the diff"));
         }
         Ok(mutant)
     }
+}
+
+/// Splits a test command into the arguments that select the program, and the filter. The filter is
+/// the last word. A command without one would run all tests of the program, so it is refused.
+fn test_command(command: &str) -> Option<(&str, &str)> {
+    let (program, filter) = command.strip_prefix("cargo test ")?.trim().rsplit_once(' ')?;
+    let before = program.rsplit(' ').next();
+    let is_value = filter.starts_with('-') || matches!(before, Some("-p" | "--test"));
+    (!is_value).then_some((program, filter))
 }
 
 /// The crate of the first file in a diff.
@@ -89,8 +106,9 @@ mod tests {
     fn reads_the_header() {
         let mutant = Mutant::parse("short", GOOD).unwrap();
         assert_eq!(mutant.lesson, "2: a short read is retried");
-        assert_eq!(mutant.test.args, "-p trunkline-aio --lib short_read");
-        assert_eq!(mutant.test.env, [("RUSTFLAGS".to_owned(), "--cfg loom".to_owned())]);
+        assert_eq!(mutant.program.args, "-p trunkline-aio --lib");
+        assert_eq!(mutant.filter, "short_read");
+        assert_eq!(mutant.program.env, [("RUSTFLAGS".to_owned(), "--cfg loom".to_owned())]);
         assert!(mutant.hang_is_ok);
         assert_eq!(mutant.changes, "crates/x");
         assert_eq!(mutant.timeout_seconds, 30);
@@ -107,6 +125,16 @@ mod tests {
             assert!(Mutant::parse("short", &text).is_err(), "{missing}");
         }
         assert!(Mutant::parse("short", &GOOD.replace("30", "soon")).is_err());
+    }
+
+    #[test]
+    fn a_test_command_without_a_filter_is_refused() {
+        for command in
+            ["-p trunkline-aio --lib", "-p trunkline-sim --test contract", "-p trunkline-aio"]
+        {
+            let text = GOOD.replace("-p trunkline-aio --lib short_read", command);
+            assert!(Mutant::parse("short", &text).is_err(), "{command}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::patch::{FOLDER, Mutant, TestCommand};
+use super::patch::{FOLDER, Mutant, TestProgram};
 use crate::failure::Failure;
 use crate::fixtures::{self, Fixtures};
 use crate::invocation::{Invocation, Outcome};
@@ -45,19 +45,30 @@ impl ScratchTree {
     }
 
     /// Runs the mutants' tests on the unpatched tree. They must all pass, or else a later failure
-    /// would prove nothing.
+    /// would prove nothing. Each test program runs only once, with the filters of all its mutants.
     pub(super) fn baseline(&self, mutants: &[Mutant]) -> Result<(), Failure> {
-        let tests: BTreeSet<&TestCommand> = mutants.iter().map(|mutant| &mutant.test).collect();
-        for test in tests {
-            let command = self.cargo(test, test.args.clone());
+        let programs: BTreeSet<&TestProgram> = mutants.iter().map(|one| &one.program).collect();
+        for program in programs {
+            let with = || mutants.iter().filter(|mutant| mutant.program == *program);
+            let filters: Vec<&str> = with().map(|mutant| mutant.filter.as_str()).collect();
+            let build = self.cargo(program, "--no-run", &[]).capture()?;
+            if !build.success() {
+                let text = tail(&build.text);
+                return Err(Failure::new(format!("does not compile without a mutant\n{text}")));
+            }
+            let command = self.cargo(program, "", &filters);
             println!("without a mutant: {command}");
-            let outcome = command.capture()?;
+            // Each mutant's own limit, because its test takes no longer here than with the bug.
+            let seconds = with().map(|mutant| mutant.timeout_seconds).sum();
+            let outcome = command.clone().within(seconds).capture()?;
             if !outcome.success() {
                 let text = tail(&outcome.text);
                 return Err(Failure::new(format!("fails without any mutant: {command}\n{text}")));
             }
-            if Tally::read(&outcome.text).passed == 0 {
-                return Err(Failure::new(format!("selects no test: {command}")));
+            let passed = passed_tests(&outcome.text);
+            let selects = |filter: &&&str| passed.iter().any(|name| name.contains(**filter));
+            if let Some(filter) = filters.iter().find(|filter| !selects(filter)) {
+                return Err(Failure::new(format!("{filter} selects no test: {command}")));
             }
         }
         Ok(())
@@ -81,12 +92,12 @@ impl ScratchTree {
         if !applied.success() {
             return Ok(Verdict::Survived(format!("no longer applies: {}", applied.text.trim())));
         }
-        let (select, _) = split_harness_args(&mutant.test.args);
-        let built = self.cargo(&mutant.test, format!("--no-run {select}")).capture()?;
+        // Build first, so that the time limit applies to the test alone.
+        let built = self.cargo(&mutant.program, "--no-run", &[]).capture()?;
         if !built.success() {
             return Ok(Verdict::Survived(format!("does not compile\n{}", tail(&built.text))));
         }
-        let test = self.cargo(&mutant.test, mutant.test.args.clone());
+        let test = self.cargo(&mutant.program, "", &[&mutant.filter]);
         let outcome = test.within(mutant.timeout_seconds).capture()?;
         Ok(verdict(&outcome, mutant.hang_is_ok))
     }
@@ -100,22 +111,26 @@ impl ScratchTree {
         remove_others(&self.tree, Path::new(""), &wanted)
     }
 
-    fn cargo(&self, test: &TestCommand, args: String) -> Invocation {
+    /// `cargo test` for one test program, with `options` for cargo and with filters.
+    fn cargo(&self, program: &TestProgram, options: &str, filters: &[&str]) -> Invocation {
         // Different compiler flags would rebuild every crate, so tests with flags get a separate
         // build directory.
-        let flags = test.env.iter().any(|(key, _)| key == "RUSTFLAGS");
+        let flags = program.env.iter().any(|(key, _)| key == "RUSTFLAGS");
         let target = if flags { self.target.with_extension("flags") } else { self.target.clone() };
-        let command = Invocation::new(&self.tree, "cargo", &format!("test {args}"))
-            .env("CARGO_TARGET_DIR", target);
+        // Cargo takes one filter; the test program takes any number.
+        let filters = filters.join(" ");
+        let args = format!("test {options} {} -- {filters}", program.args);
+        let command = Invocation::new(&self.tree, "cargo", &args).env("CARGO_TARGET_DIR", target);
         let command =
-            test.env.iter().fold(command, |command, (key, value)| command.env(key, value));
+            program.env.iter().fold(command, |command, (key, value)| command.env(key, value));
         self.fixtures.expose(command)
     }
 }
 
-/// Splits the arguments into those for cargo and those for the test program, at ` -- `.
-fn split_harness_args(args: &str) -> (&str, &str) {
-    args.split_once(" -- ").unwrap_or((args, ""))
+/// Names of the tests that passed, from the output of `cargo test`.
+fn passed_tests(output: &str) -> Vec<&str> {
+    let lines = output.lines().filter_map(|line| line.strip_prefix("test "));
+    lines.filter_map(|line| line.strip_suffix(" ... ok")).collect()
 }
 
 /// Derives the verdict from the end of a test run. Only a test that failed by itself has caught
@@ -200,12 +215,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_harness_part_is_not_given_to_the_build() {
-        assert_eq!(split_harness_args("-p x t -- --exact"), ("-p x t", "--exact"));
-        assert_eq!(split_harness_args("-p x"), ("-p x", ""));
-    }
-
     /// Creates a small package with one test, and a scratch tree for it.
     fn package(name: &str) -> ScratchTree {
         let home = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
@@ -215,8 +224,8 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        let code =
-            "fn two() -> i32 {\n    2\n}\n#[test]\nfn probe() {\n    assert_eq!(two(), 2);\n}\n";
+        let code = "fn two() -> i32 {\n    2\n}\n#[test]\nfn probe() {\n    assert_eq!(two(), 2);\n}\n\
+            #[test]\nfn endless() {\n    loop {}\n}\n";
         file("Cargo.toml", "[package]\nname = \"m\"\nedition = \"2024\"\n[workspace]\n");
         file("src/lib.rs", code);
         let diff = |new: &str| {
@@ -241,17 +250,22 @@ mod tests {
         scratch
     }
 
-    fn mutant(name: &str, test: &str) -> Mutant {
-        let test = TestCommand { args: test.to_owned(), env: Vec::new() };
+    fn mutant(name: &str, filter: &str) -> Mutant {
+        let program = TestProgram { args: "--lib".to_owned(), env: Vec::new() };
         let (name, lesson, changes) = (name.to_owned(), "l".to_owned(), "src".to_owned());
-        Mutant { name, lesson, changes, test, hang_is_ok: false, timeout_seconds: 5 }
+        let filter = filter.to_owned();
+        Mutant { name, lesson, changes, program, filter, hang_is_ok: false, timeout_seconds: 5 }
     }
 
     #[test]
     fn tries_real_patches() {
         let scratch = package("mutants");
         scratch.baseline(&[mutant("bug", "probe")]).unwrap();
-        assert!(scratch.baseline(&[mutant("bug", "nothing_of_that_name")]).is_err());
+        let unknown = [mutant("bug", "probe"), mutant("bug", "nothing_of_that_name")];
+        let why = scratch.baseline(&unknown).unwrap_err().to_string();
+        assert!(why.contains("nothing_of_that_name selects no test"), "{why}");
+        let why = scratch.baseline(&[mutant("bug", "endless")]).unwrap_err().to_string();
+        assert!(why.contains("fails without any mutant"), "{why}");
         let expect = |name: &str, part: Option<&str>| match (
             scratch.judge(&mutant(name, "probe")).unwrap(),
             part,
