@@ -1,5 +1,5 @@
-//! **Command failure**: one sentence for the developer, and an exit code for scripts. Findings (1)
-//! and usage errors (2) have different codes, as in trunkline itself.
+//! **Command failure**: consists of one sentence for the developer and an exit code for scripts.
+//! There are different codes for findings (1) and usage errors (2), as in trunkline itself.
 
 use std::fmt;
 

@@ -1,12 +1,14 @@
-//! **Fixtures**: real PostgreSQL clusters for the tests. `pgNN/data` is a cleanly stopped cluster,
-//! and `pgNN/expected` contains the server's own output for every table.
+//! **Fixtures**: real PostgreSQL clusters for the tests. `pgNN/data` is the data directory of a
+//! cluster that was shut down cleanly, and `pgNN/expected` contains the server's own output for
+//! every table.
 //!
-//! The clusters for PostgreSQL 18 and 19 are unpacked from archives. The one for 15 is created here
-//! if Debian's server is installed, and those for 16 and 17 are created with servers from npm's
-//! registry if it is reachable. All clusters are built only once, in `fixtures/` under the target
-//! directory. A stamp next to each directory records its source by size and modification time.
-//! Directories appear by rename, so a test never sees an incomplete cluster. The servers stay in
-//! `fixtures/servers/`, for tests that create their own clusters.
+//! The clusters for PostgreSQL 18 and 19 are unpacked from archives. We create the cluster for
+//! version 15 ourselves if Debian's server is installed, and those for 16 and 17 with servers from
+//! npm's registry if we can reach it. Each cluster is built only once, in `fixtures/` under the
+//! target directory. Next to each cluster's directory, a stamp records the size and modification
+//! time of the files it was built from. We build a cluster under a different name and then rename
+//! it, so a test never sees an incomplete one. The servers are kept in `fixtures/servers/`, because
+//! some tests create their own clusters.
 
 mod registry;
 mod scratch;
@@ -27,8 +29,8 @@ const ARCHIVES: [&str; 2] = ["pg18", "pg19"];
 const SERVER: &str = "/usr/lib/postgresql/15/bin";
 /// Clusters created with servers from the registry, and those servers' versions.
 const FROM_REGISTRY: [(&str, &str); 2] = [("pg16", "16.14.0-beta.17"), ("pg17", "17.10.0-beta.17")];
-/// A server used only by tests. We don't create a cluster with it, because there is an archive for
-/// its version.
+/// A server that is used only by tests. We don't create a cluster with it, because we already have
+/// an archive for its version.
 const ONLY_STARTED: &str = "18.4.0-beta.17";
 
 /// The available fixtures after a run.
@@ -45,8 +47,8 @@ pub(crate) struct Fixtures {
 }
 
 impl Fixtures {
-    /// Passes the directory to a test command. If there are no fixtures, the variable stays unset,
-    /// so the tests report that they're skipped.
+    /// Passes the fixture directory to a test command. If there are no fixtures, we don't set the
+    /// variable, and the tests then report that they're skipped.
     pub(crate) fn expose(&self, command: Invocation) -> Invocation {
         if self.ready.is_empty() {
             return command;
@@ -65,8 +67,8 @@ impl fmt::Display for Fixtures {
     }
 }
 
-/// The `fixtures` subcommand: creates missing clusters and prints the paths. Fails if a cluster
-/// can't be created.
+/// The `fixtures` subcommand: creates missing clusters and prints the paths of all clusters. It
+/// fails if one of them can't be created.
 pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
     let made = make(checkout)?;
     println!("{made}");
@@ -76,8 +78,8 @@ pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
     Err(Failure::new(format!("{} fixtures could not be made", made.missing.len())))
 }
 
-/// Creates missing clusters. If a cluster can't be created, the result contains the reason; this is
-/// not an error.
+/// Creates missing clusters. If a cluster can't be created, this is not an error. The reason is
+/// included in the result instead.
 pub(crate) fn make(checkout: &Checkout) -> Result<Fixtures, Failure> {
     let source = match std::env::var_os("TRUNKLINE_FIXTURES") {
         Some(dir) => PathBuf::from(dir),
@@ -110,8 +112,8 @@ pub(crate) fn make(checkout: &Checkout) -> Result<Fixtures, Failure> {
 enum Server {
     /// Directory with the server's programs, executable by every user.
     Installed(PathBuf),
-    /// Directory with `bin`, `lib` and `share`, possibly in a place only the current user can
-    /// enter.
+    /// Directory with `bin`, `lib` and `share`. It may be in a place that only the current user can
+    /// access.
     Unpacked(PathBuf),
 }
 
@@ -123,7 +125,9 @@ impl Server {
         }
     }
 
-    /// Directory with the server's programs, accessible to a user that can enter only `scratch`.
+    /// Returns the directory with the server's programs. If necessary, we first copy them into
+    /// `scratch`, because the user that runs them may not have access to any other directory of
+    /// ours.
     fn lend(&self, scratch: &Path) -> Result<PathBuf, Failure> {
         match self {
             Self::Installed(bin) => Ok(bin.clone()),
@@ -163,10 +167,11 @@ fn unpack(source: &Path, dir: &Path, name: &str) -> Result<(), Failure> {
 
 /// Creates a cluster with the given server.
 ///
-/// A server refuses to run as root, but an ordinary user may not be able to enter our target
-/// directory, for example because it's below `/root`. Socket paths must also be short. We therefore
-/// build the cluster in a scratch directory below the system's temporary directory. If we are root,
-/// we give that directory to an ordinary user and run the server as that user.
+/// We build the cluster in a scratch directory below the system's temporary directory, for two
+/// reasons. A server refuses to run as root, but an ordinary user may not be able to enter our
+/// target directory, for example because it's below `/root`. Also, the path of a socket must be
+/// short. If we are root, we make an ordinary user the owner of the scratch directory and run the
+/// server as that user.
 fn build(source: &Path, dir: &Path, name: &str, server: &Server) -> Result<(), Failure> {
     let (script, setup) = (source.join("make.sh"), source.join("setup.sql"));
     let stamp = fingerprint(&[&script, &setup, &server.program()])?;
@@ -186,8 +191,8 @@ fn build(source: &Path, dir: &Path, name: &str, server: &Server) -> Result<(), F
     } else {
         succeed(&Invocation::new(at, "bash", "./make.sh").arg(bin).arg("out"))?;
     }
-    // Copy instead of rename, because the target may be on another file system. It also makes us
-    // the owner again.
+    // We copy the cluster instead of renaming it, because the target may be on another file system.
+    // As a side effect, this also makes us the owner of the files again.
     let inside = Scratch::new(dir, name)?;
     let copy = Invocation::new(dir, "cp", "-R --preserve=mode,timestamps");
     succeed(&copy.arg(at.join("out")).arg(inside.path.join(name)))?;
@@ -256,8 +261,8 @@ fn stamp_path(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.stamp"))
 }
 
-/// Moves a finished cluster into place. The stamp is written last, so after a crash the next run
-/// starts over.
+/// Moves a finished cluster into place. We write the stamp last, so that the next run starts over
+/// if we crash before that.
 fn publish(from: &Path, dir: &Path, name: &str, stamp: &str) -> Result<(), Failure> {
     if !is_whole(from) {
         return Err(Failure::new(format!("{name} lacks data/PG_VERSION or expected/")));

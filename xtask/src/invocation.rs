@@ -1,6 +1,6 @@
-//! **Child process**: a program to run, which can also be printed as the shell command that
-//! repeats it. All of xtask's child processes are started here, so every failure shows its
-//! command.
+//! **Child process**: a program to run, which can also be printed as a shell command, so that the
+//! developer can repeat it. xtask starts all its child processes through this module, so it can
+//! show the command whenever one of them fails.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -59,7 +59,7 @@ impl Invocation {
     }
 
     /// Runs the program under `timeout`, which terminates the whole process group after `seconds`.
-    /// The exit code is then 124, or 137 if it had to send SIGKILL.
+    /// The exit code is 124 in that case, or 137 if `timeout` had to send SIGKILL.
     pub(crate) fn within(mut self, seconds: u64) -> Self {
         let mut args = vec!["--kill-after=10".to_owned(), seconds.to_string(), self.program];
         args.append(&mut self.args);
@@ -72,8 +72,8 @@ impl Invocation {
         if status.success() { Ok(()) } else { Err(Failure::new(format!("{self}: {status}"))) }
     }
 
-    /// Runs the program and echoes those lines of its standard output for which `show` returns
-    /// true. Returns the exit code, or `None` if the program was killed by a signal.
+    /// Runs the program and prints only those lines of its standard output for which `show` returns
+    /// true. Returns the exit code, or `None` if a signal killed the program.
     pub(crate) fn tee(&self, mut show: impl FnMut(&str) -> bool) -> Result<Option<i32>, Failure> {
         let fail = |error| Failure::io(self, error);
         let mut child = self.command().stdout(Stdio::piped()).spawn().map_err(fail)?;

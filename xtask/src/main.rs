@@ -1,7 +1,7 @@
 //! **xtask**: the single entry point for developers, `cargo xtask ci | tidy | fixtures | mutants`.
 //!
-//! Everything that runs in CI is a subcommand, so developers can repeat it with the same command.
-//! The only dependency is `syn`, because xtask must build in seconds on a fresh machine.
+//! Everything that CI runs is a subcommand, so a developer can repeat it with the same command.
+//! xtask must build in seconds on a fresh machine, so its only dependency is `syn`.
 #![forbid(unsafe_code)]
 
 mod ci;

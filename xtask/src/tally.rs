@@ -1,6 +1,6 @@
-//! **Test counts**: parses `cargo test` output for the numbers of passed and failed tests, and for
-//! tests that skipped themselves. The exit code alone isn't enough, because it doesn't distinguish
-//! a failed test from a failed build.
+//! **Test counts**: parses the output of `cargo test` to find out how many tests passed, how many
+//! failed, and which tests skipped themselves. The exit code isn't enough for that. It doesn't even
+//! show whether a test failed or the build did.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ pub(crate) struct Tally {
     pub(crate) failed: u64,
     /// Names of the failed tests.
     pub(crate) failures: Vec<String>,
-    /// Reasons for skipped tests, each with the number of tests. Cargo shows a passing test's
-    /// output only with `--show-output`.
+    /// Reasons for skipped tests, each with the number of tests. Note that Cargo shows the output
+    /// of a passing test only with `--show-output`.
     pub(crate) skipped: BTreeMap<String, u64>,
     section: Section,
 }
@@ -43,20 +43,21 @@ impl Tally {
         tally
     }
 
-    /// Processes one line of `cargo test` output. Returns whether the line should be shown. We hide
-    /// the output of passing tests: some of them panic on purpose, and their backtraces would bury
-    /// the one real failure in a long log.
+    /// Processes one line of the output of `cargo test`, and returns whether to show the line. We
+    /// hide the output of passing tests. Some of them panic on purpose, and in a long log their
+    /// backtraces would make it hard to find the one real failure.
     pub(crate) fn line(&mut self, line: &str) -> bool {
         let line = line.trim_end();
-        // The heading stands above the output, and a second time above the names.
+        // The heading appears twice: above the output, and again above the names.
         if line == "successes:" {
             self.section = match self.section {
                 Section::Outputs => Section::Successes,
                 _ => Section::Outputs,
             };
         } else if let Some(reason) = line.strip_prefix("skipped: ") {
-            // Not shown: the summary has it, and a test of ours that prints such a line must not
-            // count as skipped in the run around it.
+            // We don't show this line, because the summary contains the reason. Besides, some of
+            // xtask's own tests print lines like this, and the enclosing test run must not count
+            // them as skipped tests.
             *self.skipped.entry(reason.to_owned()).or_default() += 1;
             return false;
         } else if self.section == Section::Outputs {

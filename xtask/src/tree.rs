@@ -1,6 +1,6 @@
-//! **Source tree**: locates the checkout, its build directory, and the files that belong to it. A
-//! file belongs to the tree if git tracks it, or if it is new and not ignored. We include new
-//! files, so that they're checked before they're committed and not after.
+//! **Source tree**: finds the checkout, its build directory, and the files that belong to the tree.
+//! These are the files that git tracks, and new files that git doesn't ignore. We include new files
+//! so that they're checked before they are committed.
 
 use std::path::{Path, PathBuf};
 
@@ -25,8 +25,8 @@ impl Checkout {
         };
         let root = root.canonicalize().map_err(|error| Failure::io(root.display(), error))?;
         let target = match std::env::var_os("CARGO_TARGET_DIR") {
-            // Cargo resolves a relative target directory against the caller's working directory,
-            // and so do we.
+            // Like Cargo, we interpret a relative target directory relative to the current
+            // directory of the caller.
             Some(dir) => std::path::absolute(&dir)
                 .map_err(|error| Failure::io(Path::new(&dir).display(), error))?,
             None => root.join("target"),
@@ -36,8 +36,7 @@ impl Checkout {
 
     /// Paths of all files of the tree, relative to its root and sorted.
     pub(crate) fn files(&self) -> Result<Vec<String>, Failure> {
-        // In CI, the checkout may be owned by another user, in which case git would refuse to list
-        // it.
+        // In CI, another user may own the checkout. Git would then refuse to list its files.
         let list = "-c safe.directory=* ls-files -z --cached --others --exclude-standard";
         let listed = Invocation::new(&self.root, "git", list).capture()?;
         if !listed.success() {

@@ -1,7 +1,7 @@
 //! [`Aio`], the embedder's handle to an instance.
 //!
-//! It creates sessions, opens files, changes run-time settings, and exposes statistics and the
-//! equivalent of `pg_aios`. This file only delegates; the layers below do the work.
+//! [`Aio`] creates sessions, opens files, changes run-time settings, and exposes statistics and the
+//! equivalent of `pg_aios`. There is no logic in this file; it only calls the layers below.
 
 use crate::completion::in_flight::InFlight;
 use crate::completion::roster::WorkerSettings;
@@ -19,19 +19,19 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An instance of asynchronous I/O. It is a reference-counted handle, and all clones refer to the
-/// same instance.
+/// An instance of the asynchronous I/O subsystem. This is a reference-counted handle, and all its
+/// clones refer to the same instance.
 ///
-/// Dropping the last clone and the last session waits for the I/O in flight and stops the
-/// instance's threads. Two instances in one process share nothing: each has its own region, handle
-/// table and threads.
+/// When the last clone and the last session have been dropped, the instance waits for the I/O in
+/// flight and then stops its threads. Two instances in the same process don't share anything: each
+/// has its own region, handle table and threads.
 #[derive(Debug, Clone)]
 pub struct Aio {
     instance: Arc<Instance>,
 }
 
-/// All of the instance's session slots are in use. The instance itself occupies one slot, so
-/// callers get at most [`SESSIONS_MAX`] minus one.
+/// All of the instance's session slots are in use. Note that the instance itself occupies one of
+/// the [`SESSIONS_MAX`] slots, so callers can't create quite that many sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("more than {} sessions", SESSIONS_MAX - 1)]
 pub struct TooManySessions;
@@ -64,13 +64,14 @@ impl Aio {
     /// Opens a file for I/O through this instance.
     ///
     /// # Errors
-    /// The errors of open(2), or a refusal if the path isn't a regular file or a block device.
+    /// The errors of open(2). Also returns an error if the path is neither a regular file nor a
+    /// block device.
     pub fn open(&self, path: &Path, options: OpenOptions) -> io::Result<File> {
         let (files, deferred) = (self.instance.files(), self.in_flight().completions().deferred());
         match File::open(files, path, options) {
             Err(error) if is_shortage(&error) && !deferred.is_empty() => {
-                // Abandoned files are closed lazily by idle workers, so their descriptors may still
-                // be open. Close them now and retry once.
+                // Idle workers close abandoned files lazily, so some of their descriptors may still
+                // be open. Close those files now, and then retry once.
                 deferred.close_all();
                 File::open(files, path, options)
             }
@@ -78,8 +79,8 @@ impl Aio {
         }
     }
 
-    /// Creates a file that exists only inside a simulated executor or method. It has no descriptor,
-    /// so only the simulator can execute I/O on it.
+    /// Creates a file for use with a simulated executor or I/O method. Since the file doesn't have
+    /// a descriptor, only the simulator can execute I/O on it.
     #[cfg(feature = "sim")]
     pub fn open_virtual(&self, path: &Path, device: u64, direct: bool) -> File {
         File::without_descriptor(self.instance.files(), path, device, direct)
@@ -96,15 +97,15 @@ impl Aio {
         Notifier::new(Arc::clone(self.in_flight().completions().sessions()))
     }
 
-    /// Switches to another I/O method, or to the next best available one. I/O in flight stays with
-    /// the method it was submitted through. Unlike changing `io_method` in PostgreSQL, this doesn't
-    /// need a restart.
+    /// Switches to the given I/O method, or to the next best one if it isn't available. I/O that is
+    /// already in flight stays with the method it was submitted through. In PostgreSQL, changing
+    /// `io_method` requires a restart; here it doesn't.
     pub fn set_method(&self, method: MethodKind) -> MethodStatus {
         self.dispatcher().switch(method);
         self.method_status()
     }
 
-    /// The active method, the requested method, and why they differ.
+    /// Returns the active method, the requested method, and the reason if they differ.
     pub fn method_status(&self) -> MethodStatus {
         self.dispatcher().status()
     }
@@ -130,15 +131,16 @@ impl Aio {
         self.instance.files().open_files()
     }
 
-    /// All handles that are not idle: the rows of `pg_aios`. The scan doesn't take any lock that
-    /// I/O needs, so each row is consistent, but different rows may be from slightly different
-    /// times.
+    /// Returns all handles that are not idle, which are the rows of `pg_aios`. We don't take any
+    /// lock that the I/O path needs. Each row is consistent in itself, but since I/O continues
+    /// during the scan, different rows may be from slightly different times.
     pub fn snapshot(&self) -> Vec<IoRow> {
         snapshot(self.in_flight().completions().handles(), self.instance.files())
     }
 
-    /// All counters since the instance started. They are read one by one without a lock, so
-    /// concurrent I/O may show up in one counter but not yet in another.
+    /// Returns all counters, accumulated since the instance started. We read the counters one after
+    /// another without a lock, so an I/O that is running concurrently may already be included in
+    /// one counter but not yet in another.
     pub fn counters(&self) -> Counters {
         self.in_flight().completions().statistics().counters()
     }
@@ -149,7 +151,7 @@ impl Aio {
     }
 }
 
-/// Whether the error means that the process or the system has run out of file descriptors.
+/// Returns whether the error means that the process or the system has run out of file descriptors.
 fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }

@@ -2,9 +2,9 @@
 //!
 //! If PostgreSQL has a corresponding GUC, the setting's documentation gives its name.
 //!
-//! Everything an I/O needs is allocated here, before the first I/O is issued: handles with their
-//! iovecs, session slots, queues with room for every handle, and the page region. The I/O path
-//! never allocates, so it can't fail for lack of memory.
+//! We allocate everything an I/O needs before the first I/O is issued: the handles and their
+//! iovecs, session slots, queues with room for every handle, and the page region. Since the I/O
+//! path itself never allocates memory, it can't fail for lack of it.
 
 use crate::aio::Aio;
 use crate::completion::completions::Completions;
@@ -82,9 +82,10 @@ impl Builder {
         self
     }
 
-    /// Sets the number of handles, 1 to 65,536, and two reserves. The first reserve is for the log
-    /// only; the second is for the log and foreground reads. The reserves are reduced if necessary,
-    /// so that every class can acquire at least one handle.
+    /// Sets the number of handles (1 to 65,536) and the sizes of two reserves. The first reserve
+    /// can be used only by the log, the second only by the log and foreground reads. If the
+    /// reserves don't leave enough handles for the other classes, we reduce them so that every
+    /// class can acquire at least one handle.
     #[must_use]
     pub fn handles(mut self, handles: u32, log_reserve: u32, foreground_reserve: u32) -> Self {
         self.handles = handles.clamp(1, HANDLES_MAX as u32);
@@ -93,34 +94,35 @@ impl Builder {
         self
     }
 
-    /// Sets the number of handles that one session may hold (`io_max_concurrency`), at least 1. The
-    /// log class is exempt, because a session that has exhausted its quota with read-ahead must
-    /// still be able to flush the log.
+    /// Sets the maximum number of handles one session may hold (`io_max_concurrency`). It must be
+    /// at least 1. The log class is exempt from this limit: even if a session has used up its quota
+    /// for read-ahead, it must still be able to flush the log.
     #[must_use]
     pub fn session_quota(mut self, quota: u32) -> Self {
         self.session_quota = quota.max(1);
         self
     }
 
-    /// Sets the number of iovecs per handle (`io_max_combine_limit`), 1 to 128. This bounds how
-    /// many discontiguous pieces of memory one I/O can use, not how long it can be.
+    /// Sets the number of iovecs per handle (`io_max_combine_limit`), 1 to 128. This limits how
+    /// many separate pieces of memory a single I/O can use, but not how many bytes it can transfer.
     #[must_use]
     pub fn iovecs(mut self, iovecs: usize) -> Self {
         self.iovecs = iovecs.clamp(1, IOVECS_MAX);
         self
     }
 
-    /// For buffered reads below this many bytes, the session first tries to read from the page
-    /// cache without waiting. 0 disables this and passes every read to the method.
+    /// If a buffered read is smaller than this many bytes, the session first tries to read the data
+    /// from the page cache without waiting. A value of 0 disables this, so that every read is
+    /// passed to the I/O method.
     #[must_use]
     pub fn try_cached_below(mut self, bytes: u32) -> Self {
         self.dispatcher.try_cached_below = bytes;
         self
     }
 
-    /// The session executes buffered writes of up to this many bytes, and their writebacks, inline
-    /// while the mount accepts writes quickly. 0 disables this and passes every write to the
-    /// method.
+    /// As long as the mount accepts writes quickly, the session itself executes buffered writes of
+    /// up to this many bytes, and the writebacks that follow them. A value of 0 disables this, so
+    /// that every write is passed to the I/O method.
     #[must_use]
     pub fn inline_write_max(mut self, bytes: u32) -> Self {
         self.dispatcher.inline_write_max = bytes;
@@ -141,8 +143,8 @@ impl Builder {
         self
     }
 
-    /// Sets how many I/Os may be queued for workers. When the queue is full, sessions execute their
-    /// own I/O. The default has room for every handle.
+    /// Sets the maximum number of I/Os in the workers' queue. When the queue is full, sessions
+    /// execute their own I/O. By default, the queue has room for every handle.
     #[must_use]
     pub fn worker_queue(mut self, queue: usize) -> Self {
         self.worker_queue = queue;
@@ -156,8 +158,8 @@ impl Builder {
         self
     }
 
-    /// Replaces the executor, which executes I/O in a thread that may block. The default executor
-    /// makes system calls.
+    /// Replaces the executor. The executor performs I/O on behalf of a thread that is allowed to
+    /// block; by default, it makes system calls.
     #[cfg(feature = "sim")]
     #[must_use]
     pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
@@ -191,9 +193,9 @@ impl Builder {
         let all = self.handles;
         let foreground = all - self.log_reserve.min(all - 1);
         let rest = foreground - self.foreground_reserve.min(foreground - 1);
-        // One limit per class, in the order of `CLASSES`: the log may use every handle, foreground
-        // reads may use all except the log's reserve, and the other classes may use neither
-        // reserve.
+        // One limit per class, in the order of `CLASSES`. The log may use every handle, foreground
+        // reads may use all but the log's reserve, and the other classes can't use either of the
+        // two reserves.
         let limits = [all, foreground, rest, rest, rest, rest];
         let completions = Completions::new(
             HandleTable::new(all, self.iovecs, self.probe),

@@ -1,8 +1,9 @@
 //! The monotonic clock: the kernel's, or the simulator's virtual clock.
 //!
-//! Times are nanoseconds since an arbitrary start. A timestamp fits into an atomic word, so handles
-//! can store it without a lock. In the simulator only the scheduler advances the time, so a
-//! simulated run never depends on how fast the machine is.
+//! Times are measured in nanoseconds from an arbitrary starting point. A timestamp fits into an
+//! atomic word, so we can store it in a handle without taking a lock. In the simulator, time
+//! advances only when the scheduler says so, which means that a simulated run doesn't depend on the
+//! speed of the machine.
 
 use std::time::Duration;
 
@@ -26,8 +27,8 @@ impl Time {
         Self(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// The time elapsed since `earlier`. Zero if `earlier` is actually later, which can happen when
-    /// the two times were read on different threads.
+    /// Returns the time elapsed since `earlier`, or zero if `earlier` is in fact later than this
+    /// time. That can happen if the two times were read by different threads.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }

@@ -1,7 +1,9 @@
-//! The façade: threads, locks, atomics, futexes, channels, randomness, hashing and the environment.
+//! The façade, which provides threads, locks, atomics, futexes, channels, random numbers, hashing
+//! and the environment.
 //!
-//! Only these, and the time ([`crate::clock`]), can make two runs of a test differ. All crates use
-//! them only through this façade, which has three implementations:
+//! Apart from the time ([`crate::clock`]), these are the only things that can make two runs of the
+//! same test behave differently. All crates therefore access them only through this façade, which
+//! has three implementations:
 //!
 //! ```text
 //!   ordinary build            std atomics, std locks, the kernel's futex, the monotonic clock
@@ -11,10 +13,10 @@
 //!   cfg(loom)                 loom's types, for the small lock-free pieces
 //! ```
 //!
-//! In a `sched` build, threads not started by the scheduler pay for one thread-local look-up per
-//! operation. An ordinary build pays nothing.
+//! In a `sched` build, each operation in a thread that wasn't started by the scheduler costs an
+//! additional thread-local look-up. There is no extra cost in an ordinary build.
 //!
-//! Every `cfg(loom)` in this crate is in this module; everything else compiles under loom
+//! This module contains every `cfg(loom)` in the crate. All other code compiles under loom
 //! unchanged.
 
 pub mod atomic;

@@ -1,11 +1,11 @@
 //! The instance state all sessions share: session numbers, open files, and shutdown.
 //!
-//! Dropping an instance's last [`crate::Aio`] or session first waits for the I/O in flight and then
-//! stops the threads. I/O in flight may still write into the region, so nothing may be freed before
-//! it completes.
+//! When the last [`crate::Aio`] and the last session of an instance have been dropped, we first
+//! wait for the I/O in flight and then stop the threads. We can't free anything before that,
+//! because I/O in flight may still write into the region.
 //!
-//! PostgreSQL has no counterpart to this shutdown: its postmaster tears down shared memory only
-//! after every backend and I/O worker has exited.
+//! PostgreSQL doesn't need anything like this, because its postmaster releases the shared memory
+//! only after all backends and I/O workers have exited.
 
 use crate::facade::{Mutex, thread};
 use crate::limits::SESSIONS_MAX;
@@ -44,9 +44,9 @@ impl Instance {
         &self.files
     }
 
-    /// Takes a free session number, preferably one whose previous session has no I/O left in
-    /// flight. A dropped session's I/O still counts against its number's quota, so a new session
-    /// with the same number would start with a smaller quota.
+    /// Takes a free session number. If possible, we pick a number whose previous session doesn't
+    /// have any I/O left in flight. I/O of a dropped session still counts towards the quota of its
+    /// number, so a new session with the same number would start out with a smaller quota.
     pub(crate) fn take_session(&self) -> Option<u32> {
         let sessions = self.dispatcher.in_flight().completions().sessions();
         let mut free = self.free_sessions.lock();
@@ -55,8 +55,9 @@ impl Instance {
         Some(free.swap_remove(at))
     }
 
-    /// Makes a session number available again. The ended session's I/O may still be in flight, so
-    /// its completions may spuriously wake a later session with the same number.
+    /// Makes a session number available again. Note that the session may still have I/O in flight.
+    /// When that I/O completes, it may wake a later session with the same number, which is
+    /// harmless.
     pub(crate) fn session_ended(&self, id: u32) {
         self.free_sessions.lock().push(id);
     }
@@ -65,9 +66,9 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         let dispatcher = Arc::clone(&self.dispatcher);
-        // The last reference may belong to a callback or task that one of the instance's own
-        // threads drops. If that thread performed the shutdown, it would have to join itself and
-        // would wait forever. A new thread therefore performs the shutdown instead.
+        // The last reference may be held by a callback or a task, and may be dropped in one of the
+        // instance's own threads. That thread can't shut down the instance, because it would have
+        // to join itself and would wait forever. So we start a new thread to do the shutdown.
         if thread::is_internal() {
             let spawned = thread::spawn("aio end", move || end(&dispatcher));
             debug_assert!(spawned.is_ok(), "the threads of an instance are left running");
@@ -84,9 +85,10 @@ fn end(dispatcher: &Dispatcher) {
     let completions = dispatcher.in_flight().completions();
     let (handles, admission) = (completions.handles(), completions.admission());
     let event = completions.sessions().slot(OWN_SESSION).event();
-    // No session exists any more, so the number of handles in use can only fall. We wait on the
-    // admission queue for free handles, because every freed handle wakes one of its waiters. Check
-    // `in_use` again after queueing, so that we don't miss a handle freed in between.
+    // There are no sessions left, so the number of handles in use can only decrease. We wait in the
+    // admission queue for free handles, because every handle that is freed wakes one of the queue's
+    // waiters. After entering the queue we must check `in_use` again, or else we could miss a
+    // handle that was freed just before.
     while handles.in_use() > 0 {
         let seen = event.epoch();
         admission.register(Class::Maintenance, OWN_SESSION);

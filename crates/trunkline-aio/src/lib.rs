@@ -1,14 +1,15 @@
-//! Asynchronous and direct I/O for storage engines: bounded handles, three methods, one contract.
+//! Asynchronous and direct I/O for storage engines, with a bounded number of handles and three
+//! methods that follow one contract.
 //!
 //! # The problem
 //!
-//! A database reads and writes 8 KiB pages, and three requirements make this hard. A fast disk
-//! needs many I/Os in flight, but not a thread for each of them. Direct I/O, which bypasses the
-//! page cache, needs aligned memory that stays valid while the kernel uses it. And an I/O must not
-//! be lost because its issuer was cancelled. PostgreSQL 18 solves these problems with its
-//! asynchronous I/O subsystem. This crate implements that design in Rust, using threads in one
-//! process. It deals only with descriptors, offsets and memory; pages, relations and checksums
-//! belong to the crates above it.
+//! A database reads and writes 8 KiB pages, and there are three reasons why this is hard. To keep a
+//! fast disk busy, many I/Os must be in flight, but we can't afford a thread for each of them.
+//! Direct I/O bypasses the page cache, so it needs aligned memory that remains valid while the
+//! kernel is using it. And if the issuer of an I/O is cancelled, the I/O must not get lost.
+//! PostgreSQL 18 solved these problems with its asynchronous I/O subsystem. This crate implements
+//! the same design in Rust, with threads in a single process. It deals only with file descriptors,
+//! offsets and memory; the crates above it handle pages, relations and checksums.
 //!
 //! # An example
 //!
@@ -38,16 +39,18 @@
 //! - [`Aio`] is an instance: a fixed table of handles, a [`Region`] of page memory, and threads.
 //!   PostgreSQL keeps the table and the page memory in shared memory. [`Builder`] holds the
 //!   settings.
-//! - A [`Session`] issues I/O and waits for it. A single event wakes it, whatever it's waiting for:
-//!   its own I/O, another session's I/O, a free handle, or a notification. A session corresponds to
-//!   a backend, but it's an object that can move between threads, not a process.
-//! - An [`Io`] is a handle that was acquired and is about to become an I/O. Handles are scarce, so
-//!   the I/O's [`Class`] limits how many may be in use.
-//! - [`Slots`] belong to the issuer. Each slot contains one I/O's memory, payload and result.
-//!   Because the result isn't stored in the handle, the handle can be reused before the issuer
-//!   looks at the result.
-//! - A [`WaitRef`] identifies one I/O permanently, so any session can wait for it. It doesn't keep
-//!   the handle from being reused.
+//! - A [`Session`] issues I/O and waits for it. It uses a single event for everything it may have
+//!   to wait for: its own I/O, another session's I/O, a free handle, or a notification. A session
+//!   corresponds to a PostgreSQL backend, but it is an object that can be moved between threads
+//!   rather than a process.
+//! - An [`Io`] is a handle that has been acquired but doesn't have an I/O yet. Since handles are
+//!   scarce, every I/O belongs to a [`Class`], and each class has its own limit on the number of
+//!   handles in use.
+//! - [`Slots`] belong to the issuer. Each slot contains the memory, payload and result of one I/O.
+//!   The result is not stored in the handle, so the handle can be reused even if the issuer hasn't
+//!   looked at the result yet.
+//! - A [`WaitRef`] always identifies the same I/O, so any session can use it to wait for that I/O.
+//!   It doesn't prevent the handle from being reused.
 //! - A [`Callback`] runs as part of the completion, for example to validate a page and unlock its
 //!   buffer.
 //! - The *method* ([`MethodKind`]) decides which thread talks to the kernel. It can be switched at
@@ -70,32 +73,34 @@
 //!                                                             handle free -> IDLE, generation + 1
 //! ```
 //!
-//! Every I/O is completed, even if its issuer never waits for it. The completing thread is
-//! whichever gets there first: the thread that executed the I/O, a session waiting for it, a helper
-//! in the worker pool, or the driver that reaped it. Dropping slots, a session or its thread
-//! doesn't cancel I/O, and doesn't free anything the kernel may still use.
+//! Every I/O is completed, even if its issuer never waits for it. There are several threads that
+//! may do this: the thread that executed the I/O, a session that waits for it, a helper in the
+//! worker pool, or the driver that reaped it. The first one to claim the I/O completes it. If
+//! slots, a session or its thread go away, that doesn't cancel any I/O, and nothing is freed that
+//! the kernel may still be using.
 //!
 //! # Memory
 //!
-//! An I/O uses one of two kinds of memory. A [`Lease`] in the issuer's slot belongs to the I/O
-//! alone, which the type system guarantees. Leases suit jobs with a private window of memory, such
-//! as verification. Frames given by number ([`Io::read_frames`]) belong to a buffer pool, which
-//! leases them once and shares them among sessions. Another session may hold a pointer to such a
-//! frame during the I/O, so the buffer pool must ensure that no session touches it. This is the
-//! only promise the crate requires from its caller, and the reason why `read_frames` is `unsafe`.
+//! There are two kinds of memory for I/O. A [`Lease`] in the issuer's slot can be used only by that
+//! one I/O, which the type system guarantees. Leases are suitable for jobs with private memory,
+//! such as verification. Frames specified by number ([`Io::read_frames`]) belong to a buffer pool,
+//! which leases them once and shares them among its sessions. A session may have a pointer to such
+//! a frame while an I/O is using it, so the buffer pool must make sure that the session doesn't
+//! touch the frame during that time. This is the only thing the crate can't check itself, and it's
+//! the reason why `read_frames` is `unsafe`.
 //!
 //! # The façade
 //!
-//! Time, threads, locks and randomness make test runs irreproducible. In this crate and all crates
-//! above it, they're reachable only through [`facade`] and [`clock`]. The simulator replaces them
-//! there, so a single seed determines the whole run.
+//! Time, threads, locks and randomness make it hard to reproduce a test run. For that reason, this
+//! crate and all crates above it use them only through [`facade`] and [`clock`], where the
+//! simulator can replace them. A single seed then determines the whole run.
 //!
 //! # Order of the modules
 //!
-//! The modules form layers, and each file uses only layers below it: `facade` and `clock`,
-//! `lock_free`, `storage`, `tables`, `completion`, `method`, `session`, and the instance at the
-//! top. To read the crate top-down, start with [`Builder`] and finish with the state word in
-//! `lock_free`.
+//! The modules are organized in layers, and a file may use only the layers below its own. From the
+//! bottom up, these are `facade` and `clock`, `lock_free`, `storage`, `tables`, `completion`,
+//! `method`, `session`, and finally the instance. If you prefer to read the crate from the top
+//! down, start with [`Builder`] and end with the state word in `lock_free`.
 
 #![warn(missing_debug_implementations)]
 #![cfg_attr(
@@ -144,8 +149,8 @@ pub use tables::slots::Slots;
 pub use tables::snapshot::IoRow;
 pub use tables::statistics::{Counters, Latencies, OperationCounters};
 
-/// The interfaces the simulator implements: its own storage, its own I/O method, and a hook called
-/// at every state transition. They are not part of the stable API.
+/// These are the interfaces that the simulator implements: simulated storage, a simulated I/O
+/// method, and a hook that is called at every state transition. They aren't part of the stable API.
 #[cfg(feature = "sim")]
 mod sim {
     pub use crate::completion::in_flight::{InFlight, Reaped, Submitted};

@@ -1,8 +1,9 @@
 //! Compile-time limits of an instance, with the reason for each.
 //!
-//! These limits size arrays, bitmaps and packed words, so they can't be settings. The assertions at
-//! the end check that the packed words have room for them. Where a limit *can* be set, its default
-//! is documented with the setting in [`crate::Builder`].
+//! These limits determine the sizes of arrays, bitmaps and packed words, so they can't be changed
+//! at run time. The assertions at the end of the file check that they fit into the packed words. If
+//! a limit *can* be configured, its default is documented with the corresponding setting in
+//! [`crate::Builder`].
 
 /// Iovecs per handle: the maximum of PostgreSQL's `io_combine_limit`, in blocks (`PG_IOV_MAX`).
 pub const IOVECS_MAX: usize = 128;
@@ -10,12 +11,12 @@ pub const IOVECS_MAX: usize = 128;
 /// I/Os a session can stage before it must submit: PostgreSQL's `PGAIO_SUBMIT_BATCH_SIZE`.
 pub const STAGED_MAX: usize = 32;
 
-/// Callbacks per slot set: PostgreSQL's `PGAIO_HANDLE_MAX_CALLBACKS`. An outcome has three bits to
-/// identify the callback that decided it.
+/// Callbacks per slot set: PostgreSQL's `PGAIO_HANDLE_MAX_CALLBACKS`. The outcome uses three bits
+/// to identify the callback that decided it.
 pub const CALLBACKS_MAX: usize = 4;
 
-/// Concurrent sessions per instance, including the session number the instance itself uses during
-/// shutdown. Every handle contains a bitmap with this many bits.
+/// Maximum number of concurrent sessions per instance, including the one that the instance itself
+/// uses during shutdown. Every handle contains a bitmap with this many bits.
 pub const SESSIONS_MAX: usize = 256;
 
 /// Worker threads per instance: the maximum of `io_max_workers`.
@@ -34,35 +35,38 @@ pub const FRAME_SIZE: usize = 8192;
 /// to whole frames.
 pub const TRANSFER_MAX: u32 = 0x7FFF_E000;
 
-/// How often we retry an I/O after EINTR or EAGAIN before its issuer gets the error. Signals stop
-/// eventually, but a file that always returns EAGAIN must not make its issuer hang.
+/// How many times we retry an I/O that returned EINTR or EAGAIN before we report the error to its
+/// issuer. Signals stop sooner or later, but a file might return EAGAIN forever, and in that case
+/// the issuer must not hang.
 pub const RETRIES_MAX: u32 = 1000;
 
-/// For buffered reads below this many bytes, the issuing session first tries the page cache without
-/// waiting (`RWF_NOWAIT`). If the data is cached, this avoids passing the I/O to another thread,
-/// which costs more than the copy (decision 0001).
+/// If a buffered read is smaller than this many bytes, the issuing session first tries to read it
+/// from the page cache without waiting (`RWF_NOWAIT`). If the data is cached, this saves us from
+/// passing the I/O to another thread, which is more expensive than copying the data (decision
+/// 0001).
 pub const TRY_CACHED_BELOW: u32 = 128 * 1024;
 
-/// After this many misses in a row, a session tries only one read in [`TRY_CACHED_ONE_IN`].
-/// Otherwise a cold scan would pay for a failed system call with every read.
+/// After this many misses in a row, a session tries the page cache for only one in every
+/// [`TRY_CACHED_ONE_IN`] reads. Otherwise, each read of a cold scan would pay for an additional
+/// system call that fails.
 pub const TRY_CACHED_MISSES: u32 = 16;
 
 /// See [`TRY_CACHED_MISSES`].
 pub const TRY_CACHED_ONE_IN: u32 = 16;
 
-/// The issuing session executes buffered writes of up to this many bytes itself if the mount
-/// accepts them quickly. The copy into the page cache costs less than passing the write to another
-/// thread (decision 0008).
+/// As long as the mount accepts writes quickly, the issuing session itself executes buffered writes
+/// of up to this many bytes. Copying the data into the page cache is cheaper than passing the write
+/// to another thread (decision 0008).
 pub const INLINE_WRITE_MAX: u32 = u32::MAX;
 
-/// Maximum age of staged I/O in microseconds. Once it is exceeded, the session's next call submits
-/// the I/O, even inside a batch. Without this limit, a session that computes between two reads
-/// would leave the disk idle.
+/// How long an I/O may stay staged, in microseconds. After that, the session's next call submits
+/// it, even in the middle of a batch. Without this limit, the disk would be idle while a session
+/// does some computation between two reads.
 pub const STAGED_AGE_MAX_US: u64 = 500;
 
-/// A worker that has executed one I/O for longer than this many milliseconds counts as stuck. It no
-/// longer counts towards `io_max_workers`, so that another worker can replace it. It still counts
-/// towards its mount's share.
+/// If a worker has been executing a single I/O for more than this many milliseconds, we consider it
+/// stuck. A stuck worker no longer counts towards `io_max_workers`, so we can start another worker
+/// to replace it. However, it still counts towards its mount's share.
 pub const STUCK_AFTER_MS: u64 = 1000;
 
 const _: () = assert!(IOVECS_MAX <= 1024, "the kernel takes at most UIO_MAXIOV iovecs");

@@ -1,8 +1,8 @@
 //! I/O methods: the trait every method implements. It corresponds to PostgreSQL's `IoMethodOps`.
 //!
-//! The smallest implementation, `sync`, doesn't take anything from a batch, so the issuer executes
-//! everything inline. The other methods are tested against it: the contract suite expects the same
-//! outcomes from all of them.
+//! The simplest method is `sync`. It doesn't take any I/O from a batch, so the issuer has to
+//! execute everything inline. We use it as the reference when testing the other methods: the
+//! contract test suite checks that all methods produce the same outcomes.
 
 pub(crate) mod dispatcher;
 pub(crate) mod fallback;
@@ -15,12 +15,14 @@ pub(crate) mod worker;
 use crate::completion::in_flight::{InFlight, Submitted};
 use std::sync::Arc;
 
-/// A batch of submitted I/O offered to a method, which takes as much as it has room for.
+/// A batch of submitted I/O. It is offered to a method, which takes as much of it as it has room
+/// for.
 #[derive(Debug)]
 pub struct Batch<'a> {
     in_flight: &'a InFlight,
     indexes: &'a [u32],
-    /// Number of I/Os taken. An I/O is either taken once or left for the issuer, never both.
+    /// Number of I/Os the method has taken. Each I/O is either taken exactly once or left for the
+    /// issuer.
     taken: usize,
 }
 
@@ -43,8 +45,8 @@ impl<'a> Batch<'a> {
         Some(self.in_flight.token(*index))
     }
 
-    /// Takes the next I/O as a pair of lane and handle index, for methods that queue indexes. The
-    /// thread that executes the I/O recreates the token from the index.
+    /// Takes the next I/O and returns its lane and handle index, for methods whose queues contain
+    /// handle indexes. The thread that will execute the I/O recreates its token from the index.
     pub(crate) fn take_index(&mut self) -> Option<(usize, u32)> {
         let io = self.take()?;
         Some((self.in_flight.lane(&io), io.index()))
@@ -59,17 +61,19 @@ impl<'a> Batch<'a> {
 
 /// An I/O method.
 ///
-/// A method receives I/O in state SUBMITTED. It must pass each I/O to [`InFlight::execute`] or
-/// [`InFlight::reap`] exactly once, without further help from the issuer. In PostgreSQL a method
-/// may rely on the issuing backend to wait (`wait_one`); here the issuer may be gone.
+/// When a method receives an I/O, the I/O is in state SUBMITTED. The method must pass it to
+/// [`InFlight::execute`] or [`InFlight::reap`] exactly once, and must not rely on the issuer for
+/// that. In PostgreSQL, a method can count on the issuing backend to wait for the I/O (`wait_one`),
+/// but here the issuer may no longer exist.
 ///
-/// All methods have the same contract. EINTR and EAGAIN are retried up to
-/// [`RETRIES_MAX`](crate::limits::RETRIES_MAX) times, invisibly to the issuer: `execute` retries
-/// itself, and `reap` asks the method to. Short transfers, errors and end of file are passed
-/// through unchanged.
+/// The same contract applies to all methods. An I/O that returns EINTR or EAGAIN is retried up to
+/// [`RETRIES_MAX`](crate::limits::RETRIES_MAX) times without the issuer noticing: `execute` retries
+/// it itself, while `reap` asks the method to retry it. Short transfers, errors and end of file are
+/// passed on as they are.
 pub trait Method: Send + Sync {
-    /// Takes as much I/O from the batch as there is room for; the session executes the rest. This
-    /// function runs in the issuing session, so it must not block on I/O.
+    /// Takes I/O from the batch until the method has no more room, and leaves the rest for the
+    /// session to execute. This function is called in the issuing session, so it must not block on
+    /// I/O.
     fn submit(&self, in_flight: &Arc<InFlight>, batch: &mut Batch<'_>);
 
     /// Stops the method's threads and waits for them to end. Called once, when no I/O is in flight.

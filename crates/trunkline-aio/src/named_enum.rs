@@ -1,10 +1,12 @@
 //! Enums with numbers and names: the states, operations, classes and methods of I/O.
 //!
-//! An I/O's description consists of atomics, which store an enum value as its number. The views
-//! show the value's name. Variants, numbers and names come from one list, so they can't disagree.
+//! The fields that describe an I/O are atomics, so an enum value is stored as a number, while the
+//! views show its name. We generate the variants, numbers and names from a single list, so that
+//! they always agree.
 
-/// Declares an enum from a list of variants and their names, the array of all variants, and the
-/// conversions to a name and from a number. The numbers are 0, 1, 2 and so on.
+/// Takes a list of variants and their names, and declares the enum, an array of all its variants,
+/// and conversions from a variant to its name and from a number to a variant. The numbers are 0, 1,
+/// 2 and so on.
 macro_rules! named_enum {
     (
         $(#[$meta:meta])*
@@ -34,9 +36,9 @@ macro_rules! named_enum {
                 }
             }
 
-            /// The variant with this number, or the first one if there is none. The number always
-            /// comes from a variant, so this fallback is never used, but decoding must not be able
-            /// to panic.
+            /// Returns the variant with this number, or the first variant if no variant has it.
+            /// Since the number always comes from a variant, that can't happen in practice, but
+            /// decoding must not be able to panic.
             pub(crate) fn from_number(number: u8) -> Self {
                 $all.get(usize::from(number)).copied().unwrap_or($all[0])
             }

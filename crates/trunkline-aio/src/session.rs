@@ -1,18 +1,18 @@
-//! Sessions: the users of the engine, which issue I/O and wait for it. A session corresponds to a
-//! backend in PostgreSQL.
+//! Sessions: the objects that issue I/O and wait for it. A session corresponds to a backend in
+//! PostgreSQL.
 //!
-//! A session belongs to one thread at a time, but it may move between threads. It acquires a
+//! A session is used by one thread at a time, but can be moved to another thread. It acquires a
 //! handle, defines one I/O on it, and stages it. A batch ([`crate::IoBatch`]) collects staged I/O
-//! and submits it together. An [`crate::Io`] borrows its session, so the borrow checker ensures
-//! that a session never has more than one acquired but unused handle. PostgreSQL checks the same
-//! rule at run time.
+//! and submits it all together. As in PostgreSQL, a session must not have more than one handle that
+//! is acquired but not yet used. PostgreSQL checks this at run time. Here the borrow checker does,
+//! because an [`crate::Io`] borrows its session.
 //!
-//! **Deadlock.** A session must never block while it holds staged I/O. Another session may be
-//! waiting for that I/O while holding something the first session needs, in which case both would
-//! wait forever. Therefore every wait submits first.
+//! **Deadlock.** A session must never block while it has staged I/O. Another session may be waiting
+//! for that I/O while it holds something that the first session needs, so both of them would wait
+//! forever. To prevent this, every wait begins by submitting the staged I/O.
 //!
-//! The submodules: `io` (from the handle to submission), `define` (checks and iovecs), `wait`
-//! (waiting), `cancel` (wake-ups from other threads).
+//! There are four submodules: `io` (from acquiring a handle to submitting the I/O), `define`
+//! (checks and iovecs), `wait` (waiting), and `cancel` (wake-ups from other threads).
 
 pub(crate) mod cancel;
 pub(crate) mod define;
@@ -53,12 +53,13 @@ impl Leaks {
     }
 }
 
-/// Issues I/O and waits for it. Belongs to one thread at a time, and may move between threads.
+/// Issues I/O and waits for it. A session is used by one thread at a time, but can be moved to
+/// another thread.
 ///
-/// A session acquires a handle, defines one I/O on it, and submits it immediately or together with
-/// others at the end of a batch. Every wait submits first, so I/O that other sessions may wait for
-/// never stays staged while this session sleeps. Dropping a session submits its staged I/O but
-/// doesn't cancel anything: other threads complete its I/O.
+/// To issue an I/O, a session acquires a handle, defines the I/O on it, and submits it, either
+/// immediately or together with others at the end of a batch. Other sessions may be waiting for
+/// staged I/O, so before this session sleeps, it always submits its own. Dropping a session also
+/// submits its staged I/O. It doesn't cancel any I/O, because other threads will complete it.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -77,14 +78,15 @@ impl Leaks {
 #[derive(Debug)]
 pub struct Session {
     instance: Arc<Instance>,
-    // Also reachable through the instance. This copy saves two pointer dereferences per I/O.
+    // This can also be reached through the instance, but having a copy here saves two pointer
+    // dereferences per I/O.
     dispatcher: Arc<Dispatcher>,
     in_flight: Arc<InFlight>,
     id: u32,
-    /// The current [`crate::Io`]'s handle. We keep it here too, so that it can be reclaimed if the
-    /// `Io` is leaked.
+    /// The handle of the current [`crate::Io`]. We store it here as well, so that we can reclaim it
+    /// if the `Io` is leaked.
     handed_out: Option<WaitRef>,
-    /// The admission queue the session is waiting in for a free handle, if any.
+    /// The admission queue in which the session is waiting for a free handle, if any.
     queued: Option<Class>,
     /// Handles in STAGED, in the order they were defined.
     staged: Vec<u32>,
@@ -95,12 +97,12 @@ pub struct Session {
     /// Whether the session's thread may execute I/O itself where that's cheaper; see
     /// [`Session::set_may_block`].
     may_block: bool,
-    /// Number of page cache tries that missed in a row.
+    /// Number of consecutive attempts to read from the page cache that missed.
     cache_misses: u32,
     waits: u64,
     wait_time: Duration,
-    /// The session may still be registered as a joiner of some handles, because a polled join was
-    /// abandoned.
+    /// The session may still be registered as a joiner of some handles, because it abandoned a join
+    /// it had polled for.
     joined: bool,
 }
 
@@ -132,16 +134,17 @@ impl Session {
         self.id
     }
 
-    /// Sets whether the session's thread may execute I/O itself where that's cheaper. By default it
-    /// may. Turn this off for a session polled by an async runtime, because a blocked thread delays
-    /// all other tasks. Then even I/O that is needed immediately goes to the method. Under `sync`,
-    /// or when the method has no room, the thread always executes its I/O.
+    /// Sets whether the session's thread may execute I/O itself when that is cheaper. This is the
+    /// default. You should turn it off if the session is polled by an async runtime, because
+    /// blocking the thread would delay all other tasks. Even I/O that is needed immediately then
+    /// goes to the I/O method. Note that regardless of this setting, the thread executes its own
+    /// I/O under `sync`, or when the method has no room.
     pub fn set_may_block(&mut self, may_block: bool) {
         self.may_block = may_block;
     }
 
-    /// The current method. Costs just one atomic load. Under [`MethodKind::Sync`], read-ahead
-    /// should use advice ([`Session::advise`]) instead of I/O.
+    /// Returns the current method, at the cost of a single atomic load. Under [`MethodKind::Sync`],
+    /// callers should use advice ([`Session::advise`]) for read-ahead instead of issuing I/O.
     pub fn method(&self) -> MethodKind {
         self.dispatcher.current()
     }
@@ -166,7 +169,7 @@ impl Session {
         self.slot().in_use()
     }
 
-    /// Number of handles all other sessions of the instance hold.
+    /// Returns the number of handles held by all other sessions of the instance.
     pub fn others_in_flight(&self) -> u32 {
         self.handles().in_use().saturating_sub(self.in_flight())
     }
@@ -179,9 +182,9 @@ impl Session {
         }
     }
 
-    /// Submits the staged I/O if the oldest has been staged for too long. Acquiring a handle does
-    /// this too. A session that computes for a while inside a batch should call it now and then, so
-    /// that its I/O isn't delayed.
+    /// Submits the staged I/Os if the oldest one has been staged for too long. This also happens
+    /// whenever a handle is acquired. A session that does a lot of computation inside a batch
+    /// should call this function from time to time, to avoid delaying its I/O.
     pub fn submit_if_old(&mut self) {
         if !self.staged.is_empty()
             && clock::now().since(self.staged_since) > Duration::from_micros(STAGED_AGE_MAX_US)
@@ -190,8 +193,9 @@ impl Session {
         }
     }
 
-    /// Under `sync`, issues `posix_fadvise` for a range that will be read soon; other methods read
-    /// ahead with real I/O instead. Returns whether advice was issued.
+    /// If the current method is `sync`, calls `posix_fadvise` for a range that will be read soon.
+    /// The other methods don't need advice, because they read ahead with real I/O. Returns whether
+    /// advice was issued.
     pub fn advise(&self, file: &File, offset: u64, length: u64) -> bool {
         let sync = self.method() == MethodKind::Sync;
         let advised = sync && !file.is_direct() && self.in_flight.advise(file, offset, length);
@@ -201,9 +205,10 @@ impl Session {
         advised
     }
 
-    /// Ends a scope, such as a statement or a transaction, even after an error. It releases a
-    /// leaked handle, closes a leaked batch, and submits the staged I/O. I/O in flight continues.
-    /// PostgreSQL's `AtEOXact_Aio` and `pgaio_error_cleanup` do the same.
+    /// Cleans up at the end of a scope, such as a statement or a transaction, even after an error.
+    /// If a handle was leaked, it is released. If a batch was left open, it is closed, and any
+    /// staged I/O is submitted. I/O that is already in flight continues. This corresponds to
+    /// PostgreSQL's `AtEOXact_Aio` and `pgaio_error_cleanup`.
     pub fn end_scope(&mut self) -> Leaks {
         let handed_out = self.reclaim();
         if handed_out {
@@ -234,7 +239,8 @@ impl Session {
         true
     }
 
-    /// Adds a STAGED handle to the batch, and submits if there is no batch or it is full.
+    /// Adds a STAGED handle to the batch. If there isn't a batch or the batch is full, submits the
+    /// staged I/O.
     fn stage(&mut self, index: u32) {
         if self.staged.is_empty() {
             self.staged_since = clock::now();
@@ -245,8 +251,9 @@ impl Session {
         }
     }
 
-    /// Whether the session should try the page cache for a read. Counts a miss in advance; a hit
-    /// resets the count. After many misses in a row, only one read in 16 is tried.
+    /// Returns whether the session should try the page cache for a read. We count a miss in
+    /// advance, and reset the count on a hit. If there have been many misses in a row, we try only
+    /// one in 16 reads.
     fn looks_cached(&mut self, io: WaitRef) -> bool {
         if !self.dispatcher.may_be_cached(io) {
             return false;
@@ -256,8 +263,8 @@ impl Session {
             || self.cache_misses.is_multiple_of(TRY_CACHED_ONE_IN)
     }
 
-    /// Leaves the queue for a free handle. If the session was woken for a handle it does not take,
-    /// admission passes the wake-up on to another session.
+    /// Leaves the queue of sessions waiting for a free handle. If this session was woken because a
+    /// handle became free but doesn't take that handle, admission wakes another session instead.
     fn leave_queue(&mut self) {
         if let Some(class) = self.queued.take() {
             let completions = self.completions();
@@ -273,7 +280,8 @@ impl Drop for Session {
         if self.joined {
             self.handles().leave_all(self.id);
         }
-        // The waker may own a task that owns the instance, which would then never be dropped.
+        // We must drop the waker, because it may own a task that owns the instance, in which case
+        // the instance would never be dropped.
         self.slot().event().clear_waker();
         self.instance.session_ended(self.id);
     }

@@ -1,7 +1,8 @@
 //! An instance's tables: handles, sessions, slots, statistics, and admission.
 //!
-//! They correspond to what PostgreSQL keeps in `PgAioCtl` in shared memory. All of them are
-//! allocated at start. This layer doesn't start threads or perform I/O.
+//! These tables correspond to what PostgreSQL keeps in shared memory in `PgAioCtl`. We allocate all
+//! of them at startup. The code in this layer doesn't start any threads and doesn't perform any
+//! I/O.
 
 pub(crate) mod admission;
 pub(crate) mod callback;

@@ -1,8 +1,8 @@
 //! `-c name=value` assignments, checked against the rows that will run.
 //!
-//! We refuse a setting that none of the chosen rows reads, because a number measured under a
-//! setting that was silently ignored is misleading. For example, `-c checkpoint_timeout=30s` is
-//! valid with `checkpoint-spread`, but not with `extend`.
+//! We reject a setting that none of the chosen rows uses, because results measured under a silently
+//! ignored setting would be misleading. For example, `-c checkpoint_timeout=30s` is valid for
+//! `checkpoint-spread`, but not for `extend`.
 
 use crate::failure::Result;
 use crate::rows::{ROWS, Row};

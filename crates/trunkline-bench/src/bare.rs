@@ -1,9 +1,9 @@
 //! **Bare loops**: the baselines. Each is the smallest program that performs the same I/O on the
 //! same device.
 //!
-//! The bare loops share no code with the I/O core that they're compared with: they have their own
-//! memory mapping, their own ring and their own threads. The gap between a bare loop and the core
-//! is therefore the overhead of handles, sessions and counters.
+//! The bare loops share no code with the I/O core that we compare them with. They use their own
+//! memory mapping, their own ring and their own threads. The difference between a bare loop and the
+//! core is therefore the overhead of handles, sessions and counters.
 
 #![expect(unsafe_code, reason = "a reference must not go through the core that it is to judge")]
 

@@ -1,9 +1,9 @@
 //! **Cost per page**: nanoseconds of elapsed time and of CPU time for one page, for several access
 //! paths.
 //!
-//! These rows have no baseline to compare against. Instead, each round measures all access paths
-//! back to back, so that they run under the same load, and a bare `pread` is one of the paths in
-//! the table.
+//! There is no baseline for these rows. Instead, each round measures all access paths back to back,
+//! so that they all run under the same load. One of these paths is a bare `pread`, which serves for
+//! comparison.
 
 use crate::failure::Result;
 use crate::pairs::measure;
@@ -27,8 +27,9 @@ pub(crate) struct Cost {
     #[serde(rename = "way")]
     name: String,
     threads: usize,
-    /// Elapsed nanoseconds per page, multiplied by the number of threads: with two threads, a page
-    /// that takes 1 µs of each thread costs 1 µs here.
+    /// Elapsed nanoseconds per page, multiplied by the number of threads. For example, if there are
+    /// two threads and each of them spends 1 µs on a page, the cost of a page is 1 µs and not 0.5
+    /// µs.
     #[serde(rename = "nanos_per_page")]
     elapsed: Estimate,
     /// CPU nanoseconds per page, summed over all threads of the process.

@@ -1,9 +1,9 @@
 //! **Input data**: a relation of valid PostgreSQL pages with checksums, stored in segments.
 //!
-//! The segments are named and sized like a real relation's, so that the engine's checksum
-//! verification can read them too. They're written once and reused by later runs, because
-//! generating them takes longer than most measurements. This module also evicts them from the page
-//! cache and reports how much of them the kernel kept cached.
+//! We name and size the segments like those of a real relation, so that the engine's checksum
+//! verification can read them too. We write them only once and reuse them in later runs, because
+//! generating them takes longer than most measurements. This module also evicts the data from the
+//! page cache, and reports how much of it the kernel nevertheless kept cached.
 
 use crate::failure::Result;
 use crate::work::Random;
@@ -42,15 +42,15 @@ pub(crate) struct Data {
     pub(crate) bytes: u64,
     /// Used only to query page cache residency.
     aio: Aio,
-    /// The largest fraction that was still cached after any eviction; the report prints it, so
-    /// that a reader can judge how cold the cold runs were.
+    /// The largest fraction of the data that was still cached after an eviction. We print it in the
+    /// report, so that a reader can judge how cold the cold runs really were.
     warmest: Cell<f64>,
     dropped: Cell<bool>,
 }
 
 impl Data {
-    /// Creates `bytes` of pages below `dir`, rounded down to whole blocks. Segments left by an
-    /// earlier run are reused if they're complete.
+    /// Creates files under `dir` with the given amount of data, rounded down to whole blocks. If
+    /// there are complete segments from an earlier run, we reuse them.
     pub(crate) fn prepare(dir: &Path, bytes: u64) -> Result<Self> {
         let root = dir.join(FOLDER);
         let folder = root.join(format!("base/{}", DATABASE.0));
@@ -88,8 +88,8 @@ impl Data {
     }
 
     /// Evicts the data from the page cache. We first try `posix_fadvise(DONTNEED)`, which the
-    /// kernel is free to ignore. If too much is still cached, we write to
-    /// `/proc/sys/vm/drop_caches`, provided we're allowed to.
+    /// kernel is free to ignore. If too much is still cached after that, we write to
+    /// `/proc/sys/vm/drop_caches`, provided that we have permission to do so.
     pub(crate) fn evict(&self) -> Result<()> {
         for path in &self.paths {
             rustix::fs::fadvise(&File::open(path)?, 0, None, Advice::DontNeed)?;
@@ -152,9 +152,9 @@ impl Data {
     }
 }
 
-/// Is this segment complete? Checks its length and its last page only. Segments are written front
-/// to back and the checksum includes the block number, so a valid last page means that the writer
-/// reached the end.
+/// Is this segment complete? We check only its length and its last page. A segment is written from
+/// front to back and the checksum includes the block number, so if the last page is valid, the
+/// writer must have reached the end.
 fn is_made(path: &Path, first: BlockNo, end: BlockNo) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let length = u64::from(end - first) * BLOCK_SIZE as u64;

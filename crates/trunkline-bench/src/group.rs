@@ -1,15 +1,15 @@
 //! **Control group** with a memory limit. It is removed on drop.
 //!
-//! We locate the cgroup v2 root by its mount point. Alternatively, the user can pass a parent
-//! group of either version with `--group`. That is necessary on machines where the memory
+//! We find the cgroup v2 root by looking up its mount point. Alternatively, the user can specify a
+//! parent group of either version with `--group`. That is necessary on machines where the memory
 //! controller is still attached to v1, or where a service manager owns the root.
 
 use crate::failure::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A control group. The kernel refuses to remove a group that still contains processes, so all of
-/// its processes must have exited before it is dropped.
+/// A control group, which is removed when this value is dropped. The kernel refuses to remove a
+/// group that still contains processes, so all of its processes must have exited by then.
 #[derive(Debug)]
 pub(crate) struct Group {
     path: PathBuf,
@@ -59,8 +59,9 @@ impl Group {
         format!("cgroup v{}, at most {} MB of memory", self.version, self.limit / 1_000_000)
     }
 
-    /// Moves this process into the group at `path`. Memory the process has already allocated stays
-    /// charged to its old group, so the process must enter the group before it allocates the pool.
+    /// Moves this process into the group at `path`. Any memory that the process has already
+    /// allocated stays charged to its old group, so it must enter the group before it allocates the
+    /// pool.
     pub(crate) fn enter(path: &Path) -> Result<()> {
         write(&path.join("cgroup.procs"), "0")
     }

@@ -1,8 +1,9 @@
 //! Executes a work list with **I/O handles**: one session that keeps a window of reads in flight.
 //!
-//! There is no buffer pool, so only this loop is between the work list and the I/O core. It leases
-//! frames for each slot, stages reads in batches, and waits until some of them complete. With a
-//! window of one, it measures the latency of a read whose result is needed immediately.
+//! There is no buffer pool, so this loop is the only code between the work list and the I/O core.
+//! It leases frames for each slot, stages reads in batches, and waits until some of them have
+//! completed. With a window of one, it measures the latency of a read whose result is needed
+//! immediately.
 
 use crate::data::{Data, SEGMENT};
 use crate::failure::Result;
@@ -21,8 +22,8 @@ pub(crate) struct Setup {
     pub(crate) direct: bool,
     /// Maximum number of reads in flight.
     pub(crate) window: usize,
-    /// How many slots must be free before the session issues reads again. Waiting for several
-    /// slots lets one wake-up serve several completions.
+    /// Number of slots that must be free before the session issues more reads. If we wait until
+    /// several slots are free, one wake-up can serve several completions.
     pub(crate) refill: usize,
     /// Size of the largest read in bytes.
     pub(crate) length: u32,
@@ -68,8 +69,8 @@ pub(crate) fn warn_of_fallback(status: &MethodStatus, wanted: MethodKind) {
 
 /// A session, its window of reads, its open files and its instance.
 pub(crate) struct Handles {
-    // Fields are dropped in order. The session comes first, because dropping it submits its staged
-    // I/Os, which still use the slots and files.
+    // Fields are dropped in declaration order. The session must come first, because dropping it
+    // submits any staged I/Os, which still use the slots and the files.
     session: Session,
     operations: Slots,
     free: Vec<usize>,
@@ -127,8 +128,9 @@ impl Handles {
 
     fn windowed(&mut self, work: &Work) -> Result<()> {
         let mut offsets = work.offsets.iter();
-        // `sync` never has reads in flight. For buffered reads we instead issue posix_fadvise, so
-        // that the kernel reads ahead. `ahead` yields the next offset to issue it for.
+        // With `sync`, there are never any reads in flight. For buffered reads, we issue
+        // posix_fadvise instead, so that the kernel reads ahead. The next offset to issue it for
+        // comes from `ahead`.
         let mut ahead = offsets.clone();
         let advised = self.setup.method == MethodKind::Sync && !self.setup.direct;
         if advised {
@@ -141,8 +143,8 @@ impl Handles {
             let refill = self.free.len() >= self.setup.refill || self.operations.pending() == 0;
             if refill && offsets.len() > 0 {
                 let mut batch = self.session.batch();
-                // With posix_fadvise, issue only one read at a time. Otherwise the kernel would
-                // read ahead further than the window allows.
+                // With posix_fadvise, issue only one read at a time, because otherwise the kernel
+                // would read ahead further than the window allows.
                 let keep = if advised { self.free.len() - 1 } else { 0 };
                 while self.free.len() > keep
                     && let Some(&offset) = offsets.next()

@@ -1,5 +1,5 @@
-//! **Machine description** for the report. Ratios carry over between machines better than rates
-//! do, but neither means much without the hardware they were measured on.
+//! **Machine description** for the report. Ratios are more comparable between machines than rates,
+//! but neither means much unless you know the hardware they were measured on.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

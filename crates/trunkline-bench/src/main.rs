@@ -6,10 +6,10 @@
 //!              data: valid pages in segments, written once; work: the same list for both
 //! ```
 //!
-//! Each row of the benchmark table alternates between a baseline (`reference` in the code and in
-//! the reports) and a contender that performs the same I/O through trunkline. Run it with `cargo
-//! run --release -p trunkline-bench -- sequential random --dir DIR`. `docs/benchmarks.md` explains
-//! the results.
+//! Each row of the benchmark table alternates between two halves: a baseline (called `reference` in
+//! the code and in the reports), and a contender that performs the same I/O through trunkline. Run
+//! it with `cargo run --release -p trunkline-bench -- sequential random --dir DIR`.
+//! `docs/benchmarks.md` explains the results.
 
 #![deny(unsafe_code)]
 
@@ -45,8 +45,8 @@ const ALL: &str = "all";
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// Rows to measure. `all` leaves out rows that need --lag-dir or --group unless those are given, and
-    /// `checkpoint-spread` unless `checkpoint_timeout` is set.
+    /// Rows to measure. `all` leaves out rows that need --lag-dir or --group unless those are
+    /// given, and `checkpoint-spread` unless `checkpoint_timeout` is set.
     #[arg(value_parser = row_names(), default_value = "all")]
     rows: Vec<String>,
 

@@ -1,9 +1,10 @@
 //! **Paired measurement**: alternates the baseline and a contender on the same work in one run.
 //!
-//! CPUs and disk are shared with other tenants, so a rate measured a minute ago says little about
-//! the current rate. We therefore measure both halves of a pair back to back, and compare only
-//! ratios within a pair. The order alternates from pair to pair, because the second half may
-//! profit from caches that the first one filled. The first pair is a warm-up and is discarded.
+//! We share the CPUs and the disk with other tenants, so a rate that we measured a minute ago says
+//! little about the current rate. We therefore measure both halves of a pair back to back, and
+//! compare only the ratios within a pair. The order alternates from pair to pair, because the
+//! second half may benefit from caches that the first half has filled. The first pair is a warm-up
+//! and is discarded.
 
 use crate::failure::Result;
 use crate::statistics::{Estimate, Latency};
@@ -45,8 +46,9 @@ impl Sample {
 pub(crate) struct Pairs(Vec<(Sample, Sample)>);
 
 impl Pairs {
-    /// Runs `count` pairs. `half` prepares and measures one half of the pair with the given number;
-    /// both halves of a pair must do the same work.
+    /// Runs the given number of pairs. The `half` closure is called with one of the two halves and
+    /// the number of the pair, and must prepare and measure that half. Both halves of a pair must
+    /// do the same work.
     pub(crate) fn run(
         count: usize,
         mut half: impl FnMut(Half, u64) -> Result<Sample>,
@@ -119,8 +121,8 @@ pub(crate) struct Latencies {
     pub(crate) p99_ratio: Estimate,
 }
 
-/// Executes one run and measures elapsed and CPU time. If the run measured itself (in a child
-/// process, for example), its own numbers are used instead.
+/// Executes one run and measures its elapsed time and CPU time. If the run has measured itself, for
+/// example in a child process, we use its own numbers instead.
 pub(crate) fn measure(run: impl FnOnce() -> Result<Done>) -> Result<Sample> {
     let (cpu, started) = (cpu_seconds(), Instant::now());
     let done = run()?;

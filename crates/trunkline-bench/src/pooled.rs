@@ -1,8 +1,8 @@
 //! Executes a work list through the **buffer pool**, with read streams.
 //!
 //! A read stream takes its blocks from the work list and returns pinned buffers. The consumer
-//! doesn't look at the pages unless a row asks it to, because a bare loop doesn't look at its
-//! bytes either. The pool is created once per comparison, and emptied before each half of a cold
+//! doesn't look at the pages unless a row asks it to, because the bare loops don't look at their
+//! data either. We create the pool once per comparison, and empty it before each half of a cold
 //! pair.
 
 use crate::data::Data;
@@ -30,7 +30,7 @@ pub(crate) struct PoolSetup {
     /// Verify every page's checksum when it is read?
     pub(crate) checksums: bool,
     pub(crate) strategy: Strategy,
-    /// Is this a sequential scan of the whole relation? The stream then skips its slow start and,
+    /// Is this a sequential scan of the whole relation? If so, the stream skips its slow start and,
     /// under `sync`, relies on kernel read-ahead instead of issuing posix_fadvise.
     pub(crate) scan: bool,
     /// Read one page at a time, without a stream, as an index scan would?
@@ -113,7 +113,7 @@ impl Pooled {
     }
 
     /// Evicts every page from the pool. Fails if a page can't be evicted, because the next run
-    /// would then find that page in the pool.
+    /// would then find it in the pool instead of reading it.
     pub(crate) fn empty(&self) -> Result<()> {
         let left = self.engine.pool().evict_all().skipped;
         if left > 0 { Err(format!("{left} buffers are still pinned").into()) } else { Ok(()) }
@@ -151,8 +151,8 @@ impl Pooled {
     }
 }
 
-/// Reads all blocks of `source` and returns the number of pages. With `look`, it also takes each
-/// page's share lock and reads its first byte.
+/// Reads all blocks of a source and returns the number of pages. If `look` is set, we also take the
+/// share lock on each page and read its first byte.
 pub(crate) fn scan(
     backend: &mut Backend,
     relation: &Relation,

@@ -1,7 +1,7 @@
 //! **Report**: a Markdown table for people, JSON for programs.
 //!
-//! Each line compares one contender with one baseline. It shows both medians, their ratios with
-//! confidence intervals, and a verdict for each bound of the line's target.
+//! Each line of the report compares one contender with one baseline. It shows the median of each,
+//! their ratios with confidence intervals, and a verdict for each bound of the line's target.
 
 use crate::costs::{self, Cost};
 use crate::pairs::{Latencies, Pairs, Sample, Sides};
@@ -9,7 +9,7 @@ use crate::statistics::Estimate;
 use serde::Serialize;
 use std::fmt;
 
-/// Targets of a line. A bound applies to the median unless its comment says otherwise; `None`
+/// The targets for a line. Unless its comment says otherwise, a bound applies to the median. `None`
 /// means that there is no bound.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Target {

@@ -1,8 +1,8 @@
 //! **Benchmark rows**: reads through handles, reads through the pool, and writes.
 //!
-//! Each row is declared as data: its name, what it measures, its set-up and its lines. `reads.rs`
-//! and `pool_reads.rs` declare the rows that only read. A row that writes is declared next to its
-//! experiment. `comparison.rs` runs all rows.
+//! Each row is declared as data: its name, what it measures, its set-up and its lines. The rows
+//! that only read are declared in `reads.rs` and `pool_reads.rs`, whereas a row that writes is
+//! declared next to its experiment. `comparison.rs` runs all of them.
 
 mod bgwriter;
 mod checkpoint;

@@ -1,15 +1,16 @@
 //! **Order statistics**: medians of paired ratios, and their confidence intervals.
 //!
-//! Runs on a shared machine have outliers and aren't normally distributed, so we compute neither
-//! means nor standard deviations. The median's confidence interval comes from order statistics. Of
-//! n samples, the k-th smallest and the k-th largest enclose the median with a probability given by
-//! the binomial distribution, whatever the samples' distribution. With 9 pairs, the second smallest
-//! and the second largest enclose the median with 96% probability.
+//! Measurements on a shared machine have outliers and aren't normally distributed, so we don't
+//! compute means or standard deviations. Instead, we get the confidence interval of the median from
+//! order statistics. The probability that the median is between the k-th smallest and the k-th
+//! largest of n samples is given by the binomial distribution, no matter how the samples are
+//! distributed. With 9 pairs, for example, the median is between the second smallest and the second
+//! largest sample with 96% probability.
 
 use serde::Serialize;
 
-/// A median and its confidence interval of at least 95%. With fewer than six samples no such
-/// interval exists, so we report the full range.
+/// A median with a confidence interval of at least 95%. If there are fewer than six samples, no
+/// such interval exists, so we report the full range instead.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Estimate {
     pub(crate) median: f64,
@@ -57,8 +58,8 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// Number of samples to drop at each end of the interval: the largest number that leaves at most
-/// 2.5% probability on that side.
+/// Number of samples to drop at each end to get the interval. This is the largest number for which
+/// the probability on that side is at most 2.5%.
 fn outside(samples: usize) -> usize {
     // Probability that exactly k of n samples are below the median, accumulated from k = 0.
     let mut probability = 0.5_f64.powi(i32::try_from(samples).unwrap_or(i32::MAX));
@@ -79,8 +80,8 @@ mod tests {
 
     #[test]
     fn the_interval_follows_the_binomial_distribution() {
-        // The expected values come from tables for the two-sided 5% sign test. We subtract one,
-        // because the tables list the lower bound's rank.
+        // The expected values are taken from tables for the two-sided 5% sign test. We subtract
+        // one, because the tables list the rank of the lower bound.
         for (samples, skipped) in [(1, 0), (5, 0), (6, 0), (9, 1), (12, 2), (15, 3), (20, 5)] {
             assert_eq!(outside(samples), skipped, "of {samples}");
         }

@@ -2,8 +2,8 @@
 
 use crate::failure::Result;
 
-/// Calls `body` for each item, each in its own thread, and `meanwhile` in the calling thread.
-/// Returns the results of `body` in item order.
+/// Calls the `body` closure for each item, in a separate thread per item, while the calling thread
+/// runs `meanwhile`. Returns the closure's results in the order of the items.
 pub(crate) fn beside<I: Send, T: Send>(
     items: impl Iterator<Item = I>,
     body: impl Fn(I) -> Result<T> + Sync,

@@ -1,5 +1,5 @@
-//! **Work list**: the reads of one run, and the run's result. Both halves of a pair get the same
-//! list, so that the device has the same work to do.
+//! **Work list**: the reads that one run performs, and the result of the run. Both halves of a pair
+//! get the same list, so that the device has the same work to do.
 
 use crate::statistics::Latency;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
@@ -34,9 +34,9 @@ impl Work {
         Self::sequential(0, (bytes / u64::from(length)).max(1) as usize, length, bytes)
     }
 
-    /// `count` random reads in an order determined by `seed`. No offset repeats before every
-    /// offset has been read once, so that cold reads don't hit pages an earlier read left in the
-    /// page cache.
+    /// Returns the given number of random reads. Their order depends only on the seed. We don't
+    /// repeat an offset until every offset has been read once, so that cold reads don't hit pages
+    /// that an earlier read has left in the page cache.
     pub(crate) fn random(seed: u64, count: usize, length: u32, bytes: u64) -> Self {
         let step = u64::from(length);
         let mut places: Vec<u64> = (0..(bytes / step).max(1)).map(|place| place * step).collect();

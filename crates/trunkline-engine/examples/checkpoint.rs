@@ -16,8 +16,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (table, _directory) = own_table::create(&engine, 8)?;
     let mut session = engine.session()?;
 
-    // Read and pin the page, then lock its contents exclusively. As in PostgreSQL, the page is
-    // marked dirty before it is changed, while the lock is held.
+    // Read and pin the page, then lock its contents exclusively. As in PostgreSQL, we must mark the
+    // page dirty while we are holding the lock. We do that before we change the page.
     let pin = session.read(&table, 3)?;
     let mut page = session.write_lock(pin.page())?;
     page.mark_dirty();

@@ -1,8 +1,8 @@
 //! A small table in a temporary directory, for the examples: `(id int4, square int4)`.
 //!
-//! It shows how relations are created and extended without a server: [`Engine::writable_storage`]
-//! for the files, `extend` for zeroed pages in the pool, an exclusive content lock to fill each
-//! page, and a checkpoint to write them.
+//! This example shows how to create and extend a relation without a server. It uses
+//! [`Engine::writable_storage`] for the files, `extend` to add zeroed pages to the pool, an
+//! exclusive content lock while it fills each page, and a checkpoint to write the pages to disk.
 
 use std::error::Error;
 use std::fs;
@@ -13,8 +13,8 @@ use trunkline_engine::storage::{DEFAULT_TABLESPACE, Layout, Relation, RelationLo
 use trunkline_format::page_builder::NewTuple;
 use trunkline_format::{BlockNo, Fork, HeapPageBuilder, Oid, PageBytes};
 
-/// Creates a table with `blocks` full pages, which are on disk but not in the pool. Removing the
-/// directory also removes the table.
+/// Creates a table with the given number of full pages, which are on disk but not in the pool.
+/// Removing the directory also removes the table.
 pub(crate) fn create(
     engine: &Engine,
     blocks: BlockNo,

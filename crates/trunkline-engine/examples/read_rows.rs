@@ -28,9 +28,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     print(engine.scan(&session, &table)?, &mut session, &[int4, int4])
 }
 
-/// Prints the TID of each visible row, and its columns as bytes. The scan returns a page at a time,
-/// with a share lock, so that `row.tuple` can refer to its bytes. Dropping the page releases the
-/// lock.
+/// Prints the TID of each visible row and the raw bytes of its columns. The scan returns one page
+/// at a time and holds a share lock on it, so that `row.tuple` can refer to the page's bytes.
+/// Dropping the page releases the lock.
 fn print(
     mut scan: HeapScan<BlockRange>,
     session: &mut Backend,

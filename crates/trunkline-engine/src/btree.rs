@@ -7,17 +7,18 @@
 //!                                                               has the downlinks
 //! ```
 //!
-//! `trunkline_format::btree` decodes pages and decides where a search continues. This module just
-//! reads pages and follows that decision, as `nbtsearch.c` does with `_bt_moveright` and
-//! `_bt_binsrch`.
+//! `trunkline_format::btree` decodes pages and decides where a search continues. The code in this
+//! module only reads the pages and follows that decision, as `nbtsearch.c` does with
+//! `_bt_moveright` and `_bt_binsrch`.
 //!
-//! Apart from the pages a read stream holds, we pin at most one page at a time. Results are copied
-//! out before we read the next page, so even the smallest pool is large enough. As in nbtree, the
-//! descent needs no lock coupling: if a page was split after we read its downlink, its high key
-//! shows that we must move right.
+//! Apart from the pages held by a read stream, we never pin more than one page at a time, and we
+//! copy the results out before we read the next page. Even the smallest pool is therefore large
+//! enough. As in nbtree, the descent doesn't need lock coupling: if a page was split after we read
+//! its downlink, its high key shows that we must move right.
 //!
-//! A damaged index must cause an error, never an endless loop. So each step down must descend
-//! exactly one level, and we never take more steps to the right than the index has blocks.
+//! A damaged index must lead to an error, never to an endless loop. We therefore make sure that
+//! each step down descends by exactly one level, and that we never take more steps to the right
+//! than the index has blocks.
 //!
 //! ```no_run
 //! # use trunkline_engine::btree::{BtreeError, Index};

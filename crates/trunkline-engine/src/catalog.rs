@@ -12,25 +12,25 @@
 //! ```
 //!
 //! The relation map (`pg_filenode.map`) contains the file numbers of `pg_class` and `pg_attribute`,
-//! and `pg_class` contains those of all other catalogs. We read each catalog with a sequential scan
-//! through the pool. Index scans could read fewer pages, but catalogs are small, and their indexes
-//! may be damaged.
+//! and `pg_class` contains the file numbers of all other catalogs. We read each catalog with a
+//! sequential scan through the pool. Index scans might read fewer pages, but the catalogs are
+//! small, and their indexes might be damaged.
 //!
 //! Rows are copied into plain values, so a snapshot doesn't keep any pages pinned. A [`Database`]
 //! is loaded just once, shared by all threads, and never changes. PostgreSQL's relcache and
 //! syscache instead load individual rows through catalog indexes, and have to process invalidation
-//! messages. We don't need that, because the server is stopped and the snapshot can't become stale.
-//! Large catalogs that few callers need, such as `pg_proc`, are loaded on demand
+//! messages. We don't need any of this, because the server is stopped and the snapshot can't become
+//! stale. Large catalogs that few callers need, such as `pg_proc`, are loaded on demand
 //! ([`Database::load_names`]).
 //!
 //! **Trust.** Before we use the snapshot, we check that the catalogs' columns in `pg_attribute`
 //! match the layout of a server of this version
 //! ([`trunkline_format::catalog::CatalogLayout::agrees`]). If a PostgreSQL fork has added catalog
-//! columns, we thus report an error rather than decode its catalogs wrongly.
+//! columns, this lets us report an error instead of decoding its catalogs incorrectly.
 //!
-//! **Damage.** By default a damaged row is an error, because otherwise the object it describes
-//! would be missing without notice. With [`OnDamage::Collect`] we skip the damaged rows, load the
-//! rest, and list the damage in [`Database::faults`].
+//! **Damage.** By default, a damaged row is an error, because otherwise the object it describes
+//! would be silently missing. With [`OnDamage::Collect`], we skip the damaged rows, load the rest,
+//! and list the damage in [`Database::faults`].
 //!
 //! ```no_run
 //! # use trunkline_engine::catalog::Catalog;

@@ -1,6 +1,7 @@
-//! Checkpoints: flush every page that was dirty when the checkpoint began, and fsync their files
-//! (PostgreSQL's `CheckPointBuffers`: `BufferSync`, then `ProcessSyncRequests`). When a checkpoint
-//! has completed, every earlier change is durable in the data files, and redo can start after it.
+//! Checkpoints: write out every page that was dirty when the checkpoint began, and then fsync the
+//! files (PostgreSQL's `CheckPointBuffers`: `BufferSync`, then `ProcessSyncRequests`). Once a
+//! checkpoint has completed, all earlier changes are durable in the data files, so redo can start
+//! from there.
 //!
 //! ```text
 //!   mark    every dirty page, and sort the pages by tablespace, relation, fork and block
@@ -8,16 +9,17 @@
 //!   sync    every segment that was written since its last fsync, many in parallel
 //! ```
 //!
-//! The order of the phases matters. Pages are marked before the first write, so that pages which
-//! become dirty later can't keep the checkpoint from ending. Fsyncs must not start before the last
-//! write has completed, because an fsync covers only the writes that completed before it.
+//! The order of the phases matters. We mark all dirty pages before writing the first one, because
+//! otherwise pages that keep getting dirtied could prevent the checkpoint from ever finishing. And
+//! we must not issue any fsync until all writes have completed, because an fsync only covers writes
+//! that completed before it was issued.
 //!
 //! If a page is changed again after it was marked, the checkpoint writes the newer contents, which
-//! is just as correct. If another session is already writing a marked page, the checkpoint must
-//! wait for that write. A failed write leaves its page dirty and fails the checkpoint. A failed
-//! fsync also fails every later checkpoint, because the kernel may have marked the pages that it
-//! couldn't write as clean, and a second fsync would then report success for lost data. PostgreSQL
-//! panics in this case (`data_sync_retry = off`).
+//! is fine. If another session is already writing a marked page, the checkpoint must wait for that
+//! write. A failed write leaves its page dirty and fails the checkpoint. A failed fsync also fails
+//! every later checkpoint: the kernel may have marked the pages it couldn't write as clean, so a
+//! second fsync would report success even though data has been lost. PostgreSQL panics in this case
+//! (`data_sync_retry = off`).
 //!
 //! ```text
 //!   run                 checkpoint(): one checkpoint, in the caller's thread

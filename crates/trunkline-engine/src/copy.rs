@@ -8,14 +8,14 @@
 //!                                     Output: pieces of 128 KiB ◀── line ◀───────── values
 //! ```
 //!
-//! The output is identical to a server's with the same settings ([`TextSettings`]), so a copy and a
-//! dump can be compared with `cmp`.
+//! The output is byte for byte what a server with the same settings ([`TextSettings`]) would
+//! produce, so you can compare a copy with a dump using `cmp`.
 //!
-//! A task consists of one output, such as a file, and the tables to write to it, such as all
-//! partitions of a table. A worker finishes its task before it takes another one. An output's rows
-//! are therefore in order, no matter how many workers there are.
+//! A task is one output, such as a file, together with the tables to be written to it, such as all
+//! partitions of a table. A worker always finishes its task before it takes the next one, so the
+//! order of the rows within an output doesn't depend on the number of workers.
 //!
-//! Damage either ends the copy, or is reported with its location and skipped
+//! If we find damage, we either stop the copy, or report the damage with its location and skip it
 //! ([`CopyOptions::keep_going`]).
 
 mod copy_job;

@@ -1,27 +1,28 @@
 //! A PostgreSQL data directory, opened for reading only.
 //!
-//! Reading the files of a running or crashed server gives wrong results without any error: the
-//! newest pages are still in shared memory or only in the WAL. So [`DataDir::open`] checks three
-//! things, in this order:
+//! If we read the files of a server that is running or has crashed, we get wrong results without
+//! any error, because the newest pages are still in shared memory or only in the WAL.
+//! [`DataDir::open`] therefore checks three things, in this order:
 //!
-//! 1. *The version is known.* `PG_VERSION` and `global/pg_control` must name a known pair of
-//!    versions and the expected block sizes. Otherwise nothing else is read.
+//! 1. *The version is known.* `PG_VERSION` and `global/pg_control` must contain a pair of versions
+//!    that we know, and the expected block sizes. If they don't, we don't read anything else.
 //! 2. *No server is running.* `postmaster.pid` must not name a live process.
 //! 3. *The cluster was shut down cleanly.* After a crash, and in a file system snapshot or base
-//!    backup, the newest changes are only in the WAL, and we can't apply them because we don't
+//!    backup, the newest changes are only in the WAL. We can't apply them, because we don't
 //!    implement redo.
 //!
-//! Each failure is an error that says what to do about it. [`OpenOptions::force_unclean`] overrides
-//! the last two checks and turns them into [`Warning`]s. In contrast, `pg_checksums` relies only on
-//! the state in the control file.
+//! If a check fails, the error message explains what to do about it. [`OpenOptions::force_unclean`]
+//! overrides the last two checks and turns their errors into [`Warning`]s. In contrast,
+//! `pg_checksums` relies only on the state in the control file.
 //!
-//! Nothing prevents a server from starting after these checks. We can't lock the directory, because
-//! that would mean creating `postmaster.pid` in it, and we never write to a data directory. Long
-//! jobs must therefore call [`DataDir::recheck`] from time to time, and once more at the end.
+//! Note that a server can still be started after these checks. We can't prevent that by locking the
+//! directory, because we'd have to create `postmaster.pid` in it, and we never write to a data
+//! directory. Long jobs must therefore call [`DataDir::recheck`] from time to time, and once more
+//! at the end.
 //!
-//! This module just uses `std::fs`, because it only makes a few calls per job and none of them are
-//! performance-critical. It lists relation files but never reads their blocks; that's done through
-//! I/O handles.
+//! This module uses plain `std::fs` calls, because there are only a few of them per job and none is
+//! performance-critical. The module lists relation files but never reads their blocks; that's done
+//! through I/O handles.
 
 mod control;
 mod error;
@@ -46,8 +47,8 @@ pub(crate) use self::small_file::read as read_small_file;
 /// Options of [`DataDir::open`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Continue even if a server is running or the cluster was not shut down cleanly. The reasons
-    /// that would otherwise be errors become warnings.
+    /// Continue even if a server is running or the cluster was not shut down cleanly. In that case
+    /// you get warnings instead of errors.
     pub force_unclean: bool,
 }
 
@@ -56,8 +57,9 @@ pub struct OpenOptions {
 pub struct DataDir {
     path: PathBuf,
     control: ControlFile,
-    /// The control file's contents. A server updates the control file when it starts and when it
-    /// stops, so [`DataDir::recheck`] detects even a server that has already stopped again.
+    /// The contents of the control file. A server updates it when it starts and when it stops, so
+    /// [`DataDir::recheck`] will notice even a server that was started and has already been stopped
+    /// again.
     control_bytes: Vec<u8>,
     /// What `postmaster.pid` contained when the directory was opened.
     server: Server,
@@ -73,7 +75,8 @@ impl DataDir {
     /// [`DataDirError`]: the directory is not readable, not a data directory, of an unknown
     /// version, damaged, or not safe to read.
     pub fn open(path: &Path, options: OpenOptions) -> Result<DataDir, DataDirError> {
-        // Without this check, we'd report a missing directory as a directory without PG_VERSION.
+        // Without this check, a missing directory would be reported as a directory without
+        // PG_VERSION.
         fs::read_dir(path).map_err(|source| DataDirError::io("open directory", path, source))?;
         let major = control::read_major(path)?;
         let (control, control_bytes) = control::read_control(path)?;
@@ -98,15 +101,16 @@ impl DataDir {
     }
 
     /// Maps tablespaces to other directories, like `pg_basebackup --tablespace-mapping`. Each pair
-    /// is a symbolic link's target and the directory to use instead. This is needed to read a copy
-    /// of a cluster, because the copy's links still point to the original's tablespaces.
+    /// consists of the target of a symbolic link and the directory to use instead. You need this to
+    /// read a copy of a cluster, because the links in the copy still point to the original
+    /// tablespaces.
     ///
     /// # Errors
     /// [`DataDirError::NoTablespace`] if no link points to such a target; [`DataDirError::Io`].
     pub fn with_tablespaces(self, moves: &[(PathBuf, PathBuf)]) -> Result<DataDir, DataDirError> {
         let links = files::links(&self.path)?;
         let mut moved = self.moved;
-        // Targets are compared as text, because they need not exist on this machine.
+        // We compare targets as text, because they don't have to exist on this machine.
         for (old, new) in moves {
             let found = links.iter().filter(|(_, target)| target == old).map(|(oid, _)| *oid);
             let before = moved.len();
@@ -118,15 +122,15 @@ impl DataDir {
         Ok(DataDir { moved, ..self })
     }
 
-    /// The tablespaces that have been moved away from their symbolic links' targets, and their new
+    /// The tablespaces that are no longer where their symbolic links point, with their new
     /// directories.
     pub fn moved_tablespaces(&self) -> &[(Oid, PathBuf)] {
         &self.moved
     }
 
-    /// Returns the target of the tablespace link in `path` if that target doesn't exist. In that
-    /// case the tablespace was either moved without a mapping, or it isn't mounted. Note that
-    /// following the link may block on the target's file system.
+    /// If the target of the tablespace link in `path` doesn't exist, returns that target. In that
+    /// case the tablespace was moved without adding a mapping for it, or it isn't mounted. Note
+    /// that following the link may block if the target's file system hangs.
     pub fn dangling_link(&self, path: &Path) -> Option<PathBuf> {
         let links = self.path.join("pg_tblspc");
         let name = Path::new(path.strip_prefix(&links).ok()?.components().next()?.as_os_str());
@@ -153,27 +157,27 @@ impl DataDir {
         &self.warnings
     }
 
-    /// Checks that no server has started since the directory was opened. Only reads two small
-    /// files.
+    /// Checks that no server has been started since the directory was opened. This is cheap,
+    /// because it only reads two small files.
     ///
     /// # Errors
-    /// [`DataDirError::Changed`] if a server has started, even if it has stopped again;
-    /// [`DataDirError::Io`] if a file cannot be read.
+    /// [`DataDirError::Changed`] if a server has been started, even if it has already been stopped
+    /// again; [`DataDirError::Io`] if a file cannot be read.
     pub fn recheck(&self) -> Result<(), DataDirError> {
         let server = read_server(&self.path)?;
         if server.is_running() && server != self.server {
             return Err(DataDirError::Changed { path: self.path.clone(), server: Some(server) });
         }
-        // If force_unclean allowed a running server, that server may legitimately update the
-        // control file.
+        // If force_unclean let us open the directory of a running server, we must expect that
+        // server to update the control file.
         if !self.server.is_running() && control::read_bytes(&self.path)? != self.control_bytes {
             return Err(DataDirError::Changed { path: self.path.clone(), server: None });
         }
         Ok(())
     }
 
-    /// Lists every relation file of every database and tablespace, and the problems found. Only one
-    /// directory is open at a time.
+    /// Lists all relation files of all databases and tablespaces, along with any problems found.
+    /// Keeps only one directory open at a time.
     pub fn relation_files(&self) -> FileList {
         files::list(&self.path, &self.control, &self.moved)
     }
@@ -204,7 +208,7 @@ fn unsafe_reasons(
     Ok(reasons)
 }
 
-/// Facts that don't make the directory unsafe to read but may explain a surprising result.
+/// Things that don't make the directory unsafe to read, but may explain a surprising result.
 fn notes(path: &Path, server: &Server) -> Result<Vec<Warning>, DataDirError> {
     let mut warnings = Vec::new();
     if let Server::Stale(process) = server {

@@ -1,10 +1,10 @@
-//! The public entry point: an engine with its I/O instance, buffer pool and open files, and the
-//! clusters opened in it.
+//! The public entry point: an engine, which consists of an I/O instance, a buffer pool and an
+//! open-file table, and the clusters opened in it.
 //!
-//! To read a single page, a program needs an I/O instance, a buffer pool, an open-file table, a
-//! data directory and a session. [`Engine::open`] creates everything sessions share from the
-//! [`Settings`](crate::settings::Settings); opening a data directory or a session then takes just
-//! one more call.
+//! To read just one page, a program already needs an I/O instance, a buffer pool, an open-file
+//! table, a data directory and a session. [`Engine::open`] takes the
+//! [`Settings`](crate::settings::Settings) and creates everything that sessions share. After that,
+//! opening a data directory or a session takes a single call.
 //!
 //! ```text
 //!   Engine                      I/O instance, buffer pool, open files: shared by all sessions
@@ -38,13 +38,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! PostgreSQL data directories are always opened read-only. Our own relations can be written
-//! through [`Engine::writable_storage`], but only by number, because we don't have a catalog for
-//! them yet. [`Engine::builder`] covers everything that isn't a setting, such as a simulated disk
-//! or a log.
+//! PostgreSQL data directories are always opened read-only. Relations of our own can be written
+//! through [`Engine::writable_storage`], but they can only be addressed by number, because we don't
+//! have a catalog for them yet. For anything that isn't a setting, such as a simulated disk or a
+//! log, see [`Engine::builder`].
 //!
-//! **Lifetime.** Sessions, clusters and relations keep the engine's parts alive, so a program can
-//! drop them in any order.
+//! **Lifetime.** Sessions, clusters and relations hold references to those parts of the engine that
+//! they need, so you can drop them in any order.
 
 mod builder;
 mod cluster;

@@ -6,17 +6,19 @@
 //!                              ▲ rest of a short read, blocks of a failed read ◀──┘
 //! ```
 //!
-//! Page verification and page cache prewarming use this scan. They look at each page just once, so
-//! reading through the pool would only evict pages that other sessions need. `pg_checksums` reads
-//! relation files directly for the same reason, but with one synchronous read per block.
+//! We use this scan to verify pages and to prewarm the page cache. Both need each page only once,
+//! so if they read through the pool, they would just evict pages that other sessions need.
+//! `pg_checksums` reads relation files directly for the same reason, but reads one block at a time,
+//! synchronously.
 //!
-//! Each worker leases a small window of buffers. It always reuses the most recently used buffer,
-//! because that buffer's memory is most likely still in the CPU cache.
+//! Each worker leases a small window of buffers. It always takes the buffer that was used most
+//! recently, because that buffer's memory is most likely to still be in the CPU cache.
 //!
-//! Every mount gets its own worker, so a file system that hangs doesn't hold up the rest.
+//! There is a separate worker for each mount, so that a hung file system doesn't hold up the
+//! others.
 //!
-//! A failed read doesn't end the scan. Instead we read the run's blocks again one by one, so that
-//! we can report exactly the unreadable blocks; see `file_reads.rs` for the rules.
+//! A failed read doesn't end the scan. Instead, we read the blocks of that run again, one by one,
+//! to find out which of them can't be read. The rules for this are in `file_reads.rs`.
 
 mod file_reads;
 mod mount_worker;

@@ -1,4 +1,4 @@
-//! **Heap access.** Reads the rows of a table through the buffer pool, checks their visibility and
+//! **Heap access.** Reads the rows of a table through the buffer pool, checks their visibility, and
 //! detoasts their values.
 //!
 //! ```text
@@ -6,18 +6,19 @@
 //!                   pinned pages     visibility checks        a tuple and its state, or an error
 //! ```
 //!
-//! A scan returns pages in the order of its source, and the rows of a page in the order of their
-//! line pointers. This is also the order in which a sequential scan of a server returns them.
+//! A scan returns pages in the order given by its source, and the rows within a page in the order
+//! of their line pointers. A server's sequential scan returns rows in the same order.
 //!
-//! **Visibility.** No server is running, so there are no concurrent transactions and we don't need
-//! a snapshot. A tuple is visible if its xmin committed and its xmax did not. We check each tuple
-//! on its own, without following HOT chains or update chains, because at most one version of a row
-//! is visible. On a page marked all-visible, we don't check any tuple.
+//! **Visibility.** Since no server is running, there are no concurrent transactions, and we don't
+//! need a snapshot: a tuple is visible if its xmin committed and its xmax did not. We check each
+//! tuple separately, without following HOT chains or update chains, which is OK because at most one
+//! version of a row can be visible. If a page is marked all-visible, we don't check its tuples at
+//! all.
 //!
-//! **Damage** is reported with its location, and the scan can continue after it. A server would end
-//! the query with an error instead. [`HeapScan::next_page`] reports pages that cannot be read or
-//! are not heap pages. [`HeapPage::rows`] reports rows that are invalid or whose transactions
-//! cannot be looked up.
+//! **Damage** is reported with its location, and the scan can continue after it, whereas a server
+//! would abort the query. [`HeapScan::next_page`] reports pages that can't be read or aren't heap
+//! pages. [`HeapPage::rows`] reports rows that are invalid, and rows whose transaction status can't
+//! be looked up.
 //!
 //! ```no_run
 //! # use trunkline_aio::facade::Arc;

@@ -1,4 +1,5 @@
-//! **Background jobs.** Worker threads with progress, cancellation and one place for errors.
+//! **Background jobs.** Worker threads with support for progress reports, cancellation and error
+//! handling.
 //!
 //! ```text
 //!   caller: reports progress, checks for cancellation every 50 ms; can leave at any time
@@ -6,17 +7,17 @@
 //!          └▶ worker threads: one per mount, table or parallel participant
 //! ```
 //!
-//! Verification, prewarming, `COPY` and parallel sequential scans are all jobs. A job resembles a
-//! parallel query in PostgreSQL with its leader and workers, except that the threads share one
-//! address space, so they need no DSM segment.
+//! Verification, prewarming, `COPY` and parallel sequential scans all run as jobs. With its leader
+//! and workers, a job is similar to a parallel query in PostgreSQL, except that there's no need for
+//! a DSM segment, because all threads share one address space.
 //!
-//! Any file system call can hang: an NFS server goes away, or a device stops responding. That's why
-//! neither the caller nor the coordinator does I/O that a worker could do. A worker that hangs
-//! blocks only itself, and the caller can abandon it.
+//! Any file system call can hang, for example because an NFS server goes away or a device stops
+//! responding. The caller and the coordinator therefore leave as much of the I/O as possible to the
+//! workers. If a worker hangs, it blocks only itself, and the caller can still abandon it.
 //!
-//! The first worker that fails stops the other workers, and its error becomes the job's error. We
-//! must also count a worker that panics as failed, because otherwise the coordinator would wait for
-//! it forever.
+//! The first worker that fails stops the other workers, and the job returns that worker's error. A
+//! worker that panics must also be counted as failed, because otherwise the coordinator would wait
+//! for it forever.
 
 mod backend;
 mod error;

@@ -2,8 +2,8 @@
 //!
 //! PostgreSQL reads and writes its pages through a shared buffer pool, asynchronous I/O and
 //! read-ahead. This crate provides the same machinery as a library, without a server and without
-//! SQL. It reads data directories from PostgreSQL 15 to 19, but never writes to them. It can also
-//! create and change its own relations, in the same page format.
+//! SQL. It can read data directories of PostgreSQL 15 to 19, but it never writes to them. It can
+//! also create and change relations of its own, which use the same page format.
 //!
 //! # Example
 //!
@@ -34,32 +34,34 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The `examples` folder contains four programs: read a page, stream a table, read rows,
-//! checkpoint.
+//! There are four programs in the `examples` folder: they read a page, stream a table, read rows,
+//! and run a checkpoint.
 //!
 //! # Concepts
 //!
-//! - An [`Engine`] owns everything sessions share: the I/O instance, the buffer pool and the
-//!   open-file table. There's no global state, so several engines in one process are independent of
-//!   each other.
+//! - An [`Engine`] owns everything that sessions share: the I/O instance, the buffer pool and the
+//!   open-file table. There is no global state, so you can have several independent engines in one
+//!   process.
 //! - A **session** ([`pool::Backend`]) issues I/O, holds pins and waits, like a PostgreSQL backend.
-//!   Only one thread at a time can use it.
-//! - A **pin** ([`pool::Pin`]) keeps a page in its buffer. The **content lock** gives access to its
-//!   bytes: [`pool::Page`] shared, [`pool::PageMut`] exclusive. As in PostgreSQL, a page must be
-//!   pinned before it is locked, and a pin may be held much longer than a lock.
+//!   It can only be used by one thread at a time.
+//! - A **pin** ([`pool::Pin`]) keeps a page in its buffer. To access the bytes of the page, you
+//!   also need its **content lock**, either shared ([`pool::Page`]) or exclusive
+//!   ([`pool::PageMut`]). As in PostgreSQL, a page must be pinned before it can be locked, and you
+//!   may hold a pin much longer than a lock.
 //! - A [`Cluster`] is a data directory. Its catalog maps names to relations
-//!   ([`OpenDatabase::relation`]); [`storage::Relation`] is one fork of a relation by number.
+//!   ([`OpenDatabase::relation`]). A [`storage::Relation`] is one fork of a relation, identified by
+//!   number.
 //! - Errors about a file include a [`Location`]: path, block and line pointer.
 //!
 //! # Where it differs from PostgreSQL
 //!
-//! - Sessions are threads of one process, not processes. Everything that PostgreSQL keeps in shared
-//!   memory is just ordinary memory. File descriptors belong to the process, so any thread can
-//!   complete any session's I/O.
-//! - Only relations in an [`Engine::writable_storage`] can be changed, and changes to them aren't
+//! - Sessions are threads rather than processes. This means that everything PostgreSQL keeps in
+//!   shared memory is just ordinary memory for us. File descriptors belong to the whole process, so
+//!   any thread can complete the I/O of any session.
+//! - Only the relations in an [`Engine::writable_storage`] can be changed, and those changes aren't
 //!   WAL-logged yet (see [`log`]).
-//! - Catalogs are read once, when a database is opened. There's no need for invalidation, because a
-//!   stopped server's data directory doesn't change.
+//! - Catalogs are read only once, when a database is opened. We don't need any cache invalidation,
+//!   because a data directory doesn't change while its server is stopped.
 //!
 //! # Reference
 //!
@@ -92,15 +94,15 @@
 //! | **Front door** | |
 //! | [`engine`] | [`Engine`], [`Cluster`], [`OpenRelation`] |
 //!
-//! The layer below is `trunkline-aio`, which knows about files and memory but not about pages.
-//! `trunkline-format` decodes the bytes of pages and tuples, but doesn't do any I/O.
+//! The layer below this one is `trunkline-aio`, which deals with files and memory but knows nothing
+//! about pages. `trunkline-format` decodes the bytes of pages and tuples, but doesn't do any I/O.
 
 // `unsafe` is allowed in only one file, `pool/frame.rs`, which tidy enforces.
 #![deny(unsafe_code)]
 #![cfg_attr(loom, expect(dead_code, reason = "only the lock-free pieces are modelled"))]
 
-// Loom models the pool's lock-free pieces. Everything else needs files and threads, which
-// `trunkline-aio` doesn't provide under loom.
+// Under loom, we only build the lock-free parts of the pool. Everything else needs files and
+// threads, which `trunkline-aio` doesn't provide under loom.
 cfg_if::cfg_if! {
     if #[cfg(loom)] {
         #[path = "pool/loom.rs"]

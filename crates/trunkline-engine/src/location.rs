@@ -1,10 +1,10 @@
-//! Error location: the file, block and line pointer an error is about.
+//! Error location: the file, block and line pointer that an error refers to.
 //!
-//! A message about a damaged page is useful only if it says which page. Every engine error about a
-//! file therefore includes a [`Location`]. This gives all messages the same format, and a caller
-//! can access the parts without parsing the text, for example to skip the block. `trunkline-format`
-//! decodes bytes without knowing which file they came from, so its errors don't include a location;
-//! the engine adds it.
+//! A message about a damaged page is useful only if it says which page is damaged. Every engine
+//! error that concerns a file therefore includes a [`Location`]. This way all messages have the
+//! same format, and a caller that wants to skip the block, for example, doesn't have to parse the
+//! text. `trunkline-format` only sees bytes and doesn't know which file they came from, so it
+//! leaves the location to the engine.
 //!
 //! ```
 //! use trunkline_engine::Location;
@@ -33,14 +33,14 @@ impl Location {
         Self { path: path.into(), block: None, item: None }
     }
 
-    /// A block in the file. As in PostgreSQL's messages and in a `ctid`, `block` counts from the
-    /// start of the relation, not of the segment file.
+    /// A block in the file. As in PostgreSQL's messages and in a `ctid`, blocks are counted from
+    /// the start of the relation, not from the start of the segment file.
     #[must_use]
     pub fn at_block(self, block: BlockNo) -> Self {
         Self { block: Some(block), ..self }
     }
 
-    /// A line pointer in the block, or an index page entry, counting from 1.
+    /// A line pointer in the block, or an entry of an index page. Numbering starts at 1.
     #[must_use]
     pub fn at_item(self, item: u16) -> Self {
         Self { item: Some(item), ..self }

@@ -1,19 +1,21 @@
-//! The part of the write-ahead log that flushing pages depends on: how far the WAL is durable.
+//! The part of the write-ahead log that we need in order to flush pages: how far the WAL is
+//! durable.
 //!
-//! WAL before data: a page must not reach the disk before its changes' WAL records. In PostgreSQL,
-//! `FlushBuffer` calls `XLogFlush` with the LSN of each page it writes. Here a session that flushes
-//! several pages takes their largest LSN and calls [`Log::flush`] just once. The call may block, so
-//! the session must not hold any content lock or have any staged I/O at that point.
+//! WAL before data: a page must not reach the disk until the WAL records of its changes have. In
+//! PostgreSQL, `FlushBuffer` calls `XLogFlush` for every page it writes, with that page's LSN.
+//! Here, a session that wants to flush several pages calls [`Log::flush`] just once, with the
+//! largest of their LSNs. Since that call may block, the session must not hold any content lock or
+//! have any staged I/O at that point.
 //!
-//! The engine doesn't write its own WAL yet. This module provides just the interface, an
-//! implementation for unlogged changes, and an implementation that only counts LSNs.
+//! The engine doesn't write WAL itself yet. This module only defines the interface, with one
+//! implementation for unlogged changes and another that just keeps track of LSNs.
 
 use std::io;
 use std::sync::Arc;
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_format::Lsn;
 
-/// The log could not be made durable, so no page that depends on it may be written, now or later.
+/// The log could not be made durable, so we must never write a page that depends on it.
 #[derive(Debug, thiserror::Error)]
 #[error("could not make the log durable up to {wanted}: {source}")]
 pub struct LogError {
@@ -24,7 +26,8 @@ pub struct LogError {
 }
 
 impl LogError {
-    /// No record has this LSN, so either the page is damaged, or it belongs to another log.
+    /// The log doesn't contain a record with this LSN. Either the page is damaged, or it belongs to
+    /// another log.
     pub(crate) fn beyond_end(wanted: Lsn) -> Self {
         Self { wanted, source: io::Error::other("the log ends before that") }
     }
@@ -32,13 +35,14 @@ impl LogError {
 
 /// A write-ahead log.
 pub trait Log: Send + Sync {
-    /// The LSN up to which the log is durable (`GetFlushRecPtr`). Must never decrease. Must be
-    /// cheap and must not block, because we call it whenever we evict a dirty page.
+    /// The LSN up to which the log is durable (`GetFlushRecPtr`). It must never decrease. This is
+    /// called whenever we evict a dirty page, so it must be cheap and must not block.
     fn durable(&self) -> Lsn;
 
-    /// Makes the log durable up to `lsn` (`XLogFlush`), and preferably up to its end, because the
-    /// next page probably has a later LSN. May block on storage. The caller must not hold any
-    /// content lock or staged I/O, so that other sessions don't have to wait.
+    /// Makes the log durable at least up to `lsn` (`XLogFlush`). It's better to flush the log to
+    /// its end, because the next page probably has a later LSN. This call may block on storage. The
+    /// caller must not hold any content lock or have any staged I/O, because other sessions might
+    /// have to wait for those in the meantime.
     ///
     /// # Errors
     /// The log could not be written, or it ends before `lsn`.
@@ -56,8 +60,8 @@ impl<L: Log + ?Sized> Log for Arc<L> {
     }
 }
 
-/// The log for changes that aren't logged: temporary and unlogged relations, and bulk loads that
-/// are made durable as a whole. It is always durable.
+/// The log to use for changes that aren't logged: those to temporary and unlogged relations, and
+/// bulk loads that are made durable as a whole. It claims to be always durable.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unlogged;
 
@@ -71,9 +75,9 @@ impl Log for Unlogged {
     }
 }
 
-/// A log without records: it just assigns LSNs and tracks how far it has been flushed. Meant for
-/// embedders that keep their WAL elsewhere, and for tests that verify that no page is written too
-/// early. Clones refer to the same log.
+/// A log that has no records, but just assigns LSNs and tracks how far it has been flushed.
+/// Embedders that keep their WAL elsewhere can use it, and so can tests that verify that no page is
+/// written too early. All clones refer to the same log.
 #[derive(Debug, Clone, Default)]
 pub struct PositionLog(Arc<Positions>);
 
@@ -104,8 +108,9 @@ impl Log for PositionLog {
 
     fn flush(&self, lsn: Lsn) -> Result<(), LogError> {
         if self.durable() < lsn {
-            // Group flush: flush everything appended so far, not just up to `lsn`. We take the
-            // maximum because a concurrent flush may already have got further.
+            // Group flush: flush everything that has been appended so far, not just up to `lsn`. We
+            // must take the maximum here, because a concurrent flush may have got further than we
+            // have.
             let end = self.0.end.load(Ordering::SeqCst);
             if end < lsn.0 {
                 return Err(LogError::beyond_end(lsn));

@@ -1,8 +1,8 @@
 //! Shared buffer pool: caches relation pages in memory, and reads and writes them through
 //! asynchronous I/O.
 //!
-//! This is the counterpart of PostgreSQL's `bufmgr.c`. A [`Pool`] is the part that all sessions
-//! share, and a [`Backend`] is one session's access to it.
+//! This is the counterpart of PostgreSQL's `bufmgr.c`. All sessions share a [`Pool`], and each
+//! session accesses it through its own [`Backend`].
 //!
 //! ```text
 //!   Backend: one page at a time     ReadStream: look-ahead          WriteStream, checkpoint, eviction
@@ -15,40 +15,46 @@
 //!
 //! # Life of a page
 //!
-//! 1. **Pin reservation.** A session reserves a pin before it looks for a page (`pin_limits`). It
-//!    may have to wait, but it never fails with PostgreSQL's "no unpinned buffers available".
-//! 2. **Lookup.** The session looks up the tag in the mapping table (`mapping`), and a
-//!    compare-exchange on the buffer word pins the buffer. If the page is valid, it's a hit. This
-//!    is PostgreSQL's `BufferAlloc`.
-//! 3. **Join.** If another session is reading the page, this session waits for that session's I/O,
-//!    as `WaitReadBuffers` does.
-//! 4. **Read.** Otherwise the session acquires an I/O handle and victim buffers (`replacement`),
-//!    claims the page and the blocks that follow it, and issues one read for all of them (`read`).
-//!    This is PostgreSQL's `StartReadBuffers`.
-//! 5. **Completion.** The thread that completes the read checks every page, under the issuer's
-//!    damaged-page policy, and makes it valid. This is PostgreSQL's `buffer_readv_complete`.
-//! 6. **Access.** The session locks the page (`Backend::read_lock`, `write_lock`) and uses its
-//!    bytes in place. The pin is released when the [`Pin`] is dropped; no `ResourceOwner` is
-//!    needed.
-//! 7. **Change.** A page becomes dirty under the exclusive content lock. A checkpoint, the
-//!    background writer or a session that needs a victim flushes it (`write`): the WAL first, then
-//!    the page, under a share-exclusive lock that the I/O owns. This is PostgreSQL's `FlushBuffer`.
-//! 8. **Eviction.** The clock sweep picks a clean, unpinned page, and its buffer is given another
-//!    page's tag.
+//! 1. **Pin reservation.** Before a session looks for a page, it must reserve a pin (`pin_limits`).
+//!    It may have to wait for that, but it never fails with PostgreSQL's "no unpinned buffers
+//!    available".
+//! 2. **Lookup.** The session looks up the tag in the mapping table (`mapping`), and pins the
+//!    buffer it finds by a compare-exchange on the buffer word. If the page is valid, this is a
+//!    hit. In PostgreSQL, `BufferAlloc` does this.
+//! 3. **Join.** If another session is already reading the page, we wait for that session's I/O,
+//!    like `WaitReadBuffers` does in PostgreSQL.
+//! 4. **Read.** Otherwise, the session acquires an I/O handle and victim buffers (`replacement`),
+//!    claims the page and some of the blocks that follow it, and issues a single read for all of
+//!    them (`read`). In PostgreSQL, `StartReadBuffers` does this.
+//! 5. **Completion.** The thread that completes the read checks every page and makes it valid.
+//!    Damaged pages are handled according to the policy of the session that issued the read. In
+//!    PostgreSQL, `buffer_readv_complete` does this.
+//! 6. **Access.** The session locks the page (`Backend::read_lock`, `write_lock`) and then accesses
+//!    its bytes in place. Dropping the [`Pin`] releases the pin, so we don't need a
+//!    `ResourceOwner`.
+//! 7. **Change.** A page can be made dirty only while holding the exclusive content lock. Later,
+//!    the page is flushed by a checkpoint, by the background writer, or by a session that needs a
+//!    victim (`write`). We first flush the WAL, and then write the page under a share-exclusive
+//!    lock that belongs to the I/O. In PostgreSQL, `FlushBuffer` does this.
+//! 8. **Eviction.** The clock sweep picks a page that is clean and unpinned, and its buffer is then
+//!    reused for another page.
 //!
 //! # Rules
 //!
-//! - A page is valid or being read, never both. Only `frame` creates references to its bytes.
-//! - An I/O holds its own pin on each of its pages, so the issuing session can end at any time.
-//! - Every resource that can run out (pins, handles, buffers) is acquired before a page is claimed.
-//!   A session never waits while it holds a claim, because the session that could end its wait may
-//!   itself be waiting for the claimed page.
-//! - Pins, locks and claims are released only by the methods of `buffers`, which wake the waiters.
+//! - A page is either valid or being read, never both. References to the bytes of a page are
+//!   created only in `frame`.
+//! - Each I/O holds a pin of its own on each of its pages, so it's OK if the session that issued it
+//!   ends first.
+//! - Every resource that can run out (pins, handles, buffers) must be acquired before a page is
+//!   claimed. A session must never wait while it holds a claim: the session it is waiting for may
+//!   itself be waiting for the claimed page, and then both would wait forever.
+//! - Pins, locks and claims must only be released through the methods of `buffers`, because these
+//!   wake the waiters.
 //! - One session's temporary relations use a second, local pool ([`Pool::local`]).
 //!
 //! # Files
 //!
-//! The files, from the bottom up. No file uses a later one.
+//! The files are listed from the bottom up. A file never uses one that is listed below it.
 //!
 //! | File | Content |
 //! |---|---|
@@ -132,7 +138,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of `buffers` pages (`shared_buffers`) in the page region of an I/O instance.
+    /// Creates a pool of `buffers` pages (`shared_buffers`) in the page region of an I/O instance.
     ///
     /// # Errors
     /// See [`PoolError`].
@@ -140,19 +146,20 @@ impl Pool {
         Self::with_log(aio, buffers, Unlogged)
     }
 
-    /// Like [`Pool::new`], but with a write-ahead log: a page is written only after the log is
-    /// durable up to the page's LSN.
+    /// Like [`Pool::new`], but with a write-ahead log: we never write a page until the log is
+    /// durable up to that page's LSN.
     ///
     /// # Errors
     /// See [`PoolError`].
     pub fn with_log(aio: &Aio, buffers: u32, log: impl Log + 'static) -> Result<Self, PoolError> {
-        // One session's look-ahead may use most of an idle pool, since the pin limiter never grants
-        // more than half of the free permits at a time.
+        // We let a single session's look-ahead use most of the pool if the pool is otherwise idle.
+        // That's safe, because the pin limiter never grants more than half of the free permits at a
+        // time.
         Self::make(aio, buffers, buffers / 4 * 3, IoObject::Relation, Box::new(log))
     }
 
-    /// A pool of `buffers` pages (`temp_buffers`) for the temporary relations of one session.
-    /// Look-ahead uses at most a quarter of it, as in PostgreSQL.
+    /// Creates a pool of `buffers` pages (`temp_buffers`) for the temporary relations of one
+    /// session. As in PostgreSQL, look-ahead may use at most a quarter of it.
     ///
     /// # Errors
     /// See [`PoolError`].
@@ -199,13 +206,13 @@ impl Pool {
         self.manager.buffers().count()
     }
 
-    /// Complete rounds of the clock sweep, and the buffer that it visits next.
+    /// The number of complete passes of the clock sweep, and the buffer it will visit next.
     pub fn clock_position(&self) -> (u64, u32) {
         self.manager.replacement().clock().position()
     }
 
-    /// The I/O statistics since the start (`pg_stat_io`). Backends and streams publish their counts
-    /// from time to time, and when they end.
+    /// The I/O statistics since the pool was created (`pg_stat_io`). Backends and streams publish
+    /// their counts from time to time and when they end, so the most recent counts may be missing.
     pub fn counts(&self) -> Vec<(IoKey, Tally)> {
         self.statistics.rows()
     }
@@ -217,37 +224,38 @@ impl Pool {
         total
     }
 
-    /// Permits that sessions hold for pins. There are never fewer permits than pins, because a
-    /// session takes its permits before it pins.
+    /// Number of permits that sessions currently hold for pins. This can't be less than the number
+    /// of pins, because a session must get its permits before it pins anything.
     pub fn permits(&self) -> u32 {
         self.manager.limits().taken()
     }
 
-    /// Lists every buffer that holds a page. As in `pg_buffercache`, each row is consistent in
-    /// itself, but the rows together are not a snapshot of the pool.
+    /// Lists all buffers that contain a page. As in `pg_buffercache`, every row is consistent, but
+    /// the rows taken together are not a snapshot of the pool.
     pub fn rows(&self) -> Vec<BufferRow> {
         self.manager.rows()
     }
 
-    /// Whether a block has a valid page in the pool, at some moment during the call.
+    /// Whether the pool had a valid page for this block at some point during the call.
     pub fn contains(&self, relation: &Relation, block: BlockNo) -> bool {
         self.manager.peek_block(relation, block).is_some_and(|state| state.has(flag::VALID))
     }
 
-    /// Number of pins on a block's buffer, including those held by I/O, or `None` if the block has
-    /// no buffer. The count was correct at some point during the call. The function is cheap enough
-    /// to call from a completion callback.
+    /// Returns the number of pins on a block's buffer, including those held by I/O, or `None` if
+    /// the block isn't in the pool. The result may be out of date when this returns, but it was
+    /// correct at some point during the call. This is cheap enough for completion callbacks.
     pub fn pins_on(&self, relation: &Relation, block: BlockNo) -> Option<u32> {
         self.manager.peek_block(relation, block).map(|state| state.pins())
     }
 
-    /// Evicts one buffer, numbered from 1 (`pg_buffercache_evict`). Returns false if the buffer is
-    /// empty, pinned, dirty or under I/O, or does not exist.
+    /// Evicts one buffer, like `pg_buffercache_evict`. Buffers are numbered from 1. Returns false
+    /// if there is no such buffer, or if it is empty, pinned, dirty or under I/O.
     pub fn evict(&self, bufferid: u32) -> bool {
         self.manager.evict_buffer(bufferid)
     }
 
-    /// Evicts every buffer of a relation's fork from block `first` on that can be evicted now.
+    /// Evicts all pages of a relation fork from block `first` onwards, except those that can't be
+    /// evicted right now.
     pub fn evict_relation(&self, relation: &Relation, first: BlockNo) -> Evicted {
         let tag = BufferTag::of(relation, first);
         self.manager.evict_where(|other| other.same_fork(tag) && other.block() >= first)
@@ -259,9 +267,10 @@ impl Pool {
         self.manager.evict_where(|_| true)
     }
 
-    /// Counts which of a fork's blocks are in the pool and in the page cache, without reading any.
-    /// The counts for the page cache are reliable only for files that the caller owns or may write
-    /// (see [`trunkline_aio::residency`]), and may already be out of date when this returns.
+    /// Counts how many of a fork's blocks are in the pool and how many are in the page cache,
+    /// without reading them. The page cache counts are only reliable for files that the caller owns
+    /// or may write to (see [`trunkline_aio::residency`]). All counts may already be out of date
+    /// when this returns.
     ///
     /// # Errors
     /// A file of the fork cannot be used or mapped.

@@ -1,5 +1,5 @@
 //! **Prewarming.** Loads relations into the buffer pool or the kernel's page cache, as PostgreSQL's
-//! `pg_prewarm` does. It also reports how much was cached before and afterwards.
+//! `pg_prewarm` does. It also reports how many of the blocks were cached before and afterwards.
 //!
 //! ```text
 //!   names, fork, first, last ── target ──▶ ranges of blocks of relations
@@ -8,12 +8,12 @@
 //!     prefetch  posix_fadvise ──▶ in the page cache, at some later time    (advice)
 //! ```
 //!
-//! The modes `read` and `prefetch` always use the page cache, even if `io_direct` is set, because
-//! direct reads would leave nothing behind.
+//! The `read` and `prefetch` modes always read through the page cache, even if `io_direct` is set,
+//! because direct reads would not leave anything in the cache.
 //!
-//! All three modes use one worker per mount, so that a file system that hangs doesn't hold up the
-//! rest. Unlike `pg_prewarm`, which stops at the first damaged block, we report damaged blocks and
-//! skip them.
+//! All three modes use one worker per mount, so that a hung file system doesn't hold up the others.
+//! Unlike `pg_prewarm`, which stops at the first damaged block, we report damaged blocks and skip
+//! them.
 
 mod advice;
 mod buffer;

@@ -7,33 +7,34 @@
 //! ```
 //!
 //! This is PostgreSQL's `read_stream.c`. Each time the consumer asks for a page, the stream first
-//! looks ahead: it takes block numbers from its source, combines consecutive ones into reads, and
-//! starts those, as far ahead as its distances allow (`distance`). Then it returns the next page,
-//! waiting if it must.
+//! looks ahead: it gets block numbers from its source, combines consecutive blocks into reads, and
+//! starts these reads, as far ahead as its distances allow (`distance`). Then it returns the next
+//! page, waiting for it if necessary.
 //!
 //! # An example
 //!
-//! For example, take a table of 1000 blocks, none of them in the pool, with 16 reads of 16 blocks
-//! allowed. `next` reads block 0 in this thread and waits for it. Because it had to wait, both
-//! distances double: the next read is of blocks 1 and 2, then 4 blocks, 8, 16, and from then on as
-//! many concurrent reads of 16 blocks as it takes to hide the device's latency. If the consumer had
-//! stopped after the first page, only one block would have been read.
+//! For example, consider a table of 1000 blocks, none of which are in the pool, and a stream that
+//! may have 16 reads of 16 blocks in flight. `next` reads block 0 in this thread and waits for it.
+//! Because the consumer had to wait, both distances double: the next read is of blocks 1 and 2,
+//! then come reads of 4, 8 and 16 blocks, and from then on there are as many concurrent reads of 16
+//! blocks as it takes to hide the device's latency. If the consumer had stopped after the first
+//! page, we would have read only one block.
 //!
 //! # Rules
 //!
-//! - If another session is already reading a page, the stream joins that read by reference, and
-//!   look-ahead continues past it (`docs/postgres-lessons.md#lesson-15`). If that read fails, the
-//!   stream reads the page itself.
-//! - A short read is continued where it ended, and a failed read is retried block by block to find
-//!   the bad block. The error names that block and is returned only when the block's turn comes, so
-//!   the consumer gets every page before it. The stream can continue after an error.
-//! - The pin limiter limits look-ahead, but one page can always be pinned, so a stream always makes
-//!   progress.
+//! - If another session is already reading a page, the stream joins that read by keeping a
+//!   reference to it, and continues to look ahead (`docs/postgres-lessons.md#lesson-15`). If the
+//!   other session's read fails, the stream reads the page itself.
+//! - If a read is short, the stream continues it where it ended. If a read fails, the stream
+//!   retries it block by block to find the bad block. The error names that block, and is returned
+//!   only after all the pages that precede it. The stream can continue after an error.
+//! - The pin limiter limits how far the stream can look ahead, but it always allows one page to be
+//!   pinned, so the stream always makes progress.
 //! - The backend is passed to each call, so several streams can share one session. Dropping a
 //!   stream releases all of its pins, even with reads in flight.
-//! - [`ReadStream::release_ahead`] releases everything that is pinned ahead, for a consumer that
-//!   must wait for something else. The stream looks up the released blocks again when their turn
-//!   comes.
+//! - [`ReadStream::release_ahead`] releases all the pages that were pinned ahead. A consumer should
+//!   call it before it waits for something else. The stream looks up the released blocks again
+//!   later, when the consumer needs them.
 
 mod blocked;
 mod distance;
@@ -78,22 +79,22 @@ pub struct ReadStream<S: BlockSource> {
     source: S,
     /// The source has returned its last block.
     exhausted: bool,
-    /// A block that the source has returned but that did not fit into the queue.
+    /// A block that the source has returned but that we could not yet add to the queue.
     unget: Option<(BlockNo, S::Data)>,
     queue: Queue<S::Data>,
     /// Sequence numbers of ready entries, for an unordered stream.
     ready: VecDeque<u64>,
     reads: PageReads,
-    /// The read in flight in each slot. `None` if the slot is idle, or if the read is in flight but
-    /// its pages were released.
+    /// The read in flight in each slot. This is `None` if the slot is idle, and also if we have
+    /// released the read's pages while it is still in flight.
     in_flight: Vec<Option<ReadInFlight>>,
     ring: Option<RingBuffer>,
     distances: Distances,
     group: GroupSize,
     /// Entries with a pin.
     pinned: u32,
-    /// How many of the pins in `pinned` are on a page that another entry of this stream has pinned
-    /// as well.
+    /// How many of the pins in `pinned` are on a page that another entry of this stream has also
+    /// pinned.
     duplicates: u32,
     /// Reads in flight after their pages were released. They still occupy slots.
     released_reads: usize,
@@ -107,12 +108,12 @@ pub struct ReadStream<S: BlockSource> {
     current: Option<Current<S::Data>>,
     /// When a polled consumer began to wait.
     blocked_since: Option<Time>,
-    /// What a polled consumer is waiting for, if the session is registered for a pin or a victim.
-    /// The registration must be removed before the stream does anything else, or the session would
-    /// keep other sessions from look-ahead.
+    /// What a polled consumer is waiting for, if the session is registered as waiting for a pin or
+    /// a victim. We must remove the registration before the stream does anything else, because as
+    /// long as it exists, other sessions may not be able to look ahead.
     registered: Option<Blocked>,
-    /// The last I/O of another session that the consumer has waited for. Remembered so that one
-    /// wait isn't counted twice.
+    /// The last I/O of another session that the consumer has waited for. We remember it so that we
+    /// don't count the same wait twice.
     joined: Option<WaitRef>,
     /// The consumer has waited for any read.
     waited_for_any: bool,
@@ -156,16 +157,16 @@ impl<S: BlockSource> fmt::Debug for ReadStream<S> {
 }
 
 impl<S: BlockSource> ReadStream<S> {
-    /// A stream over the blocks that `source` returns. Every call must be given the same `backend`.
-    /// Policy and options are captured now.
+    /// Creates a stream over the blocks that `source` returns. All later calls must pass the same
+    /// `backend`. The damaged-page policy and the options can't be changed afterwards.
     pub fn new(backend: &Backend, relation: &Relation, source: S, options: StreamOptions) -> Self {
         let manager = Arc::clone(backend.manager());
-        // Each run of neighbouring frames needs one iovec. In the worst case no two frames are
-        // neighbours.
+        // Each run of adjacent frames needs one iovec. In the worst case, no two frames are
+        // adjacent.
         let combine = options.combine.clamp(1, backend.iovecs() as u32);
         let reads = options.concurrency.clamp(1, 1000);
-        // Allow twice as many pages as can be in flight. If results arrive in bursts, the next
-        // reads should already be in flight while the consumer processes the last burst.
+        // Allow for twice as many pages as can be in flight. If results arrive in bursts, the next
+        // reads should already be in flight while the consumer is still processing the last burst.
         let blocks = (2 * options.concurrency.min(1000) + 1).saturating_mul(combine);
         let ring = options.strategy.ring_size(blocks, backend.pool_buffers()).map(RingBuffer::new);
         let ring_max = ring.as_ref().map_or(u32::MAX, RingBuffer::size);
@@ -223,12 +224,12 @@ impl<S: BlockSource> ReadStream<S> {
         self.pinned
     }
 
-    /// Returns the next page, or `None` at the end. Releases the previous page.
+    /// Returns the next page, or `None` at the end of the stream. Releases the previous page.
     ///
     /// # Errors
-    /// The block could not be read, or the session was cancelled. The caller may call this again:
-    /// after a failed block the stream returns the next page, and after a cancel it returns the
-    /// page that was interrupted.
+    /// The block could not be read, or the session was cancelled. The caller can call this again.
+    /// After a failed block, it returns the page after that block, and after a cancellation, it
+    /// returns the page that it was waiting for.
     /// # Panics
     /// If `backend` is not the backend the stream was created with.
     pub fn next(
@@ -239,7 +240,7 @@ impl<S: BlockSource> ReadStream<S> {
     }
 
     /// Returns the next page if it's available. Otherwise returns `Pending`, and the task is woken
-    /// when the page may be available.
+    /// when the page may have become available.
     ///
     /// # Errors
     /// As for [`ReadStream::next`].
@@ -279,10 +280,10 @@ impl<S: BlockSource> ReadStream<S> {
         }
     }
 
-    /// Releases every pin that was taken ahead, and the current page. A consumer that is about to
-    /// wait for something else should call this, because other sessions may need the buffers. No
-    /// block is skipped: the stream reads released blocks again when their turn comes, and usually
-    /// still finds them in the pool.
+    /// Releases the pins on the current page and on all pages that were pinned ahead. A consumer
+    /// that is about to wait for something else should call this, because other sessions may need
+    /// the buffers. No blocks are skipped: the stream reads the released blocks again when the
+    /// consumer needs them, and it usually finds them still in the pool.
     pub fn release_ahead(&mut self) {
         self.release_current();
         self.release_queue();
@@ -319,8 +320,8 @@ impl<S: BlockSource> ReadStream<S> {
         self.forget_duplicates();
     }
 
-    /// Starts again with the blocks of another source. Pages read ahead are released; distances and
-    /// counts stay.
+    /// Starts again with another source. Pages that were read ahead are released, but the distances
+    /// and counts are kept.
     pub fn reset(&mut self, source: S) {
         self.release_ahead();
         self.queue.drain().for_each(drop);
@@ -342,13 +343,14 @@ impl<S: BlockSource> ReadStream<S> {
         }
     }
 
-    /// Advances without waiting: looks ahead, then examines the entry that the consumer needs next.
-    /// Loops until there's a page, an error, the end, or something to wait for.
+    /// Advances the stream without waiting. This looks ahead, and then examines the entry that the
+    /// consumer needs next. It repeats that until there is a page, an error, the end of the stream,
+    /// or something to wait for.
     fn step(&mut self, backend: &mut Backend) -> Result<Step, ReadError> {
         let mine = backend.session_id() == self.session && backend.is_of(&self.manager);
         assert!(mine, "a stream was given a backend that it was not made with");
         loop {
-            // Look ahead first, even if the next page is ready: the device should be working while
+            // Look ahead first, even if the next page is ready, so that the device is busy while
             // the consumer processes that page.
             let refused = self.start_overdue(backend).or_else(|| self.look_ahead(backend));
             let at = if self.options.unordered { self.first_usable() } else { 0 };
@@ -356,8 +358,8 @@ impl<S: BlockSource> ReadStream<S> {
                 return Ok(match refused {
                     Some(blocked) => Step::Blocked(blocked),
                     None if self.is_exhausted() => Step::End,
-                    // Every slot is occupied by a read whose pages were released, so the source
-                    // wasn't asked for a block.
+                    // Every slot is occupied by a read whose pages have been released, so we
+                    // haven't even asked the source for a block.
                     None => Step::Blocked(Blocked::Any),
                 });
             }

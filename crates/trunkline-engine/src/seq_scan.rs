@@ -6,14 +6,15 @@
 //!     the table       worker  ── read stream ──▶ ...                ──▶ consumer
 //! ```
 //!
-//! It works like PostgreSQL's parallel sequential scan. The leader scans too, and each participant
-//! takes another chunk of blocks when it has finished its current one
-//! (`table_block_parallelscan_nextpage`). A table larger than a quarter of the pool is read through
-//! a ring buffer, so that the scan doesn't evict other sessions' working set.
+//! It works like PostgreSQL's parallel sequential scan. The leader scans the table too, and a
+//! participant that has finished its chunk of blocks takes the next one
+//! (`table_block_parallelscan_nextpage`). If the table is larger than a quarter of the pool, we use
+//! a ring buffer, so that the scan doesn't evict other sessions' working sets.
 //!
 //! Each participant passes its pages to its own [`PageConsumer`], and the caller combines the
-//! consumers' results at the end. Participants therefore share no data while they scan. Their
-//! streams are unordered: a participant processes whichever of its pages becomes available first.
+//! consumers' results at the end. The participants therefore don't share any data during the scan.
+//! Their streams are unordered, which means that a participant always processes the next page that
+//! becomes available, regardless of its position in the table.
 //!
 //! As in a query, the first unreadable page ends the scan.
 
@@ -34,14 +35,14 @@ use crate::storage::Relation;
 pub struct SeqScanOptions {
     /// Participants in addition to the leader.
     pub workers: u32,
-    /// How each participant reads. The strategy is chosen by the size of the table.
+    /// How each participant reads. The strategy depends on the size of the table.
     pub stream: StreamOptions,
     /// What to do with damaged pages (`zero_damaged_pages`, `ignore_checksum_failure`).
     pub policy: Policy,
 }
 
 impl SeqScanOptions {
-    /// Options as configured in the settings, with a sequential, unordered stream for each
+    /// The options according to the settings, with a sequential, unordered stream for each
     /// participant.
     pub fn of(settings: &Settings, workers: u32) -> Self {
         let stream =
@@ -52,15 +53,16 @@ impl SeqScanOptions {
 
 /// Processes one participant's pages. Only one thread calls it.
 pub trait PageConsumer: Send + 'static {
-    /// Processes one page of the table under a share lock. The consumer must not wait for another
-    /// page while it holds that content lock.
+    /// Processes one page of the table while holding a share lock on it. The consumer must not wait
+    /// for another page in this function.
     fn page(&mut self, block: BlockNo, page: &PageBytes);
 }
 
 /// The result of a scan.
 #[derive(Debug)]
 pub struct SeqScanReport {
-    /// Whether the scan reached its end. Otherwise everything here covers only part of the table.
+    /// Whether the scan reached the end of the table. If not, the other fields cover only part of
+    /// the table.
     pub end: End,
     /// Pages scanned.
     pub blocks: u64,
@@ -103,15 +105,15 @@ pub enum SeqScanError {
     Job(#[from] JobError),
 }
 
-/// The access strategy for reading all `blocks` of a relation once, in a pool of `buffers` buffers.
-/// As in PostgreSQL's `initscan`, a relation larger than a quarter of shared buffers is read
-/// through a ring buffer.
+/// The access strategy for reading a relation of `blocks` blocks once, in a pool of `buffers`
+/// buffers. As in PostgreSQL's `initscan`, we use a ring buffer if the relation is larger than a
+/// quarter of shared buffers.
 pub(crate) fn scan_strategy(blocks: BlockNo, buffers: u32) -> Strategy {
     if blocks > buffers / 4 { Strategy::BulkRead } else { Strategy::Normal }
 }
 
-/// Scans a table. `consumer` creates each participant's consumer. All consumers are returned, even
-/// after cancellation.
+/// Scans a table. `consumer` is called once per participant to create its consumer. All consumers
+/// are returned, even if the scan was cancelled.
 ///
 /// # Errors
 /// See [`SeqScanError`].
@@ -171,8 +173,8 @@ impl<C> Default for Results<C> {
 }
 
 impl<C: PageConsumer> Scan<C> {
-    /// Determines table length and strategy once, so that all participants agree on them, and then
-    /// runs the participants.
+    /// Determines the length of the table and the access strategy, and then runs the participants.
+    /// We do this only once, so that all participants use the same values.
     fn coordinate(
         self: Arc<Self>,
         job: &Arc<Job>,
@@ -226,7 +228,7 @@ impl<C: PageConsumer> Scan<C> {
         results.warnings.take_from(&mut backend);
         drop(results);
         match ended {
-            // Cancellation doesn't count as an error of the scan, because the caller asked for it.
+            // Cancellation doesn't count as a scan error, because the caller asked for it.
             Ok(()) | Err(ReadError::Cancelled) => Ok(()),
             Err(error) => Err(error.into()),
         }

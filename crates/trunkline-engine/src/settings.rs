@@ -1,15 +1,15 @@
 //! Settings (GUCs) with PostgreSQL's names, units, ranges and messages.
 //!
-//! [`specs`] defines every setting just once: that table drives parsing, `SHOW` and the
-//! command-line help. A [`Settings`] contains one value per setting. [`Settings::set`] checks a
-//! command-line string, so the typed getters always return numbers within range.
+//! [`specs`] is the only place where settings are defined. Parsing, `SHOW` and the command-line
+//! help all use that table. A [`Settings`] contains one value per setting. [`Settings::set`] checks
+//! each string from the command line, so the typed getters always return values within range.
 //!
 //! A PostgreSQL administrator should be able to use values from a `postgresql.conf` unchanged, and
 //! get the same error for a wrong value. The parser therefore follows `guc.c`, including its
 //! rounding. We deliberately don't have contexts, sources, assign hooks or reloading. There is no
-//! global state: an engine receives its `Settings` at start, so two engines in one process can have
-//! different settings. We don't define settings that would have no effect, so trying to set one is
-//! an error rather than being silently ignored.
+//! global state either: an engine receives its `Settings` at startup, so two engines in one process
+//! can use different settings. We don't define settings that would have no effect. Trying to set
+//! one is an error, which is better than silently ignoring it.
 
 mod definitions;
 mod error;
@@ -36,8 +36,9 @@ use self::definitions::{ALIASES, Id};
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Indexed by [`Id`]; never NaN. A choice is stored as its word's index, a list as a bit set, a
-    /// Boolean as 0 or 1. An `f64` represents all of them, and any `i32`, exactly.
+    /// Indexed by [`Id`]. The values are never NaN. A choice is stored as the index of its word, a
+    /// list as a bit set, and a Boolean as 0 or 1. An `f64` can represent all of these exactly, and
+    /// also any `i32`.
     values: [f64; definitions::COUNT],
 }
 
@@ -75,8 +76,9 @@ impl Settings {
         }
     }
 
-    /// The value as `SHOW` prints it, in the largest unit that represents it exactly (`128kB`,
-    /// `1min`). An alias shows the last setting it refers to, so `io_workers` shows the maximum.
+    /// The value as `SHOW` prints it, using the largest unit that can represent it exactly
+    /// (`128kB`, `1min`). For an alias that sets several settings, this is the last of them, so
+    /// `io_workers` shows the maximum.
     ///
     /// # Errors
     /// [`SettingError::Unknown`].
@@ -165,12 +167,13 @@ impl Settings {
         self.count(Id::TempBuffers)
     }
 
-    /// Whether a damaged page is replaced with zeros in memory, with a warning instead of an error.
+    /// Whether to replace a damaged page with zeros in memory and issue a warning, instead of
+    /// raising an error.
     pub fn zero_damaged_pages(&self) -> bool {
         self.get(Id::ZeroDamagedPages) != 0
     }
 
-    /// Whether a page with a wrong checksum but a valid header is used, with a warning.
+    /// Whether to use a page that has a wrong checksum but a valid header, and issue a warning.
     pub fn ignore_checksum_failure(&self) -> bool {
         self.get(Id::IgnoreChecksumFailure) != 0
     }
@@ -206,8 +209,8 @@ impl Settings {
         self.count(Id::BgwriterLruMaxpages)
     }
 
-    /// How many clean buffers the background writer keeps ready, as a multiple of the number
-    /// recently used per round. From 0 to 10.
+    /// How many clean buffers the background writer tries to keep ready, from 0 to 10, as a
+    /// multiple of the number of buffers recently used per round.
     pub fn bgwriter_lru_multiplier(&self) -> f64 {
         self.real(Id::BgwriterLruMultiplier)
     }
@@ -244,7 +247,7 @@ impl Settings {
     }
 }
 
-/// Returns the name in lower case, and the settings that it sets, of which there is at least one.
+/// Returns the name in lower case, and the settings that it sets. There is always at least one.
 fn find(name: &str) -> Result<(&'static str, &'static [Id]), SettingError> {
     definitions::find(name).ok_or_else(|| SettingError::Unknown { name: name.to_owned() })
 }

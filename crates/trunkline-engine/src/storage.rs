@@ -1,12 +1,13 @@
-//! Storage manager (`smgr.c`, `md.c`): relations as forks cut into segment files of 1 GiB.
+//! Storage manager (`smgr.c`, `md.c`): stores each fork of a relation in segment files of 1 GiB.
 //!
 //! PostgreSQL keeps each fork of a relation in files named after its relfilenode: `base/5/16384`,
-//! `base/5/16384.1`, `base/5/16384_vm`. This module turns a relation, fork and block number into an
-//! open file and an offset, extends and truncates forks, and records which segments still need an
-//! fsync.
+//! `base/5/16384.1`, `base/5/16384_vm`. Given a relation, fork and block number, this module
+//! returns an open file and the block's offset in that file. It also extends and truncates forks,
+//! and keeps track of the segments that still need an fsync.
 //!
-//! A process may have several clusters open, so every cluster has a number, which is part of the
-//! buffer tag. In PostgreSQL, a relation locator alone identifies a relation.
+//! In PostgreSQL, the relation locator is enough to identify a relation. Here a process may have
+//! several clusters open at the same time, so we assign a number to each cluster and make it part
+//! of the buffer tag.
 //!
 //! ```text
 //!   Storage ── relation(locator, fork) ──▶ Relation ── locate(block) ──▶ file, offset, blocks left
@@ -18,11 +19,11 @@
 //!                        FileSystem: the kernel's files, or a simulated disk's
 //! ```
 //!
-//! This module never reads or writes blocks itself: [`Relation::locate`] only returns the block's
-//! location, and the caller then starts the I/O through a handle. We open all of a cluster's files
-//! in the same mode, direct or buffered. If the file system doesn't support direct I/O, we report
-//! an error rather than silently switching modes, because mixing direct and buffered I/O on one
-//! file can return stale data.
+//! This module never reads or writes blocks itself. [`Relation::locate`] only returns the location
+//! of a block, and the caller then starts the I/O through a handle. All of a cluster's files are
+//! opened in the same mode, either direct or buffered, because mixing direct and buffered I/O on
+//! one file can return stale data. For the same reason, if the file system doesn't support direct
+//! I/O, we report an error instead of silently falling back to buffered I/O.
 //!
 //! ```no_run
 //! # use std::path::Path;

@@ -1,6 +1,6 @@
-//! **Transaction status.** Looks up whether transactions committed, in the cluster's commit log
-//! (`pg_xact`) and multixacts. This is a read-only counterpart of PostgreSQL's `transam.c`,
-//! `clog.c` and `multixact.c`.
+//! **Transaction status.** Finds out whether a transaction has committed, using the cluster's
+//! commit log (`pg_xact`) and multixacts. This is a read-only counterpart of PostgreSQL's
+//! `transam.c`, `clog.c` and `multixact.c`.
 //!
 //! ```text
 //!   row without  ──▶ Lookup: the scan's  ──▶ Transactions:  ──▶ files
@@ -8,26 +8,27 @@
 //!                    (private)               (shared, 128 pages)
 //! ```
 //!
-//! Once a server has checked a row's visibility, hint bits in the row record the result, so only
-//! rows without hint bits need a lookup, through [`Lookup`]. One 8 kB page covers 32,768
-//! transactions. A command therefore reads just a handful of pages, and a cache of 1 MiB holds all
-//! of them.
+//! After a server has checked the visibility of a row, it sets hint bits in the row to record the
+//! result. Therefore we only need a lookup (see [`Lookup`]) for rows without hint bits. One 8 kB
+//! page of the commit log covers 32,768 transactions, so a command usually reads just a handful of
+//! pages, and a cache of 1 MiB is enough for all of them.
 //!
-//! We read the data directory while no server is running, so statuses don't change and neither
-//! cache needs invalidation. A transaction that is still in progress according to the commit log is
-//! either prepared or was interrupted by a crash.
+//! We only read data directories on which no server is running. Transaction statuses therefore
+//! can't change, and we never have to invalidate either cache. If the commit log says that a
+//! transaction is still in progress, the transaction was either prepared or interrupted by a crash.
 //!
 //! # Why not through the buffer pool
 //!
-//! The pool caches relation pages. Those pages have a header that we verify, and they're stored in
-//! segments of 1 GiB whose file names follow from the relation locator. Commit log pages, by
-//! contrast, have no header. Their files have 32 pages and their own naming scheme, and a missing
-//! or short file reads as zeros. The pool's read path would need an exception for each of these
-//! differences, only to save a handful of reads per command. So instead, a session reads such a
-//! page into a frame that it leases just for that read.
+//! We don't read commit log pages through the buffer pool. The pool caches relation pages, which
+//! have a header that we verify, and which are stored in segments of 1 GiB named after the
+//! relfilenode. Commit log pages, by contrast, have no header. They are stored in files of 32 pages
+//! with a different naming scheme, and if a file is missing or too short, we may have to treat the
+//! missing part as zeros. The pool's read path would need an exception for each of these
+//! differences, just to save a handful of reads per command. Instead, a session reads such a page
+//! into a frame that it leases for the duration of the read.
 //!
-//! PostgreSQL doesn't keep these pages in shared buffers either, but in its SLRU caches, and never
-//! uses direct I/O for them.
+//! PostgreSQL doesn't keep commit log pages in shared buffers either. It has separate SLRU caches
+//! for them, and never uses direct I/O to read or write them.
 
 mod error;
 mod page_cache;

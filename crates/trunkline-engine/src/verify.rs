@@ -1,13 +1,16 @@
-//! **Verification.** Checks the pages of a data directory, and the consistency of tables and
-//! indexes: `pg_checksums --check`, `amcheck` and `pg_visibility` in one tool, without a server.
+//! **Verification.** Checks the pages of a data directory, and whether its tables and indexes are
+//! consistent. It combines `pg_checksums --check`, `amcheck` and `pg_visibility` in one tool that
+//! doesn't need a server.
 //!
-//! [`verify`] reads all relation files once, in any order, and passes each page to
-//! [`check_page`](trunkline_format::check_page) in the thread that completes its read. It counts
-//! bad checksums as `pg_checksums --check` does, and separately counts invalid pages that
-//! `pg_checksums` doesn't detect. An invalid page is a [`Finding`], not an error of the job.
+//! [`verify`] reads all relation files once, in no particular order, and passes each page to
+//! [`check_page`](trunkline_format::check_page) in the thread that completes the read. It counts
+//! bad checksums in the same way as `pg_checksums --check`, and separately counts invalid pages
+//! that `pg_checksums` doesn't detect. An invalid page is reported as a [`Finding`]; the job
+//! doesn't fail because of it.
 //!
-//! Pages can be valid and still contradict each other. [`verify_contents`] therefore reads tables
-//! and indexes through the buffer pool, as described by the catalogs. It checks
+//! Even if every page is valid, the pages may contradict each other. [`verify_contents`] therefore
+//! looks up the tables and indexes in the catalogs, and reads them through the buffer pool. It
+//! checks
 //!
 //! - values against their types,
 //! - rows against index entries, and keys of unique indexes against each other,

@@ -1,9 +1,10 @@
 //! Waiting: puts a thread to sleep, or registers an async task's waker.
 //!
-//! A stream can be used by a thread, which sleeps until the next page is available, or by an async
-//! task, which is polled again once the page may be available. We don't want to write each state
-//! machine twice. So every step that may wait takes a `Waiting`, and either blocks or returns
-//! [`Poll::Pending`] after registering the task's waker.
+//! A stream can be used by a thread or by an async task. A thread sleeps until the next page is
+//! available, while a task is polled again when the page may be available. We don't want to
+//! implement every state machine twice, so each step that may have to wait takes a `Waiting`
+//! argument. Depending on it, the step either blocks, or registers the task's waker and returns
+//! [`Poll::Pending`].
 
 use std::task::{Context, Poll};
 use trunkline_aio::{Cancelled, Class, Outcome, Payload, Session, Slots, WaitRef};
@@ -11,10 +12,11 @@ use trunkline_aio::{Cancelled, Class, Outcome, Payload, Session, Slots, WaitRef}
 /// How a step waits.
 #[derive(Debug)]
 pub(crate) enum Waiting<'a, 'c> {
-    /// The thread sleeps. The step never returns `Pending`.
+    /// Put the thread to sleep. The step never returns `Pending`.
     Sleep,
-    /// Wake this context's task later. The step returns `Pending` instead of waiting. When the task
-    /// is polled again the step starts over, so it must not assume that it has already waited.
+    /// Wake the task of this context later. Instead of waiting, the step returns `Pending`. When
+    /// the task is polled again, the step starts from the beginning, so it must check again whether
+    /// it has to wait.
     Wake(&'a mut Context<'c>),
 }
 
@@ -24,8 +26,8 @@ impl Waiting<'_, '_> {
         matches!(self, Self::Sleep)
     }
 
-    /// Waits until `done` holds. The caller must have registered the session with whatever changes
-    /// the condition.
+    /// Waits until `done` returns true. The caller must have registered the session to be woken
+    /// when that changes.
     pub(crate) fn until(
         &mut self,
         session: &mut Session,
@@ -37,8 +39,8 @@ impl Waiting<'_, '_> {
         }
     }
 
-    /// Waits until an I/O handle is free, but doesn't keep it: the step that needs a handle then
-    /// acquires one itself. If another session takes the handle first, the step waits again.
+    /// Waits until an I/O handle is free, but doesn't acquire it. The step that needs the handle
+    /// must acquire it afterwards, and has to wait again if another session was faster.
     pub(crate) fn for_handle(
         &mut self,
         session: &mut Session,
@@ -50,7 +52,7 @@ impl Waiting<'_, '_> {
         }
     }
 
-    /// Waits until an I/O has ended, no matter which session issued it.
+    /// Waits until an I/O has completed, no matter which session issued it.
     pub(crate) fn for_io(
         &mut self,
         session: &mut Session,

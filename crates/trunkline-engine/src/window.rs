@@ -1,14 +1,16 @@
-//! Slot window: keeps a fixed number of I/Os in flight, with the issuer's data for each I/O.
+//! Slot window: keeps a fixed number of I/Os in flight, and stores the issuer's data for each of
+//! them.
 //!
-//! Streams, checkpoints and jobs all keep several I/Os in flight and continue with whichever
-//! completes first. [`trunkline_aio::Slots`] stores the results. The window adds the issuer's data
-//! for each I/O and a list of idle slots. PostgreSQL's `read_stream.c` has a queue of
-//! `InProgressIO` entries for the same purpose, but always waits for the oldest I/O.
+//! Streams, checkpoints and jobs have several I/Os in flight at a time, and continue with whichever
+//! of them completes first. The results are stored in [`trunkline_aio::Slots`]. The window adds a
+//! list of idle slots and, for each I/O, some data that belongs to the issuer. For the same
+//! purpose, PostgreSQL's `read_stream.c` has a queue of `InProgressIO` entries, but it always waits
+//! for the oldest I/O first.
 //!
-//! A slot is idle until [`SlotWindow::issued`] is called, and then in flight until its result is
-//! taken, even if its I/O has already completed. So an item is never overwritten before its result
-//! has been processed. A wait that fails, because the session was cancelled, leaves the slot in
-//! flight.
+//! A slot is idle until [`SlotWindow::issued`] is called. After that, it is in flight until the
+//! issuer takes the result, even if the I/O has completed before that. This ensures that the
+//! issuer's data isn't overwritten before the issuer has processed the result. If the session is
+//! cancelled while it waits for an I/O, the slot remains in flight.
 //!
 //! ```text
 //!   idle ──idle_slot, item──▶ define the I/O ──issued──▶ in flight ──take or wait──▶ idle
@@ -19,18 +21,19 @@ use std::task::Poll;
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{Callback, Cancelled, Lease, Outcome, Payload, Session, Slots};
 
-/// Result slots, with one item of the issuer's data for each slot.
+/// The slots for the results, each with one item of the issuer's data.
 #[derive(Debug)]
 pub(crate) struct SlotWindow<P: Payload, T> {
     slots: Slots<P>,
     items: Vec<T>,
-    /// Used as a stack, because the memory of the slot used last is most likely still in the
-    /// processor's cache.
+    /// We use this list as a stack, because the memory of the slot that was used last is most
+    /// likely to still be in the CPU cache.
     idle: Vec<usize>,
 }
 
 impl<P: Payload, T: Default> SlotWindow<P, T> {
-    /// A window of `count` idle slots, whose I/Os run these completion callbacks.
+    /// Creates a window of `count` idle slots. The given completion callbacks will be called for
+    /// all of their I/Os.
     pub(crate) fn new(count: usize, callbacks: Vec<Arc<dyn Callback<P>>>) -> Self {
         let slots = Slots::with_callbacks(count, callbacks);
         let items = (0..count).map(|_| T::default()).collect();
@@ -44,7 +47,7 @@ impl<P: Payload, T> SlotWindow<P, T> {
         self.items.len()
     }
 
-    /// Number of I/Os whose results haven't been taken yet.
+    /// Number of I/Os for which the result hasn't been taken yet.
     pub(crate) fn in_flight(&self) -> usize {
         self.len() - self.idle.len()
     }
@@ -54,12 +57,13 @@ impl<P: Payload, T> SlotWindow<P, T> {
         self.idle.len()
     }
 
-    /// An idle slot, if there is one. It stays idle until [`SlotWindow::issued`] is called.
+    /// Returns an idle slot, if there is one. The slot stays idle until [`SlotWindow::issued`] is
+    /// called.
     pub(crate) fn idle_slot(&self) -> Option<usize> {
         self.idle.last().copied()
     }
 
-    /// An idle slot, for a caller that has checked that there is one.
+    /// Returns an idle slot. The caller must have checked that there is one.
     ///
     /// # Panics
     /// If every slot is in flight.
@@ -82,7 +86,7 @@ impl<P: Payload, T> SlotWindow<P, T> {
         at.map(|at| self.idle.swap_remove(at));
     }
 
-    /// The result slots, to issue an I/O with.
+    /// The result slots, for a caller that wants to issue an I/O.
     pub(crate) fn slots(&mut self) -> &mut Slots<P> {
         &mut self.slots
     }
@@ -95,7 +99,7 @@ impl<P: Payload, T> SlotWindow<P, T> {
     /// The payload of a slot that is not in flight.
     ///
     /// # Panics
-    /// If the slot is in flight, because the payload belongs to the I/O.
+    /// If the slot is in flight, because then the payload belongs to the I/O.
     pub(crate) fn payload(&mut self, slot: usize) -> &mut P {
         match self.slots.payload(slot) {
             Some(payload) => payload,
@@ -106,7 +110,7 @@ impl<P: Payload, T> SlotWindow<P, T> {
     /// The memory of a slot that is not in flight.
     ///
     /// # Panics
-    /// If the slot is in flight, because the memory belongs to the I/O.
+    /// If the slot is in flight, because then the memory belongs to the I/O.
     pub(crate) fn memory(&mut self, slot: usize) -> &mut Vec<Lease> {
         match self.slots.memory(slot) {
             Some(memory) => memory,
@@ -119,36 +123,37 @@ impl<P: Payload, T> SlotWindow<P, T> {
         &self.items[slot]
     }
 
-    /// The issuer's data of a slot, for changes.
+    /// The issuer's data in a slot, so that it can be changed.
     pub(crate) fn item_mut(&mut self, slot: usize) -> &mut T {
         &mut self.items[slot]
     }
 
-    /// A slot's item together with the result slots, to issue an I/O that uses both.
+    /// Returns a slot's item together with the result slots, in order to issue an I/O that uses
+    /// both.
     pub(crate) fn item_and_slots(&mut self, slot: usize) -> (&mut T, &mut Slots<P>) {
         (&mut self.items[slot], &mut self.slots)
     }
 
-    /// Whether an I/O is complete whose result hasn't been taken yet.
+    /// Whether there is an I/O that has completed but whose result hasn't been taken yet.
     pub(crate) fn has_done(&self) -> bool {
         self.slots.first_done().is_some()
     }
 
-    /// Takes a slot's result, if its I/O is complete. The slot becomes idle again, but keeps its
-    /// payload and item.
+    /// Takes the result of a slot if its I/O has completed. The slot becomes idle again, but keeps
+    /// its payload and its item.
     pub(crate) fn take(&mut self, slot: usize) -> Option<Outcome> {
         let outcome = self.slots.take(slot)?;
         self.idle.push(slot);
         Some(outcome)
     }
 
-    /// Takes the result of any I/O that is complete.
+    /// Takes the result of any I/O that has completed.
     pub(crate) fn take_any(&mut self) -> Option<(usize, Outcome)> {
         let slot = self.slots.first_done()?;
         Some((slot, self.take(slot)?))
     }
 
-    /// Waits for the I/O of a slot and takes its result.
+    /// Waits for a slot's I/O and takes its result.
     pub(crate) fn wait(
         &mut self,
         session: &mut Session,
@@ -162,7 +167,7 @@ impl<P: Payload, T> SlotWindow<P, T> {
         outcome
     }
 
-    /// Waits until any I/O is complete, and takes its result.
+    /// Waits until any I/O has completed, and takes its result.
     pub(crate) fn wait_any(
         &mut self,
         session: &mut Session,
@@ -175,7 +180,7 @@ impl<P: Payload, T> SlotWindow<P, T> {
         ended
     }
 
-    /// Sleeps until any I/O is complete, and takes its result.
+    /// Sleeps until any I/O has completed, and takes its result.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -186,8 +191,8 @@ impl<P: Payload, T> SlotWindow<P, T> {
         slept(self.wait_any(session, &mut Waiting::Sleep))
     }
 
-    /// Sleeps until `count` I/Os are complete, or all I/Os in flight if there are fewer. Takes no
-    /// results.
+    /// Sleeps until `count` I/Os have completed, or all of them if fewer are in flight. Doesn't
+    /// take any results.
     ///
     /// # Errors
     /// The session was cancelled.

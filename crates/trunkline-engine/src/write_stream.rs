@@ -1,4 +1,5 @@
-//! Write streams: write sorted dirty pages with combined writes, many of them in flight.
+//! Write streams: write sorted dirty pages, combining adjacent pages and keeping many writes in
+//! flight.
 //!
 //! ```text
 //!   write(relation, block, buffer) ──▶ collected: consecutive blocks ──▶ one write, up to the limit
@@ -7,16 +8,17 @@
 //!                                       deferred                   in flight, bounded
 //! ```
 //!
-//! The caller adds pages sorted by tag, so that neighbours are combined. The stream keeps a bounded
-//! number of writes in flight. Before it writes pages, it makes the log durable up to the LSN that
-//! the next pages need, so one log flush serves many pages.
+//! The caller adds pages in tag order, so that the stream can combine neighbouring blocks into one
+//! write. The number of writes in flight is limited. Before the stream writes a page, it must make
+//! the log durable up to the page's LSN. It flushes the log up to the LSN that the next few pages
+//! need, so that one log flush is enough for many pages.
 //!
-//! A locked page is deferred, because the stream never waits for a lock while it collects pages. At
-//! the end it waits for the deferred pages one by one if they *must* be written (a checkpoint), but
-//! skips them otherwise (the background writer). A page that readers keep locked even then is
-//! written from a copy, since new readers may keep arriving. Waiting for a lock at the end is safe:
-//! writes in flight hold their pages' content locks, but they've been submitted and will complete
-//! without this session.
+//! While the stream collects pages, it never waits for a lock. If a page is locked, the stream
+//! defers it instead. At the end, a checkpoint *must* write the deferred pages, so it waits for
+//! them one by one, while the background writer just skips them. If readers still hold the lock at
+//! that point, we write a copy of the page, because new readers might keep arriving forever. It's
+//! safe to wait for a lock at the end. Our writes in flight do hold the content locks of their
+//! pages, but they have been submitted and will complete without any help from this session.
 //!
 //! PostgreSQL's checkpointer writes one page at a time, synchronously (`SyncOneBuffer`).
 
@@ -43,20 +45,20 @@ pub struct WriteStream {
     manager: Arc<BufferManager>,
     options: WriteOptions,
     writes: PageWrites,
-    /// Runs of consecutive blocks that were collected but not issued. A group of them is submitted
-    /// together.
+    /// Runs of consecutive blocks that have been collected but not issued yet. Several of them are
+    /// submitted together as a group.
     runs: VecDeque<Run>,
     deferred: Deferred,
     writeback: WritebackQueue,
     counter: WriteCounter,
-    /// How many more writes to issue with reduced concurrency. Reset whenever other sessions' I/O
-    /// is seen.
+    /// Number of writes we still have to issue at reduced concurrency. Set to its maximum again
+    /// whenever we see that another session has I/O in flight.
     yields: u32,
     /// Vectors of submitted runs, kept for reuse.
     spare: Vec<Vec<u32>>,
     stats: WriteStats,
-    /// The first error. Later errors need not be kept, because the pages of those failed writes
-    /// stay dirty too.
+    /// The first error. We don't need to keep later errors, because all pages that couldn't be
+    /// written stay dirty anyway.
     failure: Option<WriteError>,
 }
 
@@ -67,17 +69,18 @@ struct Run {
     buffers: Vec<u32>,
 }
 
-/// Maximum number of a checkpoint's writes in flight while other sessions do I/O. More writes would
-/// delay every read that queues behind them, but would hardly make the checkpoint faster.
+/// Maximum number of writes that a checkpoint has in flight while other sessions are doing I/O.
+/// With more writes in flight, every read would have to queue behind them, but the checkpoint would
+/// hardly be any faster.
 const WRITES_BESIDE_OTHERS: usize = 8;
 
-/// Writes after which a checkpoint assumes that it has the device to itself, if no other I/O was
-/// seen.
+/// If a checkpoint has issued this many writes without seeing any other I/O, it assumes that it has
+/// the device to itself.
 const YIELDS: u32 = 64;
 
-/// We submit the writes of a group together, and wait for them together. A group's size is the
-/// concurrency divided by this number. Each submission wakes a thread, and may cost a virtual
-/// machine an exit to its hypervisor.
+/// We submit writes in groups and also wait for them in groups. The size of a group is the
+/// concurrency divided by this number. We do this because each submission has to wake a thread, and
+/// in a virtual machine it may also cause an exit to the hypervisor.
 const GROUP_PART: usize = 8;
 
 impl fmt::Debug for WriteStream {
@@ -87,7 +90,7 @@ impl fmt::Debug for WriteStream {
 }
 
 impl WriteStream {
-    /// Creates a stream of writes. Every call must be given the same `backend`.
+    /// Creates a write stream. The caller must pass the same `backend` to all of its methods.
     pub fn new(backend: &Backend, options: WriteOptions) -> Self {
         let manager = Arc::clone(backend.manager());
         let combine = options.combine.clamp(1, backend.iovecs() as u32);
@@ -117,12 +120,13 @@ impl WriteStream {
         self.writes.window().in_flight()
     }
 
-    /// Adds a page that is probably still in `buffer` (numbered from 0) and probably still dirty.
-    /// Errors of writes are returned by [`WriteStream::finish`].
+    /// Adds a page to write. The page is probably still in `buffer` (numbered from 0) and probably
+    /// still dirty, but needn't be. If a write fails, the error is returned by
+    /// [`WriteStream::finish`].
     ///
     /// # Errors
-    /// The log could not be made durable, or the session was cancelled. In either case, nothing
-    /// more is written.
+    /// We couldn't make the log durable, or the session was cancelled. In both cases, no further
+    /// pages are written.
     pub fn write(
         &mut self,
         backend: &mut Backend,
@@ -149,14 +153,16 @@ impl WriteStream {
         Ok(())
     }
 
-    /// Writes the collected pages, and also the deferred pages if they must be written. Then waits
-    /// for all writes.
+    /// Writes the collected pages and, if they must be written, the deferred pages. Then waits for
+    /// all writes to complete.
     ///
     /// # Errors
-    /// The first error of any write. The pages of failed writes are still dirty.
+    /// The first error that any of the writes returned. Pages that couldn't be written are still
+    /// dirty.
     pub fn finish(&mut self, backend: &mut Backend) -> Result<WriteStats, WriteError> {
         self.write_runs(backend)?;
-        // The rest of a short write is deferred, so one pass may not be enough.
+        // If a write is short, we defer the pages it didn't write, so we may need more than one
+        // pass.
         while !self.deferred.is_empty() || self.writes.window().in_flight() > 0 {
             self.write_deferred(backend)?;
             if self.writes.window().in_flight() > 0 {
@@ -167,23 +173,24 @@ impl WriteStream {
         self.count_writebacks();
         self.counter.publish();
         finished?;
-        // A failed writeback is worse than a failed write. After a failed write the pages are still
-        // dirty, but these pages are already clean, so their contents may be lost.
+        // Report a failed writeback first, because it is worse than a failed write. If a write
+        // fails, the pages stay dirty and can be written again. But if writeback fails, the pages
+        // have already been marked clean, so their contents may be lost.
         if let Some(lost) = self.writeback.take_failure() {
             return Err(lost);
         }
         self.failure.take().map_or(Ok(self.stats), Err)
     }
 
-    /// Number of writes that are submitted, and waited for, together.
+    /// Number of writes that we submit, and wait for, as a group.
     fn group(&self) -> usize {
         (self.options.concurrency as usize / GROUP_PART).max(1)
     }
 
-    /// Whether another write may start. A checkpoint throttles itself while other sessions do I/O:
-    /// a device works on its whole queue at the same time, so a read that is queued behind 128
-    /// writes waits for all of them. PostgreSQL's checkpointer can't flood the device like this,
-    /// since it issues one write at a time.
+    /// Whether we may start another write. A checkpoint issues fewer writes while other sessions
+    /// are doing I/O, because a device works on all requests in its queue at the same time. A read
+    /// that is queued behind 128 writes would have to wait for all of them. PostgreSQL doesn't have
+    /// this problem, because its checkpointer only issues one write at a time.
     fn has_room(&mut self, session: &Session) -> bool {
         if self.options.class == Class::Checkpoint {
             let others = session.others_in_flight() > 0;
@@ -208,9 +215,9 @@ impl WriteStream {
         Ok(())
     }
 
-    /// Starts writes of the collected runs while there is room. Returns what prevents the next
-    /// write. A write may cover only the first part of a run, in which case the rest goes back to
-    /// the front of the queue.
+    /// Starts writing the collected runs, as long as there is room. Returns the reason if it
+    /// couldn't start the next write. A write may cover only the first part of a run. In that case,
+    /// we put the rest of the run back at the front of the queue.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -269,15 +276,16 @@ impl WriteStream {
                 started
             }
             Err(error) => {
-                // None of these pages can be written. They stay dirty and the stream continues, so
-                // that a single bad file doesn't keep all other pages from disk.
+                // We couldn't write any of these pages. They stay dirty, and we continue with the
+                // other pages, because those should reach the disk even if a single file is bad.
                 self.fail(error);
                 WriteStart::Issued { count: buffers.len() as u32 }
             }
         }
     }
 
-    /// The request to write pages that are probably dirty, from `first` on.
+    /// Builds a request to write the given pages, starting with `first`. The pages are probably
+    /// dirty, but needn't be.
     fn request<'a>(
         &self,
         relation: &'a Relation,
@@ -290,9 +298,9 @@ impl WriteStream {
         }
     }
 
-    /// Removes whatever prevents the next write, unless that is a lock: flushes the log, or waits
-    /// for an I/O handle. In both cases staged writes must be submitted first, because they hold
-    /// content locks.
+    /// Makes the next write possible by flushing the log or waiting for an I/O handle, depending on
+    /// what prevents it. Doesn't do anything if the page is locked. We must submit any staged
+    /// writes before flushing or waiting, because they hold content locks.
     fn resolve(&mut self, backend: &mut Backend, refused: WriteStart) -> Result<(), WriteError> {
         match refused {
             WriteStart::LogFirst(lsn) => {
@@ -308,9 +316,10 @@ impl WriteStream {
         }
     }
 
-    /// Waits until enough writes have ended to make another submission worthwhile.
+    /// Waits until enough writes have completed to make another submission worthwhile.
     fn wait_for_group(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
-        // While other sessions do I/O there are too few writes in flight for a group.
+        // While other sessions are doing I/O, we don't have enough writes in flight to form a
+        // group.
         let count = if self.yields > 0 { 1 } else { self.group() };
         let (slept, started) = (!self.writes.window().has_done(), clock::now());
         self.writes.window().sleep_some(backend.session(), count)?;
@@ -333,8 +342,8 @@ impl WriteStream {
         }
     }
 
-    /// Takes the results of completed writes, including writes that the session has executed
-    /// itself. Issues writeback if it is due.
+    /// Takes the results of all completed writes, including those that the session has executed
+    /// itself. Also issues writeback requests if it's time to do so.
     fn take_ended(&mut self, session: &mut Session) -> Result<(), WriteError> {
         while let Some(ended) = self.writes.take_ended() {
             self.note(ended);
@@ -349,7 +358,8 @@ impl WriteStream {
             self.count_writebacks();
             issued?;
             if self.writes.window().in_flight() == 0 {
-                // No later write would submit the staged ranges.
+                // Submit the staged writeback requests now, because there may be no later write
+                // that would submit them.
                 session.submit();
             }
         }

@@ -1,7 +1,8 @@
 //! Checks every relation file below a cluster's directory: `check_dir <data directory> [-v]`.
 //!
-//! Prints how many good, new and bad pages of each kind it found; with `-v`, also prints every bad
-//! page. It only reads the directory, but a server must not be running on it.
+//! For each kind of page, prints how many good, new and bad pages were found. With `-v`, also
+//! prints every bad page. This only reads the directory, but you must not run it while a server is
+//! running on the directory.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -8,15 +8,15 @@
 //!             it is rightmost   then in tid order             pivot tuple:   separator ─▶ child
 //! ```
 //!
-//! No key on a page is above the page's high key. A separator is a lower bound for its child's
-//! keys; the first separator on a page counts as minus infinity. Since PostgreSQL 12, suffix
-//! truncation drops a pivot tuple's trailing columns once a column separates the two sides; a
-//! truncated column counts as minus infinity. Deduplication and its posting lists were added in
-//! PostgreSQL 13.
+//! The high key of a page is an upper bound for all keys on that page. A separator is a lower bound
+//! for the keys on its child page, and the first separator on a page counts as minus infinity.
+//! Since PostgreSQL 12, suffix truncation removes those trailing columns of a pivot tuple that
+//! aren't needed to separate the two pages. A truncated column counts as minus infinity.
+//! Deduplication, which produces posting lists, was added in PostgreSQL 13.
 //!
-//! This module does no I/O: [`KeyLayout::step`] returns the page that a search visits next,
-//! and [`BtreePage::check`] finds damage within a single page. Mirrors PostgreSQL's
-//! `access/nbtree.h`.
+//! This module doesn't do any I/O. [`KeyLayout::step`] returns the page that a search must visit
+//! next, and [`BtreePage::check`] looks for damage within a single page. It is the counterpart of
+//! PostgreSQL's `access/nbtree.h`.
 
 mod check;
 mod entry;

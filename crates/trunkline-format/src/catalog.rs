@@ -1,9 +1,9 @@
 //! **System catalogs**: the layout of `pg_class`, `pg_attribute`, `pg_type` and others, declared as
 //! data.
 //!
-//! The catalogs describe every table, including themselves. A reader must therefore know the layout
-//! of a few catalogs before it can read any table. PostgreSQL solves this with bootstrap code
-//! generated from its headers. Here, each catalog is one declaration:
+//! The catalogs describe every table, including themselves. We must therefore know the layout of a
+//! few catalogs before we can read any table at all. PostgreSQL solves this problem with bootstrap
+//! data that is generated from its header files. Here, each catalog is declared with a macro:
 //!
 //! ```text
 //!   describe_catalog! {
@@ -15,8 +15,9 @@
 //!   }
 //! ```
 //!
-//! A new column takes one line, and a new catalog one block. The resulting [`CatalogTable`]
-//! contains everything a scan needs, even for columns that no row type decodes:
+//! Adding a column takes one line, and adding a catalog takes one such block. The resulting
+//! [`CatalogTable`] contains everything that is needed to scan the catalog, including the columns
+//! that we don't decode into a row type:
 //!
 //! ```
 //! use trunkline_format::PgVersion;
@@ -27,13 +28,15 @@
 //! assert_eq!(at, Some(12)); // new in PostgreSQL 18
 //! ```
 //!
-//! In most catalogs, fixed-size columns that are never null come first. They have the same offset
-//! in every row, as in the C structs (`FormData_pg_class`), so we can read them without deforming
-//! the row. The other columns are deformed as in any table ([`crate::deform`]).
+//! In most catalogs, the first columns have a fixed size and are never null. They are at the same
+//! offset in every row, just like the fields of the C struct (such as `FormData_pg_class`), so we
+//! can read them without deforming the row. The remaining columns are deformed as in any other
+//! table (see [`crate::deform`]).
 //!
-//! **Trust.** The declarations were taken from the `pg_attribute` of servers of each version.
-//! [`CatalogLayout::agrees`] compares them with `pg_attribute` in the cluster being read. If a fork
-//! of PostgreSQL has different columns, we therefore report an error instead of decoding garbage.
+//! **Trust.** We copied the declarations from `pg_attribute` on a server of each version.
+//! [`CatalogLayout::agrees`] compares them with `pg_attribute` in the cluster we are reading. So if
+//! the cluster was created by a fork of PostgreSQL whose catalogs have different columns, we report
+//! an error instead of decoding garbage.
 
 mod codes;
 mod data_types;

@@ -1,10 +1,11 @@
 //! **Page checksums**: computes the value of `pd_checksum`.
 //!
-//! A page is treated as 64 rows of 32 little-endian words. Each of 32 sums runs down one column
-//! using FNV-1a (xor in the word, multiply by the FNV prime) with one change: the product is then
-//! xored with the multiplicand shifted right by 17, so that high bits affect low bits. Two further
-//! rounds over zeros mix in the last row. Finally the sums and the block number are xored together,
-//! and reduced modulo 65 535. We add one, so the checksum is never 0.
+//! The page is treated as 64 rows of 32 little-endian words, and there is one sum for each of the
+//! 32 columns. Each sum is computed with FNV-1a (xor in the next word, then multiply by the FNV
+//! prime), with one change: the product is then xored with the multiplicand shifted right by 17, so
+//! that high bits also affect low bits. After that, we do two more rounds with zeros, so that the
+//! last row is mixed in properly. Finally, all sums and the block number are xored together, and
+//! the result is reduced modulo 65535. We add one, so that the checksum is never 0.
 //!
 //! ```text
 //!            word 0   word 1   word 2 …  word 31
@@ -16,16 +17,18 @@
 //!                            ▼ mod 65535, plus 1
 //! ```
 //!
-//! The block number is relative to the relation, not to the segment file. Since the same bytes have
-//! a different checksum in a different block, checksums also detect misdirected writes.
+//! The block number is counted from the start of the relation, not from the start of the segment
+//! file. Since it is included in the checksum, the same page has a different checksum in a
+//! different block. Checksums therefore also detect pages that were written to the wrong block.
 //!
-//! A 16-bit checksum misses about one in 65 535 corruptions. That includes single-bit flips, which
-//! this hash, unlike a CRC, does not guarantee to detect: a page has 65 536 bits, so on average one
-//! of them can flip undetected.
+//! A 16-bit checksum fails to detect about one in 65535 corruptions. Unlike a CRC, this algorithm
+//! does not even guarantee that it will detect a single flipped bit. Since a page has 65536 bits,
+//! there is on average one bit in each page that could flip without being detected.
 //!
-//! The loop is written once, in a form that the compiler can vectorise. `multiversion` compiles it
-//! for each target below and picks one on the first call. We left out AVX-512, because each
-//! multiplication must wait for the previous one in its chain, so wider registers gain little.
+//! The loop is written in a form that the compiler can vectorise. `multiversion` compiles it once
+//! for each of the targets listed below, and chooses the best version for the CPU on the first
+//! call. We left out AVX-512, because each multiplication depends on the result of the previous
+//! one, so wider registers would gain us little.
 //!
 //! Mirrors `pg_checksum_page` in PostgreSQL's `storage/checksum_impl.h`.
 
@@ -49,10 +52,12 @@ const CHECKSUM_WORD: usize = 2;
 
 const _: () = assert!(BLOCK_SIZE.is_multiple_of(ROW));
 
-/// Computes the checksum, 1 to 65535, that `page` should have as block `block` of its fork.
+/// Computes the checksum that `page` should have if it is block `block` of its fork. The result is
+/// between 1 and 65535.
 ///
-/// The current `pd_checksum` is ignored; compare the result with [`crate::PageHeader::checksum`].
-/// New pages (`pd_upper` 0) have no checksum, so call [`crate::page::is_new`] first.
+/// The checksum currently stored in `pd_checksum` is ignored. To verify a page, compare the result
+/// with [`crate::PageHeader::checksum`]. A new page (with a `pd_upper` of 0) doesn't have a
+/// checksum, so the caller should check [`crate::page::is_new`] first.
 ///
 /// ```
 /// let page = [0xFF; trunkline_format::BLOCK_SIZE];

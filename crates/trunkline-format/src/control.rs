@@ -9,10 +9,11 @@
 //!                  └ says where everything else is
 //! ```
 //!
-//! The file's layout changes with nearly every release, and we can't read any other file without
-//! it. We therefore check it strictly. The control version selects a layout, the CRC must match,
-//! the catalog version must be known, and this crate must support the compile-time options. We
-//! reject an unknown version rather than guess its layout.
+//! The layout of this file changes in nearly every major release, and we need its contents before
+//! we can read any other file. We therefore check it strictly. We first use the control version to
+//! select the layout. Then the CRC must match, the catalog version must be one that we know, and
+//! the compile-time options must be ones that this crate supports. If we don't know the version, we
+//! reject the file rather than guess its layout.
 //!
 //! Mirrors `ControlFileData` and `CheckPoint` of PostgreSQL's `catalog/pg_control.h`.
 
@@ -30,9 +31,9 @@ use layout::Layout;
 pub use state::ClusterState;
 pub use version::PgVersion;
 
-/// `PG_CONTROL_FILE_SIZE`. At most the first 312 bytes are used, and the rest is zero. The file
-/// keeps this size in all versions, so that an older server doesn't hit a short read on a newer
-/// file and can report the version mismatch.
+/// `PG_CONTROL_FILE_SIZE`. At most the first 312 bytes are used, and the rest of the file is filled
+/// with zeros. The file has the same size in all versions, so that a server that tries to read the
+/// file of a newer version reports a version mismatch, rather than an unexpected end of file.
 pub const CONTROL_FILE_SIZE: usize = 8192;
 
 /// `MAXIMUM_ALIGNOF` on 64-bit machines.
@@ -128,8 +129,9 @@ pub struct ControlFile {
     pub time: i64,
     /// The latest checkpoint.
     pub checkpoint: Checkpoint,
-    /// The fake LSN counter for unlogged relations. GiST detects concurrent page splits by LSN, but
-    /// an unlogged index writes no WAL and therefore has no real LSNs.
+    /// Counter for the fake LSNs used in unlogged relations. GiST needs LSNs to detect concurrent
+    /// page splits, but changes to an unlogged index don't write any WAL, so there are no real LSNs
+    /// that it could use.
     pub unlogged_lsn: Lsn,
     /// `minRecoveryPoint`: the LSN that replay must reach before a standby is consistent, or 0.
     pub min_recovery_point: Lsn,
@@ -185,8 +187,8 @@ pub struct ControlFile {
     pub data_checksum_version: u32,
     /// From 18: whether C's `char` is signed on the platform that ran initdb.
     pub char_signed: Option<bool>,
-    /// Random bytes from which SCRAM derives a mock salt for nonexistent roles, so that clients
-    /// can't find out which roles exist.
+    /// Random bytes from which the server derives a fake SCRAM salt for roles that don't exist, so
+    /// that a client can't find out which roles do exist.
     pub mock_nonce: [u8; 32],
 }
 
@@ -280,9 +282,10 @@ impl ControlFile {
         self.data_checksum_version == 1
     }
 
-    /// Whether the cluster was shut down cleanly, so that its data files are complete without WAL
-    /// replay. This holds only if the data directory has no `backup_label` and no server has been
-    /// started since.
+    /// Returns true if the cluster was shut down cleanly, so that its data files are complete
+    /// without replaying any WAL. Note that the caller must also make sure that there is no
+    /// `backup_label` in the data directory and that no server has been started since the file was
+    /// read.
     pub fn is_clean(&self) -> bool {
         self.state == ClusterState::ShutDown
     }

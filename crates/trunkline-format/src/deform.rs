@@ -7,17 +7,18 @@
 //!             0                2          5   8                      16
 //! ```
 //!
-//! - A dropped column keeps its attribute number: `DROP COLUMN` rewrites no tuples, and old ones
-//!   still hold its value.
-//! - The tuple header holds the number of columns. Columns that were added to the table later are
-//!   [`Column::Missing`]. They are null, unless `ADD COLUMN … DEFAULT` left a value in the catalog
-//!   for such rows ([`missing_value`], since PostgreSQL 11).
+//! - A dropped column keeps its attribute number. `DROP COLUMN` doesn't rewrite the table, so old
+//!   tuples still contain a value for the column.
+//! - The tuple header says how many columns the tuple contains. If the table has more columns
+//!   than that, they were added later, and we return [`Column::Missing`] for them. A missing
+//!   column is null, unless it was added with `ADD COLUMN … DEFAULT`. In that case, since
+//!   PostgreSQL 11, the value for such rows is stored in the catalog (see [`missing_value`]).
 //! - Alignment is relative to the start of the data, which is itself aligned to 8.
-//! - A value with a one-byte varlena header is not aligned. Padding bytes are zero, but a varlena's
-//!   first byte never is, so the next byte shows whether padding follows.
+//! - A value with a one-byte varlena header is not aligned. Padding bytes are always zero and the
+//!   first byte of a varlena never is, so we can tell from the next byte whether it is padding.
 //!
-//! Index tuples and composite values use the same layout, so the same code deforms them. Mirrors
-//! PostgreSQL's `access/tupmacs.h` and `access/common/heaptuple.c`.
+//! Index tuples and composite values have the same layout, so this code is also used to deform
+//! them. Mirrors PostgreSQL's `access/tupmacs.h` and `access/common/heaptuple.c`.
 
 mod error;
 
@@ -28,12 +29,13 @@ use crate::varlena;
 
 pub use error::{ColumnError, ColumnProblem};
 
-/// A column's `attlen` and `attalign`, which fully determine its layout. They come from
-/// `pg_attribute` rather than `pg_type`, because a dropped column no longer has a type.
+/// A column's `attlen` and `attalign`, which are all we need to know about it to find its value in
+/// a tuple. We take them from `pg_attribute` rather than from `pg_type`, because a dropped column
+/// no longer has a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attribute {
-    /// A value's size in bytes; -1 for a varlena, -2 for a C string. Any other negative length is
-    /// an error, and occurs only in a damaged catalog.
+    /// The size of a value in bytes, or -1 for a varlena, or -2 for a C string. Any other negative
+    /// number is treated as an error. It can only come from a damaged catalog.
     pub len: i16,
     /// The alignment of a value.
     pub align: Align,
@@ -42,8 +44,8 @@ pub struct Attribute {
 /// A column of one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column<'a> {
-    /// The datum as it is stored: with its varlena header, if it has one (see [`crate::varlena`]),
-    /// and without the NUL of a C string.
+    /// The datum, exactly as it is stored in the tuple. It includes the varlena header, if there is
+    /// one (see [`crate::varlena`]), but not the terminating NUL of a C string.
     Value(&'a [u8]),
     /// Null.
     Null,
@@ -61,8 +63,8 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Whether attribute `at` (from 0) isn't null, according to the null bitmap `nulls`. The bitmap's
-/// lowest bit comes first, and the bitmap is empty if no attribute is null.
+/// Returns true if attribute `at` (counted from 0) is not null according to the null bitmap
+/// `nulls`. The lowest bit of each byte comes first. The bitmap is empty if no attribute is null.
 #[inline]
 pub(crate) fn is_present(nulls: &[u8], at: usize) -> bool {
     nulls.get(at / 8).is_none_or(|byte| byte >> (at % 8) & 1 == 1)
@@ -94,8 +96,9 @@ pub struct Deformer<'a> {
 }
 
 impl<'a> Deformer<'a> {
-    /// Deforms `natts` columns stored in `data`. Bit `i` of `nulls` (lowest bit first) is 1 if
-    /// column `i` isn't null. An empty bitmap means that no column is null.
+    /// Starts to deform the `natts` columns stored in `data`. `nulls` is the null bitmap: bit `i`,
+    /// counting from the lowest bit, is 1 if column `i` is not null. If the bitmap is empty, no
+    /// column is null.
     pub fn new(natts: u16, nulls: &'a [u8], data: &'a [u8]) -> Self {
         Self { data, nulls, natts, column: 0, offset: 0 }
     }
@@ -109,8 +112,9 @@ impl<'a> Deformer<'a> {
     ///
     /// # Errors
     ///
-    /// [`ColumnError`]: the value does not fit into the tuple. The start of the next column is then
-    /// unknown, so further calls return errors or values from the wrong bytes.
+    /// [`ColumnError`] if the value extends past the end of the tuple. After an error, we no longer
+    /// know where the next column starts, so the caller must not use the results of any further
+    /// calls.
     #[inline]
     pub fn next(&mut self, attribute: Attribute) -> Result<Column<'a>, ColumnError> {
         let column = self.column;
@@ -139,9 +143,9 @@ impl<'a> Deformer<'a> {
     /// Returns a value with a varlena header, and the offset of the value's end.
     #[inline]
     fn variable(&self, align: Align) -> Result<(&'a [u8], usize), ColumnProblem> {
-        // As `att_align_pointer`: a nonzero byte is the header itself, either a one-byte header or
-        // a four-byte header that is already aligned. A zero byte is padding before an aligned
-        // four-byte header.
+        // This works like `att_align_pointer`. If the next byte is not zero, it is the first byte
+        // of the header, which is either a one-byte header or a four-byte header that is already
+        // aligned. If it is zero, it is padding, and an aligned four-byte header follows.
         let start = match self.data.get(self.offset) {
             Some(0) => align.up(self.offset),
             Some(_) => self.offset,
@@ -165,7 +169,7 @@ impl<'a> Deformer<'a> {
     }
 }
 
-/// Returns the tuple's columns, one for each of `attributes`, and stops after a damaged column.
+/// Returns one column for each of `attributes`. If a column is damaged, the iterator ends after it.
 pub fn columns<'a, 't>(
     tuple: &HeapTuple<'a>,
     attributes: &'t [Attribute],
@@ -185,8 +189,9 @@ pub fn columns<'a, 't>(
 /// The offset of the element in the array's payload.
 const ELEMENT: usize = 20;
 
-/// Extracts the datum from `array`, the payload of an `attmissingval`, as a
-/// [`Column::Value`]. `None` unless it is a one-element array and the element isn't null.
+/// Extracts the datum from `array`, which is the payload of an `attmissingval`, and returns it as a
+/// [`Column::Value`]. Returns `None` if `array` is not an array with exactly one element, or if
+/// that element is null.
 ///
 /// `ADD COLUMN … DEFAULT` stores the default as a one-element array, so that one catalog column can
 /// hold values of any type:
@@ -199,8 +204,8 @@ const ELEMENT: usize = 20;
 pub fn missing_value(array: &[u8], attribute: Attribute) -> Option<&[u8]> {
     // In an array without nulls, the data offset is 0.
     let [1, 0, _, 1] = words(array, 0)? else { return None };
-    // Including the varlena header, the element is at offset 24. That is a multiple of 8 and
-    // therefore satisfies every alignment.
+    // If we include the varlena header, the element is at offset 24. This is a multiple of 8, so it
+    // is aligned correctly for any type.
     const _: () = assert!((ELEMENT + varlena::HEADER).is_multiple_of(8));
     Deformer::new(1, &[], array.get(ELEMENT..)?).next(attribute).ok().and_then(Column::value)
 }

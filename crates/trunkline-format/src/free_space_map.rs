@@ -7,8 +7,9 @@
 //!             in depth-first order: 0 root, 1 its first child, 2 the first child of that, 3 …
 //! ```
 //!
-//! The map is only a hint that helps an insert find room. It is not WAL-logged, so it may be wrong
-//! and a reader must not rely on it. Mirrors `freespace.c` and `fsm_internals.h`.
+//! The map is only a hint, which is used to find a page with enough room for a new tuple. Changes
+//! to it are not WAL-logged, so it may be out of date and we must not rely on it. Mirrors
+//! `freespace.c` and `fsm_internals.h`.
 
 use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
 use crate::page::HEADER_SIZE;
@@ -34,14 +35,15 @@ const _: () = assert!(SLOTS_PER_PAGE == 4069);
 /// assert_eq!(place(4069), (3, 0));
 /// ```
 pub fn place(block: BlockNo) -> (BlockNo, u32) {
-    // Count the pages that precede this bottom-level page: all earlier bottom-level pages, one
-    // middle page for every 4069 of those, and the root.
+    // The block number of this bottom-level page is the number of FSM pages before it. These are
+    // the root page, all earlier bottom-level pages, and one middle-level page for every 4069
+    // bottom-level pages.
     let page = block / SLOTS_PER_PAGE;
     (page + page / SLOTS_PER_PAGE + 2, block % SLOTS_PER_PAGE)
 }
 
-/// Free space in bytes that `page` records in `slot`, rounded down to [`STRIDE`]; `None` if a page
-/// has no such slot.
+/// Returns the free space recorded in slot `slot` of `page`, in bytes, rounded down to a multiple
+/// of [`STRIDE`]. Returns `None` if there is no such slot.
 pub fn free_bytes(page: &PageBytes, slot: u32) -> Option<u16> {
     let slot = Some(slot).filter(|slot| *slot < SLOTS_PER_PAGE)?;
     let byte = page.get(NODES + (INNER_NODES + slot) as usize)?;
@@ -53,8 +55,8 @@ pub fn most_free_bytes(page: &PageBytes) -> u16 {
     u16::from(page[NODES]) * STRIDE
 }
 
-/// Whether every inner node of `page` is the maximum of its two children. If not, a server repairs
-/// the page the next time it searches it.
+/// Returns true if the value of every inner node on `page` is the maximum of its two children. If
+/// it isn't, a server will repair the page the next time it searches it.
 pub fn is_consistent(page: &PageBytes) -> bool {
     let nodes = &page[NODES..];
     let node = |index: usize| nodes.get(index).copied().unwrap_or(0);

@@ -7,10 +7,11 @@
 //!   └────┴────┴───────┴───────────┴──────────┴─────────┴────┴────────────┴──────────┘
 //! ```
 //!
-//! We determine visibility only in cleanly stopped clusters, where no transaction is in progress. A
-//! server sets a hint bit when it first looks up a transaction that has ended, so that later
-//! readers can skip the commit log. A tuple without hint bits is [`Visible::InDoubt`], in which
-//! case [`crate::transam`] looks up its transactions in the commit log.
+//! We only ever determine visibility in clusters that were shut down cleanly, so no transaction can
+//! still be in progress. When a server first looks up a transaction that has ended, it sets a hint
+//! bit in the tuple, so that later readers don't need to look in the commit log again. If a tuple's
+//! hint bits haven't been set yet, we return [`Visible::InDoubt`], and [`crate::transam`] must look
+//! up its transactions in the commit log.
 //!
 //! Mirrors `HeapTupleHeaderData` of PostgreSQL's `access/htup_details.h`.
 
@@ -36,8 +37,9 @@ pub const XMAX_LOCK_ONLY: u16 = 0x0080;
 pub const XMIN_COMMITTED: u16 = 0x0100;
 /// In `t_infomask`: xmin is known to be aborted.
 pub const XMIN_INVALID: u16 = 0x0200;
-/// In `t_infomask`, both bits set: frozen. The inserting transaction is older than every snapshot.
-/// Before PostgreSQL 9.4, freezing replaced xmin by [`FROZEN_XID`] instead.
+/// If both of these bits are set in `t_infomask`, the tuple is frozen, which means that its
+/// insertion is visible to every snapshot. Before PostgreSQL 9.4, a tuple was frozen by replacing
+/// its xmin with [`FROZEN_XID`] instead.
 pub const XMIN_FROZEN: u16 = XMIN_COMMITTED | XMIN_INVALID;
 /// In `t_infomask`: xmax is known to be committed.
 pub const XMAX_COMMITTED: u16 = 0x0400;
@@ -45,15 +47,15 @@ pub const XMAX_COMMITTED: u16 = 0x0400;
 pub const XMAX_INVALID: u16 = 0x0800;
 /// In `t_infomask`: xmax is a multixact, which represents several transactions.
 pub const XMAX_IS_MULTI: u16 = 0x1000;
-/// In `t_infomask`: `VACUUM FULL` of a server before 9.0 moved the tuple elsewhere. Clusters
-/// upgraded with `pg_upgrade` can still contain such tuples.
+/// In `t_infomask`: the tuple was moved to another place by the `VACUUM FULL` of a release before
+/// 9.0. Such tuples can still exist in clusters that were upgraded with `pg_upgrade`.
 pub const MOVED_OFF: u16 = 0x4000;
-/// In `t_infomask`: `VACUUM FULL` of a server before 9.0 moved the tuple here.
+/// In `t_infomask`: the tuple was moved here by the `VACUUM FULL` of a release before 9.0.
 pub const MOVED_IN: u16 = 0x8000;
 /// In `t_infomask2`: HOT-updated. The next version is on the same page and has no index entries.
 pub const HOT_UPDATED: u16 = 0x4000;
-/// In `t_infomask2`: a heap-only tuple. It has no index entries; the previous version of its HOT
-/// chain points here.
+/// In `t_infomask2`: this is a heap-only tuple. It has no index entries of its own, and can only be
+/// reached from the previous tuple in its HOT chain.
 pub const HEAP_ONLY: u16 = 0x8000;
 /// In `t_infomask2`: the number of attributes.
 pub const NATTS: u16 = 0x07FF;
@@ -91,8 +93,8 @@ impl Visible {
                 return Self::InDoubt;
             }
         }
-        // Before 9.3 there was no XMAX_LOCK_ONLY. An exclusive lock that isn't a multixact only
-        // locks.
+        // XMAX_LOCK_ONLY was added in 9.3. Before that, an xmax with XMAX_EXCL_LOCK set was just a
+        // lock, unless it was a multixact.
         let old_lock = infomask & (XMAX_IS_MULTI | 0x0010 | XMAX_EXCLUSIVE_LOCK);
         if infomask & (XMAX_INVALID | XMAX_LOCK_ONLY) != 0 || old_lock == XMAX_EXCLUSIVE_LOCK {
             return Self::Yes;
@@ -108,7 +110,7 @@ impl Visible {
     }
 }
 
-/// A tuple that extends past the end of its item, or an item that extends past the end of its page.
+/// A tuple header that is not valid, or an item that is not entirely within its page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("tuple {item}: does not fit into its item or page")]
 pub struct CorruptTuple {
@@ -130,8 +132,9 @@ impl<'a> HeapTuple<'a> {
     ///
     /// # Errors
     ///
-    /// [`CorruptTuple`] if the item is too short, or if `t_hoff` is not a multiple of 8 between the
-    /// end of the header and the end of the item.
+    /// [`CorruptTuple`] if the item is too short to contain a tuple header, or if `t_hoff` is
+    /// invalid: it must be a multiple of 8, and must be between the end of the header and the end
+    /// of the item.
     #[inline]
     pub fn parse(item: u16, bytes: &'a [u8]) -> Result<Self, CorruptTuple> {
         Self::split(item, bytes).ok_or(CorruptTuple { item })
@@ -171,14 +174,15 @@ impl<'a> HeapTuple<'a> {
         self.double(4)
     }
 
-    /// The transaction of the `VACUUM FULL` that moved the tuple, if [`MOVED_OFF`] or [`MOVED_IN`]
-    /// is set; otherwise the command ID.
+    /// If [`MOVED_OFF`] or [`MOVED_IN`] is set, this is the XID of the `VACUUM FULL` that moved the
+    /// tuple. Otherwise, it is the command ID.
     pub fn xvac(&self) -> u32 {
         self.double(8)
     }
 
-    /// `t_ctid`: the next row version, or the tuple's own TID if there is none. Block 0xFFFFFFFF
-    /// means that the row moved to another partition, or that this is a speculative insertion.
+    /// `t_ctid`: the TID of the next row version, or the tuple's own TID if it is the latest
+    /// version. If the block number is 0xFFFFFFFF, the row was moved to another partition, or the
+    /// tuple is a speculative insertion.
     pub fn next_version(&self) -> Tid {
         let [.., a, b, c, d, e, f, _, _, _, _, _, _] = *self.header;
         Tid::from_bytes([a, b, c, d, e, f])
@@ -214,8 +218,8 @@ impl<'a> HeapTuple<'a> {
         self.header[22]
     }
 
-    /// The null bitmap; empty if no attribute is null. Bit `i`, lowest bit first, is 1 if attribute
-    /// `i` (from 0) is not null.
+    /// Returns the null bitmap, which is empty if no attribute is null. Bit `i`, counting from the
+    /// lowest bit of the first byte, is 1 if attribute `i` (counted from 0) is not null.
     pub fn nulls(&self) -> &'a [u8] {
         self.nulls
     }
@@ -225,8 +229,8 @@ impl<'a> HeapTuple<'a> {
         self.data
     }
 
-    /// Visibility according to the hint bits. Every tuple on an all-visible page is visible, so a
-    /// scan of such a page need not call this.
+    /// Returns the tuple's visibility according to its hint bits. If the page is marked
+    /// all-visible, a scan doesn't need to call this, because all of the page's tuples are visible.
     #[inline]
     pub fn visible(&self) -> Visible {
         Visible::by_hints(self.infomask(), self.xmin(), self.xmax())
@@ -246,8 +250,9 @@ pub fn is_all_visible(page: &PageBytes) -> bool {
     PageHeader::parse(page).flags & FLAG_ALL_VISIBLE != 0
 }
 
-/// Iterates over a heap page's tuples in line pointer order, whether visible or not. Skips dead,
-/// unused and redirecting line pointers. Returns at most 2042 tuples, even on a damaged page.
+/// Iterates over all tuples on a heap page in line pointer order, whether they are visible or not.
+/// Line pointers that are dead, unused or redirected are skipped. Even if the page is damaged, this
+/// returns at most 2042 tuples.
 ///
 /// ```
 /// use trunkline_format::{HeapPageBuilder, TupleBuilder, heap_rows};

@@ -1,8 +1,9 @@
 //! Identifiers: block numbers, LSNs, OIDs, TIDs and forks.
 //!
-//! A relation is a sequence of 8 kB blocks, numbered from 0 across all of its 1 GB segment files.
-//! In addition to the main fork, it can have a free space map, a visibility map and, if unlogged,
-//! an init fork. Each fork has its own block numbers.
+//! A relation is a sequence of 8 kB blocks. It is divided into segment files of 1 GB, but the block
+//! numbers continue from one segment to the next. In addition to its main fork, a relation can have
+//! a free space map and a visibility map. An unlogged relation also has an init fork. In each of
+//! these forks, block numbers start at 0.
 
 use std::fmt;
 
@@ -13,12 +14,11 @@ pub const BLOCK_SIZE: usize = 8192;
 /// Blocks in a full segment file (1 GiB). [`crate::control`] rejects other segment sizes.
 pub const SEGMENT_BLOCKS: u32 = 131_072;
 
-/// A block number in one fork of a relation, across all of its segments: 0 to 4,294,967,294.
-/// PostgreSQL reserves the largest u32 as `InvalidBlockNumber`.
+/// A block number within a fork of a relation, counted across all of the fork's segments. It ranges
+/// from 0 to 4,294,967,294, because PostgreSQL uses the largest u32 as `InvalidBlockNumber`.
 ///
-/// This is an alias rather than a newtype, because code counts, compares and multiplies block
-/// numbers everywhere. Segments and forks, which could be confused with blocks, have their own
-/// types.
+/// We use a type alias rather than a newtype, because block numbers are used in arithmetic all over
+/// the code. To prevent mistakes, segments and forks have types of their own.
 pub type BlockNo = u32;
 
 /// The contents of one page.
@@ -48,8 +48,8 @@ impl Lsn {
     }
 }
 
-/// Prints the LSN as PostgreSQL 19 does, with the lower half padded to 8 digits. Servers up to 18
-/// don't pad, but they accept both formats.
+/// Prints the LSN in the format of PostgreSQL 19, in which the lower half is padded to 8 digits.
+/// Earlier versions don't pad it, but they accept both formats as input.
 impl fmt::Display for Lsn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:X}/{:08X}", self.high(), self.low())
@@ -79,8 +79,8 @@ impl Tid {
     /// Size of a stored TID in bytes.
     pub const SIZE: usize = 6;
 
-    /// Decodes a stored TID: the block's upper half, its lower half and the line pointer number,
-    /// each a little-endian u16.
+    /// Decodes a TID as it is stored on disk. It consists of three little-endian u16s: the upper
+    /// half of the block number, the lower half of the block number, and the line pointer number.
     pub fn from_bytes(bytes: [u8; Self::SIZE]) -> Self {
         let [a, b, c, d, e, f] = bytes;
         let (high, low) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));

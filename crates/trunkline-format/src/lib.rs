@@ -1,8 +1,8 @@
 //! **PostgreSQL's on-disk format**: decodes the pages, tuples, values, indexes, catalogs and
 //! control files of PostgreSQL 15 to 19.
 //!
-//! The crate turns bytes into values. It does no I/O and holds no state, so it is as useful in a
-//! storage engine as in a recovery tool:
+//! This crate only converts bytes to values. It doesn't do any I/O or keep any state, so it can be
+//! used in a recovery tool just as well as in a storage engine:
 //!
 //! ```
 //! use trunkline_format::{HeapPageBuilder, TupleBuilder, Verdict};
@@ -41,15 +41,17 @@
 //!
 //! # Concepts
 //!
-//! - **Total functions.** Every function accepts arbitrary bytes. It returns a value or an error
-//!   that says what is wrong, and never panics. It allocates memory only for its result, in
-//!   proportion to its input. Tests feed every decoder random and damaged bytes.
-//! - **Versions.** Where a layout differs between versions, the decoder takes a [`PgVersion`]. The
-//!   control file is read first; its version decides how all others are decoded.
-//! - **Platform.** Clusters must be little-endian, 64-bit, with 8 kB blocks and 1 GB segments.
-//!   [`ControlFile`] refuses others.
-//! - **Error context.** Errors report line pointers and columns. The caller adds the file and
-//!   block, because this crate doesn't know them.
+//! - **Total functions.** Every function can be called with arbitrary bytes. It never panics, but
+//!   returns either a value or an error that explains what is wrong. It only allocates memory for
+//!   the result, and the amount is proportional to the size of the input. Our tests run every
+//!   decoder on random and damaged bytes.
+//! - **Versions.** If a layout differs between versions of PostgreSQL, the decoder takes a
+//!   [`PgVersion`] argument. The caller should read the control file first to find out which
+//!   version to pass.
+//! - **Platform.** We only support clusters from 64-bit little-endian machines, with 8 kB blocks
+//!   and 1 GB segments. [`ControlFile`] rejects all others.
+//! - **Error context.** Errors contain the line pointer or the column where the problem was found.
+//!   The caller must add the file name and the block number, because this crate doesn't know them.
 //! - **Catalogs** are described once, as data: [`catalog`].
 //!
 //! # Reference

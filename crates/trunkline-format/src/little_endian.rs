@@ -1,8 +1,9 @@
-//! Reads little-endian numbers at a byte offset; `None` if the number extends past the end.
+//! Reads a little-endian number at a given byte offset. Returns `None` if the number would extend
+//! past the end of the bytes.
 //!
-//! Decoders never index into a slice, because an offset from a damaged page must not panic. The
-//! control file decoder rejects clusters from big-endian machines, so host byte order doesn't
-//! matter.
+//! All decoders use these functions instead of indexing into a slice, because a bad offset on a
+//! damaged page must not cause a panic. The byte order of the machine we run on doesn't matter.
+//! Clusters created on a big-endian machine are rejected when we read their control file.
 
 /// A number that is stored as little-endian bytes, or an array of bytes.
 pub(crate) trait Number: Sized {

@@ -6,9 +6,10 @@
 //!        0?.. ....: long    sign 0x4000, scale; then an i16 weight
 //!   then digits of base 10 000, the first worth 10 000 to the power of the weight
 //! ```
-//! 123456.789 with scale 3 has the digits 12, 3456, 7890 and weight 1. Leading and trailing zero
-//! digits aren't stored, so only the scale distinguishes `1.00` from `1`. The short header
-//! (PostgreSQL 9.1) packs scale and weight into two bytes, which is enough for most values.
+//! For example, the number 123456.789 has the digits 12, 3456 and 7890, and is stored with a scale
+//! of 3 and a weight of 1. Leading and trailing zeros are not stored, so `1.00` and `1` differ only
+//! in their scale. Since PostgreSQL 9.1, there is also a short header, which packs the scale and
+//! the weight into two bytes. This is enough for most values.
 //!
 //! Mirrors `NumericData` of PostgreSQL's `utils/adt/numeric.c`.
 
@@ -16,8 +17,8 @@ use crate::little_endian::read_at;
 
 /// A numeric with its header decoded.
 pub(crate) enum Numeric<'a> {
-    /// NaN or an infinity. Contains the header, because in a damaged value it can be any word that
-    /// starts with the bits 11.
+    /// NaN or an infinity. We keep the whole header word here, because only its first two bits are
+    /// known to be 11. In a damaged value, the remaining bits can be anything.
     Special(u16),
     /// A number.
     Finite(Finite<'a>),

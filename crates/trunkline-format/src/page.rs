@@ -11,12 +11,14 @@
 //!      └─────────────┴─────────────────────────┴───────────────┘
 //! ```
 //!
-//! Line pointers grow up from byte 24, while items grow down from `special`. Indexes reference an
-//! item by its line pointer number, counted from 1, so an item's bytes can move within the page.
-//! Free space and visibility maps store their data in the hole.
+//! The line pointer array starts at byte 24 and grows upwards, while items are added downwards from
+//! `special`. Indexes refer to an item by its line pointer number, counted from 1, so the item
+//! itself can be moved within the page. Free space map and visibility map pages have no items, and
+//! store their data in the space between `lower` and `upper`.
 //!
-//! This module checks nothing; see [`crate::page_check`] for that. Mirrors `PageHeaderData` and
-//! `ItemIdData` in PostgreSQL's `storage/bufpage.h` and `itemid.h`.
+//! The functions in this module don't check whether the page is valid; [`crate::page_check`] does
+//! that. Mirrors `PageHeaderData` and `ItemIdData` in PostgreSQL's `storage/bufpage.h` and
+//! `itemid.h`.
 
 use crate::ids::{Lsn, PageBytes};
 use crate::little_endian::read_at;
@@ -32,7 +34,8 @@ pub const FLAGS_KNOWN: u16 = 0x0007;
 
 /// `PD_HAS_FREE_LINES`, a hint: the page has unused line pointers.
 pub const FLAG_FREE_LINES: u16 = 0x0001;
-/// `PD_PAGE_FULL`, a hint: an update found no room on this page, so pruning may pay off.
+/// `PD_PAGE_FULL`. This is a hint that an update did not find enough room on this page, so it may
+/// be worthwhile to prune the page.
 pub const FLAG_FULL: u16 = 0x0002;
 /// `PD_ALL_VISIBLE`: every tuple is visible to all transactions.
 pub const FLAG_ALL_VISIBLE: u16 = 0x0004;
@@ -40,8 +43,8 @@ pub const FLAG_ALL_VISIBLE: u16 = 0x0004;
 /// `PageHeaderData`: the first 24 bytes of a page. Parsing does not validate them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageHeader {
-    /// The end of the last WAL record that changed the page. WAL must be flushed up to this LSN
-    /// before the page is written.
+    /// `pd_lsn`: the end of the WAL record for the last change to this page. Before the page can be
+    /// written out, WAL must have been flushed at least up to this point.
     pub lsn: Lsn,
     /// `pd_checksum`: only meaningful in clusters with checksums.
     pub checksum: u16,
@@ -52,7 +55,7 @@ pub struct PageHeader {
     /// `pd_upper`: the start of the items; 0 on a page that was never initialised.
     pub upper: u16,
     /// `pd_special`: the start of the access method's special space, which extends to the end of
-    /// the page; 8192 on heap pages.
+    /// the page. Heap pages have no special space, so it is 8192 there.
     pub special: u16,
     /// The page size in bytes, a multiple of 256. It must be 8192.
     pub page_size: u16,
@@ -81,8 +84,9 @@ impl PageHeader {
         }
     }
 
-    /// The number of complete line pointers below [`Self::lower`], 0 to 16377. If `lower` is
-    /// damaged, this may exceed the number of line pointers that fit on a page.
+    /// The number of complete line pointers before [`Self::lower`], from 0 to 16377. Note that if
+    /// `lower` is damaged, the result can be more than the number of line pointers that fit on a
+    /// page.
     pub fn line_pointer_count(&self) -> u16 {
         self.lower.saturating_sub(HEADER_SIZE) / LINE_POINTER_SIZE
     }
@@ -109,11 +113,12 @@ pub enum LinePointerFlags {
     Unused,
     /// Points to an item.
     Normal,
-    /// On heap pages: the root of a HOT chain shortened by pruning. Its offset field holds the
-    /// number of the line pointer it redirects to.
+    /// Redirected; used on heap pages only. When pruning has removed the first tuple of a HOT
+    /// chain, its line pointer is redirected to the first remaining tuple. The offset field then
+    /// contains the number of that tuple's line pointer.
     Redirect,
-    /// `LP_DEAD`: the item is dead to all transactions. On an index page it may still have storage,
-    /// but not on a heap page.
+    /// `LP_DEAD`: the item is dead to all transactions. On an index page, a dead item may still
+    /// have storage. On a heap page, it never does.
     Dead,
 }
 
@@ -125,12 +130,13 @@ impl LinePointerFlags {
 /// `ItemIdData`: a line pointer, 4 bytes on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinePointer {
-    /// The item's byte offset in the page; for a redirect, a line pointer number. 15 bits: up to
-    /// 32767.
+    /// The item's byte offset within the page, or the number of the target line pointer if this is
+    /// a redirect. It is stored in 15 bits, so it can be up to 32767.
     pub offset: u16,
     /// The line pointer's state.
     pub flags: LinePointerFlags,
-    /// The item's length in bytes; 0 if it has no storage. 15 bits: up to 32767.
+    /// The item's length in bytes, or 0 if it has no storage. It is stored in 15 bits, so it can be
+    /// up to 32767.
     pub length: u16,
 }
 
@@ -150,7 +156,8 @@ impl LinePointer {
         u32::from(self.offset & 0x7FFF) | flags << 15 | u32::from(self.length & 0x7FFF) << 17
     }
 
-    /// The offset just past the item. Up to 65534, so a damaged pointer may end beyond the page.
+    /// The offset of the first byte after the item. It can be up to 65534 if the line pointer is
+    /// damaged, which is beyond the end of the page.
     pub fn end(self) -> u16 {
         self.offset.saturating_add(self.length)
     }
@@ -161,15 +168,17 @@ impl LinePointer {
     }
 }
 
-/// Iterates over the line pointers of `page` and their 1-based numbers. Stops at `pd_lower` or at
-/// the end of the page, whichever comes first, so it returns at most 2042 line pointers.
+/// Iterates over the line pointers of `page`, and also returns their numbers, counted from 1. Stops
+/// at `pd_lower` or at the end of the page, whichever comes first. There can therefore be at most
+/// 2042 line pointers, even if `pd_lower` is damaged.
 pub fn line_pointers(page: &PageBytes) -> impl Iterator<Item = (u16, LinePointer)> + '_ {
     let count = PageHeader::parse(page).line_pointer_count();
     (1..=count).map_while(|item| Some((item, line_pointer(page, item)?)))
 }
 
-/// The line pointer with number `item` (from 1); `None` if that is 0 or beyond the end of the page.
-/// Does not check whether `pd_lower` includes it.
+/// Returns line pointer number `item`, counted from 1, or `None` if `item` is 0 or the line pointer
+/// would be beyond the end of the page. This does not check whether the line pointer is actually in
+/// use according to `pd_lower`.
 pub fn line_pointer(page: &PageBytes, item: u16) -> Option<LinePointer> {
     let before = usize::from(item.checked_sub(1)?) * usize::from(LINE_POINTER_SIZE);
     read_at::<u32>(page, usize::from(HEADER_SIZE) + before).map(LinePointer::from_bits)

@@ -1,8 +1,10 @@
-//! Builds heap pages that a server accepts, as data for tests, benchmarks and the simulator.
+//! Builds heap pages that a server will accept. We use them as data for tests, benchmarks and the
+//! simulator.
 //!
-//! The caller passes each tuple's encoded attributes, which [`crate::TupleBuilder`] lays out. A
-//! tuple without an xmin is frozen, and therefore visible to all transactions. Nothing is
-//! WAL-logged and the LSN stays 0, so such pages must only be written into stopped clusters.
+//! The caller must pass the encoded attributes of each tuple, which can be created with
+//! [`crate::TupleBuilder`]. If a tuple has no xmin, we freeze it, so it is visible to all
+//! transactions. We don't write any WAL, and the page's LSN is 0 unless the caller sets it, so
+//! these pages must only be added to a cluster while its server is stopped.
 //!
 //! ```text
 //!   item 1 ─┐ item 2 ─┐                            ┌ tuple 2 ┬ tuple 1 ┐
@@ -44,8 +46,8 @@ pub enum PushError {
 pub struct NewTuple<'a> {
     /// The number of attributes, at most 1600.
     pub natts: u16,
-    /// The null bitmap; empty if no attribute is null. The lowest bit comes first, and a set bit
-    /// means that the attribute is in `data`.
+    /// The null bitmap, which must be empty if no attribute is null. The lowest bit comes first. If
+    /// an attribute's bit is set, the attribute is not null and its value is in `data`.
     pub nulls: &'a [u8],
     /// Whether any attribute has variable length.
     pub var_width: bool,
@@ -170,7 +172,8 @@ impl HeapPageBuilder {
         if tuple.xmin.is_none() {
             mask |= XMIN_FROZEN;
         }
-        // The tuple's own TID: the block, upper half first, and then the line pointer number.
+        // The tuple's own TID. It consists of the block number, with the upper half first, and the
+        // line pointer number.
         let block_high = (self.block >> 16) as u16;
         let block_low = self.block as u16;
         self.put(start, &xmin.to_le_bytes());
@@ -237,8 +240,8 @@ mod tests {
         let tuple = |data| NewTuple { natts: 1, nulls: &[], var_width: false, xmin: None, data };
         let mut builder = HeapPageBuilder::new(0);
         assert!(builder.is_empty());
-        // Page header (24 bytes), line pointer (4) and tuple header (24), rounded down to a
-        // multiple of 8.
+        // What is left of a page after the page header (24 bytes), one line pointer (4 bytes) and
+        // the tuple header (24 bytes), rounded down to a multiple of 8.
         assert_eq!(builder.push(&tuple(&[7; 8137])), Err(PushError::Full));
         assert_eq!(builder.push(&tuple(&[7; 65535])), Err(PushError::Full));
         assert_eq!(builder.push(&tuple(&[7; 8136])), Ok(1));

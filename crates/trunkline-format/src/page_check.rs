@@ -1,5 +1,5 @@
-//! **Page check**: validates a page in one pass, starting with the cheapest and most telling
-//! checks.
+//! **Page check**: validates a page in a single pass, starting with the checks that are cheapest
+//! and most likely to find damage.
 //!
 //! ```text
 //!   pd_upper 0? ── all bytes 0? ──▶ New, or Bad
@@ -12,16 +12,16 @@
 //!      Good
 //! ```
 //!
-//! When a server reads a page, it performs the first two steps and part of the third.
-//! [`verify_page`] does the same. The remaining steps are the checks of `amcheck` that need only
-//! one page.
+//! When a server reads a page, it performs the first two steps and part of the third, and so does
+//! [`verify_page`]. The remaining steps are those checks of `amcheck` that don't need to look at
+//! any other page.
 //!
-//! If `pd_upper` is 0 but the page contains nonzero bytes, the server and `pg_checksums` disagree.
-//! The server rejects the page, while `pg_checksums` skips it as new. We follow the server.
+//! If `pd_upper` is 0 but other bytes of the page are not, the server rejects the page, whereas
+//! `pg_checksums` treats it as a new page and skips it. We do the same as the server.
 //!
-//! An undamaged page is always reported as `Good` or `New`, whatever its access method. If the
-//! access method stores something other than line pointers (see [`crate::page_kind`]), only the
-//! header is checked.
+//! If a page is not damaged, we always report it as `Good` or `New`, no matter which access method
+//! it belongs to. Some access methods don't use line pointers on all of their pages (see
+//! [`crate::page_kind`]). On a page without line pointers, we can only check the header.
 
 mod finding;
 mod header;
@@ -51,8 +51,8 @@ pub struct CheckOptions {
 pub enum Verdict {
     /// No damage was found.
     Good,
-    /// All zero: the relation was extended, but a crash prevented the block from being filled. Such
-    /// a page is valid in any relation.
+    /// The page is all zeros. This happens if the server extends the relation and then crashes
+    /// before it writes anything to the new block. Such a page is valid in any relation.
     New,
     /// The first problem found.
     Bad(Finding),

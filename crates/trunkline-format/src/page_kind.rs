@@ -1,8 +1,8 @@
-//! **Page kind**: the access method that laid out a page, recognised by its special space.
+//! **Page kind**: determines which access method a page belongs to by looking at its special space.
 //!
-//! The page header does not record the access method. However, index methods store an identifier at
-//! the end of the special space so that tools can distinguish them, and the size of the special
-//! space differs too:
+//! The page header does not say which access method the page belongs to. However, most index access
+//! methods store a page ID at the end of the special space, so that tools can tell them apart. The
+//! size of the special space also differs:
 //!
 //! ```text
 //!   special space   signature                                   kind
@@ -17,11 +17,12 @@
 //!   else            (extensions)                                Other
 //! ```
 //!
-//! One pair is ambiguous: an inner GIN page with block 0x1717 as its right sibling looks like a
-//! sequence. When we check a sequence, we must therefore accept every inner GIN page.
+//! There is one ambiguity. An inner GIN page whose right sibling happens to be block 0x1717 looks
+//! just like a sequence page. When we check a page that looks like a sequence, we must therefore
+//! also accept any valid inner GIN page.
 //!
-//! A damaged page can be mistaken for another kind, but with checksums the damage is detected
-//! first.
+//! If a page is damaged, we can mistake it for a page of another kind. In a cluster with checksums,
+//! the damage is detected before we get here.
 //!
 //! Mirrors the page identifiers in PostgreSQL's `access/hash.h`, `gist.h`, `spgist_private.h`,
 //! `brin_page.h` and `nbtree.h`.
@@ -82,13 +83,14 @@ impl PageKind {
         }
     }
 
-    /// Whether the header of `page`, a page of this kind, is followed by line pointers.
+    /// Returns true if there are line pointers after the header of `page`, which must be a page of
+    /// this kind.
     ///
-    /// Some index pages have no line pointers: metapages, bitmap pages, compressed posting lists
-    /// and deleted pages.
+    /// Index pages of some kinds don't have any line pointers. These are metapages, bitmap pages,
+    /// compressed posting lists and deleted pages.
     pub fn has_line_pointers(self, page: &PageBytes) -> bool {
-        // How far the flags are from the end of the page, and which flags mark a page without line
-        // pointers.
+        // The distance of the flags from the end of the page, and the flags that are set on pages
+        // without line pointers.
         let (from_end, otherwise) = match self {
             Self::Heap | Self::Sequence => return true,
             Self::Map | Self::Other => return false,

@@ -7,10 +7,11 @@
 //!   t2_16864_vm.1    what a crashed session left of a temporary relation
 //! ```
 //!
-//! The number is the relation's file number, which differs from its OID after a rewrite. We accept
-//! only names that a server writes: no signs, no leading zeros, no explicit segment 0, and no
-//! segment beyond the last block number. So each name has exactly one [`RelationFile`], and vice
-//! versa.
+//! The number in the name is the relation's file number, which is no longer the same as its OID
+//! once the relation has been rewritten. We only accept names that a server would use, so a name
+//! must not contain a sign or leading zeros, must not end in `.0`, and must not have a segment
+//! number that is too large. This ensures that there is exactly one file name for each
+//! [`RelationFile`].
 //!
 //! Mirrors PostgreSQL's `common/relpath.c` and `storage/smgr/md.c`.
 
@@ -40,8 +41,8 @@ pub struct RelationFile {
 }
 
 impl RelationFile {
-    /// Parses a file name without its directory. Returns `None` if the name isn't a relation
-    /// file's, or if it belongs to a temporary relation.
+    /// Parses a file name, which must not include the directory. Returns `None` if this is not the
+    /// name of a relation file, or if the relation is temporary.
     pub fn parse(name: &str) -> Option<Self> {
         let (stem, segment) = match name.split_once('.') {
             None => (name, 0),
@@ -74,8 +75,8 @@ impl fmt::Display for RelationFile {
     }
 }
 
-/// A temporary relation's file, left behind by a crash. The server removes it at the next start, so
-/// readers should ignore it.
+/// A file of a temporary relation. If we find one in a stopped cluster, it was left behind by a
+/// crash. The server will remove it the next time it starts, so readers should ignore it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TempRelationFile {
     /// The backend ID of the session that created it: 0 to 2 147 483 647.
@@ -120,8 +121,8 @@ pub fn tablespace_directory(version: PgVersion) -> String {
     format!("PG_{}_{}", version.major(), version.catalog_version())
 }
 
-/// The version that a tablespace directory named `name` belongs to. Returns `None` for other
-/// versions, which can share the tablespace.
+/// Returns the version of the server that uses the tablespace directory `name`. Returns `None` if
+/// that is not a version we support. Servers of several versions can share a tablespace.
 pub fn parse_tablespace_directory(name: &str) -> Option<PgVersion> {
     let (major, catalog) = name.strip_prefix("PG_")?.split_once('_')?;
     let (major, catalog) = (number(major)?, number(catalog)?);
@@ -130,7 +131,8 @@ pub fn parse_tablespace_directory(name: &str) -> Option<PgVersion> {
         .find(|version| version.major() == major && version.catalog_version() == catalog)
 }
 
-/// Parses a decimal number in the form PostgreSQL prints: digits only, no leading zero, within u32.
+/// Parses a decimal number in the form in which PostgreSQL prints it. It must consist of digits
+/// only, must not have leading zeros, and must fit into a u32.
 fn number(digits: &str) -> Option<u32> {
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     let leading_zero = digits.len() > 1 && digits.starts_with('0');

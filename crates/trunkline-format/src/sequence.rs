@@ -1,4 +1,5 @@
-//! **Sequences**: a page with a single tuple, which is updated in place and ignores MVCC.
+//! **Sequences**: a sequence has one page with a single tuple, which is updated in place without
+//! regard to MVCC.
 //!
 //! ```text
 //!   24       28                       8120 …                  8184        8192
@@ -6,9 +7,9 @@
 //!   │pointer │                          │ last │ log │ called   │ 0x1717    │
 //!   └────────┴──────────────────────────┴───────────────────────┴───────────┘
 //! ```
-//! A server logs up to 32 values to the WAL in advance, so up to 32 values are skipped after a
-//! crash. After a clean shutdown, however, the tuple is exact. The increment and limits are in
-//! `pg_sequence`.
+//! To save WAL records, a server logs 32 values in advance, so up to 32 values can be lost if it
+//! crashes. After a clean shutdown, however, the tuple contains the exact value. The sequence's
+//! increment and limits are in `pg_sequence`, not here.
 //!
 //! Mirrors `FormData_pg_sequence_data` in PostgreSQL's `commands/sequence.h`.
 

@@ -4,11 +4,12 @@
 //!   OID ── Type::resolve ──▶ Type            once for each column, with the catalogs
 //!   Type, bytes ── write_text ──▶ text       as the type's output function, to the byte
 //! ```
-//! For example, the bytes `81 81 0c 00 80 0d d2 1e` of a `numeric` become `123456.789`. The input
-//! is the payload, detoasted and without its varlena header.
+//! For example, a `numeric` that is stored as the bytes `81 81 0c 00 80 0d d2 1e` is printed as
+//! `123456.789`. The caller must detoast the value first and strip its varlena header.
 //!
-//! The text isn't escaped; `COPY` adds its own escapes. Arbitrary bytes yield either text or a
-//! [`ValueError`]. Note that after an error, the text appended so far remains in the output buffer.
+//! We don't escape the text in the way that `COPY` does. If the bytes are not a valid value, we
+//! return a [`ValueError`]. Note that in that case, some text may already have been added to the
+//! output buffer.
 
 mod base;
 mod catalog;

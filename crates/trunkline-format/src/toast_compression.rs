@@ -1,9 +1,10 @@
 //! **TOAST compression**: pglz, PostgreSQL's own method, and lz4 (since PostgreSQL 14).
 //!
-//! A compressed value records its raw size, so we treat a value that decompresses to any other size
-//! as damaged. A damaged size must not make us allocate gigabytes. Each method has a maximum
-//! compression ratio (273 for pglz, 255 for lz4), and we reject a raw size beyond it before we
-//! allocate memory.
+//! A compressed value contains its uncompressed size, so if it decompresses to a different size, it
+//! must be damaged. The size itself can also be damaged, and we must not allocate gigabytes of
+//! memory because of that. Each compression method has a maximum compression ratio, which is 273
+//! for pglz and 255 for lz4. If the stored size would require a higher ratio, we report an error
+//! before allocating any memory.
 //!
 //! The method numbers mirror PostgreSQL's `access/toast_compression.h`.
 
@@ -75,7 +76,8 @@ pub struct CompressError {
 ///
 /// # Errors
 ///
-/// [`CompressError`] if the bytes don't decompress to that size, in which case `out` is unchanged.
+/// [`CompressError`] if the bytes don't decompress to exactly that size. In that case, `out` is not
+/// changed.
 pub fn decompress(
     method: Method,
     bytes: &[u8],

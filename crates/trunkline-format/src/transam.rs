@@ -7,12 +7,13 @@
 //!   a tuple's header + these    live, dead, aborted, in doubt      ── visibility
 //! ```
 //!
-//! This module does no I/O: callers ask for an [`SlruPosition`] and pass in the bytes they read
-//! there.
+//! This module doesn't do any I/O. We tell the caller where to read (see [`SlruPosition`]), and the
+//! caller then passes us the bytes it has read.
 //!
-//! Transaction IDs have 32 bits and wrap around. 0 is invalid, 1 is the bootstrap xid and 2 is the
-//! frozen xid. All others are compared modulo 2^32: `a` is older than `b` if `b` is less than 2^31
-//! ahead of `a` ([`precedes`]). Freezing keeps all xids in use within that distance.
+//! Transaction IDs have 32 bits and wrap around. 0 is the invalid XID, 1 is the bootstrap XID, and
+//! 2 is the frozen XID. All other XIDs are compared modulo 2^32: `a` is older than `b` if `b` is
+//! less than 2^31 ahead of `a` (see [`precedes`]). This works because VACUUM freezes old tuples, so
+//! that all XIDs still in use are close enough to each other.
 //!
 //! Mirrors PostgreSQL's `access/transam.h`.
 
@@ -28,8 +29,9 @@ pub use visibility::{RowState, XidStatusLookup, row_state};
 /// `FirstNormalTransactionId`: the first xid that is assigned to an ordinary transaction.
 pub const FIRST_NORMAL_XID: u32 = 3;
 
-/// `TransactionIdPrecedes`: whether xid `a` is older than `b`. Xids below [`FIRST_NORMAL_XID`] are
-/// older than all others; normal xids are compared modulo 2^32.
+/// Returns true if XID `a` is older than `b`, like `TransactionIdPrecedes`. Normal XIDs are
+/// compared modulo 2^32. The special XIDs below [`FIRST_NORMAL_XID`] are older than all normal
+/// ones.
 pub fn precedes(a: u32, b: u32) -> bool {
     if a < FIRST_NORMAL_XID || b < FIRST_NORMAL_XID {
         return a < b;
@@ -37,10 +39,10 @@ pub fn precedes(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-/// Extends `xid` to a `FullTransactionId`, with the epoch in the upper half. `next` is the
-/// cluster's next full xid. If `xid` is above the lower half of `next`, it was assigned before the
-/// last wraparound and so belongs to the previous epoch. Xids below [`FIRST_NORMAL_XID`] have no
-/// epoch.
+/// Converts `xid` to a `FullTransactionId`, which has the epoch in its upper half. `next` is the
+/// next full XID that the cluster will assign. If `xid` is greater than the lower half of `next`,
+/// it must have been assigned before the last wraparound, so it belongs to the previous epoch. The
+/// special XIDs below [`FIRST_NORMAL_XID`] don't have an epoch.
 pub fn full_xid(xid: u32, next: u64) -> u64 {
     let epoch = next >> 32;
     if xid < FIRST_NORMAL_XID {

@@ -1,8 +1,9 @@
 //! **Forming tuples**: builds a tuple's bytes from its values, like `heap_form_tuple`.
 //!
-//! Each value is aligned as its type requires, relative to the start of the data. A null occupies
-//! no space and has a 0 in the null bitmap. A text of up to 126 bytes has a one-byte varlena header
-//! and is not aligned; a longer text has a four-byte header and is aligned to 4.
+//! We align each value as required by its type, relative to the start of the tuple's data. A null
+//! takes up no space, and its bit in the null bitmap is 0. A text of up to 126 bytes gets a
+//! one-byte varlena header and is not aligned. A longer text gets a four-byte header and is aligned
+//! to 4 bytes.
 //!
 //! ```text
 //!   int2 7 │ null │ text "ab" │ int8 9         bitmap: 1101
@@ -10,8 +11,8 @@
 //!   0               2           5     8     16
 //! ```
 //!
-//! Values are neither compressed nor moved to TOAST. A server would have moved long values out of
-//! line, but it can also read them inline.
+//! We never compress a value or move it to a TOAST table. A server would have done that with a long
+//! value, but it can read the value just as well if it is stored inline.
 
 use crate::heap_tuple::MAX_HEAP_ATTRIBUTES;
 use crate::page_builder::NewTuple;
@@ -69,8 +70,8 @@ impl TupleBuilder {
         self
     }
 
-    /// Sets the inserting transaction, without a hint bit, so the commit log decides whether the
-    /// tuple is visible. Without this call the tuple is frozen.
+    /// Sets the inserting transaction, but not its hint bits, so a reader must look in the commit
+    /// log to find out whether the tuple is visible. If this is not called, the tuple is frozen.
     pub fn xmin(&mut self, xmin: u32) -> &mut Self {
         self.xmin = Some(xmin);
         self
@@ -112,18 +113,19 @@ impl TupleBuilder {
         self.fixed(1, &[(value.len() as u8 + 1) << 1 | 1]).extend(value)
     }
 
-    /// Adds a `text` with a four-byte header even if it is short, as in columns with `storage
-    /// plain`.
+    /// Adds a `text` that has a four-byte header even if it is short, as in a column with
+    /// `STORAGE PLAIN`.
     pub fn text_unpacked(&mut self, value: impl AsRef<[u8]>) -> &mut Self {
         let value = value.as_ref();
         self.var_width = true;
-        // The length field has 30 bits, and a longer value would not fit on any page.
+        // The length field has 30 bits. This is enough, because a value that doesn't fit into it
+        // would not fit on any page.
         let length = (value.len() as u32).wrapping_add(4) << 2;
         self.fixed(4, &length.to_le_bytes()).extend(value)
     }
 
-    /// Adds a `char(width)`: `value` padded with blanks to `width` characters. Longer values are
-    /// not truncated.
+    /// Adds a `char(width)`. `value` is padded with blanks to `width` characters. If it is longer
+    /// than that, it is not truncated.
     pub fn bpchar(&mut self, value: &str, width: usize) -> &mut Self {
         self.text(format!("{value:width$}"))
     }
@@ -149,7 +151,8 @@ impl TupleBuilder {
 
     /// Adds an attribute that starts with `bytes`, aligned to `align`.
     fn fixed(&mut self, align: usize, bytes: &[u8]) -> &mut Self {
-        // Attributes beyond the limit have no bit in the bitmap, but the page builder rejects them.
+        // There is no bit in the bitmap for attributes beyond the limit. This is OK, because the
+        // page builder will reject such a tuple.
         if let Some(byte) = self.present.get_mut(usize::from(self.natts / 8)) {
             *byte |= 1 << (self.natts % 8);
         }

@@ -7,14 +7,14 @@
 //!   xxxxxx00           four bytes: length ≪ 2, its own four included   payload from 4
 //!   xxxxxx10           the same, then raw size and method              compressed bytes from 8
 //! ```
-//! `07 61 62` and `18 00 00 00 61 62` both mean "ab". The server shortens headers when it forms a
-//! tuple (`heap_fill_tuple`), except in columns with storage `PLAIN`, so readers must accept both
-//! forms.
+//! For example, `07 61 62` and `18 00 00 00 61 62` both represent the text "ab". The server
+//! converts the header to the short form when it builds a tuple (see `heap_fill_tuple`), but not in
+//! columns with storage `PLAIN`, so we must be able to read both forms.
 //!
-//! One-byte headers (PostgreSQL 8.3) are not aligned, which saves most of the overhead of short
-//! values. A varlena's first byte is never 0, so a reader can distinguish padding from a header.
-//! This is why the length is shifted up on little-endian machines: the flag bits must be in the
-//! first byte in memory.
+//! One-byte headers were added in PostgreSQL 8.3 to reduce the overhead of short values, and for
+//! the same reason they are not aligned. The first byte of a varlena is never 0, so that a reader
+//! can tell it apart from a padding byte. This requires the flag bits to be in the first byte in
+//! memory, which is why the length is shifted left on little-endian machines.
 //!
 //! Mirrors `varattrib_4b`, `varattrib_1b_e` and `varatt_external` in PostgreSQL's `varatt.h`
 //! (`postgres.h` in 15).
@@ -57,8 +57,8 @@ pub enum Varlena<'a> {
 pub struct Compressed<'a> {
     /// The compression method.
     pub method: Method,
-    /// The uncompressed size without header, up to 1 GiB. Damaged bytes can claim any size, so
-    /// check it before you allocate.
+    /// The uncompressed size without the header, which can be up to 1 GiB. It may be wrong if the
+    /// value is damaged, so the caller must check it before allocating that much memory.
     pub raw_size: u32,
     /// The compressed bytes.
     pub bytes: &'a [u8],
@@ -75,8 +75,8 @@ pub struct ToastPointer {
     pub method: Option<Method>,
     /// The value's ID in its TOAST table (`chunk_id`).
     pub value_id: u32,
-    /// The TOAST table's OID. Its relfilenode can differ, for example after `VACUUM FULL`, so look
-    /// up the file in `pg_class`.
+    /// The TOAST table's OID. Note that this may not be the number in its file name, for example
+    /// after a `VACUUM FULL`, so the caller must look up the relfilenode in `pg_class`.
     pub toast_relation: Oid,
 }
 
@@ -109,8 +109,8 @@ pub enum VarlenaError {
         /// The method number, 2 or 3.
         number: u8,
     },
-    /// A TOAST pointer with impossible sizes: more than the maximum, or a stored size above the raw
-    /// size.
+    /// A TOAST pointer that contains impossible sizes. Either a size is larger than the maximum, or
+    /// the stored size is larger than the raw size.
     #[error("a TOAST pointer to {stored_size} bytes for a value of {raw_size} bytes")]
     Sizes {
         /// `va_rawsize`, which includes the header.
@@ -134,8 +134,9 @@ pub enum VarlenaError {
     External,
 }
 
-/// `VARSIZE_ANY`: the size of the value at the start of `bytes`, including its header. The result
-/// is between 1 and `bytes.len()`. The contents are not validated.
+/// Returns the size of the value at the start of `bytes`, including its header, like `VARSIZE_ANY`.
+/// The result is always between 1 and `bytes.len()`. We don't check whether the contents of the
+/// value are valid.
 ///
 /// # Errors
 ///
@@ -190,8 +191,8 @@ impl<'a> Varlena<'a> {
         }
     }
 
-    /// Returns the value's payload. An uncompressed payload is borrowed; otherwise `room` is
-    /// cleared and the value is decompressed into it.
+    /// Returns the value's payload. If the value is compressed, we clear `room` and decompress the
+    /// value into it. Otherwise, we return a reference to the original bytes.
     ///
     /// # Errors
     ///
@@ -213,9 +214,10 @@ impl<'a> Varlena<'a> {
 }
 
 impl<'a> Compressed<'a> {
-    /// Parses the word that combines raw size and method, and the compressed bytes that follow. An
-    /// inline compressed value stores this word after its length word; a compressed TOAST value's
-    /// joined chunks start with it.
+    /// Parses a word that contains both the raw size and the compression method, and the compressed
+    /// data after it. In a compressed value that is stored inline, this word follows the varlena
+    /// header. In a compressed value that is stored in a TOAST table, it is at the start of the
+    /// first chunk.
     ///
     /// # Errors
     ///
@@ -228,8 +230,9 @@ impl<'a> Compressed<'a> {
         Ok(Self { method, raw_size: word & SIZE_MASK, bytes })
     }
 
-    /// Decompresses the value and appends it to `out`. Allocates `raw_size` bytes, but fails
-    /// without allocating if the compressed bytes cannot expand to that size.
+    /// Decompresses the value and appends it to `out`. This needs `raw_size` bytes of memory. If
+    /// that is more than the compressed data could possibly expand to, we return an error without
+    /// allocating any memory.
     ///
     /// # Errors
     ///
@@ -250,9 +253,9 @@ impl ToastPointer {
         if raw_size > VARLENA_MAX {
             return Err(sizes);
         }
-        // va_rawsize includes the uncompressed value's four-byte header, but va_extsize does not. A
-        // value is compressed if and only if its stored size is below the payload size
-        // (`VARATT_EXTERNAL_IS_COMPRESSED`).
+        // va_rawsize includes the four-byte header of the uncompressed value, but va_extsize does
+        // not. The value is compressed if and only if its stored size is less than its raw size
+        // without the header (see `VARATT_EXTERNAL_IS_COMPRESSED`).
         let payload = raw_size.checked_sub(HEADER as u32).ok_or(sizes)?;
         let method = match payload.cmp(&stored_size) {
             std::cmp::Ordering::Less => return Err(sizes),

@@ -6,9 +6,10 @@
 //!                                       bit 1: and frozen, so that vacuum can skip the block
 //! ```
 //!
-//! If a bit is clear, or the map is too short to contain it, we know nothing about the heap block.
-//! A set bit is a guarantee: an index-only scan relies on it and doesn't read the heap block.
-//! Mirrors `visibilitymap.c`.
+//! If a bit is set, we can be sure that the heap block really is all-visible or all-frozen. For
+//! example, an index-only scan doesn't read the heap block if its all-visible bit is set. If a bit
+//! is not set, or if the map is too short to contain it, we don't know anything about the heap
+//! block. Mirrors `visibilitymap.c`.
 
 use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
 use crate::page::HEADER_SIZE;
@@ -41,8 +42,8 @@ pub fn map_block(block: BlockNo) -> BlockNo {
     block / BLOCKS_PER_PAGE
 }
 
-/// The first heap block that map block `map` covers; `None` if that is beyond the maximum block
-/// number.
+/// Returns the first heap block that is covered by block `map` of the visibility map, or `None` if
+/// that would be greater than the maximum block number.
 pub fn first_covered(map: BlockNo) -> Option<BlockNo> {
     map.checked_mul(BLOCKS_PER_PAGE)
 }
@@ -61,8 +62,8 @@ pub fn bits(page: &PageBytes, block: BlockNo) -> VisibilityBits {
     VisibilityBits::of(page[byte] >> (index % BLOCKS_PER_BYTE * 2))
 }
 
-/// Iterates over the bits of all heap blocks that `page`, map block `map`, covers, in order. Stops
-/// at the maximum block number.
+/// Iterates over the bits of all heap blocks that are covered by `page`, in block order. `map` is
+/// the page's block number in the visibility map. The iterator stops at the maximum block number.
 pub fn covered(
     page: &PageBytes,
     map: BlockNo,

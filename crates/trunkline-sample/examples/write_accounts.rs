@@ -1,8 +1,8 @@
 //! Writes rows of `pgbench_accounts` as pages: `write_accounts <file> <rows>`.
 //!
-//! The file is for a manual test that a server accepts the pages we build. Stop the server, replace
-//! a real table's file with this one, and remove the table's `_fsm` and `_vm` files. Then start the
-//! server and rebuild the table's index.
+//! This can be used to check by hand that a server accepts the pages we build. First stop the
+//! server, replace the file of a real table with this one, and remove the table's `_fsm` and `_vm`
+//! files. Then start the server again and reindex the table.
 
 use std::error::Error;
 use std::fs;

@@ -39,8 +39,8 @@ pub fn account_data(aid: i32, bid: i32, abalance: i32) -> [u8; 97] {
     for (place, byte) in data.iter_mut().zip(numbers) {
         *place = byte;
     }
-    // The one-byte varlena header of `filler`: the length of header and text, shifted left by one,
-    // plus the bit that marks the header as short.
+    // The one-byte varlena header of `filler`. It contains the length of the header and the text,
+    // shifted left by one. The lowest bit is set to indicate that this is a one-byte header.
     data[12] = 85 << 1 | 1;
     data
 }

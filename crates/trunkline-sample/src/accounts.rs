@@ -1,5 +1,5 @@
-//! The accounts table of a pgbench database: one large relation, with balances that add up to a
-//! known sum.
+//! Creates the accounts table of a pgbench database. This is a single large relation, and the sum
+//! of all balances in it is known.
 //!
 //! ```text
 //!   DIR/base/5/16385        blocks 0 to 131,071 of the relation
@@ -7,13 +7,14 @@
 //!   DIR/trunkline-accounts  marks the sample as complete, with version and scale
 //! ```
 //!
-//! As in pgbench, there are 100,000 accounts per unit of scale and 61 per page, so scale 100 is
-//! 1.34 GB. Every page has a checksum, all rows are frozen and all pages are marked all-visible.
-//! There is no control file and no catalog, so a reader locates the relation with the constants of
-//! [`Accounts`].
+//! As in pgbench, there are 100,000 accounts for each unit of the scale factor. A page contains 61
+//! accounts, so the table is 1.34 GB at scale 100. Every page has a checksum and is marked
+//! all-visible, and all rows are frozen. Since there is no control file and no catalog, readers
+//! must use the constants in [`Accounts`] to find the relation.
 //!
-//! Tests and benchmarks use the known sum to verify scans. If a scan skips a page, reads a page
-//! twice or returns the wrong block's page, the sum will differ.
+//! Tests and benchmarks compare the sum of all balances with the known sum to verify that a scan
+//! worked correctly. If the scan skips a page, reads a page twice, or reads the wrong block, the
+//! sum will be different.
 
 use std::fs;
 use std::io;
@@ -29,8 +30,8 @@ use crate::page_writer::{BRANCH_ROWS, NewFile, PAGE_ROWS, balance, write_files};
 /// The file that marks a complete sample.
 const MARKER: &str = "trunkline-accounts";
 
-/// Version of the page and file layout. It is part of the marker, so that samples written by an
-/// older version are recreated.
+/// Version of the page and file layout. We store it in the marker file, so that a sample that was
+/// written with an older layout is replaced with a new one.
 const VERSION: u32 = 1;
 
 /// The relation's file number.
@@ -96,8 +97,8 @@ pub fn scale_within(bytes: u64) -> u32 {
     scale.clamp(1, u64::from(SCALE_MAX)) as u32
 }
 
-/// The result of `sum(abalance)` at this scale, computed from the account numbers without reading
-/// any page. Scale 100 takes a few tens of milliseconds.
+/// Returns what `sum(abalance)` should be at this scale. We compute it from the account numbers,
+/// without reading any pages. This takes a few tens of milliseconds at scale 100.
 ///
 /// ```
 /// # use trunkline_sample::accounts::accounts_sum;
@@ -108,14 +109,15 @@ pub fn accounts_sum(scale: u32) -> i64 {
     (1..=last).map(|aid| i64::from(balance(aid))).sum()
 }
 
-/// Writes the accounts to `directory`, unless it already contains a complete table. `progress`
-/// receives the bytes written so far and returns false to stop.
+/// Writes the accounts table to `directory`, unless the directory already contains a complete one.
+/// We call `progress` from time to time with the number of bytes written so far. If it returns
+/// false, we stop.
 ///
 /// # Errors
-/// Any file system error; [`io::ErrorKind::InvalidInput`] for a scale outside 1 to [`SCALE_MAX`];
-/// [`io::ErrorKind::AlreadyExists`] if the directory contains anything else;
-/// [`io::ErrorKind::Interrupted`] after `progress` returned false. An incomplete table has no
-/// marker, so the next call starts over.
+/// Any file system error. In addition, [`io::ErrorKind::InvalidInput`] if the scale is not between
+/// 1 and [`SCALE_MAX`], [`io::ErrorKind::AlreadyExists`] if the directory contains anything else,
+/// and [`io::ErrorKind::Interrupted`] if `progress` returned false. If we fail while writing the
+/// table, it has no marker file, so the next call will start from the beginning.
 pub fn create(
     aio: &Aio,
     directory: &Path,
@@ -136,14 +138,16 @@ pub fn create(
         return Ok(made(files, true));
     }
     place.claim(&text)?;
-    // An earlier sample of a larger scale may have left more segments than this one writes.
+    // If there used to be a sample with a larger scale, it may have left more segments than we are
+    // going to write now.
     segments(&place.base()).iter().try_for_each(|path| directory::unlink(path))?;
     write_files(aio, &plan, progress)?;
     place.complete()?;
     Ok(made(directory::entries(&plan)?, false))
 }
 
-/// Removes the accounts in `directory`, complete or not, and then the directory if it is empty.
+/// Removes the accounts table in `directory`, whether it is complete or not. If the directory is
+/// empty after that, it is removed too.
 ///
 /// # Errors
 /// As unlink(2); [`io::ErrorKind::AlreadyExists`] if the directory contains something else.

@@ -1,8 +1,9 @@
 //! The sum of an integer column, computed by a parallel sequential scan.
 //!
-//! It replaces `SELECT sum(column) FROM table` where there is no catalog, so the caller must
-//! specify the column's position within a row. If a row's visibility can only be determined
-//! from the commit log, we count the row but don't add it to the sum.
+//! This is equivalent to `SELECT sum(column) FROM table`, but it doesn't use the catalogs, so the
+//! caller must specify the position of the column within a row. If we would have to look in the
+//! commit log to determine whether a row is visible, we count the row but don't add its value to
+//! the sum.
 
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ pub struct SumReport {
     pub total: PageSum,
     /// The first invalid row, by block and line pointer, if any.
     pub corrupt: Option<(BlockNo, u16)>,
-    /// The scan's report. If the scan did not reach its end, the sum covers only the pages scanned.
+    /// The report of the underlying scan. If the scan ended early, the sum includes only the pages
+    /// that were scanned.
     pub scan: SeqScanReport,
 }
 
@@ -53,8 +55,9 @@ pub fn sum(
     Ok(SumReport { total, corrupt, scan })
 }
 
-/// The sum of one participant of the scan, the leader or a worker. Each participant has its own
-/// sum, so they share nothing until the end.
+/// The sum computed by one participant of the parallel scan, which is either the leader or a
+/// worker. Each participant has its own sum, so that they don't have to synchronise with each other
+/// until the end.
 struct ColumnSum {
     column: FixedColumn,
     total: PageSum,

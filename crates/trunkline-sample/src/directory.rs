@@ -1,4 +1,5 @@
-//! A sample's directory: detects whether we may overwrite it, and whether its sample is complete.
+//! The directory of a sample. This module determines whether we may overwrite the directory, and
+//! whether the sample in it is complete.
 //!
 //! ```text
 //!   empty ─ claim ─▶ MARKER.new, files ─ complete ─▶ MARKER, files ─ remove ─▶ gone
@@ -6,11 +7,13 @@
 //!                        └──────── claim anew ───────────┘
 //! ```
 //!
-//! Each kind of sample has its own marker file. We refuse a directory that is not empty and lacks
-//! that marker, because it may contain a cluster, other files, or a sample of another kind.
+//! Each kind of sample has a different marker file. If a directory is not empty and doesn't contain
+//! the right marker file, we refuse to use it, because it might contain a cluster, another kind of
+//! sample, or any other files that must not be overwritten.
 //!
-//! The marker is renamed into place after all files and their directory entries are durable, as in
-//! `durable_rename`. So a crash never leaves a marker beside an incomplete sample.
+//! We write all of the sample's files first and make sure that they and their directory entries are
+//! durable. Only then do we rename the marker file into place, as in `durable_rename`. A directory
+//! that contains the marker file therefore always contains a complete sample, even after a crash.
 
 use std::fs;
 use std::io;
@@ -51,16 +54,16 @@ impl<'a> Directory<'a> {
         fs::read_to_string(&self.marker).is_ok_and(|found| found == text)
     }
 
-    /// Claims the directory for a sample with the description `text`. From then on, an older sample
-    /// there counts as incomplete.
+    /// Claims the directory for a new sample, which is described by `text`. After this, an older
+    /// sample in the same directory is treated as incomplete.
     pub(super) fn claim(&self, text: &str) -> io::Result<()> {
         fs::create_dir_all(self.path)?;
         self.check_ours()?;
         let file = fs::File::create(&self.claim)?;
         io::Write::write_all(&mut &file, text.as_bytes())?;
         file.sync_all()?;
-        // Now that the claim is durable, the directory is recognised as ours, and an older sample
-        // counts as incomplete.
+        // The claim is now durable. From now on, we will recognise the directory as ours, and will
+        // treat an older sample in it as incomplete.
         unlink(&self.marker)?;
         fs::create_dir_all(self.base())
     }
@@ -75,8 +78,8 @@ impl<'a> Directory<'a> {
         fs::File::open(self.path)?.sync_all()
     }
 
-    /// Removes the files that `files` finds below the base directory, the marker, and then every
-    /// empty directory.
+    /// Removes all files that `files` finds below the base directory, then the marker file, and
+    /// finally all directories that are now empty.
     pub(super) fn remove(&self, files: impl FnOnce(&Path) -> Vec<PathBuf>) -> io::Result<()> {
         self.check_ours()?;
         files(&self.base()).iter().try_for_each(|path| unlink(path))?;
@@ -113,8 +116,8 @@ pub(super) fn unlink(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns one `FileEntry` for each planned file. Fails if a file is missing or doesn't have its
-/// full size.
+/// Returns a `FileEntry` for each file that the sample should have. Returns an error if one of the
+/// files is missing or does not have its full size.
 pub(super) fn entries(plan: &[NewFile]) -> io::Result<Vec<FileEntry>> {
     plan.iter().map(entry).collect()
 }
@@ -154,7 +157,8 @@ pub(super) fn evict(files: &[FileEntry]) -> io::Result<()> {
     Ok(())
 }
 
-/// The number of bytes a sample in `directory` may use: half of its file system's free space.
+/// Returns the number of bytes that a sample in `directory` may use, which is half of the free
+/// space of its file system.
 ///
 /// # Errors
 /// As statvfs(3), for the nearest parent that exists.

@@ -1,14 +1,15 @@
-//! pgbench tables as relation files, for demonstrations, benchmarks and tests that run without a
-//! server.
+//! Creates pgbench tables as relation files, so that we can run demonstrations, benchmarks and
+//! tests without a server.
 //!
 //! - [`accounts`] writes one large table: the accounts of a pgbench database, with balances that
 //!   add up to a known sum.
 //! - [`push_account`] adds a row of `pgbench_accounts` to a page that is being built.
-//! - [`sum_int4`] sums an `int4` column over one page; [`column_sum`] sums it over a table, by a
-//!   parallel sequential scan.
+//! - [`sum_int4`] computes the sum of an `int4` column over a single page. [`column_sum`] computes
+//!   it over a whole table, using a parallel sequential scan.
 //!
-//! A sample is not a data directory: there is no control file and no catalog, so no server can be
-//! started on it. It contains only relation files that look like those of a cluster:
+//! Note that a sample is not a complete data directory. It has no control file and no catalog, so
+//! it is not possible to start a server on it. It contains only relation files, which have the same
+//! names as in a real cluster:
 //!
 //! ```text
 //!   DIR/base/5/16385 …            relation files
@@ -16,8 +17,8 @@
 //!   DIR/trunkline-accounts        the same file, renamed last; the sample is complete
 //! ```
 //!
-//! Of everything that users install, only the command-line program uses this crate, for its demo
-//! and for the unlisted command `sum`.
+//! This crate is mainly for tests and benchmarks. The only program for users that depends on it is
+//! the command-line tool, which needs it for its demo and for the undocumented command `sum`.
 
 #![forbid(unsafe_code)]
 

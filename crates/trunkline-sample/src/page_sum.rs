@@ -1,18 +1,19 @@
 //! The sum of an `int4` column over one heap page, at memory speed.
 //!
-//! A column has a fixed offset in a tuple if every column before it has a fixed width and is not
-//! null. Computing its address then takes just two additions, and we don't have to walk the
-//! attributes (PostgreSQL: `attcacheoff`). Rows that don't meet the condition are counted
-//! separately, for a slower reader.
+//! If all columns before a given column have a fixed width and are not null, the column is always
+//! at the same offset within a tuple. We can then find it with just two additions, and don't have
+//! to go through all attributes before it (compare PostgreSQL's `attcacheoff`). If a row does not
+//! meet this condition, we only count it, and leave it to the caller to read it in a slower way.
 //!
 //! ```text
 //!   line pointer ─▶ item ─▶ t_infomask: visible? nulls? ─▶ t_hoff + offset ─▶ value
 //!                   └──────────── one cache line ─────────────────────────────┘
 //! ```
 //!
-//! We don't trust any byte of the page. An ordinary row's checks are combined into one comparison
-//! that is nearly always true, so that the CPU predicts the branch and fetches the next rows ahead.
-//! All other rows take a slow path that handles nulls, hint bits and corruption one by one.
+//! We must not trust anything on the page, because it may be corrupt. For speed, all the checks
+//! that an ordinary row must pass are combined into a single condition, which is nearly always
+//! true. The CPU can therefore predict the branch and start to load the following rows. If the
+//! condition is false, we take a slow path, which deals with nulls, hint bits and corruption.
 
 use trunkline_format::heap_tuple::{
     HAS_NULL, MIN_TUPLE_SIZE, NATTS, XMAX_INVALID, XMIN_COMMITTED, is_all_visible,
@@ -50,8 +51,9 @@ enum FixedInt4 {
     Value(i32),
     /// The column is null.
     Null,
-    /// The column isn't at its fixed offset: either an earlier column is null, or the tuple is
-    /// older than the column, in which case the value is in the catalog (`attmissingval`).
+    /// The column is not at its fixed offset. Either an earlier column is null, or the column was
+    /// added after the tuple was written, in which case its value must be taken from the catalog
+    /// (`attmissingval`).
     Elsewhere,
     /// The tuple ends before the value does.
     Corrupt,
@@ -72,8 +74,8 @@ fn fixed_int4(tuple: &HeapTuple<'_>, column: FixedColumn) -> FixedInt4 {
     value.map_or(FixedInt4::Corrupt, |bytes| FixedInt4::Value(i32::from_le_bytes(*bytes)))
 }
 
-/// Why column `number` is not at its fixed offset; `None` if it is. In the null bitmap, a set bit
-/// means that the attribute is present.
+/// Returns the reason why column `number` is not at its fixed offset, or `None` if it is. Note that
+/// a bit in the null bitmap is set if the attribute is not null.
 #[cold]
 fn without_value(nulls: &[u8], number: u16) -> Option<FixedInt4> {
     let last = number.saturating_sub(1);
@@ -95,9 +97,11 @@ pub struct PageSum {
     pub nulls: u64,
     /// The sum of the other values.
     pub sum: i64,
-    /// Rows without hint bits; only the commit log can decide their visibility. Not in `rows`.
+    /// Number of rows whose hint bits are not set, so that we would have to look in the commit log
+    /// to find out whether they are visible. They are not included in `rows`.
     pub in_doubt: u64,
-    /// Visible rows in which the column is not at its fixed offset: in `rows`, not in `sum`.
+    /// Number of visible rows in which the column is not at its fixed offset. They are included in
+    /// `rows`, but not in `sum`.
     pub elsewhere: u64,
     /// The first line pointer that leads to an invalid tuple. Not in `rows`.
     pub corrupt: Option<u16>,
@@ -113,8 +117,8 @@ impl PageSum {
         self.corrupt = Some(self.corrupt.map_or(item, |least| least.min(item)));
     }
 
-    /// Adds another page's sum. Keeps the first corrupt line pointer. The sum wraps on overflow,
-    /// but that takes more than 2^32 rows.
+    /// Adds the result for another page to this one. If both have a corrupt line pointer, we keep
+    /// our own. The sum wraps around on overflow, but that can't happen with fewer than 2^32 rows.
     pub fn add(&mut self, other: &Self) {
         self.rows += other.rows;
         self.nulls += other.nulls;
@@ -140,9 +144,9 @@ impl PageSum {
 pub fn sum_int4(page: &PageBytes, column: FixedColumn) -> PageSum {
     let fast = Fast::new(page, column);
     let mut total = PageSum::default();
-    // Go from the last line pointer to the first: tuples are added from the end of the page
-    // downwards, so this order reads memory upwards. It's a fifth faster if the page isn't in the
-    // CPU cache.
+    // Process the line pointers in reverse order. Tuples are added to a page from the end towards
+    // the beginning, so in this order we read them with increasing addresses. That makes this 20%
+    // faster if the page is not in the CPU cache.
     for (before, pointer) in pointers(page).iter().enumerate().rev() {
         let bits = u32::from_le_bytes(*pointer);
         if let Some(value) = fast.value(page, bits) {
@@ -165,8 +169,8 @@ fn pointers(page: &PageBytes) -> &[[u8; 4]] {
     all.get(..count).unwrap_or(all)
 }
 
-/// An ordinary row's infomask bits, precomputed so that one comparison recognises such a row. On an
-/// all-visible page the hint bits don't matter.
+/// The infomask bits of an ordinary row. They are precomputed, so that we can recognise such a row
+/// with a single comparison. On an all-visible page, we ignore the hint bits.
 struct Fast {
     /// The bits of `t_infomask` to compare.
     mask: u16,
@@ -181,9 +185,10 @@ impl Fast {
         Self { mask: HAS_NULL | visible, bits: visible, column }
     }
 
-    /// The value, if line pointer `bits` leads to a visible, valid tuple without nulls that
-    /// contains the column. `None` means that the slow path must decide. The conditions are
-    /// combined with `&` rather than `&&`, so that there is only one branch.
+    /// Returns the column's value if line pointer `bits` points to a tuple that is valid, visible,
+    /// has no nulls, and is long enough to contain the column. If it returns `None`, the caller
+    /// must use the slow path. We combine the conditions with `&` rather than `&&`, so that the
+    /// compiler generates only one branch.
     #[inline(always)]
     fn value(&self, page: &PageBytes, bits: u32) -> Option<i32> {
         let LinePointer { offset, length, .. } = LinePointer::from_bits(bits);
@@ -208,8 +213,8 @@ impl Fast {
     }
 }
 
-/// The slow path: adds the tuple of line pointer `item`, or counts it as null, elsewhere, in doubt
-/// or corrupt.
+/// The slow path. If possible, adds the column of line pointer `item` to the sum. Otherwise, counts
+/// the tuple as null, not at the fixed offset, in doubt, or corrupt.
 #[cold]
 fn add_tuple(
     page: &PageBytes,
@@ -279,8 +284,8 @@ mod tests {
         assert_eq!((later.rows, later.elsewhere, later.is_exact()), (61, 61, false));
         let behind = sum_int4(&page, FixedColumn { number: 4, offset: 94 });
         assert_eq!(behind, PageSum { corrupt: Some(1), ..PageSum::default() });
-        // Make one of the last two rows deleted and the other in doubt, then mark the page
-        // all-visible.
+        // Mark one of the last two rows as deleted, clear the other one's xmin hint bit, and then
+        // mark the page all-visible.
         let tuple = |item: usize| 8192 - 128 * item;
         put(&mut page, tuple(61) + 20, &0x0502_u16.to_le_bytes());
         put(&mut page, tuple(60), &[9, 0, 0, 0]);

@@ -1,7 +1,8 @@
 //! Writes sample tables' pages with several writes in flight, then fsyncs the files.
 //!
-//! Each page is a copy of a template, with its own account numbers, TIDs and checksum. While the
-//! device writes one run of pages, the CPU fills the next.
+//! We create each page by copying a template and filling in the account numbers, the TIDs and the
+//! checksum. The writes are asynchronous, so we can prepare the next pages while the previous ones
+//! are being written.
 
 use std::io;
 use std::ops::Range;
@@ -38,19 +39,20 @@ pub(super) struct NewFile {
 
 /// The balance of account `aid`: a fixed pseudo-random number between -5000 and 5000.
 pub(super) fn balance(aid: u32) -> i32 {
-    // The finalizer of MurmurHash3: each bit of the number affects every bit of the hash. A page
-    // that is skipped, read twice or mistaken for another page therefore changes the sum.
+    // This is the finalizer of MurmurHash3, in which every bit of the number affects every bit of
+    // the hash. If a page is skipped, read twice, or confused with another page, we can therefore
+    // expect the sum to change.
     let mut hash = aid;
     hash = (hash ^ hash >> 16).wrapping_mul(0x85EB_CA6B);
     hash = (hash ^ hash >> 13).wrapping_mul(0xC2B2_AE35);
     hash ^= hash >> 16;
-    // Map the hash to the range by multiplication. The bias is about 2^-18, which doesn't matter
-    // here.
+    // Use a multiplication to map the hash to the range of balances. This introduces a bias of
+    // about 2^-18, which is small enough to ignore here.
     ((u64::from(hash) * 10_001) >> 32) as i32 - 5000
 }
 
-/// Writes the files and fsyncs them. `progress` receives the bytes written so far and returns false
-/// to stop.
+/// Writes the files and fsyncs them. We call `progress` with the number of bytes written so far,
+/// and stop if it returns false.
 pub(super) fn write_files(
     aio: &Aio,
     plan: &[NewFile],
@@ -112,8 +114,9 @@ impl Writer {
         Ok(Self { session, operations, idle, slots: vec![None; count], written: 0 })
     }
 
-    /// Fills a slot with the pages of `blocks`, whose numbers count from the start of the file, and
-    /// starts the write. If no slot is idle, first waits for a write to complete.
+    /// Fills a slot with the pages for `blocks`, and starts to write them. Block numbers are
+    /// counted from the start of the file. If all slots are in use, we first wait for one of their
+    /// writes to complete.
     fn write(
         &mut self,
         file: &File,
@@ -131,8 +134,8 @@ impl Writer {
             let number = new.first + number;
             let before = u64::from(number) * u64::from(PAGE_ROWS);
             match new.rows.saturating_sub(before) {
-                // Only the relation's last page can have fewer rows, so that page gets a smaller
-                // template.
+                // The last page of the relation is the only one that may have fewer rows, so we use
+                // a smaller template for it.
                 rows if rows >= u64::from(PAGE_ROWS) => template.stamp(number, page),
                 rows => Template::new(rows as u32).stamp(number, page),
             }
@@ -159,7 +162,8 @@ impl Writer {
                 self.written += u64::from(length);
                 return Ok(slot);
             }
-            // A short write may end mid-page, so we write the whole run again.
+            // A short write may have ended in the middle of a page, so we simply write all pages of
+            // the run again.
             self.issue(slot, file, offset, length)?;
         }
     }
@@ -225,8 +229,8 @@ impl Template {
         Self { page, tuples }
     }
 
-    /// Fills `page` for block `block`. Each tuple contains its own TID, and accounts are numbered
-    /// from 1 across the whole relation.
+    /// Fills `page` with the contents of block `block`. Each tuple contains its own TID. Account
+    /// numbers start at 1 and continue from one page to the next.
     fn stamp(&self, block: BlockNo, page: &mut PageBytes) {
         page.copy_from_slice(&*self.page);
         let (high, low) = ((block >> 16) as u16, block as u16);

@@ -1,11 +1,12 @@
-//! The model of a random I/O workload. It knows which contents each block may have, and checks that
-//! every read returned one of them.
+//! A model of the blocks that a random I/O workload reads and writes. It keeps track of what each
+//! block may contain, so that we can check whether the data returned by a read is valid.
 //!
-//! Clients always write whole blocks, and each block has only one writer. Every write of a block
-//! gets the next version number. If all writes succeeded, the block contains exactly the last
-//! version. But while a write is in flight, and after a short or abandoned write, a block may
-//! contain a mix of several versions. The model therefore tracks a range of versions and a "mixed"
-//! flag for each block, not a byte image.
+//! Clients always write whole blocks, and a block is only ever written by one client. Each write of
+//! a block is assigned the next version number. If all writes succeed, the block must contain the
+//! last version. However, while a write is in flight, or after a write was short or was abandoned,
+//! the block may contain parts of several versions. For this reason, we don't keep an image of each
+//! block. Instead, we keep the range of versions that it may contain, and a flag that says whether
+//! these versions may be mixed.
 //! ```
 //! use trunkline_sim::{BlockModel, content};
 //! let model = BlockModel::new();
@@ -19,15 +20,16 @@ use trunkline_aio::facade::hash::Map;
 /// Block size in bytes.
 pub const BLOCK: usize = 8192;
 
-/// The contents of a block at a given version. Every 16-byte piece contains the file, block,
-/// version and position, so no two blocks or versions share an aligned piece. A single misplaced or
-/// stale piece is therefore detected.
+/// Returns the contents of a block at a given version. Every 16-byte piece of the block contains
+/// the file number, the block number, the version, and the position of the piece. All pieces are
+/// therefore different, and we can detect even a single piece that is out of date or in the wrong
+/// place.
 pub fn content(file: u32, block: u32, version: u32) -> Vec<u8> {
     (0..BLOCK / PIECE).flat_map(|word| piece(file, block, version, word as u32)).collect()
 }
 
-/// Size of a self-identifying piece. Sector sizes are multiples of it, so a torn write never splits
-/// a piece.
+/// Size in bytes of the pieces that a block consists of. All sector sizes are a multiple of this,
+/// so a torn write never tears a piece.
 const PIECE: usize = 16;
 
 /// One piece: file, block, version and position in the block, each as a little-endian `u32`.
@@ -39,16 +41,18 @@ fn piece(file: u32, block: u32, version: u32, word: u32) -> [u8; PIECE] {
     bytes
 }
 
-/// A block's state when a read of it was issued. The read may return anything the block contained
-/// between issue and completion, so the check needs the state at both ends.
+/// The state of a block at the time a read of the block was issued. The read may return anything
+/// that the block contained at any time until the read completed, so to check the result we need to
+/// know both this state and the state at completion.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Baseline {
     /// The oldest version the block could contain.
     least: u32,
     /// The block could contain a mix of versions.
     mixed: bool,
-    /// The block's mix count at issue. If it differs at completion, the block was mixed at some
-    /// moment of the read, even if it is not mixed now.
+    /// The value of `Entry::mixes` when the read was issued. If it has changed when the read
+    /// completes, the block may have contained a mix of versions during the read, even if it
+    /// doesn't any more.
     mixes: u32,
 }
 
@@ -58,13 +62,14 @@ struct Entry {
     issued: u32,
     /// The oldest version a read may still return. Set to `issued` when a write succeeds.
     least: u32,
-    /// A write is in flight or was short, so the block may contain parts of several versions.
+    /// True if a write is in flight or was short, so that the block may contain parts of several
+    /// versions.
     mixed: bool,
-    /// How often `mixed` was set. [`Baseline`] remembers this count, because `mixed` may be set and
-    /// cleared again while a read is in flight.
+    /// Number of times that `mixed` has been set. We also store this count in [`Baseline`], because
+    /// `mixed` could be set and cleared again while a read is in flight.
     mixes: u32,
-    /// Set if the issuer has abandoned a write in flight. That write may still execute at any time,
-    /// so from now on we can't rely on any particular version.
+    /// True if the client has abandoned a write that was still in flight. The write could be
+    /// executed at any time after that, so we no longer know which version the block contains.
     abandoned: bool,
 }
 
@@ -85,8 +90,9 @@ impl BlockModel {
         Self::default()
     }
 
-    /// Records the start of a write and returns its version. Returns `None` if an earlier write was
-    /// abandoned: it could still execute after a new write, so the block must not be written again.
+    /// Records that a write is about to start, and returns its version. Returns `None` if an
+    /// earlier write of this block was abandoned. In that case, the caller must not write the block
+    /// again, because the abandoned write could still be executed after the new one.
     pub fn begin(&self, file: u32, block: u32) -> Option<u32> {
         let mut entries = self.0.lock();
         let entry = entries.entry((file, block)).or_default();
@@ -106,8 +112,8 @@ impl BlockModel {
         entry.mixed = false;
     }
 
-    /// Records that the last write failed or was short: the block may contain any mix of that
-    /// version and earlier ones, back to the last successful write.
+    /// Records that the last write failed or was short. After this, the block may contain any mix
+    /// of that version and the versions before it, back to the last write that succeeded.
     pub fn failed(&self, file: u32, block: u32) {
         self.0.lock().entry((file, block)).or_default().mix();
     }
@@ -131,8 +137,8 @@ impl BlockModel {
         Baseline { least: entry.least, mixed: entry.mixed, mixes: entry.mixes }
     }
 
-    /// Whether a read issued now may return `bytes`, which may be a whole block or only its first
-    /// part.
+    /// Returns true if a read that is issued now could return `bytes`, which is either a whole
+    /// block or just the first part of it.
     pub fn allows(&self, file: u32, block: u32, bytes: &[u8]) -> bool {
         self.allows_since(self.baseline(file, block), file, block, bytes)
     }
@@ -143,8 +149,8 @@ impl BlockModel {
         let mixed = entry.mixed || baseline.mixed || entry.mixes != baseline.mixes;
         let mut first = None;
         bytes.chunks(PIECE).enumerate().all(|(word, found)| {
-            // A short read may end before a piece's version field. In that case we compare only the
-            // leading bytes, which are the same in all versions.
+            // If the read was short, the last piece may end before its version field. In that case
+            // we can only compare the bytes before it, which are the same in all versions.
             let Some(version) = found.get(8..12) else {
                 return piece(file, block, 0, word as u32)
                     .starts_with(&found[..found.len().min(8)]);
@@ -156,8 +162,9 @@ impl BlockModel {
         })
     }
 
-    /// Checks whole files after a run and returns the first bad block. `bytes_of` returns a file's
-    /// contents. A file that does not end on a block boundary is also bad.
+    /// Checks all blocks of all files at the end of a run, and returns the first bad block.
+    /// `bytes_of` must return the contents of a file. It is also an error if the length of a file
+    /// is not a multiple of the block size.
     pub fn find_bad_block(
         &self,
         files: u32,

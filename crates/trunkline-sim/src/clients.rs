@@ -1,5 +1,5 @@
-//! Code shared by the two random workloads: it seeds their clients, records a run's first failure,
-//! and waits for the run to end.
+//! Code that is used by both random workloads. It chooses a seed for each client, records the first
+//! failure in a run, and waits until the run has finished.
 
 use crate::pause::pause;
 use std::time::Duration;
@@ -10,8 +10,9 @@ pub(crate) fn client_seed(seed: u64, number: u32) -> u64 {
     seed.wrapping_mul(1_000_003).wrapping_add(u64::from(number))
 }
 
-/// The first failure of a run; later failures are usually its consequences. Clients record a
-/// failure instead of panicking, because the other clients must still finish.
+/// Records the first failure in a run. We ignore any later failures, because they are usually
+/// caused by the first one. A client that detects a failure must record it here rather than panic,
+/// because the other clients still have to finish.
 #[derive(Debug, Default)]
 pub(crate) struct FirstFailure(Mutex<Option<String>>);
 
@@ -27,8 +28,8 @@ impl FirstFailure {
     }
 }
 
-/// Waits until `state` returns OK, for at most a second on the façade's clock. Otherwise returns
-/// the last error.
+/// Calls `state` until it returns OK. If it doesn't do so within a second on the façade's clock,
+/// returns the last error.
 pub(crate) fn settle(state: impl Fn() -> Result<(), String>) -> Result<(), String> {
     let mut last = Ok(());
     for _ in 0..1000 {

@@ -5,16 +5,16 @@
 //!                 ▲                  │
 //!                 └───── crash ◀─────┴── and parts of unsynced writes
 //! ```
-//! A file is found by name, or by id while an instance has it open. A single mutex protects all
-//! state. Operations take no virtual time while they hold the mutex. Only the fault plan adds
-//! delays, outside the mutex.
+//! A file can be looked up by its name, or by its id while an instance has it open. All of the
+//! disk's state is protected by a single mutex. No virtual time passes while the mutex is held. If
+//! the fault plan injects a delay, it happens before the mutex is acquired.
 //!
-//! The disk can run out of space ([`Disk::limit_space`]). A sync can fail as on Linux
-//! ("fsyncgate"): it reports the error once and marks the data clean, although the data was never
-//! written ([`Disk::lose_syncs`]). Kernel writeback can also fail before the sync
-//! ([`Disk::lose_writebacks`]). In that case each open file reports the error once, at its next
-//! sync or awaited writeback, as Linux does with `errseq_t`. A new file is guaranteed to survive a
-//! crash only after its directory was synced.
+//! The disk can run out of space (see [`Disk::limit_space`]). A sync can fail in the same way as on
+//! Linux ("fsyncgate"), where the error is only reported once, and the data is then treated as
+//! clean although it was never written (see [`Disk::lose_syncs`]). The kernel's writeback can also
+//! fail before there is any sync (see [`Disk::lose_writebacks`]). In that case, each open file
+//! reports the error once, the next time the file is synced or we wait for its writeback, just like
+//! `errseq_t` in Linux. A new file may be lost in a crash until its directory has been synced.
 //! ```
 //! # use trunkline_sim::Disk;
 //! let disk = Disk::new();
@@ -47,18 +47,19 @@ pub struct Disk {
 #[derive(Debug, Default)]
 struct DiskState {
     files: Map<String, Image>,
-    /// Names of open files, by file id. An id is valid until the file is removed or the disk
-    /// crashes.
+    /// The names of open files, indexed by file id. An id remains valid until the file is removed
+    /// or the disk crashes.
     open: Map<u64, String>,
-    /// Ids of removed files that are still open. Their writes and syncs succeed without effect, so
-    /// that a late checkpoint write is harmless. Their reads fail.
+    /// Ids of files that have been removed but are still open. Writes and syncs of such a file
+    /// succeed but do nothing, so that it is OK for a checkpoint to write a block of a file that
+    /// has just been removed. Reads fail.
     removed: Set<u64>,
     /// Devices whose mount currently hangs.
     held: Set<u64>,
     /// Number of threads blocked in the executor because a mount hangs.
     stuck: usize,
-    /// Number of I/Os that hung mounts block in the simulated device. The device just keeps
-    /// these I/Os queued, so no thread blocks.
+    /// Number of I/Os in the simulated device that are blocked because a mount hangs. The device
+    /// just keeps them in its queue, so they don't block any thread.
     held_in_device: usize,
     /// Number of operations executed. A reordered I/O waits for this to change.
     performed: u64,
@@ -68,9 +69,9 @@ struct DiskState {
     lost_syncs: u32,
     /// How many of the next writebacks fail and lose their data.
     lost_writebacks: u32,
-    /// How many of its file's losses each open file has reported, by file id. An open file's count
-    /// starts with the losses that were reported before it was opened, so that it doesn't report
-    /// them again.
+    /// The number of writeback failures that each open file has already reported, indexed by file
+    /// id. When a file is opened, this is set to the number of failures that had been reported by
+    /// then, so that the newly opened file doesn't report them again.
     reported: Map<u64, u64>,
     /// New files in directories that haven't been synced since. A crash may remove them.
     new_names: Set<String>,
@@ -121,14 +122,15 @@ impl Disk {
         Some(file)
     }
 
-    /// Removes a file durably. If an instance still has it open, its writes and syncs succeed
-    /// without effect, and its reads fail with `EBADF`.
+    /// Removes a file. The removal is durable immediately. If an instance still has the file open,
+    /// its writes and syncs will succeed without doing anything, and its reads will fail with
+    /// `EBADF`.
     pub fn remove(&self, name: &str) {
         let state = &mut *self.state.lock();
         state.files.remove(name);
         state.new_names.remove(name);
-        // A file created later under the same name is a different file, so the old ids must not
-        // find it by name.
+        // If a file with the same name is created later, it is a different file, so we must make
+        // sure that the old ids don't refer to it.
         let ids = state.open.iter().filter(|(_, open)| *open == name).map(|(id, _)| *id);
         let ids: Vec<u64> = ids.collect();
         for id in ids {
@@ -137,8 +139,8 @@ impl Disk {
         }
     }
 
-    /// Truncates a file or extends it with zeros. The change bypasses the instance and is durable
-    /// immediately.
+    /// Truncates a file or extends it with zeros. This bypasses the I/O instance, and the new
+    /// length is durable immediately.
     pub fn set_length(&self, name: &str, length: usize) {
         if let Some(image) = self.state.lock().files.get_mut(name) {
             image.volatile.resize(length, 0);
@@ -146,22 +148,24 @@ impl Disk {
         }
     }
 
-    /// Limits the total size of all files, in bytes; `None` removes the limit. A write that needs
-    /// more space is short, or fails with `ENOSPC` if not even one byte fits.
+    /// Limits the total size of all files to the given number of bytes, or removes the limit if it
+    /// is `None`. If there isn't enough space left for a write, the write is short. If there is no
+    /// space left at all, it fails with `ENOSPC`.
     pub fn limit_space(&self, bytes: Option<u64>) {
         self.state.lock().space = bytes;
     }
 
-    /// Makes the next `count` syncs that have unsynced data fail with `EIO` and drop that data. As
-    /// on Linux, the data can still be read until a crash, and the next sync succeeds although the
-    /// data was never written. A checkpointer that retries a failed fsync therefore loses data.
+    /// Makes the next `count` syncs fail with `EIO` and drop the data they should have made
+    /// durable. Syncs of files that have no unsynced data are not counted. As on Linux, the data
+    /// can still be read until the next crash, and the next sync succeeds although the data was
+    /// never written. If a checkpointer simply retries a failed fsync, it will therefore lose data.
     pub fn lose_syncs(&self, count: u32) {
         self.state.lock().lost_syncs = count;
     }
 
-    /// Makes the next `count` writebacks of files with unsynced data drop that data, as
-    /// [`Disk::lose_syncs`] does. Each open file reports the loss once, with `EIO`, from a sync or
-    /// from an awaited writeback.
+    /// Like [`Disk::lose_syncs`], but drops the data in the next `count` writebacks of files that
+    /// have unsynced data. Each open file then reports `EIO` once, the next time the file is synced
+    /// or we wait for its writeback.
     pub fn lose_writebacks(&self, count: u32) {
         self.state.lock().lost_writebacks = count;
     }
@@ -171,8 +175,9 @@ impl Disk {
         self.state.lock().used()
     }
 
-    /// Truncates an open file, or extends it with zeros. The new length is durable after the next
-    /// sync of the file. Returns false if the disk is full, and `None` if the file was removed.
+    /// Truncates an open file, or extends it with zeros. The new length is not durable until the
+    /// file has been synced. Returns false if there is not enough space on the disk, or `None` if
+    /// the file has been removed.
     pub(crate) fn change_length(&self, file: &File, length: usize) -> Option<bool> {
         let state = &mut *self.state.lock();
         let free = state.free();
@@ -184,8 +189,8 @@ impl Disk {
         Some(true)
     }
 
-    /// Overwrites bytes of a file. The change bypasses the instance and is durable immediately.
-    /// Tests use this to damage or repair a page.
+    /// Overwrites part of a file. This bypasses the I/O instance, and the change is durable
+    /// immediately. Tests use this to damage a page or to repair it.
     pub fn overwrite(&self, name: &str, offset: usize, bytes: &[u8]) {
         if let Some(image) = self.state.lock().files.get_mut(name) {
             image.overwrite(offset, bytes);
@@ -214,15 +219,15 @@ impl Disk {
         self.state.lock().files.get(name).map(|file| file.durable.clone()).unwrap_or_default()
     }
 
-    /// Crashes the disk. Of each unsynced write, either everything, nothing, or some of its sectors
-    /// survive. All open files are closed. The seed determines the result, so a crash can be
-    /// repeated.
+    /// Simulates a crash. For each write that has not been synced, we choose at random whether all
+    /// of it, none of it, or only some of its sectors survive. All open files are closed. The
+    /// result depends only on the seed, so the crash can be repeated.
     pub fn crash(&self, seed: u64) {
         self.state.lock().crash(seed);
     }
 
-    /// Returns a copy of the disk as a crash would leave it. This disk is unchanged, so one run can
-    /// be checked against many crashes.
+    /// Returns a copy of this disk as it would be after a crash. This disk itself is not changed,
+    /// so we can try many different crashes at the same point of a run.
     #[must_use]
     pub fn after_crash(&self, seed: u64) -> Self {
         let (files, new_names) = {
@@ -239,9 +244,9 @@ impl Disk {
         self.state.lock().performed
     }
 
-    /// Executes one operation and returns the bytes transferred, or a negative errno. Faults that
-    /// prevent the transfer return before we touch the disk. Other faults change what the transfer
-    /// does.
+    /// Executes one operation and returns the number of bytes transferred, or a negative errno. If
+    /// the fault prevents the transfer altogether, we return before touching the disk. All other
+    /// faults are passed on to the code that performs the transfer.
     pub(crate) fn perform(&self, request: &mut Request<'_>, fault: Option<Fault>) -> i32 {
         if let Some(raw) = fault.and_then(Fault::without_transfer) {
             return raw;
@@ -269,15 +274,15 @@ impl Disk {
                 Operation::Fsync | Operation::Fdatasync => {
                     let lost = state.lost_syncs > 0 && !image.is_synced();
                     state.lost_syncs -= u32::from(lost);
-                    // The sync may fail itself, and it may also report an earlier writeback
-                    // failure. -EIO is negative and success is 0, so the minimum of the two results
-                    // is the error.
+                    // The sync can fail in two ways: by itself, or because it must report an
+                    // earlier writeback failure. Both results are either 0 or -EIO, so by taking
+                    // the minimum we return the error, if there is one.
                     let synced = image.sync(lost);
                     synced
                         .min(image.report_loss(state.reported.entry(request.file_id).or_default()))
                 }
-                // Writeback does not change what survives a crash: unsynced data may survive or
-                // not, as before.
+                // Writeback makes no difference to what survives a crash. Until the data is synced,
+                // it may or may not survive, just as before.
                 Operation::BeginWriteback => {
                     if state.lost_writebacks > 0 && !image.is_synced() {
                         state.lost_writebacks -= 1;
@@ -310,8 +315,8 @@ impl DiskState {
         self.open.clear();
         self.removed.clear();
         self.reported.clear();
-        // Sorted, because a hash table's iteration order must not determine which file gets which
-        // random number.
+        // Sort the files, because the random number that we use for each file must not depend on
+        // the iteration order of a hash table.
         let mut new: Vec<String> = self.new_names.drain().collect();
         new.sort_unstable();
         for name in new.into_iter().filter(|_| rng.below(2) == 0) {

@@ -1,8 +1,9 @@
 //! Event counts: threads wait for a state that other threads change.
 //!
-//! Every change increments the count. A waiter reads the count, checks its condition, and sleeps
-//! only while the count is unchanged. A change between the check and the sleep therefore makes the
-//! sleep return immediately, and no wake-up is lost.
+//! The count is incremented after every change. A waiting thread first reads the count, then checks
+//! its condition, and then goes to sleep, but only if the count is still the same. If something
+//! changes after the thread has checked its condition, it will therefore not go to sleep, so it
+//! can't miss a wake-up.
 
 use std::time::Duration;
 use trunkline_aio::facade::Futex;

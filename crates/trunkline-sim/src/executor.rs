@@ -1,9 +1,10 @@
-//! Executor for the simulated disk. It replaces the kernel underneath the `sync` and `worker`
-//! methods and inline execution.
+//! Executor for the simulated disk. The `sync` and `worker` methods and inline execution use it in
+//! place of the kernel's system calls.
 //!
-//! An executor runs one request on the calling thread, as `preadv` or `fsync` would. Here the
-//! thread blocks only in virtual time: during an injected delay, while a mount hangs, or until
-//! another operation has executed first. See the crate documentation for an example.
+//! An executor runs one request on the calling thread, as `preadv` or `fsync` would. This executor
+//! blocks the thread only in virtual time. It does so if a fault plan injects a delay, if the mount
+//! hangs, or if a different operation has to be executed first. See the crate documentation for an
+//! example.
 
 use crate::disk::Disk;
 use crate::fault::{Fault, FaultPlan};
@@ -17,7 +18,8 @@ use trunkline_aio::{Executor, File, Request};
 pub struct SimExecutor {
     disk: Arc<Disk>,
     plan: FaultPlan,
-    /// One in this many cached-only reads is a page-cache hit; 0 means that there is no page cache.
+    /// If this is `n`, every `n`-th cached-only read is a page cache hit. If it is 0, there is no
+    /// page cache.
     cached_one_in: u64,
     cached_reads: AtomicU64,
     /// Number of [`Executor::advise`] calls, which have no other effect here.
@@ -50,7 +52,8 @@ impl SimExecutor {
 }
 
 impl Executor for SimExecutor {
-    // Draw the fault before the thread may block, so that executions are numbered in call order.
+    // We must choose the fault before the thread can block, so that executions are numbered in the
+    // order of the calls.
     fn execute(&self, request: &mut Request<'_>) -> i32 {
         let fault = self.plan.next_for(request);
         self.disk.pass(request.file_id);
@@ -66,7 +69,7 @@ impl Executor for SimExecutor {
         let read = self.cached_reads.fetch_add(1, Ordering::SeqCst) + 1;
         let hit = self.cached_one_in != 0 && read.is_multiple_of(self.cached_one_in);
         let length = i32::try_from(request.length).ok()?;
-        // A page-cache hit does not reach storage, so no fault can strike it.
+        // A page cache hit doesn't access the disk at all, so we don't inject any fault into it.
         (hit && self.disk.perform(request, None) == length).then_some(length)
     }
 

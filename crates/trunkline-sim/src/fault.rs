@@ -1,8 +1,9 @@
 //! Fault plan: decides which fault strikes which execution of an operation.
 //!
-//! A test of a specific failure lists its faults exactly ([`Rule`]). A random workload draws them
-//! from a seed ([`Rates`]). Each retry counts as a new execution, so a rule can either make a fault
-//! permanent or let the retry succeed.
+//! If a test needs a specific failure, it lists the exact faults to inject (see [`Rule`]). In a
+//! random workload, we choose faults at random, based on a seed (see [`Rates`]). When an operation
+//! is retried, that counts as another execution. A rule can therefore make all retries fail as
+//! well, or it can let the retry succeed.
 //! ```
 //! use trunkline_aio::Operation;
 //! use trunkline_sim::{Fault, FaultPlan, Rule};
@@ -19,7 +20,8 @@ use trunkline_aio::facade::random::Rng;
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{OPERATIONS, Operation, Request};
 
-/// A fault. The table in the crate documentation shows what it does and what the issuer sees.
+/// A fault. See the table in the crate documentation for what each fault does and what result is
+/// returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// Transfers at most this many bytes.
@@ -47,8 +49,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The raw result, if this fault ends the execution before any bytes are transferred. `None` if
-    /// the transfer takes place, although the fault may still alter or delay it.
+    /// Returns the raw result of the I/O if this fault prevents any data from being transferred.
+    /// Returns `None` for all other faults, which only change or delay the transfer.
     pub(crate) fn without_transfer(self) -> Option<i32> {
         match self {
             Fault::Interrupted => Some(-libc::EINTR),
@@ -60,8 +62,8 @@ impl Fault {
     }
 }
 
-/// One rule of an exact plan: the fault strikes executions `first` to `first + times - 1` of
-/// `operation`.
+/// A rule in a plan that lists its faults exactly. The fault is injected into executions `first` to
+/// `first + times - 1` of `operation`.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     operation: Operation,
@@ -97,8 +99,8 @@ pub struct Rates {
     pub delay: u32,
     /// Reordering.
     pub reorder: u32,
-    /// Lost, misdirected and torn writes, and bit rot. The I/O reports success, so only a checksum
-    /// detects them.
+    /// Lost writes, misdirected writes, torn writes and bit rot. The I/O appears to succeed, so
+    /// these can only be detected with a checksum.
     pub silent: u32,
 }
 
@@ -109,7 +111,8 @@ enum Source {
     Random(Rng, Rates),
 }
 
-/// A plan's state. It needs a mutex because workers and sessions draw concurrently.
+/// The state of a plan. It is protected by a mutex, because workers and sessions use the plan
+/// concurrently.
 #[derive(Debug)]
 struct PlanState {
     /// Number of executions of each operation, which [`Rule`] matches against.
@@ -117,12 +120,13 @@ struct PlanState {
     /// Number of executions struck by a fault.
     struck: u64,
     source: Source,
-    /// Faults that struck, by file id and offset, until [`FaultPlan::take_strike`] takes them.
-    /// `None` if the plan does not record strikes.
+    /// The faults that have been injected so far, indexed by file id and offset.
+    /// [`FaultPlan::take_strike`] removes them again. `None` if this plan doesn't record them.
     strikes: Option<Map<(u64, u64), Fault>>,
 }
 
-/// A fault plan. Clones share one state, so a test can change the plan of a running instance.
+/// A fault plan. All clones of a plan share the same state, so a test can change the plan while an
+/// instance is using it.
 #[derive(Debug, Clone)]
 pub struct FaultPlan(Arc<Mutex<PlanState>>);
 
@@ -147,21 +151,25 @@ impl FaultPlan {
         Self(Arc::new(Mutex::new(PlanState { calls, struck: 0, source, strikes: None })))
     }
 
-    /// Records each strike for [`FaultPlan::take_strike`]. A probe sees only an I/O's result, so
-    /// without this record a read with a flipped bit looks successful.
+    /// Makes the plan record every fault that it injects, so that a probe can call
+    /// [`FaultPlan::take_strike`]. The probe itself only sees the result of an I/O, so it could not
+    /// tell that a bit was flipped in a read that has succeeded.
     #[must_use]
     pub fn keeping_strikes(self) -> Self {
         self.0.lock().strikes = Some(Map::default());
         self
     }
 
-    /// Takes the fault that struck the last execution at a file offset. File and offset are the
-    /// only key that plan and probe share, so no two I/Os in flight may start at the same offset.
+    /// Returns the fault that was injected into the last I/O at the given offset of a file, and
+    /// forgets it. We identify an I/O by its file and offset, because the plan and the probe have
+    /// nothing else in common. A test that uses this must therefore not have two I/Os in flight at
+    /// the same offset.
     pub fn take_strike(&self, file_id: u64, offset: u64) -> Option<Fault> {
         self.0.lock().strikes.as_mut()?.remove(&(file_id, offset))
     }
 
-    /// Like [`FaultPlan::next`], but also records the strike if the plan records strikes.
+    /// Like [`FaultPlan::next`], but if this plan records the faults that it injects, also records
+    /// this one.
     pub(crate) fn next_for(&self, request: &Request<'_>) -> Option<Fault> {
         let fault = self.next(request.operation)?;
         if let Some(strikes) = &mut self.0.lock().strikes {
@@ -209,8 +217,9 @@ impl FaultPlan {
     }
 }
 
-/// Draws a fault. We draw a single number and compare it with consecutive intervals, one for each
-/// rate. That way at most one fault strikes, and the rates add up.
+/// Chooses a fault at random. We generate a single random number, and divide its range into
+/// intervals whose sizes are given by the rates. This ensures that we never choose more than one
+/// fault, and that each kind of fault occurs at its given rate.
 fn draw(rng: &mut Rng, rates: Rates, operation: Operation) -> Option<Fault> {
     let moves = matches!(operation, Operation::Readv | Operation::Writev);
     let mut ticket = rng.below(1000);

@@ -1,9 +1,10 @@
 //! File system of the simulated disk, which the engine uses to open, extend, truncate and remove
 //! segments.
 //!
-//! A path is used unchanged as the file name on the disk: a cluster at `/sim` has a file
-//! `/sim/base/5/16384`. A new file becomes durable when its directory is synced, and a new length
-//! when the file is synced. Removal is durable immediately.
+//! We use the full path as the name of the file on the simulated disk. For example, a cluster at
+//! `/sim` might have a file called `/sim/base/5/16384`. A new file becomes durable when its
+//! directory is synced, and a change of its length becomes durable when the file itself is synced.
+//! Removing a file is durable immediately.
 //! ```
 //! use trunkline_aio::{Builder, facade::Arc};
 //! use trunkline_engine::storage::FileSystem;
@@ -24,8 +25,8 @@ use trunkline_aio::facade::Arc;
 use trunkline_aio::{Aio, File};
 use trunkline_engine::storage::{FileSystem, WritableFiles};
 
-/// A simulated disk's file system. Open files belong to an instance, so this keeps the instance
-/// alive.
+/// The file system of a simulated disk. It keeps a reference to the I/O instance, because that is
+/// where the open files belong.
 #[derive(Debug)]
 pub struct SimFiles {
     aio: Aio,
@@ -100,8 +101,8 @@ impl WritableFiles for SimFiles {
 }
 
 impl SimFiles {
-    /// Truncates or extends an open file, with the kernel's errors: `ENOSPC` if the disk is full,
-    /// `EBADF` if the file was removed.
+    /// Truncates or extends an open file. We return the same errors as the kernel, which are
+    /// `ENOSPC` if the disk is full and `EBADF` if the file has been removed.
     fn change_length(&self, file: &File, length: u64) -> io::Result<()> {
         let length = usize::try_from(length).map_err(io::Error::other)?;
         match self.disk.change_length(file, length) {

@@ -1,17 +1,18 @@
-//! Simulated disk with fault injection, seeded workloads, and the test matrix of the contract suites.
+//! A simulated disk with fault injection, random workloads, and the test matrix of the contract
+//! suites.
 //!
 //! # The fault model
 //!
-//! A [`Disk`] keeps two images of each file. Reads return the volatile image, which models the page
-//! cache. The durable image models the medium, and is all that survives a crash. A write changes
-//! only the volatile image. An fsync or fdatasync makes all earlier writes to the file durable.
-//! [`Disk::crash`] decides for each unsynced write whether all, none, or some of its sectors
-//! survive. Operations take effect atomically when they complete, and the seed determines their
-//! completion order.
+//! A [`Disk`] keeps two images of each file. The volatile image simulates the page cache, and the
+//! durable image simulates the storage device, which is all that survives a crash. Reads and writes
+//! only use the volatile image. After an fsync or fdatasync, all earlier writes to the file are
+//! durable. For each write that has not been synced, [`Disk::crash`] chooses whether all, none, or
+//! some of its sectors survive. An operation takes effect atomically, at the moment it completes.
+//! The order in which operations complete depends on the seed.
 //!
-//! Each execution of an operation consults a [`FaultPlan`], which decides whether a fault strikes
-//! it. A plan either draws faults at random with given rates, or lists them exactly by operation
-//! and execution number.
+//! Every time we execute an operation, we ask a [`FaultPlan`] whether to inject a fault. A plan
+//! either chooses faults at random, using the given rates, or contains a list that says exactly
+//! which execution of which operation gets which fault.
 //!
 //! | Fault | What happens | What the issuer sees |
 //! |---|---|---|
@@ -26,16 +27,19 @@
 //! | delay | the I/O takes long, in virtual time | success |
 //! | reorder | a later I/O is executed first | success |
 //!
-//! The model excludes anything a correct kernel never does. An I/O never changes bytes outside its
-//! memory, and never reports more bytes than requested. A crash never loses a synced write. A mount
-//! can *hang* ([`Disk::hold`]), as an NFS mount does: its I/O then neither completes nor fails
-//! until the mount is released.
+//! We never simulate anything that a correct kernel would not do. For example, an I/O never changes
+//! any memory outside its buffers or returns more bytes than were requested, and a write that has
+//! been synced is never lost in a crash. However, a mount can *hang* (see [`Disk::hold`]), like an
+//! NFS mount whose server is down. In that case, I/O neither completes nor fails until the mount is
+//! released.
 //!
-//! Two components execute I/O on the disk. [`SimExecutor`] replaces the kernel underneath `sync`,
-//! `worker` and inline execution. [`SimMethod`] is a fourth I/O method: a device with a short queue
-//! and a thread that completes I/O out of order, as io_uring may. Both run under the deterministic
-//! scheduler [`trunkline_aio::facade::sched`]. There time is virtual and the seed determines every
-//! thread switch, so a failure can be repeated from its seed alone:
+//! There are two ways to execute I/O on the simulated disk. [`SimExecutor`] is used by `sync`,
+//! `worker` and inline execution in place of the kernel's system calls. [`SimMethod`] is an
+//! additional I/O method. It simulates a device that has a short queue, and a thread that completes
+//! I/O out of order, as can happen with io_uring. Both of them run under the deterministic
+//! scheduler [`trunkline_aio::facade::sched`]. With this scheduler, time is virtual and all thread
+//! switches depend only on the seed, so if a run fails, we can repeat it exactly if we know the
+//! seed:
 //!
 //! ```
 //! use trunkline_aio::facade::{Arc, sched};

@@ -1,8 +1,8 @@
-//! Test matrix of the contract suites. Each case runs under every I/O method, on the simulated disk
-//! and on real files, with every applicable setting.
+//! The test matrix of the contract suites. We run each test case with every I/O method, on the
+//! simulated disk as well as on real files, and with all settings that apply to it.
 //!
-//! Each case is written only once, and the matrix runs it under all methods. A method that doesn't
-//! behave like the others therefore fails a test.
+//! Each test case is written only once, and the matrix then runs it with all methods. If one of the
+//! methods doesn't behave like the others, a test will therefore fail.
 //! ```text
 //!   Matrix         a list of environments
 //!   Environment    one I/O method, simulated disk with a seed or real files, pool, settings
@@ -10,9 +10,9 @@
 //!     io::check        a case of the I/O core: a function of the environment
 //!     cluster::check   a case of the buffer pool: what it needs, and a function of a Cluster
 //! ```
-//! Simulated environments run first, because the scheduler reports a deadlock immediately, whereas
-//! a case on real files would just hang. A failure prints the environment including its seed, which
-//! is all we need to repeat a simulated run.
+//! We run the simulated environments first, because the scheduler detects a deadlock immediately,
+//! whereas a test on real files would just hang. If a test fails, we print the environment. This
+//! includes the seed, so a simulated run can be repeated exactly.
 //! ```
 //! use trunkline_sim::matrix::{self, Needs, cluster};
 //!
@@ -23,7 +23,8 @@
 //!     assert!(matrix::is_version(&*page, 0, 3, 0));
 //! });
 //! ```
-//! This is test code: it panics on a failure, and the panic fails the case.
+//! Note that this is test code, so it simply panics if anything goes wrong. The panic makes the
+//! test case fail.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "test harness: a panic fails the case")]
 

@@ -1,14 +1,14 @@
 //! I/O method for the simulated disk: a device with a bounded queue that completes I/O out of
 //! order.
 //!
-//! A session submits I/Os until the device's queue is full, and executes the remaining ones itself.
-//! A single device thread executes the queued I/Os in an order determined by the seed:
+//! A session submits I/Os until the device's queue is full, and executes any further I/Os itself. A
+//! single device thread executes the queued I/Os, in an order that depends on the seed:
 //! ```text
 //!   submit ──▶ arrived ──▶ each gets a time, from the seed and the plan ──▶ earliest first: reap
 //! ```
-//! The I/O core treats this method like a ring driver: the device thread reaps completions and may
-//! pass their callbacks to other threads. Simulated runs therefore cover the same code paths as
-//! io_uring, even on a machine without io_uring.
+//! To the I/O core, this method looks like a ring driver: the device thread reaps completions, and
+//! may leave their callbacks for other threads to run. Simulated runs therefore exercise the same
+//! code paths as io_uring, even on a machine where io_uring isn't available.
 
 use crate::disk::Disk;
 use crate::fault::{Fault, FaultPlan};
@@ -19,8 +19,8 @@ use trunkline_aio::facade::random::{self, Rng};
 use trunkline_aio::facade::{Arc, Mutex, thread};
 use trunkline_aio::{Batch, InFlight, Method, Reaped, Submitted};
 
-/// Maximum latency in microseconds of an I/O without a delay fault. Latencies are drawn at random
-/// for each I/O, which is what reorders completions.
+/// Maximum latency, in microseconds, of an I/O that isn't struck by a delay fault. The latency of
+/// each I/O is random, so I/Os don't complete in the order they were submitted.
 const LATENCY_MAX_US: u64 = 200;
 
 /// A simulated device as an I/O method.
@@ -68,8 +68,9 @@ impl SimMethod {
         Self { device: Arc::new(device), thread: Mutex::new(None) }
     }
 
-    /// Starts the device thread if it isn't running yet. Returns false if the thread can't be
-    /// started. In that case the I/Os stay in the batch, and the session executes them.
+    /// Starts the device thread if it isn't already running. Returns false if the thread can't be
+    /// started. In that case the I/Os stay in the session's batch, and the session executes them
+    /// itself.
     fn start(&self, core: &Arc<InFlight>) -> bool {
         let mut thread = self.thread.lock();
         if thread.is_none() {
@@ -110,15 +111,15 @@ impl Method for SimMethod {
 }
 
 impl Device {
-    /// Main loop of the device thread. It admits new I/Os, completes the due ones, and sleeps until
-    /// the next I/O is due or the disk changes. On shutdown it completes all remaining I/Os before
-    /// it exits.
+    /// Main loop of the device thread. It takes in new I/Os, completes those that are due, and then
+    /// sleeps until the next one is due or the disk changes. On shutdown, it completes all
+    /// remaining I/Os before it exits.
     fn run(&self, core: &Arc<InFlight>) {
         let mut rng = Rng::new(random::seed());
         let mut pending: Vec<Pending> = Vec::new();
         loop {
-            // We must read the count before we look at the queue. A later submission changes the
-            // count, so the wait below returns immediately.
+            // We must read the change count before we look at the queue. If an I/O is submitted
+            // after we have looked, the count changes, so the wait below returns immediately.
             let seen = self.disk.change_count();
             let stopping = {
                 let mut queue = self.queue.lock();
@@ -160,8 +161,9 @@ impl Device {
         Pending { io, file_id, fault, due: clock::now().after(time) }
     }
 
-    /// Executes due I/Os and reaps them in completion-time order. Returns false if none was due.
-    /// Large I/Os may leave their callbacks to helpers, which we wake once for the whole set.
+    /// Executes the I/Os that are due, and reaps them in the order of their completion times.
+    /// Returns false if no I/O was due. The callbacks of large I/Os may be left to helpers. To save
+    /// wake-ups, we wake the helpers once, after we have reaped everything.
     fn finish(
         &self,
         core: &Arc<InFlight>,

@@ -1,14 +1,15 @@
 //! Pause points: a thread stops at a pause point until the test releases it.
 //!
-//! Tests must not sleep, because no delay proves that another thread has reached some state. With a
-//! pause point, a test can wait for the state itself:
+//! Tests must not rely on sleeping, because however long a test sleeps, it can't be sure that
+//! another thread has reached a particular state. With a pause point, the test can wait until that
+//! thread has reached it:
 //! ```text
 //!   thread under test            test
 //!   point.wait()   stops         point.wait_for_arrivals(1)   returns when the thread has stopped
 //!                  continues     point.release()
 //! ```
-//! A pause point also serves as a one-time event: `release` signals it and `wait` waits for it. It
-//! works both under the scheduler and with real threads.
+//! A pause point can also be used as a one-time event, which `release` signals and `wait` waits
+//! for. Pause points work both under the scheduler and with real threads.
 
 use crate::event_count::EventCount;
 use std::time::Duration;
@@ -63,9 +64,9 @@ impl PausePoint {
     }
 }
 
-/// Sleeps for `time` on the façade's clock. Under the scheduler that is virtual time, which
-/// advances only while every other thread is blocked. So after a pause of any length, all other
-/// threads have run until they blocked.
+/// Sleeps for `time` according to the façade's clock. Under the scheduler that clock is virtual,
+/// and advances only when all other threads are blocked. So even after a short pause, we know that
+/// every other thread has run until it had to wait.
 pub fn pause(time: Duration) {
     // No thread wakes this futex. We loop only because of spurious wake-ups.
     let never = Futex::new(0);

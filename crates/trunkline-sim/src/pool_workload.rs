@@ -8,11 +8,11 @@
 //!               │               which owner must receive which error
 //!               └──▶ final check: no pin, lock, permit, handle, frame or file is left
 //! ```
-//! The seed determines everything: sizes, methods, fault rates, the clients' steps, and how their
-//! threads interleave. For each read, the probe knows which fault struck it and which stream issued
-//! it, so we can expect one exact outcome instead of a set of permitted ones. A run fails if a page
-//! has the wrong contents, if an error reaches an owner that did not issue the read, or if an owner
-//! misses its own error.
+//! The seed determines everything: the sizes, the I/O methods, the fault rates, the steps of each
+//! client, and how the threads are interleaved. The probe knows which fault struck each read and
+//! which stream issued it, so there is exactly one correct outcome for every read. A run fails if a
+//! page has the wrong contents, if a client gets an error from a read it didn't issue, or if it
+//! doesn't get the error of a read it did issue.
 //! ```no_run
 //! use trunkline_sim::pool_workload::{Runner, PoolWorkload};
 //! let report = Runner::new().run(PoolWorkload::of_seed(7))?;

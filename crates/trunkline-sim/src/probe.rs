@@ -1,9 +1,10 @@
 //! Probe of the contract suites. It counts handle state transitions, can stop a thread at a
 //! transition, and can replace raw results.
 //!
-//! Most races in the I/O core require one thread to be between two particular steps.
-//! [`TestProbe::pause_at`] stops the first thread that moves a matching I/O to a given state. The
-//! test can then act while the handle is in exactly that state.
+//! To reproduce a race in the I/O core, we usually have to stop one thread between two particular
+//! steps. [`TestProbe::pause_at`] stops the first thread that moves a matching I/O to a given
+//! state. The handle stays in that state until the thread continues, so the test can do whatever is
+//! supposed to race with it.
 
 use crate::event_count::EventCount;
 use crate::pause::PausePoint;
@@ -51,8 +52,9 @@ impl Pauses {
         PausedIo(place)
     }
 
-    /// Stops this thread if a pause matches. We remove the pause under the lock, but stop the
-    /// thread outside it, so that other threads can pass this probe in the meantime.
+    /// Stops this thread if a pause matches the I/O. We remove the pause while holding the lock,
+    /// but release the lock before stopping, so that other threads can still use the probe while we
+    /// are stopped.
     fn pass(&self, io: &Observed, to: Option<State>) {
         let place = {
             let mut pauses = self.0.lock();
@@ -67,8 +69,8 @@ impl Pauses {
     }
 }
 
-/// A pause at an I/O: some thread has stopped there, or will stop when it gets there. Dropping this
-/// value releases the thread, so that a panicking test ends instead of hanging.
+/// A pause at an I/O. Either a thread has already stopped there, or it will stop when it gets
+/// there. Dropping this value releases the thread, so that a test that panics doesn't hang.
 #[derive(Debug)]
 pub struct PausedIo(Place);
 
@@ -124,8 +126,9 @@ impl TestProbe {
         self.pauses.add(Box::new(move |io, to| to == Some(state) && filter(io)))
     }
 
-    /// Holds back the raw result of the next matching I/O, which stays SUBMITTED. This stops the
-    /// thread that received the result: an I/O worker, a ring driver, or the simulated device.
+    /// Holds back the raw result of the next matching I/O, so that the I/O stays SUBMITTED. To do
+    /// so, we stop the thread that received the result: an I/O worker, a ring driver, or the
+    /// simulated device.
     pub fn hold_result(&self, filter: impl Fn(&Observed) -> bool + Send + 'static) -> PausedIo {
         self.results.add(Box::new(move |io, _| filter(io)))
     }
@@ -161,8 +164,8 @@ impl TestProbe {
         self.changed.signal();
     }
 
-    /// Passes every raw result through `change` from now on. `change` runs on the thread that
-    /// completes the I/O and must not block.
+    /// From now on, passes every raw result through `change` before it is stored. `change` runs on
+    /// the thread that completes the I/O, so it must not block.
     pub fn change_results(&self, change: impl FnMut(&Observed, i32) -> i32 + Send + 'static) {
         *self.change.lock() = Some(Box::new(change));
     }

@@ -1,8 +1,8 @@
 //! A minimal async executor: a waker that a thread can sleep on, and a loop that polls a single
 //! future.
 //!
-//! A thread reads [`CountingWaker::count`] before it polls, and sleeps only while the count is
-//! unchanged. That way it can't lose a wake-up between the poll and the sleep:
+//! Before it polls, a thread reads [`CountingWaker::count`]. It then sleeps only if the count
+//! hasn't changed since, so it can't miss a wake-up that arrives between the poll and the sleep:
 //! ```
 //! use trunkline_sim::CountingWaker;
 //!

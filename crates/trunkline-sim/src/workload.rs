@@ -27,9 +27,9 @@ use shared::Shared;
 use trunkline_aio::facade::{Arc, thread};
 use trunkline_aio::{Aio, Counters, File};
 
-/// Runs a workload over `files`, in which every block must have version 0. Afterwards it waits
-/// until every handle, frame and file is free again, and compares the instance's counters with the
-/// I/Os issued by the clients.
+/// Runs a workload over `files`. All blocks in these files must have version 0. Afterwards, waits
+/// until every handle, frame and file is free again, and checks that the instance's counters agree
+/// with the number of I/Os the clients have issued.
 ///
 /// # Errors
 /// Returns the run's first failure.

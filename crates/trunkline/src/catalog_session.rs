@@ -1,8 +1,9 @@
-//! A session that reads the catalog of a data directory, for commands that take names.
+//! A session that reads a data directory's catalog, for commands that accept table names.
 //!
-//! The database is given by `-d DATABASE` or by a name of the form DATABASE.SCHEMA.TABLE. `copy`
-//! and `verify --rows` read the catalog through the same pool as the tables. For all other purposes
-//! this module starts a small engine, which is independent of the command's main I/O instance.
+//! The user selects the database with `-d DATABASE` or with a name of the form
+//! DATABASE.SCHEMA.TABLE. `copy` and `verify --rows` read the catalog through the same pool as the
+//! tables. All other commands use a small separate engine, which this module starts. This engine is
+//! independent of the command's main I/O instance.
 
 use trunkline_aio::facade::Arc;
 use trunkline_engine::catalog::{Catalog, CatalogError, Database, OnDamage};
@@ -28,8 +29,8 @@ pub(crate) struct CatalogSession {
 }
 
 impl CatalogSession {
-    /// Reads the shared catalogs with the configured I/O settings. Damaged rows are skipped with a
-    /// warning.
+    /// Reads the shared catalogs with the configured I/O settings. Damaged rows are skipped, and a
+    /// warning is printed.
     pub(crate) fn open(dir: &DataDir, settings: &Settings) -> Result<CatalogSession, Failure> {
         // The engine shares the instance, which keeps running without us (see `IoInstance`).
         let (_, engine) = IoInstance::with_engine(settings, BUFFERS)?;
@@ -40,9 +41,10 @@ impl CatalogSession {
         Ok(CatalogSession { catalog, backend, dir: dir.clone() })
     }
 
-    /// Reads the shared catalogs with buffered `sync` I/O, regardless of the I/O settings, which
-    /// are meant for the command's main job. Looking up a few names should not start worker
-    /// threads, set up an io_uring, or fail on a file system without direct I/O.
+    /// Reads the shared catalogs with buffered `sync` I/O and ignores the I/O settings, because
+    /// those are meant for the command's main job. Just to look up a few names, we don't want to
+    /// start worker threads, set up an io_uring, or fail because the file system doesn't support
+    /// direct I/O.
     pub(crate) fn open_with_sync_io(
         dir: &DataDir,
         settings: &Settings,
@@ -62,8 +64,9 @@ impl CatalogSession {
     }
 }
 
-/// Converts an error from opening a database. If the error means that the database's tablespace has
-/// been moved, the hint names the command-line option for that case.
+/// Converts an error that occurred while opening a database. If the database couldn't be opened
+/// because its tablespace has been moved, we add a hint that names the command-line option for that
+/// case.
 pub(crate) fn database_failure(error: CatalogError, dir: &DataDir) -> Failure {
     let target = match &error {
         CatalogError::MapMissing { path } => dir.dangling_link(path),
@@ -72,7 +75,8 @@ pub(crate) fn database_failure(error: CatalogError, dir: &DataDir) -> Failure {
     Failure::from(error).with_hint_if_any(target.as_deref().map(moved_tablespace_hint))
 }
 
-/// Warns about rows that were skipped in the catalogs of a database, or in the shared catalogs.
+/// Prints a warning if damaged rows were skipped in a database's catalogs or in the shared
+/// catalogs.
 pub(crate) fn warn_of_damage(faults: &[CatalogError], database: Option<&Database>) {
     let place = match database {
         Some(database) => format!("catalog of {}", database.quoted_name()),

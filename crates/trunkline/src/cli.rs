@@ -1,8 +1,8 @@
 //! The command line: commands, and the settings that result from their options.
 //!
-//! Each command is a variant of [`Command`], with the options defined in the command's module.
-//! Options shared by several commands are in [`crate::options`]. Note that clap turns the doc
-//! comments on these types into help texts.
+//! Each command is a variant of [`Command`]; its options are defined in the command's own module.
+//! Options that several commands have in common are in [`crate::options`]. Note that clap turns the
+//! doc comments on these types into help texts.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -61,8 +61,8 @@ pub(crate) enum Command {
     /// Decode and print the contents of a file.
     #[command(subcommand)]
     Inspect(InspectCommand),
-    /// Check every page of a data directory, as pg_checksums --check does and beyond, and
-    /// optionally rows and indexes.
+    /// Check every page of a data directory, as pg_checksums --check does, and optionally also
+    /// check rows and indexes.
     Verify(WithPool<VerifyArgs>),
     /// Print the rows of a table as COPY ... TO STDOUT does, or copy every table into a file.
     Copy(Box<WithPool<CopyArgs>>),
@@ -71,28 +71,30 @@ pub(crate) enum Command {
     /// Load relations into a buffer pool or into the operating system's cache, as pg_prewarm does.
     ///
     /// The buffer pool goes away when the command ends. Mode "buffer" therefore only shows how much
-    /// fits into the pool, how fast it is read, and whether the pages are valid. Modes "read" and
-    /// "prefetch" leave the data in the operating system's cache.
+    /// of the data fits into the pool, how fast it can be read, and whether the pages are valid.
+    /// Modes "read" and "prefetch" leave the data in the operating system's cache.
     Prewarm(WithPool<PrewarmArgs>),
     /// Compare I/O methods on this machine.
     ///
-    /// Creates a pgbench_accounts table, prewarms and scans it with each I/O method, buffered and
-    /// direct, changes a copy, writes it out with checkpoints, and prints the timings.
+    /// Creates a pgbench_accounts table and prewarms and scans it with each I/O method, both
+    /// buffered and direct. Then changes a copy of the table, writes it out with checkpoints, and
+    /// prints the timings.
     Demo(WithPool<DemoArgs>),
-    /// Sum an integer column of a table, given its offset in a row, to compare the speed of scans
-    /// with a server's.
+    /// Sum an integer column of a table, given by its offset in the row. This can be used to
+    /// compare the speed of our scans with a server's.
     #[command(hide = true)]
     Sum(WithPool<ColumnSumArgs>),
 }
 
 impl Cli {
-    /// Returns the options and settings for the command. Options after the command override options
-    /// before it. If both `-c` and a named option such as `--io-method` are given on the same side
-    /// of the command, the named option wins.
+    /// Returns the options and settings for the command. An option given after the command
+    /// overrides the same option before it. If both `-c` and a named option such as `--io-method`
+    /// are given on the same side of the command, the named option wins.
     ///
     /// # Errors
-    /// [`Exit::Usage`] with PostgreSQL's message if a setting is invalid, or if `-c` gives a
-    /// setting for printed values to a command that doesn't print any.
+    /// [`Exit::Usage`] with PostgreSQL's message if a setting is invalid. The same error is
+    /// returned if `-c` sets a parameter that controls how values are printed, but the command
+    /// doesn't print any values.
     pub(crate) fn context(&self) -> Result<Context<'_>, Failure> {
         let (command_io, pool) = self.command.shared_options();
         let shared_buffers = pool.and_then(|pool| pool.shared_buffers.as_deref());
@@ -136,8 +138,8 @@ impl Command {
 
 /// Prints clap's output: help and version to standard output, errors to standard error.
 ///
-/// We don't let clap print and exit by itself, because our messages start with the program's name,
-/// and a closed pipe must be handled as for all other output.
+/// We don't let clap print its messages and exit by itself. Our messages must start with the
+/// program's name, and we must handle a closed pipe in the same way as for all other output.
 pub(crate) fn report(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         return match error.print() {

@@ -1,9 +1,10 @@
 //! `trunkline sum`: adds up an integer column of a table with a sequential scan.
 //!
-//! The command exists to compare scan speed with a server's `SELECT sum(abalance) FROM
-//! pgbench_accounts`, so it's not listed in the help. The column is given by its offset in a row:
-//! `abalance` of `pgbench_accounts` is the third attribute, at byte 8. We don't read the commit
-//! log, so rows without hint bits are counted as "in doubt" and left out of the sum.
+//! The command isn't listed in the help, because its only purpose is to compare our scan speed with
+//! that of a server running `SELECT sum(abalance) FROM pgbench_accounts`. The column is given by
+//! its offset in the row. For example, `abalance` is the third attribute of `pgbench_accounts` and
+//! starts at byte 8. We don't read the commit log, so rows without hint bits are counted as "in
+//! doubt" and left out of the sum.
 
 use std::fmt::{Display, Write as _};
 use std::path::PathBuf;
@@ -29,8 +30,9 @@ use crate::output::{cache_mode, fields, object, print_report, throughput};
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ColumnSumArgs {
-    /// Table, as database OID and file number, such as 5/16384, or 1663/5/16384 with its tablespace
-    /// OID; or by name, with -d or as database.schema.table.
+    /// Table to sum. It can be given as a database OID and a file number, such as 5/16384; as
+    /// 1663/5/16384, which includes the tablespace OID; or by name, with -d or as
+    /// database.schema.table.
     #[arg(value_name = "RELATION")]
     relation: PathBuf,
 
@@ -90,8 +92,8 @@ pub(crate) fn run(context: &Context<'_>, args: &ColumnSumArgs) -> Result<Exit, F
     Ok(interrupt.exit_after(report.scan.end, exit))
 }
 
-/// Warns about rows that aren't included in the sum. Such rows make the sum useless for a
-/// comparison with the server, so the exit code is then [`Exit::Findings`].
+/// Warns about rows that we had to leave out of the sum. The result can't be compared with the
+/// server's in that case, so the exit code is [`Exit::Findings`].
 fn report_skipped_rows(report: &SumReport) {
     let total = &report.total;
     if total.in_doubt > 0 {

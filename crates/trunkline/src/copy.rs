@@ -6,16 +6,17 @@
 //!   copy -D DIR -d DB s1.t --rows all         every row version and its state
 //!   copy -D DIR -d DB --all -o OUT            every table into a file; can be resumed
 //! ```
-//! The output is that of `COPY table`, so it can be loaded again. With `--ctid` or `--rows all`
-//! it's that of `COPY (SELECT ctid, * ...)`, which includes stored generated columns.
+//! The output is the same as that of `COPY table`, so a server can load it again. With `--ctid` or
+//! `--rows all`, it's the same as that of `COPY (SELECT ctid, * ...)`, which also includes stored
+//! generated columns.
 //!
-//! If the named table is partitioned, we copy its partitions. If it has child tables, their rows
-//! are included unless `--only` is given. By default, the first row that can't be read ends the
-//! copy with an error that gives its location. With `--keep-going` we skip such rows and report
-//! them at the end, which makes it possible to rescue data from a damaged cluster.
+//! If the named table is partitioned, we copy its partitions. If it has child tables, we also copy
+//! their rows unless `--only` is given. By default, the copy stops at the first row that can't be
+//! read, with an error that gives the row's location. With `--keep-going`, we skip unreadable rows
+//! and report them at the end, so that the user can rescue data from a damaged cluster.
 //!
-//! The order of the steps in [`run`] matters. All names, columns and settings are checked before
-//! the first row is printed, so a mistake on the command line never leaves partial output behind.
+//! The order of the steps in [`run`] matters: we check all names, columns and settings before we
+//! print the first row. That way, a mistake on the command line never leaves partial output behind.
 
 mod args;
 mod columns;
@@ -50,8 +51,9 @@ use plan::CopyPlan;
 use report::{CopyOutput, report_findings, report_missing_values};
 use text_settings::TextSettingSources;
 
-/// Default pool size: 32 MiB. A copy reads each page only once, so a larger pool would not help,
-/// and mapping it would take longer than reading a small table.
+/// Default size of the pool: 32 MiB. A larger pool wouldn't help, because a copy reads each page
+/// only once. It would also hurt, because mapping a large pool takes longer than reading a small
+/// table.
 const BUFFERS: u32 = 4096;
 
 /// Runs the command.
@@ -107,8 +109,8 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     Ok(interrupt.exit_after(report.end, exit))
 }
 
-/// Warns about files that end with an incomplete page, and returns their number. PostgreSQL ignores
-/// such a page.
+/// Warns about files that end with an incomplete page, and returns the number of these files.
+/// PostgreSQL ignores an incomplete page at the end of a file.
 fn warn_of_partial_files(plans: &[&Plan]) -> usize {
     let partial: Vec<_> = plans.iter().flat_map(|plan| plan.partial_files()).collect();
     for (path, bytes) in &partial {

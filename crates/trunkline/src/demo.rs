@@ -6,13 +6,14 @@
 //!     sum       cached, 0 1 2 4 workers      pages in the pool, if it is large enough
 //!     sum       cold,   0 1 2 4 workers      pages from the device
 //! ```
-//! The table is `pgbench_accounts`. We know the sum of its balances in advance, so every scan is
-//! checked. Then part of the table is copied, changed, and written by checkpoints (see
-//! [`checkpoint_runs`]).
+//! The table is `pgbench_accounts`. We know the sum of its balances in advance, so we can check the
+//! result of every scan. After the scans, we copy part of the table, change the copy, and write it
+//! with checkpoints (see [`checkpoint_runs`]).
 //!
-//! Before a cold run we drop the table from the pool and from the page cache. The kernel treats
-//! `POSIX_FADV_DONTNEED` as a hint, so the report shows how much was still cached. The report ends
-//! with a snapshot of the I/O handles in flight, taken mid-run.
+//! Before a cold run, we remove the table from the pool and from the page cache. The kernel treats
+//! `POSIX_FADV_DONTNEED` only as a hint, so the report shows how much of the table was still
+//! cached. At the end, the report shows a snapshot of the I/O handles that was taken in the middle
+//! of a run.
 
 mod checkpoint_report;
 mod checkpoint_runs;
@@ -41,8 +42,8 @@ use crate::progress::Progress;
 /// Buffers in addition to those for the whole table.
 const BUFFERS_EXTRA: u64 = 1024;
 
-/// By default the pool is large enough for the whole table, but only if the table takes at most
-/// this fraction (one fourth) of available memory.
+/// By default, the pool is made large enough to hold the whole table. We only do so if the table
+/// needs at most this fraction (one fourth) of the available memory.
 const MEMORY_FRACTION: u64 = 4;
 
 /// Memory for creating the table, in bytes.
@@ -55,8 +56,9 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Scale factor of the table, as in pgbench: each unit adds 100,000 rows, about 13 MB. It is
-    /// reduced if the disk has less free space than twice the table's size.
+    /// Scale factor of the table, as in pgbench. Each unit adds 100,000 rows, which take about 13
+    /// MB. A smaller scale factor is used if the free disk space is less than twice the size of the
+    /// table.
     #[arg(long, value_name = "N", default_value = "100",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(SCALE_MAX)))]
     scale: u32,
@@ -65,8 +67,8 @@ pub(crate) struct DemoArgs {
     #[arg(long)]
     keep: bool,
 
-    /// Do all cold runs; otherwise those that would take more than about 40 seconds in total are
-    /// skipped.
+    /// Do all cold runs. By default, runs are skipped if all of them would take more than about 40
+    /// seconds in total.
     #[arg(long)]
     full: bool,
 }
@@ -100,12 +102,13 @@ pub(crate) fn run(
     });
     let reused = outcome.as_ref().is_ok_and(|(_, _, table)| table.reused);
     // We remove the table even if a run failed or was interrupted. We keep it only if the user
-    // asked for that, now or in the earlier run that created it.
+    // asked for that, either in this run or in the earlier run that created the table.
     if !args.keep
         && !reused
         && let Err(error) = accounts::remove(&directory)
-        // These two errors mean that the directory contains other files. In that case `create` has
-        // already failed, and `outcome` contains its error.
+        // We don't report these two errors, which mean that the directory contains other files. In
+        // that case `create` has already failed for the same reason, and `outcome` contains its
+        // error.
         && !matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory)
     {
         let directory = directory.display();
@@ -129,7 +132,7 @@ pub(crate) fn run(
     Ok(if errors.is_empty() { Exit::Good } else { Exit::Findings })
 }
 
-/// The scale of the largest table that fits on the disk, at most `wanted`.
+/// Returns the scale of the largest table that fits on the disk, limited to `wanted`.
 fn scale_that_fits(directory: &Path, wanted: u32) -> Result<u32, Failure> {
     let room = room(directory).map_err(|error| {
         Failure::cannot_run(format_args!("could not examine {}: {error}", directory.display()))

@@ -1,12 +1,13 @@
 //! Escapes control characters in text for a terminal.
 //!
-//! Names in a database may contain any character. If we printed them unchanged, a table name could
-//! contain terminal escape sequences that move the cursor or change colours. All text output except
-//! `copy`'s rows therefore goes through [`escape_control_characters`].
+//! Names in a database may contain any character. If we printed a table's name unchanged, it could
+//! contain terminal escape sequences that move the cursor or change colours. We therefore pass all
+//! text output through [`escape_control_characters`], except for the rows that `copy` prints.
 
 use std::borrow::Cow;
 
-/// Replaces control characters, except those in `kept`, by escapes such as `\n`, `\t` or `\u{1b}`.
+/// Replaces control characters with escapes such as `\n`, `\t` or `\u{1b}`. The characters in
+/// `kept` are left alone.
 pub(crate) fn escape_control_characters<'t>(text: &'t str, kept: &[char]) -> Cow<'t, str> {
     let is_escaped = |char: char| char.is_control() && !kept.contains(&char);
     if !text.contains(is_escaped) {

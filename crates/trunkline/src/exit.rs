@@ -1,4 +1,4 @@
-//! How a command ends: its exit code and the form of its error messages.
+//! Defines the exit codes of the commands and the format of their error messages.
 //!
 //! ```text
 //!   0  good: done, nothing wrong found        2  usage: wrong command line or setting
@@ -8,9 +8,9 @@
 //! ```
 //! Messages go to standard error: `trunkline: error: ...`, followed by `trunkline: hint: ...`.
 //!
-//! The distinction between 1 and 3 matters to scripts: 1 means that we read the data and it's
-//! damaged, 3 that we couldn't read it. The `From` implementations below make that decision in one
-//! place for every error type of the engine.
+//! Scripts need to distinguish exit codes 1 and 3: 1 means that we read the data and found it
+//! damaged, whereas 3 means that we couldn't read it at all. The `From` implementations below make
+//! this decision in one place for all of the engine's error types.
 
 use std::fmt::Display;
 use std::io;
@@ -41,7 +41,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// The command could not do its work.
     CannotRun = 3,
-    /// Interrupted by Ctrl-C, after printing partial results. A shell reports SIGINT as this code.
+    /// The command was interrupted by Ctrl-C, and has printed partial results. A shell uses the
+    /// same code to report that a program was killed by SIGINT.
     Interrupted = 130,
     /// The same for SIGTERM.
     Terminated = 143,
@@ -58,8 +59,8 @@ impl From<Exit> for ExitCode {
 pub(crate) struct Failure {
     /// The exit code.
     pub(crate) exit: Exit,
-    /// The message, in lower case and without a full stop. `None` if the process reading our output
-    /// has closed the pipe, in which case we exit without a message.
+    /// The message, in lower case and without a full stop. `None` means that the process reading
+    /// our output has closed the pipe. In that case we exit without a message.
     text: Option<String>,
     hint: Option<String>,
 }
@@ -97,8 +98,8 @@ impl Failure {
         }
     }
 
-    /// Standard output could not be written. If the reader closed the pipe, as in
-    /// `trunkline ... | head`, there is no message.
+    /// Writing to standard output failed. If the reader has closed the pipe, as in
+    /// `trunkline ... | head`, no message is printed.
     pub(crate) fn output(error: &io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Failure { exit: Exit::CannotRun, text: None, hint: None };
@@ -123,14 +124,14 @@ impl Display for Failure {
     }
 }
 
-/// Prints `trunkline: kind: text` to standard error. If that cannot be written, the message is
+/// Prints `trunkline: kind: text` to standard error. If we can't even write there, the message is
 /// lost.
 pub(crate) fn message(kind: &str, text: impl Display) {
     use std::io::Write;
     let text = text.to_string();
     let text = without_error_numbers(&text);
-    // Relation names may contain control characters. We keep line feeds, because clap's messages
-    // are multi-line.
+    // We escape control characters, because a relation's name may contain them. Line feeds are
+    // kept, because clap's messages have several lines.
     let text = escape_control_characters(&text, &['\n', '\t']);
     let _ = writeln!(io::stderr(), "trunkline: {kind}: {text}");
 }
@@ -161,8 +162,8 @@ fn without_error_numbers(text: &str) -> String {
     shown
 }
 
-// If we refuse to open a directory, or if a job can't start or can't read, we have learned nothing
-// about the data. These errors therefore exit with 3 rather than 1.
+// If we refuse to open a directory, or if a job can't start or can't read its files, we haven't
+// learned anything about the data. These errors therefore exit with 3 rather than 1.
 impl From<DataDirError> for Failure {
     fn from(error: DataDirError) -> Failure {
         Failure::cannot_run(&error).with_hint_if_any(error.hint())
@@ -175,8 +176,8 @@ impl From<JobError> for Failure {
     }
 }
 
-// The user selects names and blocks on the command line, so an error in a selection is a usage
-// error.
+// If a selection of relations or blocks is invalid, we report a usage error, because the selection
+// comes from the command line.
 impl From<SelectError> for Failure {
     fn from(error: SelectError) -> Failure {
         Failure::usage(&error).with_hint_if_any(error.hint())

@@ -1,12 +1,15 @@
-//! Ctrl-C handling: the first Ctrl-C asks the command to end, the second ends it immediately.
+//! Ctrl-C handling: the first Ctrl-C asks the command to stop, and a second one kills it
+//! immediately.
 //!
-//! Jobs check [`Interrupt::requested`] between pieces of work, much as PostgreSQL calls
-//! `CHECK_FOR_INTERRUPTS`. When it is set, they stop submitting I/O, let the I/O in flight finish,
-//! and report what they did. If that hangs, for example on a dead mount, a second Ctrl-C exits
-//! immediately. SIGTERM is treated like Ctrl-C, except for the exit code.
+//! Between pieces of work, a job calls [`Interrupt::requested`], much as PostgreSQL calls
+//! `CHECK_FOR_INTERRUPTS`. If an interrupt was requested, the job stops submitting I/O, waits for
+//! the I/O in flight to finish, and reports what it has done so far. If that hangs, for example on
+//! a dead mount, the user can press Ctrl-C again to exit immediately. SIGTERM is treated like
+//! Ctrl-C, except that the exit code is different.
 //!
-//! Some programs, such as `timeout`, signal a process and then its process group. Signals that
-//! arrive within [`SAME_REQUEST`] of the first are therefore one request.
+//! Some programs, such as `timeout`, first signal a process and then its process group, so the
+//! process gets two signals. For this reason, we treat signals that arrive within [`SAME_REQUEST`]
+//! of the first one as a single request.
 
 use std::io;
 use std::sync::Arc;
@@ -26,8 +29,8 @@ use crate::exit::{Exit, Failure, message};
 /// A shell adds this to the number of the signal that terminated a program.
 const SIGNALLED: i32 = 128;
 
-/// Signals that arrive within this time of the first signal are part of the same request. A user
-/// can't press Ctrl-C twice that quickly.
+/// Signals that arrive within this time of the first signal are part of the same request. This
+/// can't swallow a real second request, because a user can't press Ctrl-C twice that quickly.
 const SAME_REQUEST: Duration = Duration::from_millis(200);
 
 /// Whether a signal asked the command to stop. Clones share the state.
@@ -42,7 +45,8 @@ pub(crate) struct Interrupt {
 struct FirstSignal(Option<Time>);
 
 impl FirstSignal {
-    /// Whether a signal that arrives `now` is a second request, which ends the process immediately.
+    /// Returns whether a signal that arrives `now` counts as a second request. A second request
+    /// ends the process immediately.
     fn is_second_request(&mut self, now: Time) -> bool {
         now.since(*self.0.get_or_insert(now)) >= SAME_REQUEST
     }
@@ -58,13 +62,13 @@ impl Interrupt {
 
     fn try_install() -> io::Result<Interrupt> {
         let interrupt = Interrupt::default();
-        // The handler itself only stores the signal number, which is async-signal-safe. The thread
-        // below does the rest.
+        // A signal handler may only call async-signal-safe functions, so ours just stores the
+        // signal number. The thread below does the rest.
         for signal in [SIGINT, SIGTERM] {
             flag::register_usize(signal, Arc::clone(&interrupt.signal), signal as usize)?;
         }
-        // We need a dedicated thread, because every other thread may be stuck in a system call. It
-        // runs until the process exits.
+        // We need a thread just for this, because every other thread may be stuck in a system call.
+        // The thread runs until the process exits.
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
         let mut first = FirstSignal::default();
         thread::spawn("signals", move || {
@@ -90,8 +94,9 @@ impl Interrupt {
         }
     }
 
-    /// Returns the exit code of a command whose job ended with `end`. If the job was interrupted,
-    /// we print a warning and return the signal's exit code. If not, we return `otherwise`.
+    /// Returns the exit code for a command whose job ended with `end`. If the job was interrupted,
+    /// we print a warning and return the signal's exit code. Otherwise, the exit code is the value
+    /// of `otherwise`.
     pub(crate) fn exit_after(&self, end: End, otherwise: Exit) -> Exit {
         let text = match end {
             End::Complete => return otherwise,

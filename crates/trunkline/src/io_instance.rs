@@ -1,9 +1,10 @@
 //! Starts the I/O instance with the command's settings, and warns if an I/O method is unavailable.
 //!
-//! If a method is unavailable, we use the next best one, and print a warning with the reason and a
-//! hint how to fix it. A server would refuse to start instead, but a command-line tool should do
-//! its work more slowly rather than not at all. Note that io_uring may also fail at its first use,
-//! so commands check again after their job ([`IoInstance::report_fallbacks`]).
+//! If an I/O method is unavailable, we fall back to the next best one. We print a warning that
+//! includes the reason and a hint on how to fix the problem. A server would refuse to start in this
+//! case, but for a command-line tool, running slowly is better than not running at all. Note that
+//! io_uring may also turn out to be unavailable when it is first used, so commands check again
+//! after their job ([`IoInstance::report_fallbacks`]).
 
 use std::cell::Cell;
 use std::fs;
@@ -18,21 +19,21 @@ use trunkline_format::BLOCK_SIZE;
 use crate::exit::{Failure, message};
 use crate::output::human_bytes;
 
-/// The page region is large enough for full read windows on this many mounts. If there are more
-/// mounts, each gets a smaller window.
+/// The page region is large enough for full-size read windows on this many mounts. With more
+/// mounts, we have to make the windows smaller.
 const MOUNTS_PLANNED: usize = 2;
 
 /// Minimum size of the page region: one huge page.
 const REGION_BYTES_MIN: usize = 2 << 20;
 
-/// Memory for pages read outside the pool, such as commit log pages. Each session needs just one
-/// frame at a time, so this is enough for 64 concurrent sessions.
+/// Memory for pages that are read outside the pool, such as commit log pages. A session never needs
+/// more than one frame at a time, so this is enough for 64 concurrent sessions.
 const BYTES_BESIDE_POOL: usize = 64 * BLOCK_SIZE;
 
 /// A running I/O instance.
 ///
-/// We never drop it. Dropping it would wait for all I/O in flight, and a hanging read must not keep
-/// a command from ending. The kernel cleans up when the process exits.
+/// We never drop an I/O instance. Dropping it would wait for all I/O in flight, so a read that
+/// hangs would keep the command from exiting. The kernel cleans up when the process exits.
 pub(crate) struct IoInstance {
     aio: ManuallyDrop<Aio>,
     /// Number of fallbacks that were reported.
@@ -48,8 +49,9 @@ impl IoInstance {
         IoInstance::start(settings, read_window_bytes(settings))
     }
 
-    /// Starts I/O with enough memory for a pool of `buffers`, or for a job that needs
-    /// `bytes_before_pool` and runs before the pool is created, whichever is larger.
+    /// Starts I/O with enough memory for a pool of `buffers`. The command may run another job
+    /// before it creates the pool. That job needs `bytes_before_pool`, so we allocate whichever
+    /// amount is larger.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -59,8 +61,8 @@ impl IoInstance {
         bytes_before_pool: usize,
     ) -> Result<IoInstance, Failure> {
         let bytes = u64::from(buffers) * BLOCK_SIZE as u64;
-        // The region is touched in full at startup. If memory is short, that would swap out other
-        // programs or wake the OOM killer, so we check first.
+        // All of the region's memory is touched at startup. If there isn't enough free memory, that
+        // would swap out other programs or wake the OOM killer, so we check first.
         if let Some(available) = memory_available()
             && bytes > available
         {
@@ -89,7 +91,8 @@ impl IoInstance {
         Ok((io, engine))
     }
 
-    /// A fallback is reported before the command's work begins, so that the user knows why it is slow.
+    /// Reports any fallback before the command starts its work, so that the user knows why it is
+    /// slow.
     fn start(settings: &Settings, region_bytes: usize) -> Result<IoInstance, Failure> {
         let aio = settings
             .io_builder()
@@ -138,8 +141,8 @@ pub(crate) fn read_window_bytes(settings: &Settings) -> usize {
     ReadOptions::of(settings).region_bytes(MOUNTS_PLANNED)
 }
 
-/// Memory in bytes that can be allocated without swapping; `None` if `/proc/meminfo` isn't
-/// readable.
+/// Returns how much memory can be allocated without swapping, in bytes. Returns `None` if we can't
+/// read `/proc/meminfo`.
 pub(crate) fn memory_available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

@@ -1,5 +1,6 @@
-//! I/O statistics under PostgreSQL's names: read streams as in `EXPLAIN (ANALYZE, IO)`, the buffer
-//! pool as in `pg_stat_io`, as text and as JSON.
+//! I/O statistics, under the names that PostgreSQL uses: read streams as in
+//! `EXPLAIN (ANALYZE, IO)`, and the buffer pool as in `pg_stat_io`. They can be printed as text or
+//! as JSON.
 //!
 //! ```text
 //!   Prefetch: avg=262.63 max=271 capacity=272
@@ -28,9 +29,9 @@ pub(crate) fn report_warnings(warnings: &[ReadWarning], lost: u64) {
     }
 }
 
-/// The two lines that `EXPLAIN (ANALYZE, IO)` prints for a read stream. Distances are in blocks,
-/// `in-progress` is the average number of I/Os in flight, and `waits` counts how often the consumer
-/// had to wait for a read.
+/// Returns the two lines that `EXPLAIN (ANALYZE, IO)` prints for a read stream. Distances are given
+/// in blocks. `in-progress` is the average number of I/Os in flight, and `waits` counts how often
+/// the consumer had to wait for a read.
 pub(crate) fn stream_lines(streams: &StreamStats) -> String {
     format!(
         "Prefetch: avg={:.2} max={} capacity={}\nI/O: count={} waits={} size={:.2} \
@@ -45,7 +46,8 @@ pub(crate) fn stream_lines(streams: &StreamStats) -> String {
     )
 }
 
-/// Rows as in `pg_stat_io`. The engine keeps its counters per relation, so we have to add them up.
+/// Returns rows like those of `pg_stat_io`. The engine keeps separate counters for each relation,
+/// so we must add them up here.
 pub(crate) fn stat_io(counts: &[(IoKey, Tally)]) -> Vec<StatIo> {
     let mut rows: BTreeMap<(BackendType, IoObject, Strategy), Tally> = BTreeMap::new();
     for (key, tally) in counts {
@@ -78,16 +80,17 @@ pub(crate) struct StatIo {
     context: &'static str,
     reads: u64,
     read_bytes: u64,
-    /// Time that sessions spent waiting for reads. With read-ahead this is usually much less than
+    /// Time that sessions spent waiting for reads. If read-ahead works well, this is much less than
     /// `device_time`.
     read_time: f64,
     hits: u64,
     evictions: u64,
     reuses: u64,
-    /// How many of the hits were pages that another session was just reading.
+    /// Number of hits on pages that another session was reading at that moment.
     joins: u64,
     waits: u64,
-    /// Device time, summed over all reads. Reads overlap, so this can exceed the elapsed time.
+    /// Device time, summed over all reads. Reads overlap, so the sum may be larger than the elapsed
+    /// time.
     device_time: f64,
     checksum_failures: u64,
 }
@@ -129,7 +132,7 @@ pub(crate) fn streams_json(streams: &StreamStats) -> impl Serialize + use<> {
     }
 }
 
-/// How many blocks are in the pool and in the operating system's cache, as JSON.
+/// Returns the number of blocks in the pool and in the operating system's cache, as JSON.
 pub(crate) fn residency_json(residency: RelationResidency) -> impl Serialize {
     let RelationResidency { blocks, pool, cache, both } = residency;
     object! { blocks: blocks, pool: pool, cache: cache, both: both }

@@ -1,17 +1,18 @@
 //! `trunkline`: PostgreSQL's storage engine on the command line.
 //!
-//! Data goes to standard output, messages go to standard error, and the exit code reports the
-//! outcome ([`exit`]). Only this crate reads environment variables. The library crates receive
-//! settings instead, so an embedding program is never affected by its environment.
+//! Data is written to standard output and messages to standard error; the exit code reports the
+//! outcome ([`exit`]). This is the only crate that reads environment variables. The library crates
+//! take settings instead, so that a program that embeds them is never affected by its environment.
 //!
-//! The program plays the part of PostgreSQL's client tools and offline utilities (`pg_checksums`,
-//! `pg_amcheck`, `pg_prewarm`, `pg_controldata`), except that it never connects to a server. Where
-//! one of those tools has the same function, we use its words, numbers and exit conditions.
+//! The program does the work of PostgreSQL's client tools and offline utilities (`pg_checksums`,
+//! `pg_amcheck`, `pg_prewarm`, `pg_controldata`), but it never connects to a server. Where one of
+//! those tools offers the same function, our output uses its wording and its numbers, and we exit
+//! with an error under the same conditions.
 //!
-//! Each command is a module with a `run` function, which takes the parsed options ([`cli`],
-//! [`options`]) and returns an [`exit::Exit`]. The commands share [`io_instance`] to
-//! start the engine, [`catalog_session`] and [`named_files`] to look up names, [`monitor`] for
-//! progress and Ctrl-C, and [`output`] for text and JSON.
+//! Each command is a module with a function `run`, which takes the parsed options ([`cli`],
+//! [`options`]) and returns an [`exit::Exit`]. All commands use the same modules for common tasks:
+//! [`io_instance`] starts the engine, [`catalog_session`] and [`named_files`] look up names,
+//! [`monitor`] shows progress and handles Ctrl-C, and [`output`] prints text and JSON.
 #![forbid(unsafe_code)]
 
 mod catalog_session;
@@ -60,8 +61,8 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<Exit, Failure> {
-    // We parse the settings for every command, so that a misspelt setting is always an error, even
-    // if the command does no I/O.
+    // We parse the settings for every command. A misspelt setting is therefore always an error,
+    // even if the command does no I/O.
     let context = cli.context()?;
     match &cli.command {
         Command::Inspect(command) => inspect::run(&context, command),

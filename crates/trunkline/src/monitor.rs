@@ -1,7 +1,7 @@
-//! Progress and cancellation of one job: a progress bar on a terminal, and Ctrl-C, which ends the
-//! job early but still prints its counts.
+//! Monitors one job: shows a progress bar on a terminal, and handles Ctrl-C, which ends the job
+//! early. The job's counts are still printed in that case.
 //!
-//! The job calls the [`Observer`] methods from its own threads, so the bar is behind a lock.
+//! The job calls the [`Observer`] methods from several threads, so we need a lock around the bar.
 
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_engine::job::Observer;
@@ -12,7 +12,8 @@ use crate::io_instance::IoInstance;
 use crate::options::Global;
 use crate::progress::Progress;
 
-/// Runs a job of the engine, and then warns about I/O methods that turned out to be unavailable.
+/// Runs one of the engine's jobs. Afterwards, it warns about I/O methods that turned out to be
+/// unavailable during the job.
 pub(crate) fn run_job<R, E: Into<Failure>>(
     global: &Global,
     interrupt: &Interrupt,
@@ -21,8 +22,8 @@ pub(crate) fn run_job<R, E: Into<Failure>>(
 ) -> Result<R, Failure> {
     let monitor = Arc::new(JobMonitor::new(interrupt.clone(), global));
     let outcome = job(Arc::clone(&monitor) as _);
-    // The job may be abandoned while its threads still have the observer, so dropping our reference
-    // would not be enough to remove the bar.
+    // If the job was abandoned, its threads may still hold references to the observer. Dropping our
+    // own reference would not be enough to remove the bar in that case.
     monitor.clear();
     io.report_fallbacks();
     outcome.map_err(E::into)

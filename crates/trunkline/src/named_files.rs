@@ -1,9 +1,9 @@
 //! Maps relation names to files and back.
 //!
-//! [`FileSelection`] turns the names on a command line into file numbers, reading the catalog only
-//! if a name requires it. [`RelationNames`] turns the paths in findings into relation names. A
-//! damaged catalog must not prevent either: files can always be given by number, and a finding
-//! without a relation name is still useful.
+//! [`FileSelection`] turns the names on a command line into file numbers, and reads the catalog
+//! only if one of the names requires it. [`RelationNames`] turns the paths in findings into
+//! relation names. Both must still work if the catalog is damaged. The user can always give a file
+//! number instead of a name, and a finding is useful even without a relation name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -33,15 +33,15 @@ pub(crate) enum FileSelection {
     Everything,
     /// All files of this database.
     Database(Oid),
-    /// These relations, as file numbers, and these files. Empty if none of the named relations has
-    /// files.
+    /// The files to select: the named relations, as paths with file numbers, and the files given by
+    /// path. The list is empty if the named relations have no files.
     Listed(Vec<PathBuf>),
 }
 
 impl FileSelection {
-    /// Resolves `names`. With `-d`, they are relation names. Without `-d`, a name of the form
-    /// DATABASE.SCHEMA.TABLE is a relation name, and any other name is either a relation's file
-    /// number or a path.
+    /// Resolves `names`. With `-d`, all of them are relation names. Without `-d`, a name of the
+    /// form DATABASE.SCHEMA.TABLE is a relation name, and any other name is either a relation's
+    /// file number or a path.
     pub(crate) fn resolve(
         dir: &DataDir,
         settings: &Settings,
@@ -100,8 +100,8 @@ impl FileSelection {
 
 /// The relations with files referenced by `names`, each listed once.
 ///
-/// A partitioned table or index is replaced by its partitions. Foreign partitions, and partitioned
-/// tables without any partitions, are skipped with a note.
+/// We replace a partitioned table or index by its partitions. If a partition is a foreign table, or
+/// if a partitioned table has no partitions at all, we print a note and skip it.
 pub(crate) fn relations_with_files<'d>(
     database: &'d Database,
     names: &[OsString],
@@ -136,10 +136,10 @@ fn is_foreign(error: &CatalogError) -> bool {
     matches!(error, CatalogError::NotReadable { reason, .. } if *reason == kind)
 }
 
-/// Looks up relation names by file path, to the extent that the catalogs can be read.
+/// Looks up the names of relations by file path, as far as the catalogs can be read.
 ///
-/// A database's catalogs are read when its first file is looked up. Results are cached, including
-/// failures, so that a warning is printed only once per database.
+/// We read a database's catalogs the first time one of its files is looked up. The result is cached
+/// even if it is a failure, so that each database causes only one warning.
 pub(crate) struct RelationNames {
     session: CatalogSession,
     dir: DataDir,
@@ -151,8 +151,8 @@ pub(crate) struct RelationNames {
 }
 
 impl RelationNames {
-    /// Opens the shared catalogs. Returns `None` with a warning if they can't be read, or without a
-    /// warning if the directory has no catalog at all.
+    /// Opens the shared catalogs. If they can't be read, prints a warning and returns `None`. If
+    /// the directory contains no catalog at all, returns `None` without a warning.
     pub(crate) fn open(dir: &DataDir, settings: &Settings) -> Option<RelationNames> {
         if !dir.path().join("global").join(RELATION_MAP_NAME).exists() {
             return None;
@@ -169,7 +169,7 @@ impl RelationNames {
         }
     }
 
-    /// The name of the relation that a file belongs to, with database and schema.
+    /// Returns the name of the relation that a file belongs to, including its database and schema.
     pub(crate) fn of_file(&mut self, path: &Path) -> Option<Arc<str>> {
         let locator = RelationPath::of(&self.dir, path)?.locator()?;
         if let Some(known) = self.names.get(&locator) {
@@ -180,9 +180,11 @@ impl RelationNames {
         name
     }
 
-    /// Reads the catalogs of the databases that may contain the relation, until one does.
+    /// Looks for the relation in the catalogs of each database that may contain it, and stops at
+    /// the first one that does.
     fn look_up(&mut self, locator: RelationLocator) -> Option<Arc<str>> {
-        // Shared relations have a pg_class row in every database, so any readable database will do.
+        // A shared relation has a pg_class row in every database, so it's enough to read the
+        // catalogs of any one database.
         let shared = locator.database == Oid(0);
         let databases = self.session.catalog.databases().iter();
         let candidates: Vec<Oid> = databases

@@ -1,8 +1,8 @@
 //! Command-line options shared by several commands.
 //!
-//! [`Global`] options may be given before or after the command. The I/O options are PostgreSQL
-//! settings. We keep them as text and let the engine's settings table parse them, so that units,
-//! ranges and error messages are the same as PostgreSQL's.
+//! [`Global`] options may be given either before or after the command. Each I/O option corresponds
+//! to a PostgreSQL setting. We keep its value as text and let the engine's settings table parse it,
+//! so that units, ranges and error messages are the same as PostgreSQL's.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -24,8 +24,9 @@ pub(crate) struct Global {
     #[arg(short = 'D', long, env = "PGDATA", value_name = "DIR", global = true)]
     pub(crate) pgdata: Option<PathBuf>,
 
-    /// Read a tablespace from NEWDIR instead of OLDDIR, where its link in pg_tblspc points; may be
-    /// repeated, if all of them come before the command or all after it.
+    /// Read a tablespace from NEWDIR instead of OLDDIR, which is where its link in pg_tblspc
+    /// points. May be repeated, but all of these options must come before the command or all of
+    /// them after it.
     #[arg(short = 'T', long, value_name = "OLDDIR=NEWDIR", global = true)]
     #[arg(value_parser = clap::builder::OsStringValueParser::new().try_map(parse_mapping))]
     pub(crate) tablespace_mapping: Vec<(PathBuf, PathBuf)>,
@@ -60,21 +61,23 @@ impl Global {
     }
 }
 
-/// What every command gets: the options before the command, and the settings that result from the
-/// whole command line.
+/// The context that is passed to every command. It consists of the global options and of the
+/// settings that result from the whole command line.
 pub(crate) struct Context<'c> {
     pub(crate) global: &'c Global,
     pub(crate) settings: Settings,
     /// The settings given by `-c` that affect how values are printed, keyed by lower-case name.
     pub(crate) text_settings: BTreeMap<String, String>,
-    /// The size of the buffer pool, if an option sets it. Some commands have their own default.
+    /// Number of buffers, if the pool size is set by an option. Some commands have their own
+    /// default.
     pub(crate) buffers: Option<u32>,
 }
 
 /// PostgreSQL's settings for I/O.
 ///
-/// They are declared for the program and again for each command, rather than as global options.
-/// With a global option that may be repeated, clap drops the values before the command.
+/// We declare these options once for the program and again for each command, instead of using
+/// clap's global options. If a global option may be repeated, clap drops the values given before
+/// the command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "I/O")]
 pub(crate) struct IoArgs {
@@ -94,8 +97,8 @@ pub(crate) struct IoArgs {
     #[arg(long, value_name = "SIZE")]
     io_combine_limit: Option<String>,
 
-    /// Set a PostgreSQL setting for I/O, buffers or pages by name, or, with copy, a setting that
-    /// affects how values are printed, such as TimeZone; may be repeated.
+    /// Set a PostgreSQL setting by name. It must be a setting for I/O, buffers or pages, or, if the
+    /// command is copy, one that affects how values are printed, such as TimeZone. May be repeated.
     #[arg(short = 'c', value_name = "NAME=VALUE")]
     settings: Vec<String>,
 }
@@ -121,8 +124,9 @@ impl IoArgs {
                 settings.set(name, value)?;
             }
         }
-        // PostgreSQL silently caps io_combine_limit at io_max_combine_limit. But an explicit
-        // command-line option should always take effect, so we raise the maximum as well.
+        // PostgreSQL silently limits io_combine_limit to io_max_combine_limit. But if the user sets
+        // the limit with a command-line option, that should always take effect, so we raise the
+        // maximum as well.
         if self.io_combine_limit.is_some() && !self.mentions("io_max_combine_limit") {
             let mut raised = settings.clone();
             raised.set("io_max_combine_limit", &settings.show("io_combine_limit")?)?;
@@ -133,8 +137,8 @@ impl IoArgs {
         Ok(())
     }
 
-    /// The settings for printing values that `-c` assigns, in order: names in lower case, and
-    /// values.
+    /// Returns the settings assigned by `-c` that affect how values are printed, in the given
+    /// order. Names are in lower case.
     pub(crate) fn text_settings(&self) -> impl Iterator<Item = (String, String)> {
         let assigned = self.settings.iter().filter_map(|assignment| parse_text_setting(assignment));
         assigned.map(|(name, value)| (name, value.to_owned()))
@@ -150,7 +154,8 @@ impl IoArgs {
     }
 }
 
-/// The options of a command that does I/O, but not through a buffer pool of a configurable size.
+/// The options of a command that does I/O, but doesn't let the user choose the size of the buffer
+/// pool.
 #[derive(Debug, Args)]
 pub(crate) struct WithIo<A: Args> {
     #[command(flatten)]
@@ -188,8 +193,8 @@ pub(crate) struct DatabaseArgs {
 }
 
 impl DatabaseArgs {
-    /// The database given by the option, or otherwise by the first of `names` that contains a
-    /// database.
+    /// Returns the database given by the option. If the option is missing, returns the database of
+    /// the first name in `names` that includes one.
     ///
     /// # Errors
     /// [`Exit::Usage`](crate::exit::Exit::Usage) if there is neither.

@@ -1,11 +1,11 @@
 //! Standard output: text with tables, bars and sizes, or JSON.
 //!
 //! If the reader closes the pipe early, the command ends without a message (see
-//! [`Failure::output`]), but a full disk is reported. Rust ignores SIGPIPE at startup, so a closed
-//! pipe shows up as a write error rather than killing the process.
+//! [`Failure::output`]), but other errors such as a full disk are reported. Rust ignores SIGPIPE at
+//! startup, so a closed pipe shows up as a write error and doesn't kill the process.
 //!
-//! Reports are printed only when complete, so that JSON output is never cut off mid-object by a
-//! later error.
+//! We print a report only when it is complete. Otherwise, an error in the middle of a report could
+//! leave us with truncated JSON.
 
 use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
@@ -21,12 +21,12 @@ use crate::escape::escape_control_characters;
 use crate::exit::Failure;
 use crate::options::Global;
 
-/// A JSON object with the given fields, in this order, which is part of our output format.
-/// `serde_json::json!` would sort them by name.
+/// Creates a JSON object with the given fields in the given order. The order is part of our output
+/// format, and `serde_json::json!` would sort the fields by name.
 ///
-/// Each use defines a struct with a type parameter for each field, so that a report lists its
-/// fields only once. Fields that may be absent go into an object of their own, held as an
-/// `Option` and inlined with `#[serde(flatten)]`.
+/// Each use defines its own struct with one type parameter per field, so that a report needs to
+/// list its fields only once. If fields may be absent, put them into a nested object that is stored
+/// as an `Option` and inlined with `#[serde(flatten)]`.
 macro_rules! object {
     ($($(#[$attribute:meta])* $name:ident: $value:expr),* $(,)?) => {{
         #[expect(non_camel_case_types, reason = "the type of a field has the name of the field")]
@@ -58,10 +58,10 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 
 /// Whether the program was probably started with standard output closed.
 ///
-/// If standard output is closed, Rust's runtime opens `/dev/null` in its place, for reading and
-/// writing. A shell that redirects to `/dev/null` opens it only for writing, so we can usually tell
-/// the two cases apart. Note that another program may start this one with `/dev/null` opened for
-/// both.
+/// If standard output is closed, Rust's runtime opens `/dev/null` in its place for both reading and
+/// writing. A shell that redirects output to `/dev/null` opens it only for writing, so we can
+/// usually distinguish the two cases. We may still be wrong if another program starts this one with
+/// `/dev/null` opened for both.
 pub(crate) fn is_closed() -> bool {
     let stdout = io::stdout();
     let null = fs::metadata("/dev/null").map(|null| null.rdev());
@@ -94,7 +94,8 @@ pub(crate) fn properties(width: usize, lines: &[(&str, &dyn Display)]) -> String
     lines.iter().map(|(name, value)| format!("{name:<width$}{value}\n")).collect()
 }
 
-/// A column of a table of `T`: its heading as in [`Table`], and its cell in each row.
+/// A column of a table with rows of type `T`. The first part is the heading, as in [`Table`], and
+/// the second part returns the column's cell for a row.
 pub(crate) type Column<T> = (&'static str, fn(&T) -> String);
 
 /// A table with a row for each of `rows`, as text.
@@ -110,8 +111,9 @@ pub(crate) fn table<'t, T: 't>(
     table.render()
 }
 
-/// A table with aligned columns. A heading that starts with `>` right-aligns its column. Widths are
-/// in characters, not bytes; wide characters (CJK) are not taken into account.
+/// A text table with aligned columns. If a heading starts with `>`, its column is right-aligned.
+/// Column widths are counted in characters, not in bytes. We don't take into account that some
+/// characters (CJK) are wider than others.
 #[derive(Debug)]
 pub(crate) struct Table {
     headings: Vec<&'static str>,
@@ -123,7 +125,8 @@ impl Table {
         Table { headings: headings.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row. Line feeds in cells are escaped, and missing cells at the end stay empty.
+    /// Adds a row. Line feeds in the cells are escaped. If the row has too few cells, the remaining
+    /// columns are left empty.
     pub(crate) fn row(&mut self, mut cells: Vec<String>) {
         for cell in &mut cells {
             if let Cow::Owned(shown) = escape_control_characters(cell, &[]) {
@@ -133,7 +136,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table as text. Lines end with a line feed and have no trailing blanks.
+    /// Returns the table as text. Each line ends with a line feed and has no trailing spaces.
     pub(crate) fn render(&self) -> String {
         let titles: Vec<String> = self
             .headings
@@ -171,7 +174,8 @@ impl Table {
     }
 }
 
-/// A horizontal bar of `fraction` times `width` characters, drawn in eighths of a character.
+/// Returns a horizontal bar that is `fraction` times `width` characters long, to the nearest eighth
+/// of a character.
 pub(crate) fn bar(fraction: f64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (fraction.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;

@@ -8,8 +8,8 @@
 //!   prewarm -D DIR base/5/16384.1 --mode read     a file into the operating system's cache
 //!   prewarm -D DIR --mode prefetch                everything, read by the kernel in the background
 //! ```
-//! For each damaged or unreadable file or block we print a warning. The remaining blocks are still
-//! loaded, but the exit code is [`Exit::Findings`].
+//! If a file or block is damaged or can't be read, we print a warning and go on loading the
+//! remaining blocks. The exit code is [`Exit::Findings`] in that case.
 
 mod buffer;
 mod cache;
@@ -41,11 +41,12 @@ pub(crate) enum Mode {
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PrewarmArgs {
-    /// Relations, such as 5/16384 (database OID, file number) or 1663/5/16384 (with the tablespace
-    /// OID), and files, such as base/5/16384.1 [default: everything].
+    /// Relations, such as 5/16384 (database OID and file number) or 1663/5/16384 (with the
+    /// tablespace OID), or files, such as base/5/16384.1 [default: everything].
     ///
-    /// With -d, names are SQL names, such as schema.table; upper case must be quoted. Without -d,
-    /// database.schema.table is also accepted. A partitioned table stands for its partitions.
+    /// With -d, names are SQL names such as schema.table, and names with upper case letters must be
+    /// quoted. Without -d, database.schema.table is also accepted. If a partitioned table is named,
+    /// its partitions are loaded.
     #[arg(value_name = "RELATION|FILE")]
     names: Vec<PathBuf>,
 

@@ -1,8 +1,8 @@
 //! Progress bar of a long command: bytes done, rate, and time left.
 //!
-//! The bar is drawn on standard error, and only if that is a terminal, so redirected output never
-//! contains it. It's hidden with `--no-progress` or `--json`. Callers don't have to check any of
-//! this.
+//! The bar is drawn on standard error, and only if standard error is a terminal, so it never ends
+//! up in redirected output. It's hidden if the user gives `--no-progress` or `--json`. Callers
+//! don't have to check any of these conditions.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -13,7 +13,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A bar for `bytes` bytes, redrawn a few times a second if `shown` and on a terminal.
+    /// Creates a bar for a total of `bytes`, which is redrawn a few times a second. It's drawn only
+    /// if `shown` is set and standard error is a terminal.
     pub(crate) fn new(bytes: u64, shown: bool) -> Progress {
         let target =
             if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };

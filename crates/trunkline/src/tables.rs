@@ -5,9 +5,9 @@
 //!   tables -D DIR -d bench           relations, without catalogs, indexes and TOAST tables
 //!   tables -D DIR -d bench --all     all relations
 //! ```
-//! Row counts are the planner's estimates in `pg_class.reltuples`; counting would mean reading
-//! every page. Sizes are file sizes. As in `pg_table_size`, table size includes all forks, the
-//! TOAST table and the TOAST index, but not the table's own indexes.
+//! The row counts are the planner's estimates from `pg_class.reltuples`, because we'd have to read
+//! every page to count the rows. Sizes are file sizes. As in `pg_table_size`, the size of a table
+//! includes all forks, the TOAST table and the TOAST index, but not the table's own indexes.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -36,8 +36,8 @@ pub(crate) struct TablesArgs {
     all: bool,
 }
 
-/// SQL_ASCII. Shared catalogs contain names from databases with different encodings, and don't
-/// record which encoding each name is in.
+/// SQL_ASCII. The shared catalogs contain names from databases with different encodings, but they
+/// don't record the encoding of a name.
 const SHARED_CATALOG_ENCODING: i32 = 0;
 
 /// Runs the command.
@@ -62,13 +62,13 @@ pub(crate) fn run(context: &Context<'_>, args: &TablesArgs) -> Result<Exit, Fail
     Ok(exit(session.catalog.faults().iter().chain(database.faults())))
 }
 
-/// If a damaged catalog row had to be skipped, the list is incomplete, which counts as a finding.
+/// If we had to skip a damaged catalog row, the list is incomplete. That counts as a finding.
 fn exit<'f>(mut faults: impl Iterator<Item = &'f CatalogError>) -> Exit {
     if faults.next().is_none() { Exit::Good } else { Exit::Findings }
 }
 
-/// File sizes of each relation and each database. We walk over all files just once and add up their
-/// sizes, rather than stat the files of each relation.
+/// Total file size of each relation and of each database. We walk through all files once and add up
+/// their sizes, which is cheaper than calling stat for every relation's files.
 struct Sizes {
     relations: BTreeMap<RelationLocator, Size>,
     databases: BTreeMap<Oid, u64>,
@@ -78,8 +78,8 @@ struct Sizes {
 #[derive(Default)]
 struct Size {
     bytes: u64,
-    /// Whether the main fork's first segment exists. If it doesn't, the relation has been dropped,
-    /// and any other forks are just left over.
+    /// Whether the first segment of the main fork exists. If it doesn't, the relation has been
+    /// dropped, and any other forks are only leftovers.
     exists: bool,
 }
 
@@ -97,7 +97,8 @@ impl Sizes {
         sizes
     }
 
-    /// Size of a relation with its TOAST table. `None` if it has no files or they are missing.
+    /// Returns the size of a relation, including its TOAST table. Returns `None` if the relation
+    /// has no files or if they are missing.
     fn of_relation(&self, database: &Database, relation: &RelationInfo) -> Option<u64> {
         let own = |relation: &RelationInfo| {
             let size = self.relations.get(&relation.locator?)?;
@@ -144,7 +145,8 @@ fn databases(catalog: &Catalog, sizes: &Sizes) -> Vec<DatabaseLine> {
     catalog.databases().iter().map(line).collect()
 }
 
-/// The table of databases. Unusual properties share one column, because most databases have none.
+/// The columns in the list of databases. Unusual properties are all shown in the last column,
+/// because most databases have none.
 const DATABASE_COLUMNS: [Column<DatabaseLine>; 6] = [
     ("name", |line| line.name.clone()),
     (">oid", |line| line.oid.to_string()),
@@ -208,7 +210,8 @@ fn counts_rows(kind: RelationKind) -> bool {
     kind.is_table_like() || matches!(kind, RelationKind::Index | RelationKind::PartitionedTable)
 }
 
-/// Whether relations of this kind belong to another relation. They're only listed with `--all`.
+/// Returns whether relations of this kind are only part of another relation. We list these only
+/// with `--all`.
 fn is_internal(kind: RelationKind) -> bool {
     matches!(
         kind,
@@ -241,9 +244,10 @@ const RELATION_COLUMNS: [Column<RelationLine>; 7] = [
 
 /// Converts a name in the encoding of a database to UTF-8.
 ///
-/// We only convert LATIN1. In all other encodings, and in names that aren't valid in their
-/// encoding, non-ASCII bytes are shown as escapes such as `\xE4`. Backslashes are then doubled, so
-/// that two different names are never shown the same way.
+/// Names in UTF-8 are shown unchanged, and LATIN1 is the only encoding that we convert. In all
+/// other encodings, and in names that aren't valid in their encoding, non-ASCII bytes are shown as
+/// escapes such as `\xE4`. In that case we also double every backslash, so that two different names
+/// never look the same.
 fn shown_name(name: &[u8], encoding: i32) -> String {
     let encoding = encoding_name(encoding);
     if encoding == "LATIN1" {
@@ -264,8 +268,8 @@ fn shown_name(name: &[u8], encoding: i32) -> String {
     }
 }
 
-/// PostgreSQL's name for an encoding (`pg_enc`). The numbers are stored in `pg_database.encoding`,
-/// so they never change.
+/// Returns PostgreSQL's name for an encoding (`pg_enc`). The numbers can't change between versions,
+/// because they are stored in `pg_database.encoding`.
 pub(crate) fn encoding_name(encoding: i32) -> &'static str {
     const NAMES: &str = "SQL_ASCII EUC_JP EUC_CN EUC_KR EUC_TW EUC_JIS_2004 UTF8 MULE_INTERNAL \
         LATIN1 LATIN2 LATIN3 LATIN4 LATIN5 LATIN6 LATIN7 LATIN8 LATIN9 LATIN10 WIN1256 WIN1258 \

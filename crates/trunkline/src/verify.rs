@@ -6,12 +6,13 @@
 //!   verify -d DB [NAME...]    only a database, or relations in it
 //!   verify DB.SCHEMA.NAME     the same
 //! ```
-//! Findings go to standard output, one per line, followed by a summary with the same lines and
-//! numbers as `pg_checksums --check` prints.
+//! Findings are printed to standard output, one per line. They are followed by a summary, which has
+//! the same lines and numbers as the output of `pg_checksums --check`.
 //!
-//! Pages are always checked first, with large reads of whole files that bypass the pool. Rows and
-//! indexes are then checked through a buffer pool, because they are read in a different order and
-//! pages are needed repeatedly. If the page check was interrupted, we don't start the second part.
+//! We always check pages first, reading whole files with large reads that bypass the pool. After
+//! that, if the user has asked for it, we check rows and indexes. These are read through a buffer
+//! pool, because the pages are needed in a different order and more than once. If the user
+//! interrupts the page check, we don't start the second part.
 
 mod contents;
 mod findings;
@@ -45,17 +46,17 @@ pub(crate) struct VerifyArgs {
     #[command(flatten)]
     database: DatabaseArgs,
 
-    /// Tables, indexes or TOAST tables to check; a table includes its TOAST table and its indexes
-    /// [default: everything].
+    /// Tables, indexes or TOAST tables to check. If a table is given, its TOAST table and its
+    /// indexes are checked too [default: everything].
     #[arg(value_name = "NAME")]
     names: Vec<OsString>,
 
-    /// Also check rows: every value by its type, TOAST values, the visibility map. TOAST values
-    /// that no row refers to are reported as a note, not as a finding.
+    /// Also check rows: every value according to its type, TOAST values, and the visibility map. If
+    /// no row refers to a TOAST value, this is reported as a note and not as a finding.
     #[arg(long)]
     rows: bool,
 
-    /// Also check B-tree indexes: the order and links of their pages, every row against its index
+    /// Also check B-tree indexes: the order and links of their pages, that every row has its index
     /// entries, and uniqueness.
     #[arg(long)]
     indexes: bool,
@@ -91,8 +92,8 @@ pub(crate) fn run(context: &Context<'_>, args: &VerifyArgs) -> Result<Exit, Fail
         message("warning", text);
     }
     let scope = Scope::of(&dir, settings, &args.database, &args.names)?;
-    // The page check runs before the pool is created, but it uses the same memory. If we are also
-    // going to check rows or indexes, that memory must be large enough for the pool too.
+    // The page check runs before we create the pool, but it uses the same memory. If we are going
+    // to check rows or indexes as well, we need enough memory for the pool.
     let io = match args.checks_contents() {
         false => IoInstance::for_files(settings)?,
         true => {

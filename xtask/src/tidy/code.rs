@@ -1,11 +1,11 @@
-//! **Lexical helpers** for Rust without a parser: blank out everything that isn't code, find
-//! words, and find the end of an item.
+//! **Lexical helpers** for Rust code. Without parsing the code, they blank out everything that
+//! isn't code, find words, and find the end of an item.
 //!
 //! ```text
 //! let a = "fn {"; // fn {      becomes      let a = "    ";
 //! ```
-//! Blanking preserves byte offsets and line numbers, so a position in the blanked text is also a
-//! position in the file.
+//! Blanking doesn't change any byte offsets or line numbers, so a position in the blanked text is
+//! also valid in the file.
 
 /// A function and its length in lines.
 pub(super) struct Function<'a> {
@@ -15,7 +15,8 @@ pub(super) struct Function<'a> {
     pub(super) lines: usize,
 }
 
-/// Blanks out comments and the contents of string and character literals, byte for byte.
+/// Blanks out comments and the contents of string and character literals. The number of bytes
+/// doesn't change.
 pub(super) fn blank(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();
@@ -38,8 +39,8 @@ pub(super) fn blank(text: &str) -> String {
         }
         at = end;
     }
-    // We only replaced whole characters, so this is valid UTF-8. If a bug makes it invalid, we fall
-    // back to the original text, because the rules must never silently check nothing.
+    // We only replaced whole characters, so the result is valid UTF-8. If a bug makes it invalid,
+    // we return the original text, because otherwise the rules would silently check nothing.
     String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
 }
 
@@ -106,7 +107,8 @@ fn char_end(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// `br"…"` and `cr"…"`: the letter before `r` is not part of a longer word.
+/// In `br"…"` and `cr"…"`, the letter before `r` belongs to the literal and not to a longer
+/// word.
 fn is_prefix(bytes: &[u8], at: usize) -> bool {
     at > 0 && matches!(bytes[at - 1], b'b' | b'c') && !is_word_byte(bytes, at.wrapping_sub(2))
 }
@@ -133,7 +135,7 @@ pub(super) fn name_at(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// End of the item that begins at `at`: after its `;` or its block.
+/// Returns the end of the item that begins at `at`, which is after its `;` or after its block.
 pub(super) fn item_end(code: &str, at: usize) -> usize {
     let (mut depth, mut in_block) = (0_i32, false);
     for (step, byte) in code.as_bytes()[at..].iter().enumerate() {

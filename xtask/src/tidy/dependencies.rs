@@ -6,13 +6,14 @@
 //!                     ▲
 //!               trunkline-sim, trunkline-bench
 //! ```
-//! Manifests are parsed line by line: section headings, and the name before `=` or `.`. That's
-//! sufficient for how we write them.
+//! We parse manifests line by line, and only look at section headings and at the name before `=` or
+//! `.`. This is sufficient, because our manifests have a simple format.
 
 use super::finding::Findings;
 use super::sources::{Source, Sources};
 
-/// Which of our packages each package may depend on, for builds and additionally for tests.
+/// The packages that each of our packages may depend on. `tests` lists additional packages that
+/// only its tests may use.
 struct Arrows {
     package: &'static str,
     normal: &'static [&'static str],
@@ -50,7 +51,7 @@ const ARROWS: &[Arrows] = &[
     Arrows { package: "xtask", normal: &[], tests: &[] },
 ];
 
-/// External crates that only some of our packages may use. A trailing `*` matches any suffix.
+/// External crates that only some of our packages may use. A trailing `*` matches anything.
 const QUARANTINE: &[(&str, &[&str])] = &[
     // The benchmarks' bare loops must not share code with what they're compared with.
     ("io-uring", &["trunkline-aio", "trunkline-bench"]),
@@ -109,8 +110,8 @@ fn quarantine(name: &str) -> Option<&'static [&'static str]> {
 
 fn dependencies(manifest: &Source) -> Vec<Dependency> {
     let mut found: Vec<Dependency> = Vec::new();
-    // `Some(for_tests)` inside a dependency section; the name, if the section is about a single
-    // dependency.
+    // `Some(for_tests)` while we are in a section that lists dependencies. If a section is about a
+    // single dependency, its heading alone is enough.
     let mut section: Option<bool> = None;
     for (line, text) in manifest.lines() {
         let text = text.split('#').next().unwrap_or_default().trim();

@@ -1,6 +1,6 @@
-//! **Document rules**: ARCHITECTURE.md references only files that exist, README.md shows the two
-//! main commands, decisions stay short, every cited heading exists, and nothing cites a document
-//! outside the repository.
+//! **Document rules**: ARCHITECTURE.md may only refer to files that exist, README.md must show the
+//! two main commands, decisions must be short, and every cited heading must exist. No file may cite
+//! a document outside the repository.
 
 use super::finding::Findings;
 use super::sources::{Source, Sources};
@@ -9,7 +9,7 @@ const MAP: &str = "ARCHITECTURE.md";
 const FIRST_PAGE: &str = "README.md";
 const COMMANDS: [&str; 2] = ["cargo run --release -- demo", "cargo xtask ci"];
 const DECISION_LINES_MAX: usize = 120;
-/// File name endings; a word with one of these endings is treated as a file reference.
+/// Endings of file names. If a word has one of these endings, we treat it as a reference to a file.
 const ENDINGS: [&str; 5] = [".rs", ".md", ".toml", ".sh", ".patch"];
 
 /// ARCHITECTURE.md mentions every crate, and only files that exist.
@@ -117,7 +117,8 @@ fn tokens(text: &str) -> impl Iterator<Item = &str> {
         .map(|word| word.trim_end_matches('.').trim_start_matches("./"))
 }
 
-/// Does the word look like a file, by its ending or because it starts with one of our directories?
+/// Does the word look like a path? We assume so if it has a known ending, or if it starts with one
+/// of our directories.
 fn is_path(word: &str) -> bool {
     let file = ENDINGS.iter().any(|end| word.len() > end.len() && word.ends_with(end));
     let below = ["crates/", "docs/", "xtask/", ".ci/"].iter().any(|top| word.starts_with(top));

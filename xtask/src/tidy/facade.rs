@@ -1,10 +1,10 @@
-//! **Façade rules**: keep time, threads and locks behind the façade, in cases clippy.toml misses
-//! or shouldn't cover alone.
+//! **Façade rules**: make sure that code uses time, threads and locks only through the façade.
+//! They cover the cases that clippy.toml misses, or for which it shouldn't be the only check.
 //!
-//! Clippy resolves paths, so it catches most violations. This module covers the rest: sleeping,
-//! which is banned even where code may bypass the façade (tests, benches, tools); raw futex calls;
-//! external crates that provide locks or randomness; and renamed imports, which clippy catches but
-//! a reader may overlook.
+//! Clippy resolves paths, so it catches most violations. This module takes care of the rest.
+//! Sleeping is banned even in code that may bypass the façade (tests, benches, tools). We also
+//! look for raw futex calls and for external crates that provide locks or randomness. Finally, we
+//! check for renamed imports, because clippy catches them but a reader may overlook them.
 
 use super::code;
 use super::finding::Findings;
@@ -14,7 +14,7 @@ use super::sources::{Source, Sources};
 const SLEEPERS: &[(&str, &str)] = &[];
 /// The façade itself.
 const FACADE: &[&str] = &["crates/trunkline-aio/src/facade", "crates/trunkline-aio/src/clock"];
-/// Packages that measure the real machine. For the same reason, they have their own clippy.toml.
+/// Packages that measure the real machine. They have their own clippy.toml for the same reason.
 const REAL_MACHINE: &[&str] = &["crates/trunkline-bench/"];
 /// Files that need std's atomics, each with the reason.
 const STD_ATOMICS: &[(&str, &str)] = &[(
@@ -97,9 +97,9 @@ pub(super) fn bypass(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// Uses of std's atomics. In an ordinary build the façade re-exports std's atomics, so clippy
-/// can't distinguish the two paths. Tests may use them directly: for example, a counter in an
-/// allocator isn't part of what the scheduler explores.
+/// Finds direct uses of std's atomics. In an ordinary build, the façade just re-exports std's
+/// atomics, so clippy can't tell which of the two paths the code used. Tests may use std's atomics
+/// directly. For example, the scheduler doesn't need to explore a counter in an allocator.
 fn foreign_atomics(source: &Source, findings: &mut Findings) {
     if STD_ATOMICS.iter().any(|(path, _)| *path == source.path) {
         return;

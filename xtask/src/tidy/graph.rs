@@ -1,10 +1,10 @@
 //! **Dependency graph** of a crate's files. We resolve each path in the source to the file that
-//! defines the path's last component.
+//! defines the last component of the path.
 //!
-//! A name re-exported by a parent module resolves to the file that defines it. If the parent has
-//! `pub use state::Word`, then `use super::Word` adds an edge to `state.rs`. The re-export itself
-//! is an edge of the parent. Importing a module by name doesn't add an edge by itself; only paths
-//! that go through the imported name do.
+//! If a parent module re-exports a name, the name resolves to the file that defines it. For
+//! example, if the parent contains `pub use state::Word`, then `use super::Word` adds an edge to
+//! `state.rs`. The re-export itself adds an edge from the parent. If a module is imported by name,
+//! the import alone doesn't add an edge; only paths that start with the imported name do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,8 +48,8 @@ enum Target {
 const IMPORTS_MAX: u32 = 16;
 
 impl Graph {
-    /// Parses all files below `src`, which must end in a slash, except files compiled only for
-    /// tests.
+    /// Parses all files below `src`, except files that are compiled only for tests. `src` must end
+    /// in a slash.
     pub(super) fn read(sources: &Sources, src: &str) -> Self {
         let mut parsed = Vec::new();
         for source in sources.rust() {
@@ -114,7 +114,8 @@ impl Graph {
     }
 }
 
-/// Module path of a file: `pool/state.rs` is `[pool, state]`, and `lib.rs` is the root.
+/// Returns the module path of a file. For example, `pool/state.rs` is `[pool, state]`. The path of
+/// `lib.rs`, the root, is empty.
 fn module_path(below_src: &str) -> Vec<String> {
     let path = below_src.trim_end_matches(".rs");
     if path == "lib" || path == "main" {
@@ -143,8 +144,8 @@ impl Crate {
         first.into_values().collect()
     }
 
-    /// Resolves a path written in `module`. Returns `None` if it points to another crate or to a
-    /// local name.
+    /// Resolves a path that was written in `module`. Returns `None` if the path points to another
+    /// crate or to a local name.
     fn resolve(&self, module: usize, path: &[String], depth: u32) -> Vec<Target> {
         let Some((first, mut rest)) = path.split_first() else { return Vec::new() };
         let own = &self.modules[module].0.path;
@@ -162,8 +163,8 @@ impl Crate {
             name => self.look_up(module, name, depth),
         };
         for name in rest {
-            // A function and a module may have the same name. If the path continues, it means the
-            // module.
+            // A function and a module may have the same name. If there are more components after
+            // the name, it must refer to the module.
             if targets.iter().any(|target| matches!(target, Target::Module(_))) {
                 targets.retain(|target| matches!(target, Target::Module(_)));
             }
@@ -182,8 +183,8 @@ impl Crate {
         targets
     }
 
-    /// Resolves a name in a module: a child module, an item, an import, or a name from a glob
-    /// import.
+    /// Resolves a name in a module. The name may be a child module, an item, an import, or part of
+    /// a glob import.
     fn look_up(&self, module: usize, name: &str, depth: u32) -> Vec<Target> {
         if depth > IMPORTS_MAX {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! **Layout rules**: where files are located and how they begin. Newcomers find things by file
-//! name, and learn a file's purpose from its first lines.
+//! **Layout rules**: where files must be and how they must begin. Newcomers find things by the
+//! names of files, and they learn the purpose of a file from its first lines.
 
 use super::finding::Findings;
 use super::sources::Sources;
@@ -25,8 +25,8 @@ pub(super) fn header(sources: &Sources, findings: &mut Findings) {
 /// `foo.rs` next to `foo/`, never `foo/mod.rs`.
 pub(super) fn no_mod_rs(sources: &Sources, findings: &mut Findings) {
     for source in sources.rust().filter(|source| source.path.ends_with("/mod.rs")) {
-        // Cargo treats every file directly in `examples/` as an example, so an example's modules
-        // must be in a subdirectory.
+        // Cargo treats every file directly in `examples/` as an example, so modules that an example
+        // uses must be in a subdirectory.
         if source.path.contains("/examples/") {
             continue;
         }

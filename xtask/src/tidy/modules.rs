@@ -1,10 +1,10 @@
-//! **Module order** inside a crate: no cycles between files, and no reference from a lower module
-//! to a higher module.
+//! **Module order** inside a crate: there must be no cycles between files, and a lower module must
+//! not refer to a higher module.
 //!
-//! The compiler enforces the order of crates but not the order of modules within a crate, so this
-//! check does. `xtask/order/CRATE.txt` lists a crate's modules bottom-up, one layer per line.
-//! `graph.rs` finds the edges. Both rules use the same graph, and `cargo xtask tidy circles` prints
-//! it.
+//! The compiler enforces the order of crates, but it doesn't check the order of modules within a
+//! crate, so we have to do that here. `xtask/order/CRATE.txt` lists the modules of a crate from
+//! bottom to top, with one layer per line. Both rules use the graph that `graph.rs` builds.
+//! `cargo xtask tidy circles` prints the cycles and the upward edges.
 //!
 //! ```text
 //! state  limits        a layer: its modules may name each other, but not in a circle
@@ -41,7 +41,7 @@ fn report_circle(graph: &Graph, src: &str, length: usize, file: usize, findings:
     }
 }
 
-/// Every file must have a layer in its crate's order, and no edge may point upwards.
+/// Every file must belong to a layer in the order of its crate, and no edge may point upwards.
 pub(super) fn order(sources: &Sources, findings: &mut Findings) {
     for (package, order) in orders(sources) {
         let src = src_of(package);
@@ -59,7 +59,8 @@ pub(super) fn order(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// Prints the cycles and upward edges of one crate, or of all crates that have an order.
+/// Prints the cycles and the upward edges of one crate, or of all crates for which there is an
+/// order.
 pub(super) fn list(sources: &Sources, only: &str) {
     let known: Vec<(&str, Order<'_>)> = orders(sources);
     for (package, _) in sources.packages().filter(|(package, _)| package.contains(only)) {
@@ -133,8 +134,8 @@ impl<'a> Order<'a> {
         (0..graph.files.len()).map(|file| self.rank(graph.name(file, src))).collect()
     }
 
-    /// The layer of `pool/clock/hand` is that of `pool/clock`. If no child of `pool` is listed,
-    /// it's the layer of `pool`. `lib` is above all layers.
+    /// `pool/clock/hand` belongs to the same layer as `pool/clock`, or to the layer of `pool` if
+    /// the order doesn't list any children of `pool`. `lib` is always above all layers.
     fn rank(&self, name: &str) -> Option<Rank<'a>> {
         if name == "lib" {
             return Some(Rank { entry: "lib", layer: usize::MAX });

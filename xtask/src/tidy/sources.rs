@@ -1,5 +1,5 @@
-//! **Source files**: all text files of the tree, held in memory. Rules never read the disk, so a
-//! rule's test is just a path and a string.
+//! **Source files**: all text files of the tree, held in memory. The rules never read the disk, so
+//! a test of a rule consists of just a path and a string.
 
 use std::fs;
 
@@ -17,8 +17,8 @@ pub(super) struct Source {
     /// Path relative to the root, with `/` as the separator.
     pub(super) path: String,
     pub(super) text: String,
-    /// The text with comments and literal contents blanked out, with line numbers preserved. Empty
-    /// for files other than Rust.
+    /// The text with comments and the contents of literals blanked out. Line numbers don't change.
+    /// Empty unless the file is Rust code.
     pub(super) code: String,
     /// For each line: is it test code? Empty for files other than Rust.
     in_test: Vec<bool>,

@@ -1,5 +1,6 @@
-//! **Samples for tidy**: bad samples for every rule, and good samples that look bad. A rule
-//! without a bad sample fails a test here, because it might be a check that can't fail.
+//! **Samples for tidy**: for every rule, bad samples that it must detect, and good samples that
+//! only look bad. If a rule has no bad sample, one of the tests here fails, because we wouldn't
+//! notice if that rule never reported anything.
 
 use super::sources::{Source, Sources};
 use super::*;
@@ -30,7 +31,7 @@ const AIO: &str = "crates/trunkline-aio/src/x.rs";
 const ENGINE: &str = "crates/trunkline-engine/src/datadir.rs";
 const SIM_MANIFEST: &str = "crates/trunkline-sim/Cargo.toml";
 
-/// Rule, path, text, line: each sample must cause exactly one finding, at the given line.
+/// Rule, path, text and line. Each sample must cause exactly one finding, at the given line.
 const BAD: &[(&str, &str, &str, usize)] = &[
     ("white-space", "a.rs", "fn a() {}\nlet b; \n", 2),
     ("white-space", "a.md", "\ta\n", 1),
@@ -158,7 +159,8 @@ fn every_good_sample_passes() {
 
 #[test]
 fn every_rule_has_a_bad_sample() {
-    // These rules need long files or many files; each has its own test below.
+    // A bad sample for one of these rules would need a long file or many files, so each of them has
+    // its own test below.
     let elsewhere = [
         "file-length",
         "function-length",
@@ -302,7 +304,7 @@ fn upward_arrows_are_found() {
         assert_eq!(found.len(), 1, "{bad:?}: {found:?}");
         assert!(found[0].contains("module-order: level is below "), "{found:?}");
     }
-    // The name resolves to the file that defines it, not to the parent that re-exports it.
+    // The name must resolve to the file that defines it, and not to the parent that re-exports it.
     let text = "use super::Low;\nuse crate::mid::State;\nuse crate::low::Low;\n";
     assert_eq!(order_broken_by("mid/word.rs", text), [""; 0]);
     let found = order_broken_by("mid/other.rs", "");

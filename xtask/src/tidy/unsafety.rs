@@ -1,13 +1,13 @@
-//! **Unsafe rules**: `unsafe` is allowed only in the I/O core and in the pool's frames. Every
-//! other crate also has a crate attribute, so that the compiler rejects what this simple text
-//! search might miss.
+//! **Unsafe rules**: `unsafe` is allowed only in the I/O core, in the pool's frames, and in some
+//! benchmarks. This is a simple text search, so it might miss something. For this reason, all other
+//! crates also have a crate attribute that makes the compiler reject unsafe code.
 
 use super::code;
 use super::finding::Findings;
 use super::sources::Sources;
 
-/// Paths in which `unsafe` is allowed. They include the benchmarks' bare loops, because a baseline
-/// must not share code with the I/O core it's compared with.
+/// Paths of code that may use `unsafe`. The bare loops of the benchmarks are on this list, because
+/// a baseline must not use the code of the I/O core it's compared with.
 const ALLOWED: &[&str] = &[
     "crates/trunkline-aio/",
     "crates/trunkline-engine/src/pool/frame.rs",

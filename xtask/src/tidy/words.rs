@@ -1,15 +1,15 @@
 //! **Banned words**: finds the phrases and names listed in the tables of `docs/glossary.md`.
 //!
-//! The glossary is the only list, so readers and this check always use the same one. A phrase is a
-//! sequence of words. We search for it in comments, documents, string literals and the parts of
-//! identifiers; it may continue on the next comment line. A name is banned only as a whole
-//! identifier in code.
+//! The glossary contains the only list of banned words, so this check and human readers can't
+//! disagree. A phrase is a sequence of words. We search for it in comments, documents, string
+//! literals and the parts of identifiers. A phrase in a comment may continue on the next line. A
+//! name is banned only if it is a whole identifier in code.
 //!
 //! ```text
 //! | `abc`, `be abc` | xyz |        `abc` also hits fn is_abc() and AbcWaits
 //! ```
-//! An exception consists of a file and part of a line. An exception that no longer matches
-//! anything is a finding too.
+//! An exception consists of a file and part of a line. If an exception doesn't match anything any
+//! more, that's a finding too.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -51,8 +51,8 @@ pub(super) fn banned(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// Prints all hits below `folder`, including phrases to avoid, and the number of hits in each
-/// directory.
+/// Prints all hits below `folder`, including the phrases we should avoid, followed by the number of
+/// hits in each directory.
 pub(super) fn list(sources: &Sources, folder: &str) {
     let Some(glossary) = sources.get(GLOSSARY) else { return };
     let (hits, _) = excused(sources, glossary, &[PHRASES, TO_AVOID]);
@@ -87,8 +87,8 @@ fn area(path: &str) -> String {
     parts[..depth.min(parts.len())].join("/")
 }
 
-/// Returns the hits not covered by an exception, and the line and file of each exception that
-/// covers nothing.
+/// Returns the hits for which there is no exception. Also returns the line and the file of each
+/// exception that is no longer needed.
 fn excused<'a>(
     sources: &'a Sources,
     glossary: &'a Source,
@@ -157,18 +157,19 @@ fn continues(words: &[Word], wanted: &[String]) -> bool {
         && words[1..wanted.len()].iter().all(|word| word.joins_the_last)
 }
 
-/// One word of a text in lower case. Each part of an identifier is a word.
+/// One word of a text, in lower case. If an identifier consists of several parts, each part is a
+/// word.
 struct Word {
     text: String,
     /// 1-based.
     line: usize,
-    /// True if only whitespace, an underscore or a comment marker separates it from the previous
-    /// word.
+    /// True if there is only whitespace, an underscore or a comment marker between this word and
+    /// the previous one.
     joins_the_last: bool,
 }
 
-/// Splits a text into words: at every character that isn't a letter, and before each capital that
-/// follows a lower-case letter.
+/// Splits a text into words. A word ends at any character that isn't a letter. In an identifier
+/// such as AbcWaits, a capital letter after a lower-case letter starts a new word.
 fn words(text: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     let mut line = 1;
@@ -189,8 +190,8 @@ fn words(text: &str) -> Vec<Word> {
             current.extend(c.to_lowercase());
         } else {
             finish(&mut current, line, &mut joins);
-            // A slash or an exclamation mark is part of a comment marker only after another marker
-            // character or at the start of a line.
+            // A slash or an exclamation mark belongs to a comment marker only at the start of a
+            // line or directly after a space or another slash.
             joins &= c.is_whitespace()
                 || c == '_'
                 || (matches!(c, '/' | '!') && " \n/".contains(before));
@@ -213,7 +214,7 @@ fn banned_in<'a>(glossary: &'a Source, table: &str) -> Vec<(&'a str, &'a str)> {
     banned
 }
 
-/// The cells of each row that starts with a word in backticks, with the row's line number.
+/// Returns the cells and the line number of each row that starts with a word in backticks.
 fn rows<'a>(glossary: &'a Source, table: &str) -> Vec<(usize, Vec<&'a str>)> {
     let mut rows = Vec::new();
     let mut inside = false;
@@ -226,7 +227,7 @@ fn rows<'a>(glossary: &'a Source, table: &str) -> Vec<(usize, Vec<&'a str>)> {
     rows
 }
 
-/// Skips the glossary, because it defines the words, and licences, because we did not write them.
+/// Skips the glossary, because it defines these words, and licences, because we didn't write them.
 fn is_checked(source: &Source) -> bool {
     let path = &source.path;
     let prose = path.ends_with(".rs") || path.ends_with(".md");

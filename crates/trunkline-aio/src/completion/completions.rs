@@ -9,22 +9,23 @@
 //!  wake       the issuer, the joiners, a session that waits for a handle
 //! ```
 //!
-//! In PostgreSQL the shared callbacks run in an I/O worker or in whichever backend waits for the
-//! I/O, but the handle stays occupied until the issuing backend reclaims it. Here the completing
-//! thread performs all the steps, including the local ones, and then frees the handle. An issuer
-//! that has gone away therefore can't leak a handle.
+//! In PostgreSQL, the shared callbacks are run either by an I/O worker or by a backend that waits
+//! for the I/O, but the handle remains in use until the issuing backend reclaims it. In trunkline,
+//! the completing thread performs all of the steps, including the local ones, and then frees the
+//! handle. A handle therefore can't be leaked, even if its issuer no longer exists.
 //!
-//! **Rules for the completing thread.** The thread may be a ring's only driver, in which case all
-//! of that ring's I/O is waiting for it. It must not block, allocate or panic. If it turns out to
-//! hold the last reference to a file or a slot table, it doesn't drop the reference but moves it to
-//! `deferred`. The only exception is an issuer that executed its own I/O: it has just blocked for
-//! that I/O, so it may as well block to close the file.
+//! **Rules for the completing thread.** The completing thread may be a ring's only driver, which
+//! means that all of that ring's I/O is waiting for it. It must therefore not block, allocate or
+//! panic. If it finds that it holds the last reference to a file or a slot table, it must not drop
+//! that reference, and moves it to `deferred` instead. The only exception is an issuer that
+//! executed its own I/O. It has already blocked for the I/O, so it's OK for it to block again to
+//! close the file.
 //!
-//! **The ready set.** Callbacks that checksum pages are too expensive for a driver. Instead of
-//! running them, the driver sets the handle's bit in the ready set and wakes a helper, which
-//! completes the I/O. Since the ready set is a bitmap over all handles, it can't overflow. A bit
-//! may be stale if another thread completed the I/O first, but then the helper's claim simply
-//! fails.
+//! **The ready set.** Callbacks that compute page checksums are too expensive for a driver. So
+//! instead of running them itself, the driver sets the handle's bit in the ready set and wakes a
+//! helper to complete the I/O. The ready set is a bitmap with one bit for every handle, so it can't
+//! overflow. A bit can be stale because another thread has completed the I/O in the meantime; in
+//! that case the helper just fails to claim the I/O.
 
 use crate::completion::worker_pool::WorkerPool;
 use crate::lock_free::bitmap::Bitmap;
@@ -99,16 +100,16 @@ impl Completions {
         &self.pool
     }
 
-    /// Whether the ready set contains any I/O. The answer may already be out of date when the
-    /// caller gets it. A worker therefore checks again after marking itself idle, just before it
-    /// sleeps, and the supervisor checks under the roster's lock.
+    /// Returns whether there is any I/O in the ready set. Note that the answer may be out of date
+    /// by the time the caller gets it. A worker therefore has to check again after marking itself
+    /// idle and before going to sleep, and the supervisor checks while holding the roster's lock.
     pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Frees a handle that was acquired but never defined. The issuer may have published the wait
-    /// reference already, in which case other sessions may have joined the I/O. We wake those
-    /// sessions, which then see that the reference is stale and treat the I/O as complete.
+    /// Frees a handle that was acquired but never defined. The issuer may already have published
+    /// its wait reference, so other sessions may have joined the I/O. We must wake those sessions.
+    /// They will then see that the reference is stale, and treat the I/O as complete.
     pub(crate) fn release(&self, io: WaitRef, session: u32) {
         self.handles.advance(io, State::HandedOut, State::Idle);
         self.sessions.slot(session).uncount_handle();
@@ -117,33 +118,34 @@ impl Completions {
         self.admission.handle_freed(&self.sessions);
     }
 
-    /// Offers a reaped I/O to the issuing session, if that session is asleep waiting for it.
-    /// Otherwise adds the I/O to the ready set and returns false; the caller must then wake a
-    /// helper.
+    /// Offers a reaped I/O to the issuing session, provided that session is asleep waiting for it.
+    /// If it isn't, adds the I/O to the ready set and returns false, in which case the caller must
+    /// wake a helper.
     ///
-    /// We prefer the waiting session because it'll touch the pages next: computing the checksum
-    /// brings them into its CPU cache, and we don't have to wake a third thread.
+    /// We prefer to let the waiting session complete the I/O, because it will be the next to access
+    /// the pages. Computing the checksums brings the pages into its CPU cache, and we also avoid
+    /// waking a third thread.
     pub(crate) fn hand_over(&self, io: WaitRef, session: u32) -> bool {
         // The handle is already in COMPLETED_IO, so another thread may complete and reuse it at any
-        // moment from here on. An offer or ready bit with a stale generation does no harm, because
-        // the receiving thread checks the generation.
+        // time. It's harmless if we offer the I/O, or set its ready bit, with a generation that is
+        // stale by then, because the thread that picks it up checks the generation.
         let slot = self.sessions.slot(session);
         if slot.mailbox().offer(io) {
             slot.event().signal();
             return true;
         }
         self.ready.insert(io.index());
-        // Wake the joiners now, because a joiner can claim and complete the I/O itself without
-        // waiting for a helper. Their bits stay set: if another thread wins the claim, its
-        // completion must wake them again when the I/O is really complete.
+        // Wake the joiners now, because any of them can claim and complete the I/O without waiting
+        // for a helper. We leave their bits set: if another thread claims the I/O first, it must
+        // wake the joiners once more when the I/O is really complete.
         let joiners = self.handles.handle(io.index()).joiners();
         joiners.iter().for_each(|joiner| self.sessions.signal(joiner));
         false
     }
 
-    /// Completes one I/O of the ready set, if there is one. Helpers pass different values of
-    /// `start`, so that they begin at different words of the bitmap and rarely compete for the same
-    /// bit.
+    /// Completes one I/O from the ready set, if the set isn't empty. Each helper passes a different
+    /// `start`, so that helpers begin their search at different words of the bitmap and rarely
+    /// compete for the same bit.
     pub(crate) fn help(&self, start: u32, completer: Completer) -> bool {
         while let Some(index) = self.ready.pop(start) {
             if self.try_complete(self.handles.wait_ref(index), completer) {
@@ -153,9 +155,10 @@ impl Completions {
         false
     }
 
-    /// Completes the I/O if it is in COMPLETED_IO and not claimed, and returns whether it did. Even
-    /// the thread that has just moved the I/O to COMPLETED_IO must call this, because a waiter may
-    /// have won the claim already. Waiters and helpers may call it for an I/O in any state.
+    /// Completes the I/O if it's in COMPLETED_IO and hasn't been claimed yet, and returns true if
+    /// it did so. Even the thread that has just changed the state to COMPLETED_IO must call this
+    /// function, because a waiter may have claimed the I/O in the meantime. Waiters and helpers may
+    /// call it regardless of the I/O's state.
     pub(crate) fn try_complete(&self, io: WaitRef, completer: Completer) -> bool {
         let claimed = self.handles.claim(io);
         if claimed {
@@ -164,8 +167,9 @@ impl Completions {
         claimed
     }
 
-    /// Like [`Completions::try_complete`], but for a ring driver. The issuer is woken when
-    /// `wakes` is dropped, together with the batch's other issuers.
+    /// Like [`Completions::try_complete`], but for a ring driver. Instead of waking the issuer
+    /// immediately, we wake it when `wakes` is dropped, together with the issuers of the batch's
+    /// other I/Os.
     pub(crate) fn try_complete_reaped(&self, io: WaitRef, wakes: &mut WakeBatch<'_>) {
         if self.handles.claim(io) {
             wakes.add(self.complete_unsignalled(io, Completer::Reaper));
@@ -178,15 +182,16 @@ impl Completions {
         self.sessions.slot(issuer).event().completed(1);
     }
 
-    /// Runs the callbacks, delivers the result, frees the handle, and wakes every waiter except the
-    /// issuer. Returns the issuer's session number. The caller must have claimed the handle.
+    /// Runs the callbacks, delivers the result, frees the handle, and wakes all waiters except the
+    /// issuer. The caller must have claimed the handle. Returns the number of the issuing session,
+    /// which the caller must wake.
     ///
-    /// Correctness depends on the order of the steps; see the module documentation and the comments
-    /// below.
+    /// The order of the steps is important for correctness; see the module documentation and the
+    /// comments below.
     fn complete_unsignalled(&self, io: WaitRef, completer: Completer) -> u32 {
         let guard = AbortOnPanic;
         let handle = self.handles.handle(io.index());
-        // SAFETY: the thread with the claim owns the body until IDLE.
+        // SAFETY: the thread that has claimed the I/O owns the body until the handle is IDLE.
         let definition = unsafe { handle.body() }.take();
         let outcome = run_callbacks(io, handle, &definition);
         handle.set_outcome(outcome);
@@ -198,16 +203,17 @@ impl Completions {
         table.store(slot, outcome, handle.device_time());
         self.handles.advance(io, State::CompletedShared, State::CompletedLocal);
 
-        // The handle is freed before the slot is published, so that an issuer that sees its result
-        // can rely on finding the handle free. After IDLE the handle may already be used for its
-        // next I/O, so from here on only its joiners may be touched. Waking a joiner of the next
-        // I/O is harmless, because a joiner checks the generation and sleeps again.
+        // We free the handle before we publish the slot, so that once an issuer sees its result, it
+        // can rely on the handle being free. Once the state is IDLE, the handle may already be in
+        // use for its next I/O, so from here on we may only touch its joiners. It's harmless to
+        // wake a joiner of the next I/O, because a joiner checks the generation and goes back to
+        // sleep.
         self.handles.advance(io, State::CompletedLocal, State::Idle);
         self.sessions.slot(issuer).uncount_handle();
         self.handles.give(io.index());
         let mut deferred = match completer {
-            // The issuer executed the I/O itself and may block. Under `sync` there is also no other
-            // thread that could close the file.
+            // The issuer executed the I/O itself, so it is allowed to block here. Besides, under
+            // `sync` there is no other thread that could close the file.
             Completer::Inline => {
                 drop(file);
                 false
@@ -222,8 +228,8 @@ impl Completions {
         if deferred && self.pool.is_running() {
             self.pool.kick();
         } else if deferred {
-            // There are no workers under `sync`. A table can still be deferred if a session
-            // completed another session's I/O, so drop it here.
+            // There are no workers under `sync`. Even so, a session that completed another
+            // session's I/O may have deferred a table, so we have to drop it here.
             self.deferred.drop_all();
         }
         issuer
@@ -236,8 +242,8 @@ impl Completions {
 
 /// Runs the completion callbacks of the handle's slot set on the raw result.
 ///
-/// A handle without a raw result is a bug. A release build reports EIO to the issuer instead of
-/// panicking, because a panic here would abort the process.
+/// It's a bug if the handle doesn't have a raw result. In a release build we don't panic, because a
+/// panic here would abort the process. We report EIO to the issuer instead.
 fn run_callbacks(io: WaitRef, handle: &Handle, definition: &Definition) -> Outcome {
     let raw = handle.raw();
     debug_assert!(raw.is_some(), "completed without a raw result");
@@ -250,13 +256,14 @@ fn run_callbacks(io: WaitRef, handle: &Handle, definition: &Definition) -> Outco
     unsafe { table.complete(*slot, facts, *by_frames, outcome) }
 }
 
-/// Aborts the process if dropped during a panic. Once no panic can happen any more, the owner
-/// forgets the guard.
+/// Aborts the process if it is dropped during a panic. Once the code it guards can no longer panic,
+/// that code calls `mem::forget` on the guard.
 ///
-/// If a completion panicked, the I/O would never complete, the handle would have no owner, and
-/// every session waiting for the I/O would hang. Callbacks must not panic; if one does anyway, we
-/// stop the process while the cause is still on the stack. PostgreSQL achieves the same with a
-/// critical section, which promotes an ERROR in a completion callback to PANIC.
+/// If a completion were to panic, its I/O would never complete, nothing would own the handle any
+/// more, and all sessions waiting for the I/O would hang. Callbacks must not panic, but if one
+/// does, we abort the process right away, while the cause is still on the stack. PostgreSQL does
+/// the same by running completion callbacks in a critical section, which promotes an ERROR to
+/// PANIC.
 pub(crate) struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {

@@ -13,11 +13,12 @@
 //!                                   SUBMITTED -> COMPLETED_IO -> completion
 //! ```
 //!
-//! `reap` completes an I/O itself if its callbacks are cheap. An I/O with expensive callbacks (see
-//! [`crate::Weight`]) is handed to the session waiting for it, or else to a helper, so that a
-//! driver never spends its time on checksums.
+//! `reap` completes an I/O itself if its callbacks are cheap. If they are expensive (see
+//! [`crate::Weight`]), it hands the I/O to the session waiting for it or, if no session is waiting,
+//! to a helper. A driver therefore never spends its time on checksums.
 //!
-//! Retries are decided only here, so that every method treats EINTR and EAGAIN alike.
+//! The decision to retry an I/O is made only here, so that every method treats EINTR and EAGAIN
+//! alike.
 
 use crate::clock::{self, Time};
 use crate::completion::completions::{AbortOnPanic, Completions};
@@ -36,11 +37,12 @@ use crate::tables::wake_batch::WakeBatch;
 use std::fmt;
 use std::sync::Arc;
 
-/// A SUBMITTED I/O. There is exactly one token per I/O. Whichever thread holds the token owns the
-/// handle's body and must bring the I/O to completion.
+/// Represents a SUBMITTED I/O. Each such I/O has exactly one token. The thread holding the token
+/// owns the handle's body, and is responsible for completing the I/O.
 ///
-/// The token identifies its instance and its generation, so that a method serving two instances
-/// can't use one instance's token with the other. We check both whenever the token is used.
+/// A token identifies its instance and contains the generation of its handle, and we check both
+/// whenever the token is used. This prevents a method that serves two instances from passing one
+/// instance's token to the other.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a submitted I/O that is dropped never completes"]
 pub struct Submitted {
@@ -61,8 +63,8 @@ pub enum Reaped {
     /// The I/O is complete, or was handed to the session waiting for it. The driver has nothing
     /// left to do.
     Done,
-    /// The I/O is in the ready set. The driver must call [`InFlight::wake_helpers`] once at the end
-    /// of its batch.
+    /// The I/O is now in the ready set. At the end of its batch, the driver must call
+    /// [`InFlight::wake_helpers`] once.
     Helpers,
     /// The raw result was EINTR or EAGAIN. The driver submits the I/O again.
     Again(Submitted),
@@ -72,8 +74,8 @@ pub enum Reaped {
 pub struct InFlight {
     completions: Completions,
     executor: Arc<dyn Executor>,
-    /// The handles' iovecs point into this region. Holding a reference here keeps the memory mapped
-    /// for as long as any thread can execute or reap I/O.
+    /// The handles' iovecs point into this region. By holding a reference to it we keep its memory
+    /// mapped for as long as there may be a thread that executes or reaps I/O.
     region: Region,
 }
 
@@ -106,9 +108,10 @@ impl InFlight {
         self.executor.advise(file, offset, length)
     }
 
-    /// Creates the token of a SUBMITTED handle. Only two callers may do this: the session that has
-    /// just submitted the handle, and a method that received the token earlier but kept only the
-    /// handle index. Any other caller would create a second owner of the body.
+    /// Creates the token for a SUBMITTED handle. There are only two cases where this is allowed: a
+    /// session may create the token of a handle it has just submitted, and a method may recreate a
+    /// token it has received but stored only as a handle index. In any other case, the body would
+    /// end up with two owners.
     pub(crate) fn token(&self, index: u32) -> Submitted {
         Submitted { instance: self.instance(), io: self.completions.handles().wait_ref(index) }
     }
@@ -124,8 +127,8 @@ impl InFlight {
         unsafe { self.completions.handles().handle(io.index()).body() }.lane()
     }
 
-    /// Panics if a custom method mixes up instances or uses a token twice. Without this check, such
-    /// a method could touch another I/O's memory.
+    /// Panics if a custom method confuses two instances or uses the same token twice. Without this
+    /// check, the method could corrupt the memory of another I/O.
     fn check(&self, io: &Submitted) {
         assert_eq!(io.instance, self.instance(), "a token of another instance");
         let submitted = self.completions.handles().is_submitted(io.io);
@@ -142,14 +145,15 @@ impl InFlight {
     }
 
     fn request_of<'a>(&'a self, io: &'a mut Submitted) -> Request<'a> {
-        // SAFETY: there is only one token for this I/O, and its holder owns the body. The request
-        // borrows the token mutably, so it can't outlive that ownership, and no second request can
-        // exist at the same time.
+        // SAFETY: there is only one token for this I/O, and the thread holding it owns the body.
+        // The request borrows the token mutably, so the token can't be given away while the request
+        // exists, and there can't be a second request at the same time.
         unsafe { self.completions.handles().handle(io.index()).request() }
     }
 
-    /// Records when a driver passes the I/O to the storage. Device time is measured from here, so
-    /// that time spent in a driver's queue isn't attributed to the disk.
+    /// Records the time when a driver passes the I/O to the storage. We measure the device time
+    /// from here, because the time the I/O spent in the driver's queue should not be blamed on the
+    /// disk.
     ///
     /// # Panics
     /// If the token belongs to another instance.
@@ -181,8 +185,8 @@ impl InFlight {
         let started = clock::now();
         self.completions.handles().handle(io.index()).set_started(started);
         let mut attempts = 0;
-        // The guard above aborts the process if the executor panics; otherwise the I/O would stay
-        // SUBMITTED and all its waiters would hang.
+        // If the executor panics, the guard above aborts the process. Otherwise the I/O would
+        // remain SUBMITTED forever, and every session waiting for it would hang.
         let raw = loop {
             let raw = self.executor.execute(&mut self.request(&mut io));
             let raw = self.probed(&mut io, raw);
@@ -199,17 +203,17 @@ impl InFlight {
         (started, ended)
     }
 
-    /// Executes a STAGED read inline if its data is in the page cache (`RWF_NOWAIT`). If not,
-    /// returns false and leaves the I/O STAGED.
+    /// Executes a STAGED read inline, provided its data is in the page cache (`RWF_NOWAIT`). If the
+    /// data isn't cached, the I/O remains STAGED and we return false.
     ///
     /// We try the read before the transition to SUBMITTED, because there is no way back from
     /// SUBMITTED to STAGED.
     pub(crate) fn execute_cached(&self, reference: WaitRef, method: MethodKind) -> bool {
         let handle = self.completions.handles().handle(reference.index());
         let now = clock::now();
-        // The session owns the handle both in STAGED and in SUBMITTED, so it may create the token
-        // early. `check` would reject a token whose handle isn't SUBMITTED yet, so we call
-        // `request_of` instead.
+        // The session owns the handle in STAGED as well as in SUBMITTED, so it's OK to create the
+        // token early. We call `request_of` directly, because `check` would reject the token of a
+        // handle that isn't SUBMITTED yet.
         let mut io = Submitted { instance: self.instance(), io: reference };
         let raw = self.executor.execute_cached(&mut self.request_of(&mut io));
         let Some(raw) = raw else { return false };
@@ -231,8 +235,8 @@ impl InFlight {
         true
     }
 
-    /// Records a raw result (bytes, or minus errno) the method obtained elsewhere, and completes
-    /// the I/O or leaves it to another thread.
+    /// Records a raw result (bytes, or minus errno) that the method obtained elsewhere. Then either
+    /// completes the I/O or leaves that to another thread.
     ///
     /// # Panics
     /// If the token belongs to another instance.
@@ -258,8 +262,8 @@ impl InFlight {
             self.completions.statistics().general().retried.add(1);
             return Reaped::Again(io);
         }
-        // Read both before `finish`. Once the handle is in COMPLETED_IO, another thread may
-        // complete it, and this thread no longer owns the body.
+        // Read both values before calling `finish`. Once the handle is in COMPLETED_IO, this thread
+        // no longer owns the body, and another thread may complete the I/O at any time.
         let (heavy, session) = (body.is_heavy(), handle.session());
         self.finish(io, raw);
         if !heavy {
@@ -284,9 +288,9 @@ impl InFlight {
         if changed != raw {
             let mut request = self.request(io);
             if request.operation == Operation::Readv {
-                // The kernel has already transferred the data. Overwrite the part that the changed
-                // result no longer covers, so that a caller that ignores a short read does not find
-                // good data by accident.
+                // The kernel has already transferred all of the data, but the changed result covers
+                // only part of it. We overwrite the rest, so that a caller that fails to check for
+                // a short read won't find good data there by accident.
                 let mut keep = usize::try_from(changed).unwrap_or(0);
                 for buffer in request.targets() {
                     let kept = keep.min(buffer.len());
@@ -298,8 +302,9 @@ impl InFlight {
         changed
     }
 
-    /// Records the raw result and moves the handle to COMPLETED_IO. Returns the I/O's end time.
-    /// Consumes the token, because from here on any thread may claim the I/O.
+    /// Records the raw result, changes the handle's state to COMPLETED_IO, and returns the time
+    /// when the I/O ended. This consumes the token, because from here on any thread may claim the
+    /// I/O.
     fn finish(&self, io: Submitted, raw: i32) -> Time {
         let now = clock::now();
         self.completions.handles().handle(io.index()).set_raw(raw, now);

@@ -1,17 +1,19 @@
-//! Lanes: the I/O queue used by the worker pool and by each ring driver. It has one lane per mount
-//! and serves the lanes round-robin.
+//! Lanes: the I/O queue that the worker pool and each ring driver use. There is one lane for each
+//! mount, and the lanes are served round-robin.
 //!
-//! **The problem.** If a mount hangs (an NFS server that doesn't answer, a FUSE daemon that has
-//! stopped), the workers or ring entries occupied by its I/O hang too. With one FIFO queue for all
-//! mounts, as in PostgreSQL's worker method, a single hung mount would soon block all I/O of the
-//! instance.
+//! **The problem.** When a mount hangs, for example because an NFS server doesn't respond or a FUSE
+//! daemon has stopped, all workers or ring entries occupied by its I/O hang too. PostgreSQL's
+//! worker method uses a single FIFO queue for all mounts. With such a queue, a single mount that
+//! hangs would soon block all of the instance's I/O.
 //!
-//! **The rule.** A lane may occupy at most its share of the workers or ring entries. It starts out
-//! with one, and earns one more with each I/O it completes, up to the share. A mount that hangs
-//! from the start therefore never gets more than one worker, even while the other mounts are idle.
+//! **The rule.** Each lane may occupy only a limited share of the workers or ring entries.
+//! Initially a lane may occupy just one, and for each I/O it completes it may occupy one more,
+//! until it reaches its share. As a result, a mount that hangs right from the start never occupies
+//! more than one worker, even if all other mounts are idle.
 //!
-//! This file has no lock. The worker pool keeps its lanes behind the roster's lock, and a ring
-//! driver owns its lanes alone.
+//! There is no lock in this file, because the callers provide the locking. The worker pool accesses
+//! its lanes while holding the roster's lock, and a ring driver is the only thread that uses its
+//! lanes.
 
 use crate::limits::LANES_MAX;
 use std::collections::VecDeque;
@@ -20,11 +22,11 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 struct Lane {
     queue: VecDeque<u32>,
-    /// This mount's I/Os that have been taken but not finished: busy workers, or entries in the
-    /// ring.
+    /// Number of this mount's I/Os that have been taken but haven't finished. Each of them occupies
+    /// a worker or a ring entry.
     busy: usize,
-    /// Number of this lane's I/Os that have completed. It may saturate, because we only compare it
-    /// with shares.
+    /// Number of I/Os this lane has completed. The counter may saturate, which is OK because we
+    /// only compare it with shares.
     proven: u32,
 }
 
@@ -53,16 +55,17 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Every lane has room for all handles, so pushing never allocates. Once `bound` or more I/Os
-    /// are queued, [`Lanes::has_room`] returns false; only callers that respect the bound check it.
+    /// Each lane is allocated with room for all handles, so pushing an I/O never allocates. `bound`
+    /// is only advisory: once that many I/Os are queued, [`Lanes::has_room`] returns false, and
+    /// callers that need to respect the bound must check it.
     pub(crate) fn new(handles: usize, bound: usize) -> Self {
         let lane = || Lane { queue: VecDeque::with_capacity(handles), busy: 0, proven: 0 };
         let lanes = (0..LANES_MAX).map(|_| lane()).collect();
         Self { lanes, queued: 0, bound, next: 0 }
     }
 
-    /// Whether a session may queue another I/O. If not, the session executes the I/O itself, which
-    /// throttles it to the speed of the storage.
+    /// Returns whether a session may queue another I/O. If not, the session must execute the I/O
+    /// itself, which throttles the session to the speed of the storage.
     pub(crate) fn has_room(&self) -> bool {
         self.queued < self.bound
     }
@@ -73,16 +76,16 @@ impl Lanes {
         self.queued += 1;
     }
 
-    /// Undoes a [`Lanes::take`]: puts the I/O back at the head of its lane. The I/O is not counted
-    /// as completed, so a mount that only returns EAGAIN does not earn a larger share.
+    /// Undoes [`Lanes::take`] by putting the I/O back at the head of its lane. We don't count the
+    /// I/O as completed, so a mount that always returns EAGAIN can't earn a larger share that way.
     pub(crate) fn put_back(&mut self, lane: usize, index: u32) {
         self.lanes[lane].busy -= 1;
         self.lanes[lane].queue.push_front(index);
         self.queued += 1;
     }
 
-    /// Takes all queued I/O after a ring has failed, as pairs of lane and handle index, ignoring
-    /// shares. The I/O does not count as busy.
+    /// Takes all the I/O that is still queued after a ring has failed, regardless of the lanes'
+    /// shares. Returns pairs of lane and handle index. I/O taken this way doesn't count as busy.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (usize, u32)> {
         self.queued = 0;
         let lanes = self.lanes.iter_mut().enumerate();
@@ -99,13 +102,13 @@ impl Lanes {
         self.lanes[lane].busy += 1;
     }
 
-    /// Whether the lane hasn't used up its share, which never exceeds the given `share`.
+    /// Whether the lane hasn't used up its share yet. A lane's share is never larger than `share`.
     pub(crate) fn may_begin(&self, lane: usize, share: usize) -> bool {
         self.lanes[lane].has_place(share)
     }
 
-    /// Takes an I/O from the next non-empty lane that hasn't used up its share. No lane's share
-    /// exceeds the given `share`. Returns the lane and the handle index.
+    /// Takes an I/O from the next lane that isn't empty and hasn't used up its share. `share` is
+    /// the upper limit for every lane's share. Returns the lane and the handle index.
     pub(crate) fn take(&mut self, share: usize) -> Option<(usize, u32)> {
         for step in 0..self.lanes.len() {
             let at = (self.next + step) % self.lanes.len();
@@ -130,8 +133,9 @@ impl Lanes {
         lane.proven = lane.proven.saturating_add(1);
     }
 
-    /// Whether [`Lanes::take`] would return an I/O now. Returns false even though I/O is queued if
-    /// every lane with queued I/O has used up its share.
+    /// Returns whether [`Lanes::take`] would currently return an I/O. Note that this can be false
+    /// even if there is queued I/O, because the lanes it is queued in may have used up their
+    /// shares.
     pub(crate) fn runnable(&self, share: usize) -> bool {
         let waits = |lane: &Lane| !lane.queue.is_empty() && lane.has_place(share);
         self.queued > 0 && self.lanes.iter().any(waits)

@@ -1,25 +1,26 @@
-//! The worker pool's roster: it records which workers are busy or idle and which I/O is queued, and
-//! makes every scheduling decision. It follows PostgreSQL 19's `method_worker.c`, which also grows
-//! and shrinks its pool with the load.
+//! The worker pool's roster: keeps track of which workers are busy or idle and which I/O is queued,
+//! and makes all scheduling decisions. It is modelled on PostgreSQL 19's `method_worker.c`, where
+//! the pool also grows and shrinks with the load.
 //!
-//! **Waking.** Submitting a batch wakes at most one worker: the idle worker with the lowest number.
-//! When that worker takes a job and sees more queued I/O, it wakes one idle worker with a higher
-//! number than its own. It does so only while its own wake-ups have mostly found work; otherwise it
-//! leaves the decision to the supervisor. Wake-ups thus form a chain that grows with the load.
-//! Surplus workers stay asleep, and a batch costs its session just one futex call, whatever the
-//! batch size.
+//! **Waking.** When a batch is submitted, we wake at most one worker: the idle worker with the
+//! lowest number. If that worker sees more queued I/O when it takes a job, it wakes one idle worker
+//! with a higher number than its own. However, it does so only as long as its own wake-ups have
+//! mostly found work. Otherwise it leaves it to the supervisor to decide whether more workers are
+//! needed. This way, one wake-up leads to the next as the load grows, while workers we don't need
+//! stay asleep. Submitting a batch costs the session only one futex call, no matter how large the
+//! batch is.
 //!
-//! **Size.** When there is work but no idle worker, the supervisor starts one worker per launch
-//! interval, up to `io_max_workers`. A worker that has spent a second in one I/O is considered
-//! stuck and no longer counts towards that limit, so that a hung mount can't use up the pool.
-//! The mount's share still bounds how many workers can hang there. The highest-numbered worker
-//! leaves once it has been idle for the idle timeout, unless only `io_min_workers` are left.
-//! Because work always goes to the lowest-numbered idle worker, the highest-numbered one is the
-//! least useful.
+//! **Size.** If there is work but no worker is idle, the supervisor starts one worker per launch
+//! interval, up to `io_max_workers`. We consider a worker stuck if it has spent a second in one
+//! I/O. Stuck workers don't count towards the limit, so a hung mount can't use up the pool. The
+//! number of workers that can hang on one mount is still bounded by the mount's share. The worker
+//! with the highest number exits after it has been idle for the idle timeout, but at least
+//! `io_min_workers` always remain. We pick the highest-numbered worker because it is the least
+//! useful one: work always goes to the idle worker with the lowest number.
 //!
-//! This file has no threads and no locks: `worker_pool` puts the roster behind a lock, and
-//! `method::worker` runs the threads. All decisions are functions of the roster and the time, so
-//! they can be tested without threads.
+//! There are no threads and no locks in this file. `worker_pool` protects the roster with a lock,
+//! and `method::worker` runs the threads. Since each decision depends only on the roster and the
+//! current time, we can test all of them without starting any threads.
 
 use crate::clock::Time;
 use crate::completion::lanes::Lanes;
@@ -29,8 +30,8 @@ use crate::storage::file::AbandonedFile;
 use crate::tables::deferred::DeferredDrops;
 use std::time::Duration;
 
-/// The supervisor's minimum pause while there is work that no worker has taken. It keeps the
-/// supervisor from spinning if the launch interval is set to zero.
+/// The minimum time the supervisor pauses while there is work that no worker has taken yet. Without
+/// it, the supervisor would spin if the launch interval is set to zero.
 const LOOK_AGAIN_MIN: Duration = Duration::from_millis(1);
 
 /// The worker pool's settings. All of them can be changed at run time.
@@ -66,8 +67,9 @@ impl WorkerSettings {
     }
 }
 
-/// Which thread to wake. The roster's methods return it, and the caller signals that thread after
-/// releasing the roster's lock. Otherwise the woken thread would immediately block on the lock.
+/// Which thread the caller must wake. The roster's methods only return this value, and the caller
+/// signals the thread after releasing the roster's lock. If we signalled it while holding the lock,
+/// the thread would wake up only to block on the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wake {
     None,
@@ -82,7 +84,8 @@ pub(crate) enum Job {
         index: u32,
         wake: Wake,
     },
-    /// Close a file its last user could not close, because it was completing I/O.
+    /// Close a file. The thread that dropped the last reference could not close it, because it was
+    /// completing I/O.
     Close(AbandonedFile),
     Sleep {
         timeout: Option<Duration>,
@@ -98,8 +101,8 @@ pub(crate) enum Decision {
     Launch(usize),
     /// Wake an idle worker, and decide again after this time at the latest.
     Wake(Wake, Duration),
-    /// Decide again after this time or at the next signal, whichever comes first. `None` means to
-    /// wait for a signal, without a timeout.
+    /// Decide again when this much time has passed or when the next signal arrives, whichever comes
+    /// first. `None` means there is no timeout, so the supervisor waits until it is signalled.
     Wait(Option<Duration>),
 }
 
@@ -113,9 +116,9 @@ pub(crate) struct Roster {
     workers: Vec<Worker>,
     /// When a thread was last started, to enforce the launch interval.
     last_launch: Option<Time>,
-    /// Set when there was work but no idle worker, and the supervisor was notified. The flag stays
-    /// set until a worker finds nothing to do, so that a busy pool doesn't signal the supervisor
-    /// for every batch.
+    /// Set when there was work but no idle worker, so that we had to notify the supervisor. It
+    /// remains set until a worker finds nothing to do. Thanks to this flag, a busy pool doesn't
+    /// have to signal the supervisor for every batch.
     growth_wanted: bool,
 }
 
@@ -125,21 +128,21 @@ struct Worker {
     thread: Option<thread::JoinHandle>,
     /// A thread with this number exists or is about to be started.
     live: bool,
-    /// Set while the worker is asleep or about to sleep, until another thread wakes it. The waking
-    /// thread clears this flag under the roster's lock, so that no other thread chooses the same
-    /// worker.
+    /// Set while the worker is asleep or about to go to sleep. The thread that wakes the worker
+    /// clears this flag under the roster's lock, so that no other thread picks the same worker.
     idle: bool,
     /// The lane the worker is executing I/O for, and since when.
     busy: Option<(usize, Time)>,
-    /// Recent wake-ups and recent jobs; their ratio shows whether wake-ups find work. Both are
-    /// halved when either reaches four, so that the ratio follows the current load.
+    /// The numbers of recent wake-ups and recent jobs. Their ratio shows whether the worker finds
+    /// work when it is woken. Whenever one of the numbers reaches four, we halve both, so that the
+    /// ratio follows the current load.
     wakeups: u32,
     jobs: u32,
 }
 
 impl Roster {
-    /// Creates the roster of an instance with `handles` handles. When `queue` or more I/Os are
-    /// queued, sessions execute their own I/O.
+    /// Creates the roster for an instance that has `handles` handles. While `queue` or more I/Os
+    /// are queued, sessions execute their own I/O.
     pub(crate) fn new(settings: WorkerSettings, handles: usize, queue: usize) -> Self {
         Self {
             settings: settings.clamped(),
@@ -163,16 +166,16 @@ impl Roster {
         self.workers.iter().filter(|worker| worker.live).count()
     }
 
-    /// How many workers one mount may use: all of them while it is the only mount with I/O,
-    /// otherwise three quarters. The last quarter stays available to the other mounts if this mount
-    /// hangs.
+    /// Returns how many workers a single mount may use. If no other mount has any I/O, it may use
+    /// all of them, otherwise three quarters. That way, if this mount hangs, a quarter of the
+    /// workers remains available to the other mounts.
     fn share(&self) -> usize {
         let max = self.settings.max;
         if self.lanes.active() <= 1 { max } else { (max * 3 / 4).max(1) }
     }
 
-    /// The current limit on the number of workers. Stuck workers may be replaced, so each of them
-    /// raises the limit by one.
+    /// Returns the current limit on the number of workers. Each stuck worker raises the limit by
+    /// one, because we're allowed to replace it.
     fn bound(&self, now: Time) -> usize {
         self.settings.max + self.stuck(now)
     }
@@ -184,9 +187,9 @@ impl Roster {
         self.workers.iter().filter(is_stuck).count()
     }
 
-    /// Time until the next busy worker counts as stuck. If no worker will, we assume that some
-    /// worker becomes busy right now. The extra millisecond ensures that the limit has passed when
-    /// the supervisor checks again.
+    /// Returns the time until the next busy worker will count as stuck. If no worker is going to,
+    /// we assume that one becomes busy right now. We add a millisecond to make sure that the limit
+    /// has really been exceeded when the supervisor checks again.
     fn next_stuck(&self, now: Time) -> Duration {
         let limit = Duration::from_millis(STUCK_AFTER_MS);
         let busy = self.workers.iter().filter_map(|worker| worker.busy);
@@ -194,9 +197,10 @@ impl Roster {
         left.unwrap_or(limit) + Duration::from_millis(1)
     }
 
-    /// Claims a worker number for a thread that is about to be started. Returns false if a live
-    /// worker has that number. Because we claim the number before starting the thread, no two
-    /// threads can start the same worker, and the new thread finds itself marked live.
+    /// Claims a worker number for a thread that is about to be started. Returns false if the number
+    /// belongs to a worker that is live. We claim the number before we start the thread, so two
+    /// threads can't be started for the same number, and a new thread is already marked as live
+    /// when it begins to run.
     pub(crate) fn claim_place(&mut self, id: usize) -> bool {
         let vacant = !self.workers[id].live;
         if vacant {
@@ -205,13 +209,14 @@ impl Roster {
         vacant
     }
 
-    /// Records whether the claimed worker's thread could be started. After a failed start, too, the
-    /// supervisor waits for the launch interval before it starts another worker.
+    /// Records whether we were able to start the thread of the claimed worker. Note that even if
+    /// that failed, the supervisor waits for the launch interval before it tries to start another
+    /// worker.
     ///
-    /// We don't mark the worker live here, because `claim_place` has done that already. The new
-    /// thread may since have found the pool too large and left. If we marked its worker live again,
-    /// nothing would ever clear the mark. The pool would count that phantom as its highest worker,
-    /// and would neither shrink nor replace a stuck worker.
+    /// We must not mark the worker as live here. `claim_place` has already done so, and since then
+    /// the new thread may have found the pool too large and exited. If we set the mark again,
+    /// nothing would ever clear it. The pool would consider this nonexistent worker the one with
+    /// the highest number, so it would never shrink again, and would never replace a stuck worker.
     pub(crate) fn launched(&mut self, id: usize, thread: Option<thread::JoinHandle>, now: Time) {
         self.last_launch = Some(now);
         match thread {
@@ -220,14 +225,14 @@ impl Roster {
         }
     }
 
-    /// Returns all workers' threads, for shutdown to join. This includes workers that have left,
-    /// unless their number has been reused.
+    /// Returns the threads of all workers, so that shutdown can join them. This includes workers
+    /// that have already exited, unless their number has been reused.
     pub(crate) fn take_threads(&mut self) -> Vec<thread::JoinHandle> {
         self.workers.iter_mut().filter_map(|worker| worker.thread.take()).collect()
     }
 
-    /// Chooses the lowest-numbered idle worker whose number is at least `from`, and marks it as
-    /// woken. If no worker is idle, asks the supervisor to grow the pool.
+    /// Picks the idle worker with the lowest number that is not less than `from`, and marks it as
+    /// woken. If there is no such worker, asks the supervisor to grow the pool.
     pub(crate) fn wake_one(&mut self, from: usize) -> Wake {
         if let Some(id) = (from..self.workers.len()).find(|&id| self.workers[id].idle) {
             let worker = &mut self.workers[id];
@@ -238,9 +243,9 @@ impl Roster {
         self.ask_supervisor()
     }
 
-    /// Propagates a wake-up to a higher-numbered worker, if worker `id`'s own wake-ups have mostly
-    /// found work. If they haven't, the load is too low for another worker, and the supervisor
-    /// decides whether the queued I/O has waited too long.
+    /// Wakes another worker with a higher number, provided that worker `id`'s own wake-ups have
+    /// mostly found work. If they haven't, there isn't enough work for another worker. In that case
+    /// we let the supervisor decide whether the queued I/O has waited too long.
     pub(crate) fn wake_above(&mut self, id: usize) -> Wake {
         if self.workers[id].wakeups > self.workers[id].jobs.max(1) {
             return self.ask_supervisor();
@@ -257,8 +262,8 @@ impl Roster {
         Wake::Supervisor
     }
 
-    /// Records that a worker has finished a job. If the job occupied a place in a lane, the place
-    /// becomes free again.
+    /// Records that a worker has finished a job. If the job counted towards a lane's share, the
+    /// lane may now use another worker.
     pub(crate) fn job_done(&mut self, id: usize) {
         let worker = &mut self.workers[id];
         worker.jobs += 1;
@@ -275,8 +280,8 @@ impl Roster {
         !self.workers[id + 1..].iter().any(|worker| worker.live)
     }
 
-    /// Marks the worker as gone. Returns a wake-up for the live worker with the next lower number.
-    /// That worker now has the highest number, so it may be surplus too.
+    /// Marks the worker as no longer live. The live worker with the next lower number now has the
+    /// highest number, and may be surplus too, so we return a wake-up for it.
     fn leave(&mut self, id: usize) -> Wake {
         self.workers[id].live = false;
         self.workers[id].idle = false;
@@ -288,17 +293,18 @@ impl Roster {
         self.workers[id].idle = false;
     }
 
-    /// Decides whether a worker whose idle timeout has passed should leave the pool. If so, returns
-    /// the thread to wake; otherwise `None`.
+    /// Decides whether a worker should exit after its idle timeout has passed. If it should,
+    /// returns the thread that must be woken next; if not, returns `None`.
     pub(crate) fn leave_if_surplus(&mut self, id: usize) -> Option<Wake> {
-        // If the worker is no longer marked idle, another thread has just chosen it for a wake-up
-        // and relies on it to take the work, so it must not leave.
+        // If the worker is no longer marked as idle, another thread has just picked it and is about
+        // to wake it. That thread relies on this worker to do the work, so the worker must not
+        // exit.
         let surplus = self.workers[id].idle && self.is_highest(id);
         (surplus && self.live() > self.settings.min).then(|| self.leave(id))
     }
 
-    /// Chooses worker `id`'s next job. Queued I/O takes precedence over abandoned files, because
-    /// sessions wait for I/O but never for a close.
+    /// Picks the next job for worker `id`. We prefer queued I/O to abandoned files, because
+    /// sessions may be waiting for the I/O, whereas nothing waits for a file to be closed.
     pub(crate) fn next_job(
         &mut self,
         id: usize,
@@ -306,8 +312,9 @@ impl Roster {
         deferred: &DeferredDrops,
         stopping: bool,
     ) -> Job {
-        // The limits were lowered, or stuck workers have recovered. Only the highest-numbered
-        // worker leaves, so that the live workers keep the lowest numbers.
+        // There are too many workers, either because the limits were lowered or because stuck
+        // workers have recovered. Only the worker with the highest number exits, so that the
+        // remaining workers still have the lowest numbers.
         if self.is_highest(id) && self.live() > self.bound(now) {
             return Job::Leave(self.leave(id));
         }
@@ -334,17 +341,19 @@ impl Roster {
         Job::Sleep { timeout: timed.then_some(self.settings.idle_timeout) }
     }
 
-    /// Decides whether the supervisor starts a worker now, and when it must decide again. One
-    /// function makes both decisions, because if they disagreed the supervisor could spin.
+    /// Decides whether the supervisor should start a worker now, and when it has to decide again.
+    /// We make both decisions in the same function, because if they contradicted each other, the
+    /// supervisor could spin.
     ///
-    /// While there is work that no worker has taken, the supervisor must never sleep without a
-    /// timeout, because the thread that should signal it may itself be hanging.
+    /// As long as there is work that no worker has taken, the supervisor must not sleep without a
+    /// timeout, because the thread that is supposed to signal it may be stuck itself.
     ///
-    /// `has_ready` checks the ready set. The caller must hold the roster's lock, so that this check
-    /// runs under it. A completing thread first adds its I/O to the ready set and then, under the
-    /// same lock, asks the supervisor to grow the pool. It skips the signal if `growth_wanted` is
-    /// already set. If we checked before taking the lock, we could miss that I/O and then clear
-    /// `growth_wanted`, so that the supervisor would sleep although I/O is ready.
+    /// The caller must hold the roster's lock, so that `has_ready`, which checks the ready set,
+    /// runs under that lock. A completing thread first adds its I/O to the ready set, and then asks
+    /// the supervisor to grow the pool while holding the same lock. It doesn't send a signal if
+    /// `growth_wanted` is already set. If we checked the ready set before taking the lock, we could
+    /// miss that I/O and then clear `growth_wanted`. The supervisor would then go to sleep even
+    /// though there is I/O to complete.
     pub(crate) fn decide(&mut self, now: Time, has_ready: impl FnOnce() -> bool) -> Decision {
         let vacant = self.workers.iter().position(|worker| !worker.live);
         if let Some(vacant) = vacant

@@ -1,13 +1,15 @@
 //! The worker pool as seen by other threads: an I/O queue, and wake-ups for workers.
 //!
-//! Completing threads wake workers, for I/O in the ready set and for deferred drops, and workers
-//! complete I/O. To break this cycle, the queue and the wake-ups are in the layer below completion,
-//! separate from the threads that serve them (`method::worker`).
+//! Threads that complete I/O wake workers, either for I/O in the ready set or to drop deferred
+//! objects, and workers in turn complete I/O. To avoid a cyclic dependency, the queue and the
+//! wake-up code are in this file, which `completions` depends on, while the threads are in
+//! `method::worker`, one layer above.
 //!
-//! **Locking.** One mutex, the counterpart of `AioWorkerSubmissionQueueLock`, protects the roster:
-//! queue, workers and settings. Every function decides under the lock but signals only after
-//! releasing it. A signal that arrives before the worker sleeps is remembered by the event, so a
-//! wake-up decided under the lock is never lost.
+//! **Locking.** The roster, including its queue, workers and settings, is protected by a single
+//! mutex, which corresponds to `AioWorkerSubmissionQueueLock`. Each function makes its decision
+//! while holding the lock, but sends the signal only after releasing it. This is safe even if the
+//! worker isn't asleep yet, because the worker's event remembers the signal, so the wake-up can't
+//! be lost.
 
 use crate::clock::Time;
 use crate::completion::roster::{Job, Roster, Wake, WorkerSettings};
@@ -22,15 +24,16 @@ use crate::tables::deferred::DeferredDrops;
 pub(crate) struct WorkerPool {
     /// All scheduling state. See the module documentation for the locking rule.
     roster: Mutex<Roster>,
-    /// One event per worker, indexed by worker number. The events are outside the lock, so that a
-    /// sleeping worker doesn't hold it.
+    /// One event for each worker, indexed by worker number. The events are not protected by the
+    /// lock, because otherwise a worker would have to hold the lock while it sleeps.
     events: Box<[Event]>,
     /// The supervisor sleeps on this event.
     supervisor: Event,
     /// Kept so that shutdown can join it.
     supervisor_thread: Mutex<Option<thread::JoinHandle>>,
-    /// Set once the supervisor has been started, after which workers exist or are started on
-    /// demand. Until then `submit` doesn't take any I/O, and sessions execute their own.
+    /// Set when the supervisor has been started. From then on, workers either exist already or are
+    /// started when they are needed. Before that, `submit` doesn't accept any I/O, so sessions have
+    /// to execute their own.
     running: AtomicBool,
     /// Set once, at shutdown. Workers leave when they have nothing left to do.
     stopping: AtomicBool,
@@ -56,8 +59,8 @@ impl WorkerPool {
         self.supervisor.signal();
     }
 
-    /// Calls `f` with the roster, under its lock. If `f` chooses a thread to wake, the caller must
-    /// signal it afterwards, as [`WorkerPool::wake_after`] does.
+    /// Calls `f` with the roster while holding the roster's lock. If `f` picks a thread to wake,
+    /// the caller must signal that thread afterwards, like [`WorkerPool::wake_after`] does.
     pub(crate) fn with_roster<T>(&self, f: impl FnOnce(&mut Roster) -> T) -> T {
         f(&mut self.roster.lock())
     }
@@ -72,8 +75,8 @@ impl WorkerPool {
         self.running.load(Ordering::SeqCst)
     }
 
-    /// Queues the I/Os that `next` returns, as pairs of lane and handle index, until the queue is
-    /// full. The session keeps the remaining I/Os and executes them itself.
+    /// Queues the I/Os returned by `next` (pairs of lane and handle index) until the queue is full.
+    /// The remaining I/Os stay with the session, which executes them itself.
     pub(crate) fn submit(&self, mut next: impl FnMut() -> Option<(usize, u32)>) {
         if !self.is_running() {
             return;
@@ -88,8 +91,8 @@ impl WorkerPool {
         });
     }
 
-    /// Queues I/O that a failed ring hasn't started. The queue's bound doesn't apply here, because
-    /// there is no session that could execute the I/O instead. The queue still can't overflow,
+    /// Queues I/O that a failed ring hasn't started. We ignore the queue's bound here, because
+    /// there is no session that could execute the I/O instead. The queue can't overflow even so,
     /// because it has room for every handle.
     pub(crate) fn take_over(&self, moved: impl Iterator<Item = (usize, u32)>) {
         self.wake_after(|roster| {
@@ -100,7 +103,8 @@ impl WorkerPool {
         });
     }
 
-    /// Wakes one worker for I/O in the ready set or for deferred drops, which are not in the queue.
+    /// Wakes one worker, either to complete I/O in the ready set or to drop deferred objects.
+    /// Neither of these is in the queue.
     pub(crate) fn kick(&self) {
         self.wake_after(|roster| roster.wake_one(0));
     }
@@ -116,8 +120,8 @@ impl WorkerPool {
 
     // The remaining functions are called by the pool's threads.
 
-    /// The event that worker `id` sleeps on. The worker must read its epoch before it looks for
-    /// work, or it could miss a signal.
+    /// Returns the event on which worker `id` sleeps. The worker must read the event's epoch before
+    /// it looks for work, because otherwise it could miss a signal.
     pub(crate) fn worker_event(&self, id: usize) -> &Event {
         &self.events[id]
     }
@@ -131,7 +135,7 @@ impl WorkerPool {
     pub(crate) fn next_job(&self, id: usize, now: Time, deferred: &DeferredDrops) -> Job {
         let mut roster = self.roster.lock();
         // `shut_down` sets the flag before it signals the workers. So if a worker still reads false
-        // here, the signal is yet to come and ends the worker's next sleep.
+        // here, the signal hasn't been sent yet, and it will end the worker's next sleep.
         let stopping = self.stopping.load(Ordering::SeqCst);
         roster.next_job(id, now, deferred, stopping)
     }
@@ -155,13 +159,13 @@ impl WorkerPool {
         self.running.store(true, Ordering::SeqCst);
     }
 
-    /// Stops all threads. No I/O may be in flight. The supervisor is stopped first, because it
-    /// could otherwise start a worker that shutdown doesn't join.
+    /// Stops all threads. There must be no I/O in flight. We stop the supervisor first, because
+    /// otherwise it could start another worker, whose thread would never be joined.
     pub(crate) fn shut_down(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.supervisor.signal();
-        // Move the thread handle out first: joining while we hold the lock would block any thread
-        // that needs it.
+        // Move the thread handle out of the mutex first. If we held the lock while joining the
+        // thread, any other thread that needs the lock would block.
         let supervisor = self.supervisor_thread.lock().take();
         if let Some(supervisor) = supervisor {
             // If the supervisor panicked, it has already printed the message; there is nothing left

@@ -1,9 +1,11 @@
-//! Atomics: std's, loom's, or std's with a switch point before each operation.
+//! Atomics: those of std, those of loom, or wrappers around std's that add a switch point before
+//! each operation.
 //!
-//! The `sched` build's wrappers don't change the memory ordering. They let the seeded scheduler run
-//! another thread between any two atomic operations, because interleavings can differ only there.
-//! Under the scheduler only one thread runs at a time, so these runs are sequentially consistent;
-//! only loom explores weak memory orderings.
+//! The wrappers used in the `sched` build don't change the memory ordering of an operation. They
+//! only give the seeded scheduler a chance to run another thread between any two atomic operations,
+//! because that is the only place where the interleaving can make a difference. The scheduler runs
+//! only one thread at a time, so these runs are sequentially consistent. To explore weaker memory
+//! orderings, we use loom.
 
 pub use std::sync::atomic::Ordering;
 

@@ -1,8 +1,8 @@
 //! A bounded channel for messages between threads, with many senders and one receiver.
 //!
-//! Messages arrive in the order they were sent. Sending to a full channel waits. The I/O path must
-//! not wait, so it doesn't use channels; instead it uses bitmaps and queues with room for every
-//! handle.
+//! Messages are received in the order they were sent. A sender blocks if the channel is full. For
+//! that reason the I/O path, which must never block, doesn't use channels. It uses bitmaps, and
+//! queues that have room for every handle.
 
 use super::futex::Futex;
 use super::mutex::Mutex;
@@ -12,14 +12,15 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct Shared<T> {
     state: Mutex<State<T>>,
-    /// Incremented on every change. Both sides sleep on it: a sleeper reads it before checking the
-    /// queue, so a change in between ends the sleep.
+    /// Incremented on every change. Both senders and receivers sleep on this word. A thread must
+    /// read the word before it checks the queue, so that it won't go to sleep if the queue changes
+    /// in between.
     changed: Futex,
     capacity: usize,
 }
 
-/// The queue, and whether each side still exists. When one side is gone, the other side's calls
-/// stop waiting.
+/// The queue, and whether the senders and the receiver still exist. Once one side is gone, the
+/// other side no longer waits.
 #[derive(Debug)]
 struct State<T> {
     queue: VecDeque<T>,
@@ -56,8 +57,8 @@ pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 
 impl<T> Shared<T> {
     fn notify(&self) {
-        // Wake everything: senders and receivers sleep on the same word, so waking one could wake
-        // the wrong side.
+        // Wake all threads. Senders and receivers sleep on the same word, so if we woke only one
+        // thread, it might be on the wrong side.
         self.changed.signal();
     }
 }

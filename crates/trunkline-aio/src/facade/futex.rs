@@ -1,9 +1,10 @@
-//! A futex: a 32-bit word that threads can sleep on. All other waits are built on it. The kernel
-//! puts a thread to sleep only if the word still has the expected value, so a change just before
-//! the sleep is never missed.
+//! A futex is a 32-bit word that threads can sleep on. All our other ways to wait are built on top
+//! of it. The kernel lets a thread sleep only if the word still has the value the thread expects,
+//! so we can't miss a change that happens just before the thread goes to sleep.
 //!
-//! In an ordinary build this is a private kernel futex. Under the scheduler it is a model with
-//! timeouts in virtual time; under loom, a model without timeouts.
+//! In an ordinary build, this is a private kernel futex. Under the scheduler, it's a simulated
+//! futex whose timeouts use virtual time. Under loom, it's a simulated futex that doesn't support
+//! timeouts.
 
 use super::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -44,9 +45,9 @@ impl Futex {
         &self.word
     }
 
-    /// The word as a count of events. A thread that waits for a condition reads the count, tests
-    /// the condition, and then waits for the count to change. An event in between ends the wait
-    /// immediately.
+    /// Uses the word as a counter of events. To wait for a condition, a thread reads the counter,
+    /// tests the condition, and then waits for the counter to change. If an event happens after the
+    /// thread has read the counter, the wait ends immediately.
     pub fn epoch(&self) -> u32 {
         self.word.load(Ordering::SeqCst)
     }
@@ -65,8 +66,8 @@ impl Futex {
     pub fn wait(&self, expected: u32, timeout: Option<Duration>) -> FutexWait {
         #[cfg(feature = "sched")]
         if super::sched::active() {
-            // No other task can run between this check and `block`, so together they're atomic, as
-            // in the kernel.
+            // No other task can run between this check and `block`, so the two are atomic, just as
+            // they are in the kernel.
             if self.word.load(Ordering::SeqCst) != expected {
                 return FutexWait::Look;
             }
@@ -107,8 +108,9 @@ impl Futex {
     /// Wakes every sleeper.
     #[cfg(loom)]
     pub fn wake(&self, _count: u32) {
-        // Taking the lock orders this after a waiter's check of the word: the waiter is either not
-        // there yet and will see the new word, or it's in `wait` and gets notified.
+        // We take the lock here to make sure that the waiter can't miss the new word. If the waiter
+        // hasn't checked the word yet, it will see the new value. If it has, it is already in
+        // `wait` and we notify it.
         drop(self.lock.lock());
         self.woken.notify_all();
     }

@@ -1,8 +1,8 @@
 //! A mutex without poisoning, which the deterministic scheduler controls.
 //!
-//! Critical sections are short and don't block. A panic inside a critical section is a bug that
-//! aborts the process or fails the test, so the poison flag of std's mutex would only add an error
-//! that no caller can handle.
+//! Critical sections are short and never block. If a thread panics inside one, that's a bug, and
+//! either the process aborts or the test fails. We have no use for std's poison flag, because all
+//! it would do is add an error that callers don't know how to handle.
 
 #[cfg(loom)]
 use loom::sync as imp;
@@ -22,8 +22,8 @@ pub struct Mutex<T> {
 /// Holds the lock until dropped.
 #[derive(Debug)]
 pub struct MutexGuard<'a, T> {
-    // An `Option`, so that `drop` can release the lock before it wakes a thread waiting in the
-    // scheduler.
+    // This is an `Option` because `drop` must release the lock before it wakes a thread waiting in
+    // the scheduler.
     guard: Option<imp::MutexGuard<'a, T>>,
     #[cfg(all(feature = "sched", not(loom)))]
     lock: &'a Mutex<T>,
@@ -54,8 +54,9 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// The lock under the scheduler. Blocking in std's mutex would stop the thread holding the
-    /// baton, so we only try the lock, and block in the scheduler instead.
+    /// Acquires the lock under the scheduler. If we blocked in std's mutex, the thread would keep
+    /// the baton while it is blocked. So we only try to take the lock, and if that fails, block in
+    /// the scheduler instead.
     #[cfg(all(feature = "sched", not(loom)))]
     fn lock_scheduled(&self) -> MutexGuard<'_, T> {
         use std::sync::TryLockError;

@@ -1,7 +1,8 @@
 //! Random numbers: derived from the scheduler's seed in a scheduled run, otherwise from the kernel.
 //!
-//! The I/O path doesn't use random numbers. Block lists, samples and simulated faults do, but each
-//! is generated from a seed that can be printed and reused.
+//! There are no random numbers in the I/O path. We only use them to generate block lists, samples
+//! and simulated faults. Each of these is generated from a seed, which can be printed and used
+//! again to repeat the run.
 
 pub use super::rng::Rng;
 
@@ -15,7 +16,7 @@ pub fn seed() -> u64 {
     let mut bytes = [0_u8; 8];
     match rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()) {
         Ok(_) => u64::from_le_bytes(bytes),
-        // Without the kernel's generator, the clock still makes runs differ.
+        // If the kernel can't give us a random number, we use the clock, so that runs still differ.
         Err(_) => crate::clock::now().nanos(),
     }
 }

@@ -1,23 +1,26 @@
 //! A deterministic scheduler for tests: it runs real code, one thread at a time, and derives every
 //! choice from a seed.
 //!
-//! [`run`] starts its closure as the first task. Every operation on one of the façade's atomics,
-//! locks or futexes is a *switch point*: the running task may pass the baton to a task picked by
-//! the seeded generator. A task that would block passes the baton on and waits until another task
-//! wakes its address. If every task is blocked, the clock jumps to the earliest timeout. If there
-//! is no timeout either, the tasks are deadlocked, and the run fails with the name and state of
-//! each task. The same seed gives the same run.
+//! [`run`] runs its closure as the first task. Every operation on one of the façade's atomics,
+//! locks or futexes is a *switch point*, where the running task may pass the baton to another task,
+//! picked by the seeded random number generator. If a task has to block, it passes the baton on and
+//! waits until another task wakes the address it is waiting for. If all tasks are blocked, we
+//! advance the clock to the earliest timeout. If there is no timeout either, the tasks are
+//! deadlocked, so the run fails and reports the name and state of each task. Two runs with the same
+//! seed are identical.
 //!
 //! ```text
 //!   point()        maybe switch            wake(address, n)   blocked -> ready
 //!   block(address) running -> blocked      none ready         clock := earliest deadline, or fail
 //! ```
 //!
-//! Tasks are OS threads, so thread-locals, panics and stacks are real. After a failure, the other
-//! tasks stay parked permanently; the process is a test that is about to exit anyway.
+//! Each task is an OS thread, so thread-locals, panics and stacks work as usual. When a task fails,
+//! all the others stay parked and never exit. That's OK because the process is running a test and
+//! is about to exit anyway.
 //!
-//! Only the task holding the baton runs test code. The scheduler's entire state is in `World`,
-//! under one lock, and each task waits for the baton on its condition variable.
+//! Only the task that holds the baton runs test code. All of the scheduler's state is in `World`,
+//! which is protected by a single lock. While a task waits for the baton, it sleeps on its own
+//! condition variable.
 
 #![expect(
     clippy::disallowed_types,
@@ -37,7 +40,7 @@ const STEP_NS: u64 = 50;
 pub struct Config {
     /// The seed that determines the run's switches and random numbers.
     pub seed: u64,
-    /// One in this many switch points switches, on average; at least 1.
+    /// On average, one in this many switch points switches to another task. Must be at least 1.
     pub switch_one_in: u32,
     /// A run with more switch points than this fails as a livelock.
     pub steps_max: u64,
@@ -188,8 +191,8 @@ pub fn point() {
     await_baton(&me, world);
 }
 
-/// Passes the baton on until `address` is woken or virtual time reaches `deadline`. Returns whether
-/// the deadline came first.
+/// Gives up the baton until another task wakes `address` or virtual time reaches `deadline`.
+/// Returns true if the deadline came first.
 pub(crate) fn block(address: usize, deadline: Option<u64>) -> bool {
     let Some(me) = me() else { return false };
     let mut world = lock(&me.shared.world);
@@ -200,8 +203,8 @@ pub(crate) fn block(address: usize, deadline: Option<u64>) -> bool {
     await_baton(&me, world)
 }
 
-/// Makes up to `count` tasks blocked on `address` ready. The seed decides which ones, because the
-/// kernel's futex doesn't guarantee any order either.
+/// Makes up to `count` of the tasks that are blocked on `address` ready. Which ones we pick depends
+/// on the seed, because the kernel's futex doesn't wake threads in any particular order either.
 pub(crate) fn wake(address: usize, count: usize) {
     let Some(me) = me() else { return };
     {
@@ -213,8 +216,8 @@ pub(crate) fn wake(address: usize, count: usize) {
             if waiting.is_empty() {
                 break;
             }
-            // The order of the tasks in `waiting` depends only on earlier choices, so the seed
-            // still determines the run.
+            // The order of the tasks in `waiting` depends only on earlier choices, so the run is
+            // still determined by the seed alone.
             let choice = world.random.next_u64() as usize % waiting.len();
             world.tasks[waiting[choice]].status = Status::Ready;
         }
@@ -255,7 +258,7 @@ impl TaskRef {
     }
 
     fn end_address(&self) -> usize {
-        // This can't be the address of one of the façade's words, because those are aligned to four
+        // No word of the façade can have this address, because those words are aligned to four
         // bytes.
         self.task * 4 + 1
     }

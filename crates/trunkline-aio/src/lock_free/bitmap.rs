@@ -1,14 +1,15 @@
 //! An atomic bitmap: a set of small numbers any thread may change without a lock.
 //!
-//! We use it for the handles that are ready for a helper, the sessions that joined an I/O, and the
-//! slots that have completed. A queue would work too, but stale entries could overflow it. A bitmap
-//! can't overflow, and setting a bit twice is harmless. PostgreSQL's `Bitmapset` is similar but
-//! private to a backend.
+//! We use it to keep track of the handles that are ready for a helper, the sessions that have
+//! joined an I/O, and the slots that have completed. We could use a queue instead, but a queue
+//! could overflow if it contained stale entries. A bitmap can't overflow, and it does no harm to
+//! set a bit twice. PostgreSQL's `Bitmapset` is similar, but is private to one backend.
 //!
-//! Each bit is changed atomically, but the set as a whole is not. A scan visits one word after
-//! another. It may therefore miss a bit set in a word it has already visited, and yet see a bit set
-//! later in a word it hasn't visited yet. Callers must therefore either treat the set as a hint and
-//! recheck, or set the bit before they signal the scanning thread.
+//! Changing a single bit is atomic, but scanning the whole set is not, because a scan looks at one
+//! word after another. While a scan is running, another thread may set a bit in a word that the
+//! scan has already visited, so the scan misses that bit. Even so, it may find a bit that is set
+//! later, in a word it visits afterwards. Callers must therefore either treat the set as a hint and
+//! recheck, or set the bit before they signal the thread that does the scan.
 
 use crate::facade::atomic::{AtomicU64, Ordering};
 
@@ -33,13 +34,14 @@ impl Bitmap {
         Self { words: (0..size.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// Adds a number. All of this thread's earlier writes are visible to the thread that removes
-    /// the number.
+    /// Adds a number. The thread that removes it again is guaranteed to see everything this thread
+    /// wrote before adding it.
     pub(crate) fn insert(&self, number: u32) {
         self.words[number as usize / 64].fetch_or(1 << (number % 64), Ordering::SeqCst);
     }
 
-    /// Removes a number. Of several concurrent callers, exactly one gets true.
+    /// Removes a number. If several threads do this at the same time, exactly one of them gets
+    /// true.
     pub(crate) fn remove(&self, number: u32) -> bool {
         let bit = 1 << (number % 64);
         self.words[number as usize / 64].fetch_and(!bit, Ordering::SeqCst) & bit != 0
@@ -55,8 +57,8 @@ impl Bitmap {
         self.words.iter().all(|word| word.load(Ordering::SeqCst) == 0)
     }
 
-    /// Removes and returns a number. The search begins at the word that contains `start` and wraps
-    /// around.
+    /// Removes and returns a number. We start searching at the word that contains `start`, and wrap
+    /// around at the end of the bitmap.
     pub(crate) fn pop(&self, start: u32) -> Option<u32> {
         let count = self.words.len();
         let first = start as usize / 64 % count.max(1);
@@ -70,8 +72,8 @@ impl Bitmap {
     /// Removes all numbers and calls `f` for each.
     pub(crate) fn drain(&self, mut f: impl FnMut(u32)) {
         for (at, word) in self.words.iter().enumerate() {
-            // Do a plain load first. The set is almost always empty, and a swap would acquire
-            // exclusive ownership of the cache line.
+            // Do a plain load first, because the set is almost always empty. A swap would have to
+            // acquire exclusive ownership of the cache line even if there is nothing to remove.
             if word.load(Ordering::SeqCst) == 0 {
                 continue;
             }
@@ -85,7 +87,8 @@ impl Bitmap {
         words.flat_map(|(at, word)| numbers(at, word.load(Ordering::SeqCst)))
     }
 
-    /// How many numbers the set contains. The count is only approximate under concurrent changes.
+    /// Returns how many numbers the set contains. The result is only approximate if other threads
+    /// are changing the set.
     pub(crate) fn count(&self) -> usize {
         self.words.iter().map(|word| word.load(Ordering::SeqCst).count_ones() as usize).sum()
     }

@@ -1,21 +1,22 @@
-//! Events: one wake-up word per session, which covers everything a session can wait for. The
-//! counterpart of PostgreSQL's latch.
+//! Events: each session has a single word that it sleeps on, no matter what it is waiting for. This
+//! is our equivalent of PostgreSQL's latch.
 //!
-//! An event is an event count. The waiter first reads the epoch, then checks its condition, and
-//! sleeps only if the epoch hasn't changed in between. A signal increments the epoch, so if it
-//! arrives between the check and the sleep, the sleep returns immediately and no wake-up is lost.
+//! An event is what the literature calls an event count. A thread that wants to wait first reads
+//! the epoch and then checks its condition. It goes to sleep only if the epoch is still the same.
+//! Since every signal increments the epoch, a signal that arrives between the check and the sleep
+//! makes the sleep return immediately, so we never lose a wake-up.
 //!
 //! ```text
 //!   bit 0       a thread sleeps, or is about to, so a signal must call the futex
 //!   bits 1-31   the epoch; it wraps
 //! ```
 //!
-//! Because of bit 0, signalling a running session costs only an atomic addition and no system call.
-//! Latches use `maybe_sleeping` to avoid their system call. Unlike a latch, an event is never
-//! reset, so there is no race between resetting and setting it.
+//! Thanks to bit 0, signalling a session that is running costs just an atomic addition, without a
+//! system call. Latches use `maybe_sleeping` for the same purpose. Unlike a latch, an event never
+//! has to be reset, so there can't be a race between setting and resetting it.
 //!
-//! A task of an async runtime registers a waker instead of sleeping. The signal then takes the
-//! waker out and calls it.
+//! If the session is used by an async task, it doesn't sleep but registers a waker. The next signal
+//! then removes that waker and calls it.
 
 use crate::facade::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::facade::{Futex, FutexWait, Mutex};
@@ -31,12 +32,12 @@ const STEP: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct Event {
     futex: Futex,
-    /// Whether a waker is registered. Signals check this flag first, so that they don't take the
-    /// lock when there is no waker.
+    /// Whether a waker is registered. We check this flag first when signalling, so that we don't
+    /// have to take the lock if there is no waker.
     has_waker: AtomicBool,
     waker: Mutex<Option<Waker>>,
-    /// How many more completions it takes to signal the session. At 0 or 1, the next completion
-    /// signals.
+    /// How many more I/Os must complete before we signal the session. If this is 0 or 1, we signal
+    /// it on the next completion.
     wanted: AtomicU32,
 }
 
@@ -67,9 +68,9 @@ impl Event {
             if now & !SLEEPING != seen.0 {
                 return true;
             }
-            // Set the sleeping bit before waiting on the futex. If a signaller changes the word
-            // first, the compare-exchange fails and the next iteration returns. A later signaller
-            // sees the bit and wakes this thread.
+            // We must set the sleeping bit before waiting on the futex. If a signal has changed the
+            // word in the meantime, the compare-exchange fails and we return in the next iteration.
+            // If a signal arrives later, it sees the bit and wakes this thread.
             if now & SLEEPING == 0
                 && word
                     .compare_exchange(now, now | SLEEPING, Ordering::SeqCst, Ordering::SeqCst)
@@ -77,9 +78,9 @@ impl Event {
             {
                 continue;
             }
-            // The kernel compares the word with the expected value before it puts the thread to
-            // sleep, so a signal in between isn't lost. The wake-up may be spurious, so the loop
-            // checks the epoch again.
+            // Before it puts the thread to sleep, the kernel checks that the word still has the
+            // expected value, so we don't lose a signal that arrives just before. The wake-up can
+            // be spurious, so we loop and check the epoch again.
             if self.futex.wait(seen.0 | SLEEPING, timeout) == FutexWait::TimedOut {
                 word.fetch_and(!SLEEPING, Ordering::SeqCst);
                 return word.load(Ordering::SeqCst) & !SLEEPING != seen.0;
@@ -87,11 +88,11 @@ impl Event {
         }
     }
 
-    /// Registers a waker for the next signal. The caller must then check its condition again,
-    /// because a signal may have arrived just before the registration.
+    /// Registers a waker for the next signal. After that, the caller must check its condition once
+    /// more, because a signal may have arrived just before the waker was registered.
     pub(crate) fn register(&self, waker: &Waker) {
-        // Cloning or dropping a waker runs foreign code, and completing threads take this lock, so
-        // do both outside it.
+        // Cloning or dropping a waker runs code we don't control. Completing threads need this
+        // lock, so we must not hold it while doing either.
         let new = waker.clone();
         let old = self.waker.lock().replace(new);
         drop(old);
@@ -108,15 +109,16 @@ impl Event {
         }
     }
 
-    /// Whether `done` returns at least `count`. If not, the session is signalled only when the
-    /// missing number of completions has arrived, so it is woken just once rather than for each
-    /// I/O. Each completion must be visible to `done` before [`Event::completed`] is called for it.
+    /// Returns true if `done` returns at least `count`. If it doesn't, we arrange for the session
+    /// to be signalled only after the missing number of I/Os has completed, so that it wakes up
+    /// just once instead of once per I/O. `done` must already include an I/O when
+    /// [`Event::completed`] is called for it.
     pub(crate) fn has(&self, count: usize, done: impl Fn() -> usize) -> bool {
         let mut seen = done();
-        // A completion after the store decrements `wanted`. A completion before the store is seen
-        // by the next `done`, which restarts the loop. A completion concurrent with the store may
-        // do both. In that case the signal comes too early, which is harmless: the session just
-        // checks once more than necessary.
+        // If an I/O completes after the store, it decrements `wanted`. If it completes before the
+        // store, the next call of `done` counts it, and we repeat the loop. If it completes at the
+        // same time as the store, both may happen, which means that we signal the session too
+        // early. That is harmless, because the session just checks its condition one more time.
         while seen < count {
             self.wanted.store((count - seen) as u32, Ordering::SeqCst);
             let now = done();
@@ -151,9 +153,10 @@ impl Event {
     pub(crate) fn signal(&self) {
         let old = self.futex.word().fetch_add(STEP, Ordering::SeqCst);
         if old & SLEEPING != 0 {
-            // Clear the bit, so that the next signals need no system call. The session may already
-            // be asleep again in the new epoch. In that case the call below wakes it; it finds its
-            // epoch unchanged, sets the bit again and goes back to sleep.
+            // Clear the bit, so that the next signals don't need a system call. By now, the session
+            // may have gone back to sleep in the new epoch. In that case, the call below wakes it
+            // unnecessarily: it sees that the epoch hasn't changed, sets the bit again and goes
+            // back to sleep.
             self.futex.word().fetch_and(!SLEEPING, Ordering::SeqCst);
             self.futex.wake(u32::MAX >> 1);
         }
@@ -194,8 +197,9 @@ mod loom_tests {
 
     #[test]
     fn loom_two_signallers_and_a_sleeper() {
-        // This model has three threads, and exploring every schedule takes minutes. According to
-        // loom's authors, schedules with up to three preemptions find nearly all bugs.
+        // With the three threads of this model, it takes minutes to explore all schedules.
+        // According to loom's authors, nearly all bugs show up in schedules with no more than three
+        // preemptions.
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(|| {

@@ -1,27 +1,29 @@
 //! The free list of handles: a lock-free stack of handle indexes (a Treiber stack) with an
 //! admission limit.
 //!
-//! The stack is last in, first out, so that a handle is reused while its memory is still in the CPU
-//! cache. In PostgreSQL each backend has a private list of idle handles. Here all sessions share
-//! one list, so a busy session can use handles the others don't need.
+//! Because this is a stack, the handle that was freed last is reused first, while its memory is
+//! still in the CPU cache. In PostgreSQL, each backend has its own list of idle handles. Here all
+//! sessions share a single list, so a busy session can use handles that other sessions don't need.
 //!
-//! Before touching the stack, a caller checks the number of handles in use against its limit. Each
-//! class has a different limit, which keeps a reserve for the more important classes.
+//! Before taking a handle from the stack, a caller compares the number of handles in use with its
+//! limit. Each class has a different limit, so that some handles are always reserved for the more
+//! important classes.
 //!
-//! **Invariant.** A handle is pushed back before the counter is decremented. So once the counter
-//! admits a caller, the stack can't be empty, and `pop` never fails.
+//! **Invariant.** When a handle is freed, we push it onto the stack before we decrement the
+//! counter. So if the counter admits a caller, there is at least one handle on the stack, and `pop`
+//! can't fail.
 
 use crate::facade::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Indexes of free handles.
 #[derive(Debug)]
 pub(crate) struct FreeList {
-    /// The top of the stack. Every change increments the counter in the high half, so a
-    /// compare-exchange fails if the same index was popped and pushed again in between (ABA). The
-    /// low half is the index plus one, or 0 if the list is empty.
+    /// The top of the stack. The low half contains the index plus one, or 0 if the list is empty.
+    /// The high half is a counter that every change increments. If another thread pops an index and
+    /// pushes it again (the ABA problem), the counter is different, so our compare-exchange fails.
     head: AtomicU64,
-    /// By handle: the index of the handle below it in the stack, plus one. Only meaningful while
-    /// the handle is free.
+    /// For each handle, the index of the next handle in the stack, plus one. This is meaningful
+    /// only while the handle is free.
     next: Box<[AtomicU32]>,
     /// Handles taken but not yet returned.
     in_use: AtomicU32,
@@ -78,8 +80,8 @@ impl FreeList {
         loop {
             let top = head as u32;
             assert!(top != 0, "admitted, but the free list is empty");
-            // Another thread may take this handle before our compare-exchange, which would make
-            // `next` stale. In that case the tag has changed, so the compare-exchange fails.
+            // Another thread may take this handle before our compare-exchange, so `next` may be
+            // stale. If that happens, the tag is different and the compare-exchange fails.
             let next = self.next[top as usize - 1].load(Ordering::SeqCst);
             let new = (head >> 32).wrapping_add(1) << 32 | u64::from(next);
             match self.head.compare_exchange(head, new, Ordering::SeqCst, Ordering::SeqCst) {

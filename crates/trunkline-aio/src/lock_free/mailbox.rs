@@ -1,9 +1,9 @@
 //! Mailboxes: how a ring driver hands a reaped I/O to the session waiting for it.
 //!
-//! Reaping and completing are separate steps: the driver that reaps a raw result doesn't run
-//! expensive callbacks itself. It hands the I/O to the issuing session, if that session is asleep
-//! waiting for this I/O or for any of its I/Os. Otherwise the I/O goes to the helpers. The mailbox
-//! makes this decision with one compare-exchange:
+//! The driver that reaps a raw result doesn't run expensive callbacks itself, so another thread has
+//! to complete the I/O. If the issuing session is asleep, waiting for this I/O or for any of its
+//! I/Os, the driver hands the I/O to that session. If not, it leaves the I/O to the helpers. The
+//! mailbox uses a single compare-exchange to decide between the two:
 //!
 //! ```text
 //!   session                          reaper
@@ -12,11 +12,12 @@
 //!   take() -> Some(h): complete h
 //! ```
 //!
-//! The session takes an assigned handle out of the mailbox when its wait ends, even if the wait
-//! ends for another reason such as a cancel. So no I/O is ever lost between the two threads.
+//! When its wait ends, the session removes any handle assigned to it from the mailbox. It must do
+//! this even if the wait ended for a different reason, for example because it was cancelled. So an
+//! I/O can't get lost between the two threads.
 //!
-//! PostgreSQL doesn't need this: with io_uring, a waiting backend reaps the completion from the
-//! ring itself and then runs the callbacks.
+//! PostgreSQL doesn't need this. When it uses io_uring, a waiting backend reaps the completion from
+//! the ring itself and then runs the callbacks.
 
 use crate::facade::atomic::{AtomicU64, Ordering};
 use crate::lock_free::wait_ref::WaitRef;
@@ -48,9 +49,9 @@ impl Mailbox {
         Self(AtomicU64::new(EMPTY))
     }
 
-    /// Called by the session. Announces the I/O it is about to wait for. The session must then
-    /// check for completion again, because a driver that reaped the I/O before this store didn't
-    /// see the announcement.
+    /// Called by the session to announce which I/O it is going to wait for. After that, the session
+    /// must check once more whether the I/O is complete, because a driver may have reaped it just
+    /// before the announcement.
     pub(crate) fn post(&self, wish: Wish) {
         let word = match wish {
             Wish::For(io) => encode(FOR, io),
@@ -59,15 +60,15 @@ impl Mailbox {
         self.0.store(word, Ordering::SeqCst);
     }
 
-    /// Called by the session. Ends the wait. If this returns a handle, the session must complete
-    /// it, because no other thread will.
+    /// Called by the session at the end of its wait. If this returns a handle, the session has to
+    /// complete that I/O, because no other thread is going to do it.
     pub(crate) fn take(&self) -> Option<u32> {
         let word = self.0.swap(EMPTY, Ordering::SeqCst);
         (word & 3 == ASSIGNED).then(|| index_of(word))
     }
 
-    /// Called by the driver. Offers a handle in COMPLETED_IO. If this returns true, the session
-    /// owns the completion, and the driver must signal it.
+    /// Called by the driver to offer a handle in COMPLETED_IO. Returns true if the session has
+    /// accepted it. In that case the driver must signal the session, which will complete the I/O.
     pub(crate) fn offer(&self, io: WaitRef) -> bool {
         let word = self.0.load(Ordering::SeqCst);
         if word != ANY && word != encode(FOR, io) {
@@ -79,11 +80,11 @@ impl Mailbox {
     }
 }
 
-// The word has two tag bits, 20 bits of handle index, and the low 42 bits of the generation. The
-// session that takes an assigned handle reads the full generation from the state word, so a
-// truncated generation can at worst offer an I/O to a session that is waiting for a much older I/O
-// on the same handle. That session completes the offered I/O, finds that its own is complete, and
-// continues.
+// The word consists of two tag bits, 20 bits for the handle index, and the low 42 bits of the
+// generation. It's OK to truncate the generation, because a session that takes an assigned handle
+// reads the full generation from the handle's state word. In the worst case, an I/O is offered to a
+// session that is waiting for a much older I/O on the same handle. That session completes the
+// offered I/O, sees that the I/O it was waiting for is complete too, and continues.
 fn encode(tag: u64, io: WaitRef) -> u64 {
     tag | u64::from(io.index()) << 2 | io.generation() << 22
 }
@@ -97,7 +98,8 @@ mod loom_tests {
     use super::*;
     use crate::facade::Arc;
 
-    /// The handle is either taken by the session or left to the helpers: never both, never neither.
+    /// Either the session takes the handle or it is left to the helpers. It must never be both or
+    /// neither.
     #[test]
     fn loom_a_handle_is_handed_over_exactly_once() {
         loom::model(|| {

@@ -1,9 +1,9 @@
-//! Outcomes: the compact result of an I/O, packed into eight bytes. The counterpart of PostgreSQL's
-//! `PgAioResult`.
+//! Outcomes: the result of an I/O in compact form, packed into eight bytes. This is our equivalent
+//! of PostgreSQL's `PgAioResult`.
 //!
-//! A completion may run on any thread and must not allocate, so it can't build an error message.
-//! Instead it packs the result into one word, which can be stored atomically. The issuer later has
-//! the callback that decided the outcome turn that word into text.
+//! A completion can run in any thread and must not allocate memory, so it can't build an error
+//! message. Instead, we pack the result into a single word, which can be stored atomically. Later,
+//! the issuer asks the callback that decided the outcome to convert that word to text.
 //!
 //! ```text
 //!   63            32 31          6 5      3 2      0
@@ -12,9 +12,9 @@
 //!  +----------------+-------------+--------+--------+
 //! ```
 //!
-//! The count has room for more than a full combined I/O (128 blocks of 8 KiB). The detail has 26
-//! bits. PostgreSQL packs counts of damaged blocks into seven-bit fields, which overflow at 128
-//! blocks.
+//! The count is large enough for even more than a full combined I/O (128 blocks of 8 KiB), and the
+//! detail has 26 bits. PostgreSQL stores the number of damaged blocks in a seven-bit field, which
+//! can't represent 128 blocks.
 
 use crate::named_enum::named_enum;
 
@@ -48,11 +48,11 @@ pub const DETAIL_MAX: u32 = (1 << 26) - 1;
 pub struct Outcome {
     /// How the I/O ended.
     pub status: Status,
-    /// What decided the outcome: 0 for the method, or n for the slot set's n-th callback, counting
-    /// from 1. That callback can describe the outcome.
+    /// Identifies what decided the outcome: 0 means the method, and n means the n-th callback of
+    /// the slot set, counting from 1. That callback can describe the outcome.
     pub reporter: u8,
-    /// The errno if the method decided the outcome. Otherwise the deciding callback defines the
-    /// meaning.
+    /// The errno, if the method decided the outcome. If a callback decided it, that callback
+    /// defines what this value means.
     pub detail: u32,
     /// Number of bytes transferred. A callback may lower it, for example to exclude invalid pages.
     pub count: u32,
@@ -69,8 +69,8 @@ impl Outcome {
         }
     }
 
-    /// Creates an outcome with reporter 0. Callbacks use this too; their number is filled in
-    /// afterwards.
+    /// Creates an outcome with reporter 0. Callbacks call this too, and their number is filled in
+    /// later.
     ///
     /// # Panics
     /// If `detail` exceeds [`DETAIL_MAX`].

@@ -7,17 +7,19 @@
 //!   +---- generation + 1 <------------------------------------------- COMPLETED_LOCAL
 //! ```
 //!
-//! The states are PostgreSQL's `PgAioHandleState`. Each state has one owner, and a transition
-//! passes ownership on. Because every transition is a compare-exchange from an expected word, we
-//! detect a handle with two owners before they can corrupt memory.
+//! The states are those of PostgreSQL's `PgAioHandleState`. In each state, the handle has exactly
+//! one owner, and a state transition passes ownership from one owner to the next. Every transition
+//! is a compare-exchange that expects a specific old word, so if two threads believed they owned
+//! the same handle, we would notice before they could corrupt memory.
 //!
-//! State and generation share one word, so readers always see a consistent pair. In PostgreSQL they
-//! are separate fields, and readers need a barrier and a recheck. A wait reference is a handle
-//! index and a generation; it becomes stale as soon as the word has a later generation.
+//! The state and the generation are in the same word, so a reader always sees values that belong
+//! together. PostgreSQL keeps them in separate fields, so its readers need a barrier and must
+//! recheck. A wait reference consists of a handle index and a generation. It is stale if the word
+//! contains a later generation.
 //!
-//! Several threads may want to complete an I/O in COMPLETED_IO: the worker that executed it,
-//! helpers, and every session waiting for it. The claim bit ensures that exactly one of them does
-//! so.
+//! Several threads may try to complete an I/O that is in COMPLETED_IO: the worker that executed it,
+//! helpers, and all sessions that wait for it. The claim bit makes sure that only one of them
+//! succeeds.
 //!
 //! ```text
 //!   63                          4   3     2      0
@@ -31,8 +33,8 @@ use crate::lock_free::wait_ref::GENERATION_MAX;
 use crate::named_enum::named_enum;
 
 named_enum! {
-    /// A handle's state. The values are in the order a handle passes through them. Each state has
-    /// one owner, and only the owner may touch the handle's body.
+    /// The state of a handle, in the order in which a handle goes through the states. Each state
+    /// has one owner, and no other thread may touch the handle's body.
     #[derive(PartialOrd, Ord)]
     enum State {
         /// Free. Owner: the free list.
@@ -43,16 +45,16 @@ named_enum! {
         Defined = "DEFINED",
         /// Waits to be submitted, alone or with its batch. Owner: the session.
         Staged = "STAGED",
-        /// Passed to the method. Owner: the thread that executes or reaps the I/O. The kernel may
-        /// read or write the I/O's memory in this state.
+        /// Passed to the method. Owner: the thread that executes or reaps the I/O. In this state,
+        /// the kernel may be reading or writing the I/O's memory.
         Submitted = "SUBMITTED",
         /// The raw result is known. Owner: the thread that wins the claim.
         CompletedIo = "COMPLETED_IO",
         /// The completion callbacks have run and the outcome is final. Owner: the thread with the
         /// claim.
         CompletedShared = "COMPLETED_SHARED",
-        /// The outcome is in the issuer's slot. Owner: the thread with the claim, about to free the
-        /// handle.
+        /// The outcome is in the issuer's slot. Owner: the thread that made the claim, which is
+        /// about to free the handle.
         CompletedLocal = "COMPLETED_LOCAL",
     }
     /// All states in order.
@@ -62,9 +64,10 @@ named_enum! {
 }
 
 impl State {
-    /// Whether a handle may go from this state directly to `to`. A handle in DEFINED or STAGED
-    /// can't go back to IDLE, because its slot is pending and its callbacks may have pins and locks
-    /// to release. Only the I/O's completion returns the slot to the issuer and runs the callbacks.
+    /// Returns whether a handle may change directly from this state to state `to`. Once a handle is
+    /// DEFINED or STAGED, it can't go back to IDLE: its slot is pending, and its callbacks may have
+    /// to release pins and locks. The only way to return the slot to the issuer and to run the
+    /// callbacks is to complete the I/O.
     pub fn may_become(self, to: State) -> bool {
         use State::*;
         matches!(
@@ -103,18 +106,18 @@ impl StateWord {
         Self(AtomicU64::new(encode(State::Idle, 1)))
     }
 
-    /// Reads the word. Everything the storing thread wrote before it stored this state is visible
-    /// to the caller.
+    /// Reads the word. The caller is guaranteed to see everything that the thread that stored this
+    /// state wrote before storing it.
     pub(crate) fn load(&self) -> StateReading {
         decode(self.0.load(Ordering::SeqCst))
     }
 
-    /// Changes the state; no other function does. A change to IDLE starts the next generation and
-    /// clears the claim in the same store.
+    /// Changes the state. This is the only function that does. When changing to IDLE, the same
+    /// store also starts the next generation and clears the claim.
     ///
     /// # Panics
-    /// If the state diagram has no such edge, or the handle isn't in state `from` of this
-    /// generation. Both are bugs that would give the handle two owners.
+    /// Panics if the state diagram doesn't allow this transition, or if the handle isn't in state
+    /// `from` of this generation. Either would be a bug that gives the handle two owners.
     pub(crate) fn advance(&self, generation: u64, from: State, to: State) {
         assert!(from.may_become(to), "handle cannot go from {} to {}", from.name(), to.name());
         // Only the claiming thread may leave COMPLETED_IO and later states.
@@ -131,9 +134,9 @@ impl StateWord {
         }
     }
 
-    /// Claims the right to complete the I/O. Returns true for exactly one caller per generation.
-    /// Most callers find nothing to claim, so we do a plain load first: even a failed
-    /// compare-exchange would acquire exclusive ownership of the cache line.
+    /// Claims the right to complete the I/O. For each generation, this returns true to exactly one
+    /// caller. Most callers find that there is nothing to claim, so we do a plain load first. Even
+    /// if it fails, a compare-exchange has to acquire exclusive ownership of the cache line.
     pub(crate) fn claim(&self, generation: u64) -> bool {
         let free = encode(State::CompletedIo, generation);
         let claimed = free | CLAIMED;

@@ -1,23 +1,24 @@
-//! Wait references: how a session refers to an I/O it wants to wait for. The counterpart of
-//! PostgreSQL's `PgAioWaitRef`.
+//! Wait references: a session uses one to refer to an I/O it wants to wait for. This is our
+//! equivalent of PostgreSQL's `PgAioWaitRef`.
 //!
-//! While a read fills a buffer, the buffer descriptor stores the read's wait reference, so that
-//! other sessions can wait for it. A reference does not pin the handle. The completing thread frees
-//! the handle as soon as the I/O is complete, which makes the reference stale. To a waiter, a stale
-//! reference means that the I/O is complete.
+//! While a buffer is being read in, its descriptor contains the wait reference of the read, so that
+//! other sessions can wait for it. Holding a reference does not pin the handle. As soon as the I/O
+//! is complete, the completing thread frees the handle, which makes the reference stale. So if a
+//! waiter finds that its reference is stale, it knows that the I/O is complete.
 
 use crate::limits::HANDLES_MAX;
 
 /// Identifies one I/O in an instance: a handle index and a generation.
 ///
-/// Any number of copies may exist. When the I/O completes, the handle enters its next generation
-/// and every copy becomes stale; waiting on a stale reference returns immediately. A reference must
-/// be obtained before the I/O is submitted, because afterwards the handle may already be in use for
-/// another I/O.
+/// A reference can be copied as often as you like. When the I/O completes, the handle moves on to
+/// its next generation, which makes all copies stale. Waiting on a stale reference returns
+/// immediately. You must obtain the reference before submitting the I/O, because after that the
+/// handle may already be in use for a different I/O.
 ///
-/// Generations count from 1 to 2^48 - 1 and then start over, so that a reference fits into 64 bits.
-/// If a reference were kept while its handle is used 2^48 more times, it would point to a later
-/// I/O. Even at a million I/Os per second on one handle, that takes nine years.
+/// Generations count from 1 to 2^48 - 1 and then wrap around, so that a reference fits into 64
+/// bits. If a reference were kept until its handle has been used another 2^48 times, it would refer
+/// to the wrong I/O. However, even with a million I/Os per second on that one handle, this would
+/// take nine years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WaitRef {
     index: u32,
@@ -50,16 +51,16 @@ impl WaitRef {
         self.generation
     }
 
-    /// Packs the reference losslessly into one word, which is never 0 and can therefore be kept in
-    /// an atomic.
+    /// Packs the reference into one word without losing information. The word is never 0, so an
+    /// atomic can use 0 to mean that there is no reference.
     pub fn to_bits(self) -> u64 {
         u64::from(self.index) << GENERATION_BITS | self.generation
     }
 
     /// Unpacks a word from [`WaitRef::to_bits`]; `None` for 0.
     ///
-    /// A word from any other source yields a stale reference or a reference to an arbitrary I/O.
-    /// Waiting panics if the instance doesn't have a handle with that index.
+    /// If the word didn't come from `to_bits`, the result may be stale or may refer to some
+    /// unrelated I/O. Waiting for it panics if the instance doesn't have a handle with that index.
     pub fn from_bits(bits: u64) -> Option<Self> {
         let io =
             Self { index: (bits >> GENERATION_BITS) as u32, generation: bits & GENERATION_MAX };

@@ -1,17 +1,18 @@
 //! The dispatcher: chooses how a staged I/O reaches the storage.
 //!
-//! Normally the I/O goes to the current method. Three shortcuts avoid passing it to another thread:
+//! Normally we pass the I/O to the current method. In three cases we take a shortcut, which avoids
+//! passing the I/O to another thread:
 //! - An I/O the session needs immediately is executed inline, if nothing else is in flight.
 //! - A buffered read is executed inline if its data is in the page cache.
 //! - A buffered write is executed inline if its mount accepts writes quickly (`write_latency`).
 //!
-//! The method can be switched at run time, whereas PostgreSQL's `io_method` needs a restart. Each
-//! I/O stays with the method it was submitted through, so a switch affects only later submissions.
-//! An inactive method's threads sit idle until shutdown.
+//! Unlike PostgreSQL's `io_method`, the method can be switched at run time. An I/O stays with the
+//! method it was submitted through, so switching affects only I/O that is submitted later. The
+//! threads of a method that is no longer active remain idle until shutdown.
 //!
-//! If a method is unavailable, the dispatcher uses the next best one and records why. The order is
-//! io_uring, io_uring without registered memory, worker, sync. PostgreSQL would refuse to start
-//! instead.
+//! If the requested method is unavailable, the dispatcher falls back to the next best one and
+//! records the reason. The order is io_uring, io_uring without registered memory, worker, sync. In
+//! the same situation, PostgreSQL would refuse to start.
 
 use crate::clock;
 use crate::completion::in_flight::{InFlight, Submitted};
@@ -77,11 +78,12 @@ pub(crate) struct Dispatcher {
     method: Arc<MethodInForce>,
     /// The most recently started rings, which may be idle if another method is current.
     uring: Mutex<Option<Arc<Uring>>>,
-    /// Rings that have failed. Their drivers may still be waiting for I/O the kernel has accepted,
-    /// so shutdown must join them.
+    /// Rings that have failed. Their drivers may still be waiting for I/O that the kernel has
+    /// accepted, and shutdown has to join those drivers too.
     retired: Mutex<Vec<Arc<Uring>>>,
-    /// How often io_uring has been started. The lock is held during a switch, so that switches
-    /// don't overlap. It is taken before the `uring` and `retired` locks.
+    /// How many times io_uring has been started, protected by a lock. We hold that lock while
+    /// switching methods, so that only one switch can run at a time. It must be taken before the
+    /// `uring` and `retired` locks.
     switching: Mutex<u64>,
     settings: DispatcherSettings,
 }
@@ -114,8 +116,8 @@ impl Dispatcher {
     }
 
     pub(crate) fn status(&self) -> MethodStatus {
-        // Read the method before the rings: if a switch replaces broken rings in between, we must not
-        // report the state of the old ones for the new method.
+        // We must read the method before the rings. If broken rings are replaced in between, we
+        // would otherwise report the state of the old rings for the new method.
         let current = self.current();
         let uring = self.uring.lock().clone();
         let broken = uring.as_ref().is_some_and(|uring| uring.is_broken());
@@ -147,8 +149,8 @@ impl Dispatcher {
         let statistics = completions.statistics();
         statistics.general().batches.add(1);
         statistics.sample_in_flight(staged.len(), completions.handles().in_use());
-        // All handles must be SUBMITTED before the method sees any of them, because a worker may
-        // complete the first I/O before the last one is queued.
+        // We must change all handles to SUBMITTED before we offer any of them to the method,
+        // because a worker may complete the first I/O while we're still queueing the rest.
         let mut batch = Batch::new(&self.in_flight, staged);
         self.submit_to(kind, &mut batch);
         // Under `sync` everything stays in the batch, which doesn't count as an overflow.
@@ -175,9 +177,9 @@ impl Dispatcher {
                 if let Some(uring) = uring {
                     uring.submit(&self.in_flight, batch);
                 }
-                // A ring that has just failed doesn't take any I/O, and we may not have switched to
-                // another method yet. The worker pool always runs under io_uring, so let it execute
-                // the rest.
+                // A ring that has just failed doesn't accept any I/O, and we may not have switched
+                // to a different method yet. Let the worker pool execute the rest. It's always
+                // running under io_uring.
                 if batch.remaining() > 0 {
                     Workers.submit(&self.in_flight, batch);
                 }
@@ -185,8 +187,8 @@ impl Dispatcher {
         }
     }
 
-    /// Records the method and moves the handle to SUBMITTED. From here on the session no longer
-    /// owns the handle, unless it executes the I/O itself.
+    /// Records the method in the handle and changes the handle's state to SUBMITTED. From here on,
+    /// the handle no longer belongs to the session, unless the session executes the I/O itself.
     fn set_submitted(&self, io: WaitRef, method: MethodKind) {
         let handles = self.in_flight.completions().handles();
         handles.handle(io.index()).set_method(method);
@@ -211,9 +213,9 @@ impl Dispatcher {
         self.in_flight.token(io.index())
     }
 
-    /// Whether a STAGED I/O is a read the session should first try in the page cache. Under `sync`
-    /// the session executes the read anyway, so trying the page cache first would only cost an
-    /// extra system call.
+    /// Returns whether a STAGED I/O is a read for which the session should try the page cache
+    /// first. This is never the case under `sync`, where the session executes the read anyway and
+    /// the attempt would only cost an additional system call.
     pub(crate) fn may_be_cached(&self, io: WaitRef) -> bool {
         let handle = self.in_flight.completions().handles().handle(io.index());
         handle.is_buffered()
@@ -228,9 +230,9 @@ impl Dispatcher {
         self.in_flight.execute_cached(io, self.current())
     }
 
-    /// Whether a STAGED I/O is a buffered write the session should execute itself, or the writeback
-    /// of such writes. A writeback says nothing about how fast writes are, so we never use it to
-    /// probe a slow mount.
+    /// Returns whether a STAGED I/O is a buffered write that the session should execute itself, or
+    /// the writeback that follows such writes. A writeback doesn't tell us how fast writes are, so
+    /// we must not use one to find out whether a slow mount has recovered.
     pub(crate) fn is_inline_write(&self, io: WaitRef, file: &File) -> bool {
         let handle = self.in_flight.completions().handles().handle(io.index());
         let operation = handle.operation();
@@ -248,8 +250,8 @@ impl Dispatcher {
             }
     }
 
-    /// Executes a STAGED write or writeback inline, and records how long a write took. `begin` and
-    /// `end` let other sessions notice a write that hangs.
+    /// Executes a STAGED write or writeback inline, and records how long the write took. We call
+    /// `begin` and `end` so that other sessions notice if the write hangs.
     pub(crate) fn execute_write(&self, io: WaitRef, file: &File) {
         let handle = self.in_flight.completions().handles().handle(io.index());
         let (operation, length) = (handle.operation(), handle.length());
@@ -286,15 +288,15 @@ impl Dispatcher {
         let uring = self.uring.lock().clone();
         let rings = uring.as_ref().map_or(0, |uring| uring.number());
         self.method.set(used, if used == MethodKind::IoUring { rings } else { 0 });
-        // The rings may have failed before `set`, when their drivers could not switch away from
-        // them yet. So do it here.
+        // The rings may have failed before we called `set`, when their drivers couldn't switch away
+        // from them yet. If so, we have to do it here.
         if uring.is_some_and(|uring| uring.is_broken()) {
             self.method.leave_rings(rings);
         }
     }
 
-    /// Starts the workers. Every method except `sync` needs them, either to execute I/O or to
-    /// complete I/O that was reaped. Returns `sync` if no thread can be started.
+    /// Starts the workers. All methods except `sync` need them, either to execute I/O or to
+    /// complete I/O that a driver has reaped. If no thread can be started, returns `sync`.
     fn with_workers(&self, wanted: MethodKind) -> MethodKind {
         match worker::start(&self.in_flight) {
             Ok(()) => wanted,
@@ -324,8 +326,8 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Stops all threads. No I/O may be in flight. Drivers are stopped before the workers, because
-    /// a driver may pass work to them.
+    /// Stops all threads. There must be no I/O in flight. We stop the drivers before the workers,
+    /// because a driver may still have work for the workers.
     pub(crate) fn shut_down(&self) {
         let uring = self.uring.lock().take();
         let retired = std::mem::take(&mut *self.retired.lock());

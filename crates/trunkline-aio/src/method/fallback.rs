@@ -1,12 +1,13 @@
 //! Fallbacks: why an I/O method is unavailable, and how to fix it.
 //!
-//! Every project that adopts io_uring hits the same start-up errors: a sysctl, a container's
-//! seccomp profile, the locked-memory limit, the descriptor limit, an old kernel. None of them is a
-//! reason to refuse to start. Instead, we recognise the error, explain it and its fix in one line,
-//! and fall back to the next best method.
+//! Every project that adopts io_uring runs into the same start-up errors, caused by a sysctl, a
+//! container's seccomp profile, the locked-memory limit, the descriptor limit, or an old kernel.
+//! None of these is a good reason to refuse to start. Instead, we find out which of them it was,
+//! print one line that explains the problem and how to fix it, and fall back to the next best
+//! method.
 //!
-//! The errno alone isn't enough: EPERM can mean either the sysctl or a seccomp filter. We therefore
-//! derive the cause from the errno and the state of the system when the failure happened.
+//! The errno alone doesn't tell us the cause. For example, EPERM can be caused by the sysctl or by
+//! a seccomp filter. So we also look at the state of the system at the time of the failure.
 
 use std::fmt;
 

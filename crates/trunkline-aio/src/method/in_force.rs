@@ -1,9 +1,10 @@
 //! The current I/O method, and the record of fallbacks.
 //!
-//! A ring driver that loses its ring must switch the instance to the workers. By then its rings may
-//! have been replaced with new ones, and it must not switch away from those. We therefore number
-//! the starts of io_uring, and store the current start's number next to the method in one atomic
-//! word. A driver's compare-exchange succeeds only if its own start is still the current one.
+//! When a driver's ring fails, the driver must switch the instance to the workers. But if the rings
+//! have been replaced with new ones by then, it must not switch away from those. We therefore give
+//! each start of io_uring a number, and store the number of the current start in the same atomic
+//! word as the method. A driver switches with a compare-exchange, which succeeds only if its rings
+//! belong to the current start.
 
 use crate::facade::Mutex;
 use crate::facade::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -13,8 +14,8 @@ use crate::tables::method_kind::MethodKind;
 /// The active method, which new I/O is submitted through.
 #[derive(Debug)]
 pub(crate) struct MethodInForce {
-    /// The low byte is the method. Above it is the number of the io_uring start, or 0 for other
-    /// methods.
+    /// The low byte contains the method. The remaining bytes contain the number of the io_uring
+    /// start, or 0 for other methods.
     current: AtomicU64,
     /// The method the embedder last requested, for [`MethodInForce::requested`].
     requested: AtomicU8,

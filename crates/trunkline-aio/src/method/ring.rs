@@ -1,16 +1,17 @@
 //! A ring: one io_uring instance, used by one thread.
 //!
-//! The kernel's features are probed one by one when a ring is opened: the set-up flags, the
-//! vectored opcodes for registered memory, and registration of the page region. A ring stores only
-//! handle indexes. The handle owns all memory a running I/O needs (iovecs, frames, the file), so
-//! dropping the ring never frees memory the kernel still uses.
+//! When we open a ring, we check one by one which features the kernel supports: the set-up flags,
+//! the vectored opcodes for registered memory, and whether the page region can be registered. The
+//! ring itself stores only handle indexes. All memory that a running I/O needs (iovecs, frames, the
+//! file) is owned by its handle, so it's safe to drop a ring even if the kernel is still using that
+//! memory.
 //!
-//! **Overflow.** The number of I/Os in the ring never exceeds the completion queue size, so the
-//! completion queue can't overflow. Any further I/O waits in the driver's lanes.
+//! **Overflow.** We never put more I/Os into the ring than fit into the completion queue, so the
+//! completion queue can't overflow. All other I/O has to wait in the driver's lanes.
 //!
-//! **Failure.** `pushed` records which entries the kernel hasn't taken yet. When the ring fails,
-//! these I/Os can be taken back and executed elsewhere. I/O the kernel has already taken may still
-//! write to memory, so the driver must wait for it.
+//! **Failure.** We use `pushed` to keep track of the entries that the kernel hasn't taken yet. If
+//! the ring fails, we can take back these I/Os and execute them elsewhere. However, the kernel may
+//! still write to memory on behalf of I/Os it has already taken, so the driver must wait for those.
 
 use crate::completion::in_flight::{InFlight, Submitted};
 use crate::method::fallback::{Fallback, Feature};
@@ -29,9 +30,9 @@ const PIECE: usize = 1 << 30;
 const ENTRIES_MIN: u32 = 8;
 const ENTRIES_MAX: u32 = 32768;
 
-/// Maximum number of kernel threads (io-wq) per ring. They execute I/O that can't be started
-/// without blocking. With the kernel's default of four per CPU, a few reads from a hung mount
-/// would block all other I/O.
+/// Maximum number of kernel threads (io-wq) per ring, which execute I/O that can't be started
+/// without blocking. By default, the kernel allows only four per CPU, so just a few reads from a
+/// mount that hangs would be enough to block all other I/O.
 const KERNEL_THREADS_MAX: u32 = 256;
 
 /// User data of the eventfd read. It cannot collide with a handle index.
@@ -46,8 +47,8 @@ pub struct UringSettings {
     pub entries: u32,
     /// Register the page region with the rings.
     pub register: bool,
-    /// Kernel threads execute buffered reads of at least this many bytes, so that copies out of the
-    /// page cache run in parallel.
+    /// Buffered reads of at least this many bytes are executed by kernel threads, so that several
+    /// of them can copy data out of the page cache in parallel.
     pub force_async_bytes: u32,
 }
 
@@ -77,15 +78,17 @@ pub(crate) struct Ring {
     force_async_bytes: u32,
     /// Address of the registered region.
     base: usize,
-    /// Entries pushed but not yet taken by the kernel, oldest first; `None` is the eventfd read.
-    /// The kernel takes entries in order, so this queue mirrors the submission queue.
+    /// The entries we have pushed but the kernel hasn't taken yet, oldest first. `None` stands for
+    /// the eventfd read. Since the kernel takes entries in order, this queue always matches the
+    /// contents of the submission queue.
     pushed: VecDeque<Option<u32>>,
     /// I/Os pushed to the ring but not yet reaped, not counting the eventfd read.
     in_flight: usize,
     /// The eventfd read is in the ring.
     watching: bool,
-    /// The ring has failed and its entries were taken back. They are still in the submission queue,
-    /// so we must not submit anything any more: the kernel would execute them a second time.
+    /// The ring has failed and we have taken back its entries. Since they are still in the
+    /// submission queue, we must never submit anything through this ring again, or the kernel would
+    /// execute those entries a second time.
     given_up: bool,
     /// The target of the eventfd read. It's boxed because the kernel writes to this address even if
     /// the ring is moved.
@@ -143,14 +146,16 @@ impl Ring {
         Ok(Setup { ring, features, note })
     }
 
-    /// How many I/Os the ring may contain. The completion queue has twice as many entries as the
-    /// submission queue. One of its entries is for the eventfd read, and one is spare.
+    /// Returns the maximum number of I/Os in the ring. The completion queue is twice as large as
+    /// the submission queue. We need one of its entries for the eventfd read, and keep another one
+    /// spare.
     fn places(&self) -> usize {
         self.features.entries as usize * 2 - 2
     }
 
-    /// How many of one mount's I/Os may be in the ring while other mounts have I/O too. This is
-    /// below the number of kernel threads, so a hung mount can't occupy all of them.
+    /// Returns how many of a single mount's I/Os may be in the ring while other mounts have I/O as
+    /// well. This is less than the number of kernel threads, so that a mount that hangs can't
+    /// occupy all of them.
     pub(crate) fn share(&self) -> usize {
         (self.places().min(KERNEL_THREADS_MAX as usize) * 3 / 4).max(1)
     }
@@ -170,19 +175,19 @@ impl Ring {
         let index = io.index();
         let mut request = in_flight.request(io);
         let mut entry = self.entry(&mut request).user_data(u64::from(index));
-        // Let a kernel thread copy large cached reads. Otherwise this thread would copy them during
-        // submission, one after another.
+        // Let a kernel thread copy the data of a large cached read. Otherwise, this thread would do
+        // all such copies itself while submitting, one after another.
         let copies = !request.direct
             && request.operation == Operation::Readv
             && request.length >= self.force_async_bytes;
-        // Submitting to a non-local file system may block. If the mount hung, the driver would hang
-        // too, and with it all of the ring's other I/O.
+        // Submitting I/O to a file system that isn't local may block. If its mount hung, this
+        // driver would hang as well, along with all other I/O in the ring.
         if copies || !request.local {
             entry = entry.flags(squeue::Flags::ASYNC);
         }
-        // SAFETY: the handle owns iovecs, frames and file until the completion is reaped, and it is
-        // not freed or reused before that. An entry that the kernel has not taken when the ring
-        // gives up is never submitted afterwards (`wait_only`).
+        // SAFETY: the handle owns the iovecs, the frames and the file, and isn't freed or reused
+        // until we have reaped the completion. If the kernel hasn't taken an entry by the time the
+        // ring gives up, that entry is never submitted (`wait_only`).
         let pushed = unsafe { self.ring.submission().push(&entry) };
         if pushed.is_ok() {
             self.pushed.push_back(Some(index));
@@ -191,8 +196,9 @@ impl Ring {
         pushed.is_ok()
     }
 
-    /// Builds the submission entry. A single piece of memory uses the plain opcode. Registered
-    /// memory uses the fixed opcode, so the kernel doesn't have to pin the pages for each I/O.
+    /// Builds the submission entry. We use the plain opcode if there is only a single piece of
+    /// memory. If the memory is registered, we use the fixed opcode, so that the kernel doesn't
+    /// have to pin the pages for each I/O.
     fn entry(&self, request: &mut Request<'_>) -> squeue::Entry {
         let fd = types::Fd(request.fd);
         let offset = request.offset;
@@ -239,8 +245,9 @@ impl Ring {
         }
     }
 
-    /// The index of the registered buffer that contains all pieces of memory, or `None` if they are
-    /// in different buffers. In that case the I/O uses the opcodes for unregistered memory.
+    /// Returns the index of the registered buffer that contains all pieces of memory. If they are
+    /// in different buffers, returns `None`, and the I/O has to use the opcodes for unregistered
+    /// memory.
     fn piece(&self, iovecs: &[IoVec]) -> Option<u16> {
         let number = |address: usize| (address - self.base) / PIECE;
         let first = number(iovecs.first()?.start.addr());
@@ -250,9 +257,9 @@ impl Ring {
         inside.then(|| u16::try_from(first).ok()).flatten()
     }
 
-    /// Ensures that a read of the eventfd is in the ring, so that a session can wake a driver
-    /// sleeping in the kernel. Returns false if there is currently no room for it, in which case
-    /// the driver must not sleep.
+    /// Makes sure that the ring contains a read of the eventfd, which lets sessions wake the driver
+    /// while it sleeps in the kernel. Returns false if there is no room for that read at the
+    /// moment. In that case, the driver must not go to sleep.
     pub(crate) fn watch(&mut self, wake: &OwnedFd) -> bool {
         if self.watching {
             return true;
@@ -260,8 +267,9 @@ impl Ring {
         let fd = types::Fd(wake.as_raw_fd());
         let target: *mut u64 = &mut *self.counter;
         let entry = opcode::Read::new(fd, target.cast(), 8).build().user_data(WATCH);
-        // SAFETY: the counter is boxed and lives until `close` has seen the read complete, or
-        // `close` leaks it. The eventfd outlives the driver's loop.
+        // SAFETY: the counter is boxed, and is freed only after `close` has seen the read complete.
+        // If `close` can't tell, it leaks the counter. The eventfd is closed only after the
+        // driver's loop has ended.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         self.watching = pushed.is_ok();
         if self.watching {
@@ -270,8 +278,8 @@ impl Ring {
         self.watching
     }
 
-    /// Submits the pushed entries, and waits for a completion if `wait`. Returns the errno of a
-    /// permanent failure.
+    /// Submits the entries we have pushed. If `wait` is true, also waits for a completion. Returns
+    /// the errno if there is a permanent failure.
     pub(crate) fn enter(&mut self, in_flight: &InFlight, wait: bool) -> Option<i32> {
         assert!(!self.given_up, "a ring that gave up must not submit");
         // Fault injection: lets a test make the ring fail here.
@@ -285,15 +293,15 @@ impl Ring {
             queue.sync();
             queue.len()
         };
-        // The kernel takes entries in order, so the last `left` entries haven't been taken, even if
-        // the call failed.
+        // Since the kernel takes entries in order, it hasn't taken the last `left` entries. This is
+        // true even if the call failed.
         let taken = self.pushed.len().saturating_sub(left);
         self.pushed.drain(..taken);
         match result {
             Ok(_) => None,
             Err(error) => match errno_of(&error) {
-                // A temporary failure: the call was interrupted, memory is short, or completions
-                // must be reaped first. The caller reaps and calls us again.
+                // This is only a temporary failure: the call was interrupted, memory is short, or
+                // we must reap completions first. The caller will reap them and then call us again.
                 libc::EINTR | libc::EAGAIN | libc::EBUSY => None,
                 errno => Some(errno),
             },
@@ -352,8 +360,8 @@ impl Ring {
             self.reap(&mut finished);
         }
         if self.watching {
-            // The ring no longer works, so we can't tell when the read has ended. The kernel may
-            // still write to the target, so leak its eight bytes.
+            // The ring no longer works, so we have no way of knowing whether the read has ended.
+            // The kernel may still write to the read's target, so we leak those eight bytes.
             Box::leak(std::mem::take(&mut self.counter));
         }
     }
@@ -371,9 +379,10 @@ fn build(entries: u32) -> Result<(IoUring, u32), i32> {
     }
 }
 
-/// Builds a ring, with cooperative task running if the kernel supports it. We don't use deferred
-/// task work (`IORING_SETUP_DEFER_TASKRUN`): decision 0001 found that it uses more CPU time without
-/// any gain for a driver that sleeps in the kernel anyway.
+/// Builds a ring, and enables cooperative task running if the kernel supports it. We don't enable
+/// deferred task work (`IORING_SETUP_DEFER_TASKRUN`), because a driver that sleeps in the kernel
+/// anyway doesn't gain anything from it, and we measured that it uses more CPU time (decision
+/// 0001).
 fn build_sized(entries: u32) -> Result<IoUring, i32> {
     let mut cooperative = IoUring::builder();
     cooperative.setup_coop_taskrun().setup_submit_all();
@@ -397,8 +406,8 @@ fn register(ring: &IoUring, region: &Region) -> Result<(), i32> {
             iov_len: PIECE.min(bytes - at),
         })
         .collect();
-    // SAFETY: the region stays mapped for as long as `InFlight` exists, and that outlives the
-    // drivers.
+    // SAFETY: the region remains mapped as long as the `InFlight` exists, which is longer than any
+    // driver runs.
     unsafe { ring.submitter().register_buffers(&pieces) }.map_err(|error| errno_of(&error))
 }
 

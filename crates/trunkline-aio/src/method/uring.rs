@@ -1,25 +1,27 @@
 //! The method `io_uring`: sessions queue I/O, and ring drivers submit and reap it.
 //!
-//! A driver is a thread that owns one ring and lives as long as the instance. In PostgreSQL every
-//! backend submits to its own ring, and any backend may reap from it. Our sessions can't submit,
-//! because the kernel cancels a thread's requests when it exits, and a session's thread may exit at
-//! any time.
+//! A driver is a thread that owns one ring and runs until the instance is shut down. In PostgreSQL,
+//! every backend submits I/O to its own ring, and any other backend may reap from that ring. We
+//! can't let sessions submit I/O themselves, because a session's thread may exit at any time, and
+//! the kernel cancels a thread's requests when the thread exits.
 //!
-//! A session puts handle indexes into a driver's inbox, which has room for every handle. If the
-//! driver is asleep in the kernel, the session wakes it through an eventfd. The ring itself reads
-//! that eventfd, so a single system call waits for completions as well as wake-ups.
+//! A session passes I/O to a driver by putting handle indexes into the driver's inbox, which has
+//! room for every handle. If the driver is asleep in the kernel, the session writes to an eventfd
+//! to wake it. The ring contains a read of that eventfd, so the driver can wait for completions and
+//! for new I/O with a single system call.
 //!
 //! ```text
 //!   inbox -> lanes -> ring -> kernel -> reap -> completion (light) | waiter or helper (heavy)
 //! ```
 //!
-//! **Sleeping.** The driver sets `sleeping` and then checks the inbox. A session fills the inbox
-//! and then clears `sleeping`; if the flag was set, the session writes the eventfd. At least one of
-//! them must see the other's store, so no I/O is left behind in a sleeping driver's inbox.
+//! **Sleeping.** Before it goes to sleep, the driver first sets `sleeping` and then checks its
+//! inbox. A session does the opposite: it first adds its I/O to the inbox and then clears
+//! `sleeping`. If the flag was set, the session writes to the eventfd. At least one of the two
+//! threads must see the other's store, so a driver never sleeps while there is I/O in its inbox.
 //!
-//! **Failure.** When a ring fails, its driver moves all I/O the kernel hasn't accepted to the
-//! workers. I/O the kernel has accepted can still write to memory, so the driver must keep waiting
-//! for those completions.
+//! **Failure.** When a ring fails, its driver passes all I/O that the kernel hasn't accepted to the
+//! workers. Since I/O that the kernel has accepted can still write to memory, the driver must keep
+//! waiting for it to complete.
 
 use super::ring::{Ring, Setup, UringFeatures, UringSettings};
 use super::{Batch, Method};
@@ -60,17 +62,19 @@ struct Rings {
 /// How sessions pass I/O to a driver.
 #[derive(Debug)]
 struct Inbox {
-    /// Lanes and handle indexes, with capacity for every handle, so that pushing never allocates.
+    /// Pairs of lane and handle index. There is enough capacity for every handle, so pushing never
+    /// allocates.
     queue: Mutex<VecDeque<(usize, u32)>>,
-    /// Set while the driver may be asleep in the kernel. The thread that clears it writes the
-    /// eventfd, so there is only one write per sleep.
+    /// Set while the driver may be asleep in the kernel. Only the thread that clears this flag
+    /// writes to the eventfd, so there is just one write for each sleep.
     sleeping: AtomicBool,
     /// Wakes the driver: the ring itself reads the eventfd.
     eventfd: OwnedFd,
     /// Set at shutdown.
     stopping: AtomicBool,
-    /// The ring has failed. The flag is set under the queue lock, so that a session either sees it
-    /// or queues its I/O where the failing driver still finds it.
+    /// Set when the ring has failed. We set it while holding the queue lock, so a session either
+    /// sees the flag or has already queued its I/O, in which case the failing driver will find it
+    /// in the queue.
     broken: AtomicBool,
 }
 
@@ -129,8 +133,8 @@ impl Uring {
         let (sender, receiver) = channel::bounded(1);
         let (theirs, mine) = (Arc::clone(in_flight), Arc::clone(&inbox));
         let rings = Arc::clone(&self.rings);
-        // The driver's thread opens the ring itself, because the kernel ties a ring's task work to
-        // the submitting thread.
+        // The driver's thread has to open the ring itself, because the kernel ties the ring's task
+        // work to the thread that submits.
         let body = move || match Ring::open(theirs.region(), settings) {
             Ok(Setup { ring, features, note }) => {
                 rings.working.fetch_add(1, Ordering::SeqCst);
@@ -171,8 +175,8 @@ impl Method for Uring {
         let inbox = &self.inboxes[session as usize % self.inboxes.len()];
         {
             let mut queue = inbox.queue.lock();
-            // Check the flag under the lock. A failing driver empties its inbox under the same
-            // lock, so no I/O is added afterwards.
+            // We must check the flag while holding the lock. A failing driver empties its inbox
+            // while holding the same lock, so no I/O can be added after that.
             if inbox.broken.load(Ordering::SeqCst) {
                 return;
             }
@@ -246,7 +250,7 @@ impl<'a> Driver<'a> {
             } else {
                 self.fill();
             }
-            // Shutdown begins only when no I/O is in flight, so an idle driver can leave.
+            // Shutdown begins only when there is no I/O in flight, so an idle driver can exit.
             let idle = self.ring.in_flight() == 0 && self.waiting.queued() == 0;
             if idle && self.inbox.stopping.load(Ordering::SeqCst) {
                 break;
@@ -277,8 +281,8 @@ impl<'a> Driver<'a> {
         let (inbox, ring) = (self.inbox, &mut self.ring);
         if inbox.broken.load(Ordering::SeqCst) {
             if ring.wait_only().is_some() {
-                // Only I/O the kernel has accepted is left, but waiting for it fails. Poll the
-                // completion queue instead.
+                // There is only I/O left that the kernel has already accepted, but we can't wait
+                // for it because the system call fails. Poll the completion queue instead.
                 Futex::new(0).wait(0, Some(Duration::from_millis(1)));
             }
             return None;
@@ -286,8 +290,8 @@ impl<'a> Driver<'a> {
         if !ring.watch(&inbox.eventfd) {
             return ring.enter(self.in_flight, false);
         }
-        // From here on, any session that queues I/O writes the eventfd. We must check the inbox
-        // after this store; see the module documentation.
+        // From here on, a session that queues I/O also writes to the eventfd. We have to check the
+        // inbox after this store, as explained at the top of this file.
         inbox.sleeping.store(true, Ordering::SeqCst);
         let stopping = inbox.stopping.load(Ordering::SeqCst) && ring.in_flight() == 0;
         let sleep = inbox.queue.lock().is_empty() && !stopping;
@@ -327,8 +331,8 @@ impl<'a> Driver<'a> {
     /// the ring never submits again.
     fn give_up(&mut self, errno: i32) {
         let (in_flight, waiting) = (self.in_flight, &mut self.waiting);
-        // Record the fallback before the inbox refuses I/O, so that a session can read the reason
-        // when its I/O goes to a worker instead.
+        // Record the fallback before the inbox starts to refuse I/O, so that if a session's I/O
+        // goes to a worker instead, the session can already find out why.
         self.rings.method.note(Fallback::recognise(Feature::IoUring, errno));
         {
             let mut queue = self.inbox.queue.lock();

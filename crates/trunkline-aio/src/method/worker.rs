@@ -1,9 +1,10 @@
-//! The method `worker`: the worker pool's threads, and the supervisor that starts them. In
-//! PostgreSQL, I/O workers are processes and the postmaster starts them.
+//! The method `worker`: the threads of the worker pool, and the supervisor that starts them. In
+//! PostgreSQL, each I/O worker is a process, and the postmaster starts it.
 //!
-//! A worker executes queued I/O. But first it completes the I/O that ring drivers have reaped (the
-//! ready set), because that I/O's data has already arrived and sessions are waiting for it. When
-//! there is no I/O, it closes abandoned files. All decisions are made in `roster`.
+//! A worker's main job is to execute queued I/O. Before doing that, it completes any I/O that ring
+//! drivers have reaped (the ready set), because the data of that I/O has already arrived and
+//! sessions are waiting for it. If there isn't any I/O at all, it closes abandoned files. All
+//! decisions are made in `roster`.
 
 use super::{Batch, Method};
 use crate::clock;
@@ -23,8 +24,8 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Workers;
 
 impl Method for Workers {
-    /// Queues the batch under one lock and wakes at most one worker. I/O that doesn't fit into the
-    /// queue stays in the batch, and the session executes it.
+    /// Queues the whole batch while holding the lock, and wakes at most one worker. If the queue
+    /// becomes full, the remaining I/O stays in the batch and the session executes it.
     fn submit(&self, in_flight: &Arc<InFlight>, batch: &mut Batch<'_>) {
         in_flight.completions().pool().submit(|| batch.take_index());
     }
@@ -33,14 +34,15 @@ impl Method for Workers {
 /// Starts one worker and the supervisor, which starts the others.
 ///
 /// # Errors
-/// If the system refuses to start a thread. A pool without workers would never execute anything.
+/// Fails if the system refuses to start a thread, because a pool without any workers would never
+/// execute anything.
 pub(crate) fn start(in_flight: &Arc<InFlight>) -> io::Result<()> {
     let pool = in_flight.completions().pool();
     if pool.is_running() {
         return Ok(());
     }
-    // One worker is started here rather than by the supervisor, so that the caller learns right
-    // away if the system refuses to start threads.
+    // We start one worker here instead of leaving that to the supervisor, so that the caller finds
+    // out immediately if the system refuses to start threads.
     if pool.with_roster(|roster| roster.claim_place(0)) {
         launch(in_flight, 0)?;
     }
@@ -50,8 +52,8 @@ pub(crate) fn start(in_flight: &Arc<InFlight>) -> io::Result<()> {
     Ok(())
 }
 
-/// The supervisor's loop. It reads the epoch before it decides, so a signal during the decision is
-/// not lost.
+/// The supervisor's loop. We read the epoch before making a decision, so we won't miss a signal
+/// that arrives in the meantime.
 fn supervise(in_flight: &Arc<InFlight>) {
     let pool = in_flight.completions().pool();
     loop {
@@ -65,7 +67,7 @@ fn supervise(in_flight: &Arc<InFlight>) {
                 if launch(in_flight, id).is_ok() {
                     continue;
                 }
-                // Existing workers carry on; we just retry less often.
+                // This doesn't affect the existing workers. We just try again less often.
                 Some(REFUSED_PAUSE)
             }
             Decision::Wake(wake, pause) => {
@@ -94,8 +96,8 @@ fn launch(in_flight: &Arc<InFlight>, id: usize) -> io::Result<()> {
     result
 }
 
-/// A worker's loop. It reads the epoch before it looks for work, so a signal that arrives between
-/// looking and sleeping ends the sleep.
+/// A worker's main loop. The worker reads the epoch before it looks for work. If a signal arrives
+/// after that, the worker won't go to sleep, or its sleep ends immediately.
 fn run(in_flight: &InFlight, id: usize) {
     let completions = in_flight.completions();
     let (pool, deferred) = (completions.pool(), completions.deferred());
@@ -105,8 +107,8 @@ fn run(in_flight: &InFlight, id: usize) {
         match pool.next_job(id, clock::now(), deferred) {
             Job::Execute { index, wake } => {
                 pool.wake(wake);
-                // This call may take a long time. We have already woken the next worker, so that
-                // queued I/O doesn't have to wait for this one.
+                // This call may take a long time. That doesn't delay other queued I/O, because we
+                // have already woken the next worker.
                 in_flight.execute(in_flight.token(index), Completer::Worker);
                 pool.with_roster(|roster| roster.job_done(id));
             }
@@ -115,10 +117,10 @@ fn run(in_flight: &InFlight, id: usize) {
                 pool.with_roster(|roster| roster.job_done(id));
             }
             Job::Sleep { timeout } => {
-                // The ready set and the deferred tables are not protected by the roster's lock. A
-                // thread may have added an entry after `help` looked but before this worker was
-                // marked idle, in which case that thread found no idle worker to wake. So look once
-                // more before sleeping.
+                // The roster's lock doesn't protect the ready set and the deferred tables. Another
+                // thread may have added an entry after we called `help` but before we marked this
+                // worker as idle, and in that case it found no idle worker to wake. So we must look
+                // once more before going to sleep.
                 let nothing = !completions.has_ready() && !deferred.has_tables();
                 let timed_out = nothing && !pool.worker_event(id).wait(seen, timeout);
                 if timed_out && pool.leave_if_surplus(id) {
@@ -134,8 +136,9 @@ fn run(in_flight: &InFlight, id: usize) {
     }
 }
 
-/// Completes I/O in the ready set, and drops slot tables that completing threads must not drop. If
-/// more I/O is ready, wakes another worker, as for queued I/O.
+/// Completes the I/O in the ready set, and drops slot tables that the completing threads were not
+/// allowed to drop. If there is more I/O to complete, wakes another worker, just as we do for
+/// queued I/O.
 fn help(in_flight: &InFlight, id: usize) {
     let completions = in_flight.completions();
     while completions.help(id as u32 * 64, Completer::Helper) {

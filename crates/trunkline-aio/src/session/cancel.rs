@@ -1,9 +1,10 @@
 //! Waking a session from another thread: cancels and notifications.
 //!
-//! Cancels and notifications both signal the session's event. The session then checks its condition
-//! again, whether its thread was sleeping or its task is polling. Cancellers and notifiers only
-//! reference the session table, so they don't keep the instance alive. They may outlive their
-//! session, whose number may be reused; a canceller therefore also records the slot's incarnation.
+//! Both cancels and notifications signal the session's event, which makes the session check its
+//! condition again. This works for a thread that sleeps as well as for a task that polls. A
+//! canceller or notifier holds a reference to the session table only, so it doesn't keep the
+//! instance alive. It may exist longer than the session, whose number may then be reused by another
+//! session. For that reason, a canceller also remembers the incarnation of the session's slot.
 
 use super::Session;
 use crate::tables::session_table::SessionTable;
@@ -19,21 +20,22 @@ pub struct Cancelled;
 pub struct Canceller {
     sessions: Arc<SessionTable>,
     id: u32,
-    /// Distinguishes the session from others that have used the same number.
+    /// Distinguishes the session from earlier and later ones with the same number.
     incarnation: u64,
 }
 
 impl Canceller {
-    /// Makes the session's current wait and all later waits end with [`Cancelled`], until
-    /// [`Session::clear_cancel`]. It doesn't affect I/O in flight, or a later session with the same
-    /// number. This is the counterpart of setting `QueryCancelPending` and the latch.
+    /// Makes the session's current wait and all its later waits return [`Cancelled`], until
+    /// [`Session::clear_cancel`] is called. I/O in flight is not affected, and neither is a later
+    /// session with the same number. In PostgreSQL, the equivalent is to set `QueryCancelPending`
+    /// and the latch.
     pub fn cancel(&self) {
         self.sessions.slot(self.id).cancel(self.incarnation);
     }
 }
 
-/// Wakes an instance's sessions by number, from any thread. Meant for wait queues that record
-/// session numbers, such as those of a buffer pool.
+/// Lets any thread wake an instance's sessions by number. This is intended for wait queues that
+/// contain session numbers, such as those of a buffer pool.
 #[derive(Debug, Clone)]
 pub struct Notifier {
     sessions: Arc<SessionTable>,
@@ -44,10 +46,10 @@ impl Notifier {
         Self { sessions }
     }
 
-    /// Wakes the session with this number ([`Session::id`]), which then checks its condition again.
-    /// It never blocks, and costs just one atomic addition if the session is not asleep. If the
-    /// session has ended and its number was reused, the later session is woken spuriously.
-    /// Out-of-range numbers are ignored.
+    /// Wakes the session with the given number ([`Session::id`]), which then checks its condition
+    /// again. This function never blocks, and if the session isn't asleep, it costs only one atomic
+    /// addition. If the session has ended and another session has its number now, that session is
+    /// woken spuriously. Numbers that are out of range are ignored.
     pub fn notify(&self, session: u32) {
         self.sessions.signal(session);
     }

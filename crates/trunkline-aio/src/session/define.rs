@@ -1,9 +1,10 @@
 //! Defining an I/O: checks of its range, and the iovecs of its memory.
 //!
-//! The memory is either leases in the issuer's slot, which belong to this I/O alone, or frames
-//! given by number, which a buffer pool leases and shares. Both end up in the handle's iovecs,
-//! which are allocated at start. Caller mistakes are reported here as errors, before the kernel
-//! sees the I/O, and the handle is released.
+//! The memory for an I/O can be specified in two ways: as leases in the issuer's slot, which only
+//! this I/O uses, or as frame numbers, for frames that a buffer pool has leased and shares. In both
+//! cases we fill in the handle's iovecs, which were allocated at start. We also check the caller's
+//! arguments here. If there is a mistake, we release the handle and return an error before the
+//! kernel ever sees the I/O.
 
 use crate::limits::{FRAME_SIZE, TRANSFER_MAX};
 use crate::storage::file::File;
@@ -72,7 +73,7 @@ pub(crate) struct Transfer<'f> {
     pub(crate) file: &'f File,
     pub(crate) offset: u64,
     pub(crate) length: u32,
-    /// The memory is frames given by number, and the handle's iovecs already point to them.
+    /// The memory was specified by frame number, and the handle's iovecs already point to it.
     pub(crate) by_frames: bool,
     /// For a writeback: also wait until the storage has the pages.
     pub(crate) awaits: bool,
@@ -89,8 +90,8 @@ impl<'f> Transfer<'f> {
         Self { operation, file, offset, length, by_frames: false, awaits: false }
     }
 
-    /// Checks that the range is aligned as the file requires, and doesn't extend beyond the largest
-    /// file offset.
+    /// Checks that the range satisfies the file's alignment requirement and doesn't extend beyond
+    /// the largest file offset.
     pub(crate) fn check(&self) -> Result<(), DefineError> {
         let Self { offset, length, .. } = *self;
         let alignment = self.file.alignment();
@@ -110,8 +111,9 @@ impl<'f> Transfer<'f> {
     }
 }
 
-/// Fills the iovecs with frames. Frames adjacent in memory are merged into one piece, which saves
-/// iovecs and lets the storage transfer them together. Returns the total length in bytes.
+/// Makes the iovecs point to the given frames, and returns their total length in bytes. If frames
+/// are next to each other in memory, we merge them into one piece. This saves iovecs, and allows
+/// the storage to transfer them together.
 pub(crate) fn point_at_frames(
     iovecs: &mut IoVecs,
     region: &Region,
@@ -137,9 +139,9 @@ pub(crate) fn point_at_frames(
     Ok(length as u32)
 }
 
-/// Fills the iovecs with a slot's leases, up to `length` bytes. Every lease must belong to this
-/// instance's region: another region's memory could be unmapped during the I/O, and it isn't
-/// registered with the rings.
+/// Makes the iovecs point to the slot's leases, up to `length` bytes in total. All leases must be
+/// from this instance's region. Another instance's region could be unmapped during the I/O, and it
+/// isn't registered with our rings.
 pub(crate) fn point_at_slot(
     iovecs: &mut IoVecs,
     region: &Region,
@@ -159,7 +161,7 @@ pub(crate) fn point_at_slot(
         if !region.owns(lease) {
             return Err(DefineError::ForeignMemory);
         }
-        // The last lease may be longer than the rest of the I/O.
+        // The last lease may be longer than what is left of the I/O.
         let (start, bytes) = lease.raw();
         let used = bytes.min(left);
         if !iovecs.push(start, used) {

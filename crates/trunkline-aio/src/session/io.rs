@@ -1,9 +1,10 @@
 //! Issuing an I/O: from an acquired handle to a submitted I/O.
 //!
-//! Every step from HANDED_OUT to SUBMITTED happens in the issuing thread: define the I/O (file,
-//! range, memory), stage it, then choose the cheapest I/O path (see `dispatcher`). Before DEFINED,
-//! an error just releases the handle. From DEFINED on, the I/O is always completed, because its
-//! slot is pending and its callbacks may have pins and locks to release.
+//! The issuing thread performs all the steps from HANDED_OUT to SUBMITTED. It defines the I/O
+//! (file, range, memory), stages it, and then picks the cheapest way to execute it (see
+//! `dispatcher`). If there is an error before DEFINED, we just release the handle. Once the I/O is
+//! DEFINED, it will always be completed, because its slot is pending and its callbacks may have to
+//! release pins and locks.
 
 use super::Session;
 use super::define::{DefineError, Transfer, point_at_frames, point_at_slot};
@@ -19,8 +20,9 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 impl Session {
-    /// Starts a batch: up to 32 I/Os are collected and submitted together when the batch is
-    /// dropped. A nested batch becomes part of the outer one. PostgreSQL: `pgaio_enter_batchmode`.
+    /// Starts a batch. It collects up to 32 I/Os, and when it is dropped, submits them all
+    /// together. Batches can be nested, in which case the inner batch becomes part of the outer
+    /// one. This corresponds to PostgreSQL's `pgaio_enter_batchmode`.
     pub fn batch(&mut self) -> IoBatch<'_> {
         let outer = std::mem::replace(&mut self.batch, true);
         IoBatch { session: self, outer }
@@ -59,7 +61,7 @@ impl Drop for IoBatch<'_> {
 
 /// An acquired handle. Dropping it releases the handle.
 ///
-/// It borrows the session, so a second one cannot be acquired at the same time:
+/// An `Io` borrows its session, so the session can't acquire a second one at the same time:
 /// ```compile_fail,E0499
 /// # fn f(session: &mut trunkline_aio::Session) {
 /// use trunkline_aio::Class;
@@ -69,7 +71,8 @@ impl Drop for IoBatch<'_> {
 /// # }
 /// ```
 ///
-/// The functions that issue an I/O take the slot for its result, and panic if the slot isn't free.
+/// Each function that issues an I/O takes the slot that will receive the result, and panics if that
+/// slot isn't free.
 #[derive(Debug)]
 pub struct Io<'s> {
     session: &'s mut Session,
@@ -83,22 +86,23 @@ impl<'s> Io<'s> {
         Self { session, io, needed_now: false }
     }
 
-    /// The reference other sessions can use to wait for this I/O. It must be obtained before the
-    /// I/O is issued.
+    /// Returns the reference that other sessions can use to wait for this I/O. It must be obtained
+    /// before the I/O is issued.
     pub fn wait_ref(&self) -> WaitRef {
         self.io
     }
 
-    /// Announces that the caller will wait for this I/O immediately. If the session has nothing
-    /// else in flight, the calling thread executes the I/O itself, which avoids passing it to
-    /// another thread. PostgreSQL: `READ_BUFFERS_SYNCHRONOUSLY`.
+    /// Announces that the caller will wait for this I/O immediately after issuing it. If the
+    /// session has nothing else in flight, the calling thread then executes the I/O itself, so that
+    /// it doesn't have to be passed to another thread. PostgreSQL has `READ_BUFFERS_SYNCHRONOUSLY`
+    /// for this.
     pub fn needed_now(mut self) -> Self {
         self.needed_now = true;
         self
     }
 
-    /// Whether the lease belongs to this instance's region. Frame numbers passed to this I/O refer
-    /// to that region.
+    /// Returns whether the lease belongs to this instance's region, which is the region that frame
+    /// numbers passed to this I/O refer to.
     pub fn owns(&self, lease: &Lease) -> bool {
         self.session.in_flight.region().owns(lease)
     }
@@ -147,17 +151,19 @@ impl<'s> Io<'s> {
     /// Reads at `offset` into frames of the instance's region. The I/O's length is the total length
     /// of the frames.
     ///
-    /// Meant for a buffer pool, which leases frames and shares them among sessions. Frames are
-    /// given by number (see [`Lease::first_frame`]) in transfer order, and adjacent frames form one
-    /// piece. The slot's memory isn't used and may be empty.
+    /// This function is intended for a buffer pool, which leases frames and shares them among
+    /// sessions. You specify the frames by number (see [`Lease::first_frame`]), in the order of the
+    /// transfer. Frames next to each other form one piece. The slot's memory isn't used, so it may
+    /// be empty.
     ///
     /// # Safety
-    /// From this call until the last completion callback of the I/O has run, on any thread, and
-    /// even if the slots or the session are dropped:
+    /// The following must hold from this call until the I/O's last completion callback has run,
+    /// which may happen in any thread, and even if the slots or the session have been dropped:
     /// - nothing else reads or writes the frames, and no Rust reference to their bytes exists;
     /// - the caller keeps the frames leased (the region itself lives as long as the I/O).
     ///
-    /// No frame may be given twice. If this returns an error, no frame was or will be touched.
+    /// No frame may be specified twice. If this returns an error, the frames have not been touched
+    /// and will not be.
     /// # Errors
     /// See [`DefineError`]; nothing was issued.
     /// # Panics
@@ -173,12 +179,12 @@ impl<'s> Io<'s> {
         self.transfer_frames(Operation::Readv, file, offset, frames, slots.set_mut(), slot)
     }
 
-    /// Writes frames of the instance's region at `offset`. Everything else is as for
+    /// Writes frames of the instance's region at `offset`. In all other respects, this works like
     /// [`Io::read_frames`].
     ///
     /// # Safety
-    /// From this call until the last completion callback of the I/O has run, on any
-    /// thread, and even if the slots or the session are dropped:
+    /// The following must hold from this call until the I/O's last completion callback has run,
+    /// which may happen in any thread, and even if the slots or the session have been dropped:
     /// - nothing modifies the frames, not even through atomics; anything may read them;
     /// - the caller keeps the frames leased (the region itself lives as long as the I/O).
     /// # Errors
@@ -212,12 +218,14 @@ impl<'s> Io<'s> {
         self.issue(&Transfer::of_file(Operation::Fdatasync, file), slots.set_mut(), slot)
     }
 
-    /// Asks the kernel to start writing back its dirty page-cache pages of `length` bytes at
-    /// `offset`, without waiting for the writes (sync_file_range(2)). A length of 0 means up to the
-    /// end of the file. This has no effect on a file that bypasses the page cache.
+    /// Asks the kernel to start writing back the dirty page-cache pages in a range of `length`
+    /// bytes at `offset`, without waiting for the writes (sync_file_range(2)). If `length` is 0,
+    /// the range extends to the end of the file. This has no effect on files that bypass the page
+    /// cache.
     ///
-    /// An error means that cached pages could not be written and may be lost. Callers must treat it
-    /// like a failed fsync, because the next fsync of this open file may not report it again.
+    /// If this returns an error, some cached pages could not be written, and their contents may be
+    /// lost. Callers must handle it in the same way as a failed fsync, because the next fsync of
+    /// this open file may not report the error again.
     ///
     /// # Panics
     /// If the slot is not free, or the range exceeds file offsets.
@@ -233,11 +241,11 @@ impl<'s> Io<'s> {
         self.writeback(&range, slots.set_mut(), slot)
     }
 
-    /// Like [`Io::begin_writeback`], but completes only when the pages have reached the storage.
-    /// This lets the caller bound the amount of dirty page cache. It doesn't make anything durable
-    /// either, because it doesn't flush the storage's write cache. Any error returned here is the
-    /// one the next fsync of this open file would have reported. The kernel reports an error only
-    /// once, so that fsync won't see it.
+    /// Like [`Io::begin_writeback`], but completes only after the storage has received the pages,
+    /// which allows the caller to limit the amount of dirty page cache. Note that this doesn't make
+    /// anything durable either, because the storage's write cache isn't flushed. Any error returned
+    /// here is the one that the next fsync of this open file would have reported. The kernel
+    /// reports an error only once, so that fsync won't return it any more.
     ///
     /// # Panics
     /// If the slot is not free, or the range exceeds file offsets.
@@ -294,8 +302,8 @@ impl<'s> Io<'s> {
         Ok(self.issue(&transfer, slots, slot))
     }
 
-    /// Defines and stages the I/O, then submits it or adds it to the batch. This can't fail,
-    /// because everything has been checked already.
+    /// Defines and stages the I/O, and then either submits it or adds it to the batch. We have
+    /// already checked everything, so this can't fail.
     fn issue(mut self, transfer: &Transfer<'_>, slots: &mut SlotSet, slot: usize) -> WaitRef {
         let io = self.io;
         let &Transfer { operation, file, offset, length, by_frames, awaits } = transfer;
@@ -317,8 +325,8 @@ impl<'s> Io<'s> {
             body.iovecs().clear();
         }
         handles.advance(io, State::HandedOut, State::Defined);
-        // From here on the I/O will be completed, and its completion frees the handle. So dropping
-        // the `Io` must not release the handle.
+        // From here on, it's certain that the I/O will be completed and that its completion will
+        // free the handle. We must therefore not release the handle when the `Io` is dropped.
         self.session.handed_out = None;
         self.session.handles().advance(io, State::Defined, State::Staged);
         self.send(file, awaits);
@@ -327,9 +335,9 @@ impl<'s> Io<'s> {
 
     /// Executes the staged I/O inline if that is cheaper, or adds it to the batch.
     ///
-    /// The order of the cases matters: an I/O that is needed now is executed without trying the
-    /// page cache first, because a blocking read also finds cached data and takes just one system
-    /// call.
+    /// The order of these cases matters. If an I/O is needed now, we execute it right away without
+    /// trying the page cache first. A blocking read finds cached data as well, and needs only one
+    /// system call.
     fn send(&mut self, file: &File, awaits: bool) {
         let (io, session) = (self.io, &mut *self.session);
         let alone = session.staged.is_empty() && session.in_flight() == 1;
@@ -342,8 +350,8 @@ impl<'s> Io<'s> {
             return;
         }
         if !awaits && session.may_block && session.dispatcher.is_inline_write(io, file) {
-            // The write may turn out to be slow, and other sessions may be waiting for the I/O we
-            // have staged.
+            // Submit our staged I/O first, because other sessions may be waiting for it and this
+            // write may turn out to be slow.
             session.submit();
             session.dispatcher.execute_write(io, file);
             return;

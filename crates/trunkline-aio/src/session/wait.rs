@@ -1,7 +1,8 @@
 //! Waiting for a handle, for the session's own I/O, for other sessions' I/O, or for a notification.
 //!
-//! All waits share one loop, [`Session::pause_until`]. A thread sleeps in it, whereas a task of an
-//! async runtime registers a waker and returns. Every wait goes through the same steps:
+//! All waits use the same loop, [`Session::pause_until`]. The only difference is that a thread
+//! sleeps inside the loop, while a task of an async runtime registers a waker and returns. The
+//! steps are the same for every wait:
 //!
 //! ```text
 //!   submit what is staged           so that no other session waits for I/O that is not submitted
@@ -11,18 +12,19 @@
 //!   sleep until the epoch moves     thread: and complete what was put into the mailbox
 //! ```
 //!
-//! Because we announce the wait before making the attempt, any event that occurs after the attempt
-//! finds the announcement and signals the session, so no wake-up is lost.
-//! `ConditionVariablePrepareToSleep` follows the same protocol.
+//! We always announce the wait before we make the attempt. So if an event occurs after the attempt,
+//! the announcement is already visible and the session is signalled. This way, no wake-up can be
+//! lost. PostgreSQL does the same with `ConditionVariablePrepareToSleep`.
 //!
-//! **The mailbox.** A thread that is about to sleep for an I/O announces this in its mailbox, so
-//! that the driver that reaps the I/O can hand it over for completion. A task must not do this: it
-//! might not be polled again for a long time, and the I/O would stay incomplete until then. Helpers
-//! complete a task's I/O instead.
+//! **The mailbox.** Before a thread goes to sleep waiting for an I/O, it announces this in its
+//! mailbox. The driver that reaps the I/O can then hand it to this thread for completion. A task
+//! must not do this, because it may not be polled again for a long time, and until then the I/O
+//! would not be completed. For tasks, helpers complete the I/O instead.
 //!
-//! **Wakers.** `poll_x` is the variant of `x` for tasks. A task that receives `Poll::Pending` is
-//! woken by the next signal of any kind, and must then poll again for everything it waits for. The
-//! waker stays registered until that signal, so a task may poll for several things in a row.
+//! **Wakers.** For each waiting function `x`, there is a function `poll_x` for tasks. If it returns
+//! `Poll::Pending`, the next signal of any kind wakes the task, which must then poll again for
+//! everything it is waiting for. The waker remains registered until that signal, so a task can poll
+//! for several things one after another.
 
 use super::Session;
 use super::cancel::Cancelled;
@@ -56,8 +58,8 @@ impl Pause<'_> {
 /// What a session waits for.
 #[derive(Clone, Copy)]
 enum Target<'a> {
-    /// A condition that becomes true through a notification or a completion of the session's own
-    /// I/O.
+    /// A condition that becomes true when the session is notified, or when one of its own I/Os
+    /// completes.
     Notification,
     /// An I/O this session issued.
     Own(WaitRef),
@@ -68,8 +70,8 @@ enum Target<'a> {
 }
 
 impl Session {
-    /// Waits until `done` returns true. We call `done` again after every notification
-    /// ([`crate::Notifier`]) and after every completion of the session's own I/O.
+    /// Waits until `done` returns true. We call `done` again whenever the session is notified
+    /// ([`crate::Notifier`]) and whenever one of its own I/Os completes.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -99,7 +101,8 @@ impl Session {
         Ok(Io::new(self, io))
     }
 
-    /// [`Session::acquire`] for a task. The session keeps its position in the queue between polls.
+    /// Like [`Session::acquire`], but for a task. Between polls, the session keeps its position in
+    /// the queue.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -115,8 +118,8 @@ impl Session {
         polled.map_ok(|io| Io::new(self, io))
     }
 
-    /// Acquires a handle if one is available now. If a task of this session has polled for a
-    /// handle, the session loses its position in the queue.
+    /// Acquires a handle if one is available right now. If one of this session's tasks has polled
+    /// for a handle, the session loses its position in the queue.
     pub fn try_acquire(&mut self, class: Class) -> Option<Io<'_>> {
         self.leave_queue();
         self.prepare_acquire();
@@ -180,9 +183,9 @@ impl Session {
         self.wait_for_any(Pause::Wake(context.waker()), slots.set_mut())
     }
 
-    /// Waits until `count` of the set's I/Os are done, or all pending I/Os if there are fewer. The
-    /// results stay in the slots. The session is woken just once, which suits an issuer that
-    /// refills its window in groups.
+    /// Waits until `count` of the set's I/Os are done. If fewer are pending, waits for all of
+    /// those. The results remain in the slots. The session is woken only once, so this is useful
+    /// for an issuer that refills its window several I/Os at a time.
     ///
     /// # Errors
     /// The session was cancelled. The I/O continues.
@@ -204,8 +207,8 @@ impl Session {
         slept(result)
     }
 
-    /// Waits until an I/O is complete. The I/O may belong to any session, and its result goes only
-    /// to its issuer. PostgreSQL: `pgaio_wref_wait`.
+    /// Waits until an I/O is complete. Any session may have issued the I/O, but only the issuer
+    /// receives its result. This corresponds to PostgreSQL's `pgaio_wref_wait`.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -213,8 +216,8 @@ impl Session {
         slept(self.wait_for_complete(Pause::Sleep, io))
     }
 
-    /// [`Session::join`] for a task. A task may join any number of I/Os by polling for each of
-    /// them. If it abandons a join, that I/O may still wake it once.
+    /// Like [`Session::join`], but for a task. A task can join any number of I/Os by polling for
+    /// each of them. If the task abandons a join, it may still be woken once by that I/O.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -262,8 +265,9 @@ impl Session {
         self.wait_until(pause, Target::Join(io), |session| session.is_complete(io))
     }
 
-    /// Panics if another session issued one of the I/Os. A session waiting for any of several I/Os
-    /// is woken only by its own I/Os' completions, so it must have issued all of them itself.
+    /// Panics if any of the I/Os was issued by another session. While a session waits for any of
+    /// several I/Os, it is woken only when one of its own I/Os completes, so it must have issued
+    /// them all itself.
     fn assert_issued_here(&self, slots: &SlotSet) {
         let mine = slots.issued().iter().flatten().all(|(_, issuer)| *issuer == self.id);
         assert!(mine, "waiting for any slot needs slots of this session");
@@ -276,20 +280,20 @@ impl Session {
         target: Target<'_>,
         done: impl Fn(&Self) -> bool,
     ) -> Poll<Result<(), Cancelled>> {
-        // A thread that doesn't have to wait keeps its batch open. A task always submits, because
-        // it may not be polled again for a long time.
+        // If a thread doesn't have to wait, its batch remains open. For a task we always submit,
+        // because it may be a long time before the task is polled again.
         if pause.sleeps() && done(self) {
             return Poll::Ready(Ok(()));
         }
         self.submit();
-        // Try once before announcing the wait: a task that completes its own I/O would otherwise
+        // Try once before announcing the wait. Otherwise, a task that completes its own I/O would
         // wake itself.
         if self.attempt(target, &done) {
             return Poll::Ready(Ok(()));
         }
-        // Whether the joiner bit set below belongs to this I/O. If the I/O is already complete, the
-        // handle may have been reused, and an earlier polled join of the handle's new I/O may have
-        // set the bit. In that case we must not remove it.
+        // Check whether the joiner bit we set below belongs to this I/O. If the I/O is already
+        // complete, the handle may be in use for a new I/O, and this session may have set the bit
+        // earlier when it polled to join that one. In that case we must not remove the bit.
         let joins = matches!(target, Target::Join(io) if !self.is_complete(io));
         let wish = match target {
             Target::Own(io) | Target::Join(io) => Wish::For(io),
@@ -298,9 +302,9 @@ impl Session {
         let kind = self.kind_of(target);
         let result = self.pause_until(pause, wish, kind, |session| {
             if let Target::Join(io) = target {
-                // Set the bit in every round. The completion of the handle's previous I/O may be
-                // slow to drain the joiners and remove this bit, but then it also signals this
-                // session.
+                // We have to set the bit in every iteration. If the completion of the handle's
+                // previous I/O is slow, it may remove this bit while waking its joiners. But then
+                // it signals this session too, so we get here again.
                 session.handles().handle(io.index()).joiners().insert(session.id);
             }
             session.attempt(target, &done).then_some(())
@@ -315,8 +319,8 @@ impl Session {
         result
     }
 
-    /// Whether the wait is over. If not, completes an I/O of the target that has a raw result but
-    /// hasn't been claimed by any thread, and looks again.
+    /// Returns whether the wait is over. If it isn't, looks for one of the target's I/Os that has a
+    /// raw result and hasn't been claimed by any thread, completes it, and checks again.
     fn attempt(&self, target: Target<'_>, done: impl Fn(&Self) -> bool) -> bool {
         if done(self) {
             return true;
@@ -352,8 +356,8 @@ impl Session {
         result
     }
 
-    /// The only place where a session sleeps: until `attempt` returns something, or the session is
-    /// cancelled. The caller must have submitted its staged I/O.
+    /// This is the only place where a session sleeps. It returns once `attempt` returns something
+    /// or the session is cancelled. The caller must have submitted all staged I/O.
     fn pause_until<T>(
         &mut self,
         pause: Pause<'_>,
@@ -370,8 +374,9 @@ impl Session {
                 Pause::Wake(waker) => self.slot().event().register(waker),
             }
             let got = attempt(self);
-            // Check for a cancel only after the attempt. If the attempt succeeded, we return its
-            // result even after a cancel, so that an acquired handle isn't lost.
+            // Check for a cancel only after the attempt. If the attempt succeeded, we must return
+            // its result even if the session was cancelled, because otherwise an acquired handle
+            // would be lost.
             let cancelled = self.slot().is_cancelled();
             let over = got.is_some() || cancelled;
             if !pause.sleeps() {
@@ -383,7 +388,7 @@ impl Session {
                     slept = true;
                     self.slot().event().wait(seen, None);
                 }
-                // Take the mailbox even if the wait is over for another reason. If a driver has
+                // Empty the mailbox even if the wait is over for another reason. If a driver has
                 // assigned an I/O to this session, no other thread will complete it.
                 self.complete_assigned();
             }
@@ -408,9 +413,10 @@ impl Session {
         }
     }
 
-    /// Joins the queue for a free handle, or keeps its position there. A session at its quota
-    /// doesn't queue: its own completions wake it, and it must not consume a wake-up meant for a
-    /// session that could use the handle.
+    /// Joins the queue of sessions waiting for a free handle, or stays in it without losing its
+    /// position. A session that has reached its quota doesn't join the queue. It will be woken by
+    /// its own completions, and must not use up a wake-up that is meant for a session that can take
+    /// the handle.
     fn enter_queue(&mut self, class: Class) {
         let admission = self.completions().admission();
         if !admission.is_at_quota(self.slot(), class) {
@@ -427,8 +433,9 @@ impl Session {
         self.submit_if_old();
     }
 
-    /// Takes a free handle without waiting, if the quota and the limit permit. We count the handle
-    /// towards the quota before handing it out, so the count is never too low.
+    /// Takes a free handle without waiting, provided neither the quota nor the class limit has been
+    /// reached. We add the handle to the quota's count before we hand it out, so that the count is
+    /// never too low.
     fn take_handle(&mut self, class: Class) -> Option<WaitRef> {
         let admission = self.completions().admission();
         if admission.is_at_quota(self.slot(), class) {
@@ -441,8 +448,8 @@ impl Session {
         Some(io)
     }
 
-    /// Class and operation of the I/O the session is waiting for, for the statistics. If it is
-    /// waiting for more than one I/O, the first one counts.
+    /// Returns the class and operation of the I/O that the session is waiting for, which we need
+    /// for the statistics. If it's waiting for several I/Os, we use the first one.
     fn kind_of(&self, target: Target<'_>) -> Option<(Class, Operation)> {
         let io = match target {
             Target::Own(io) | Target::Join(io) => io,

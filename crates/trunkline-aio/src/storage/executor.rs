@@ -1,12 +1,12 @@
 //! Executing one I/O in the calling thread: the interface between this crate and the operating
 //! system.
 //!
-//! Workers, the method `sync` and all inline execution use an [`Executor`]. [`Kernel`] is the real
-//! one; the simulator replaces it with a simulated disk. Ring drivers don't use an executor,
-//! because they pass their requests to io_uring.
+//! The workers, the method `sync`, and all code that executes I/O inline use an [`Executor`].
+//! Normally this is [`Kernel`]; the simulator replaces it with a simulated disk. Ring drivers don't
+//! need an executor, because they submit their I/O to io_uring.
 //!
-//! An executor only reports raw results. The caller deals with retries, short transfers and
-//! completion, so that these are the same with every executor.
+//! All an executor does is report raw results. It's up to the caller to handle retries, short
+//! transfers and completion, which ensures that they work in the same way with every executor.
 
 use crate::limits::IOVECS_MAX;
 use crate::storage::file::File;
@@ -22,9 +22,10 @@ pub trait Executor: Send + Sync {
     /// minus errno. Must not retry.
     fn execute(&self, request: &mut Request<'_>) -> i32;
 
-    /// Executes a read only if its data is in memory, so that it doesn't have to wait. Returns
-    /// `Some` if the whole length was read, otherwise `None`. After `None`, the target memory's
-    /// contents are undefined, because part of the data may have been copied.
+    /// Executes a read, but only if it doesn't have to wait because the data is already in memory.
+    /// Returns `Some` if the read returned the whole length, and `None` otherwise. After `None`,
+    /// the contents of the target memory are undefined, because some of the data may already have
+    /// been copied into it.
     fn execute_cached(&self, _request: &mut Request<'_>) -> Option<i32> {
         None
     }
@@ -43,10 +44,10 @@ impl Executor for Kernel {
         let fd = request.fd;
         let iovecs = request.iovecs.as_ptr().cast::<libc::iovec>();
         let count = request.iovecs.len().min(IOVECS_MAX) as libc::c_int;
-        // SAFETY: the handle owns the file, which keeps the descriptor open. The iovecs and their
-        // memory belong to this I/O until it completes (see `Request::targets` and
-        // `Request::sources`). A single piece uses the plain call, so the kernel doesn't have to
-        // import an iovec array.
+        // SAFETY: the handle owns the file, so the descriptor remains open. The iovecs and the
+        // memory they point to belong to this I/O until it completes (see `Request::targets` and
+        // `Request::sources`). If there is only a single piece, we use the plain system call, so
+        // that the kernel doesn't have to import an iovec array.
         let result = unsafe {
             match (request.operation, &request.iovecs[..]) {
                 (Operation::Readv, [one]) => libc::pread(fd, one.start.cast(), one.length, offset),

@@ -1,13 +1,14 @@
 //! Reference-counted files: an I/O keeps its file open until it completes.
 //!
-//! The kernel may still use the descriptor long after it has accepted a request. If the descriptor
-//! were closed and its number reused, the I/O would go to a different file. So each handle owns a
-//! clone of the [`File`], and the descriptor is closed when the last clone is dropped. PostgreSQL
-//! instead waits for a descriptor's I/O before closing it (`pgaio_closing_fd`).
+//! The kernel may go on using a descriptor long after it has accepted a request. If we closed the
+//! descriptor and its number were reused, the I/O would go to a different file. To prevent this,
+//! each handle holds a clone of the [`File`], and the descriptor is closed only when the last clone
+//! is dropped. PostgreSQL solves the same problem by waiting for a descriptor's I/O before closing
+//! it (`pgaio_closing_fd`).
 //!
-//! Closing may block, for example on a network or a FUSE daemon. A thread that completes other
-//! sessions' I/O therefore never closes a file: it calls [`File::give_up`] and leaves the file to a
-//! worker.
+//! Closing a file may block, for example because of a network or a FUSE daemon. A thread that
+//! completes other sessions' I/O must therefore never close a file. Instead, it calls
+//! [`File::give_up`], and a worker closes the file later.
 
 use crate::facade::Mutex;
 use crate::facade::atomic::{AtomicU64, Ordering};
@@ -59,17 +60,17 @@ struct Inner {
     registry: Arc<FileRegistry>,
 }
 
-/// An instance's open files by id, and what it knows about their mounts.
+/// The open files of an instance, by id, and what we know about the mounts they are on.
 #[derive(Debug, Default)]
 pub(crate) struct FileRegistry {
     names: Mutex<Map<u64, PathBuf>>,
-    /// Device numbers by lane. Lanes are never reassigned, so a mount keeps its lane even after its
-    /// last file is closed.
+    /// The device number for each lane. We never reassign a lane, so a mount keeps its lane even if
+    /// all of its files are closed.
     lanes: Mutex<Vec<u64>>,
     /// Write latencies, by device number.
     latencies: Mutex<Map<u64, Arc<WriteLatency>>>,
-    /// The id of the most recently opened file. Unlike descriptors, ids are never reused, so a view
-    /// never shows a different file's name.
+    /// The id of the most recently opened file. Unlike descriptors, ids are never reused. A view
+    /// can therefore never show the name of a different file.
     next_id: AtomicU64,
 }
 
@@ -96,8 +97,9 @@ impl FileRegistry {
         at as u8
     }
 
-    /// The latency record of `fd`'s mount. We check whether the file system is local only once per
-    /// device, and outside the lock, because fstatfs(2) may go over a network.
+    /// Returns the latency record for the mount that `fd` is on. We check only once per device
+    /// whether the file system is local. We do so without holding the lock, because fstatfs(2) may
+    /// need to access the network.
     fn latency(&self, fd: &OwnedFd, device: u64) -> Arc<WriteLatency> {
         let known = self.latencies.lock().get(&device).cloned();
         known.unwrap_or_else(|| self.latency_of(device, file_system::is_local(fd)))
@@ -203,7 +205,7 @@ impl File {
         self.0.alignment
     }
 
-    /// Whether its file system accepts I/O without waiting for the storage.
+    /// Whether the file is on a file system that accepts I/O without waiting for the storage.
     pub(crate) fn is_local(&self) -> bool {
         self.0.latency.is_local()
     }
@@ -255,8 +257,8 @@ impl File {
         usize::from(self.0.lane)
     }
 
-    /// Drops a clone without closing the file. Returns the file if this was the last clone. If
-    /// several threads do this concurrently, exactly one of them gets the file.
+    /// Drops a clone without closing the file. If this was the last clone, returns the file. If
+    /// several threads do this at the same time, the file is returned to exactly one of them.
     pub(crate) fn give_up(self) -> Option<AbandonedFile> {
         Arc::into_inner(self.0).map(AbandonedFile)
     }
@@ -291,8 +293,8 @@ fn direct_alignment(fd: &OwnedFd) -> u32 {
 pub(crate) struct AbandonedFile(Inner);
 
 impl AbandonedFile {
-    /// The mount's lane. Closing may hang if the mount hangs, so it counts towards the lane's
-    /// share.
+    /// The lane of the file's mount. Since closing the file may hang if the mount hangs, it counts
+    /// towards that lane's share.
     pub(crate) fn lane(&self) -> usize {
         usize::from(self.0.lane)
     }

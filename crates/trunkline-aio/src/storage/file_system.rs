@@ -1,15 +1,16 @@
 //! File system types, identified by their statfs(2) magic numbers.
 //!
-//! The magic numbers give us names for messages. They also tell us which file systems accept I/O
-//! without waiting for the storage. On all others, a session or ring driver must not submit I/O
-//! itself, because the system call could hang.
+//! We use the magic numbers to name file systems in messages, and to find out which of them accept
+//! I/O without waiting for the storage. On all other file systems, a session or a ring driver must
+//! not submit I/O itself, because the system call could hang.
 
 use rustix::fs::StatFs;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// File systems by their magic numbers (linux/magic.h): the name, and whether the file system is
-/// known to queue I/O, or to refuse it when asked not to wait.
+/// Known file systems by magic number (linux/magic.h). Each entry has the name, and whether the
+/// file system is known to queue I/O, or at least to refuse I/O that would block if we ask it not
+/// to wait.
 const FILE_SYSTEMS: [(u64, &str, bool); 9] = [
     (0xEF53, "ext4", true),
     (0x5846_5342, "xfs", true),
@@ -22,10 +23,10 @@ const FILE_SYSTEMS: [(u64, &str, bool); 9] = [
     (0x2FC1_2FC1, "zfs", false),
 ];
 
-/// Whether `fd`'s file system accepts I/O without waiting for the storage. Other file systems
-/// (FUSE, network file systems) may handle a read before the system call that submits it returns.
-/// We treat an unknown file system as not local, which is slower but safe. On a network file
-/// system, this check itself goes over the network.
+/// Returns whether the file system of an open file accepts I/O without waiting for the storage.
+/// Other file systems (FUSE, network file systems) may perform a whole read inside the system call
+/// that submits it. We treat an unknown file system as not local, which is slower but safe. Note
+/// that on a network file system, this check itself goes over the network.
 pub(crate) fn is_local(fd: impl AsFd) -> bool {
     let known = rustix::fs::fstatfs(fd).ok().and_then(|stat| known(&stat));
     known.is_some_and(|(_, _, local)| local)

@@ -1,8 +1,8 @@
 //! I/O operations: read, write, fsync, fdatasync, writeback.
 //!
-//! PostgreSQL's asynchronous I/O only has `readv` and `writev`. The other operations are for
-//! checkpoints, which can thus have many fsyncs in flight instead of calling them one after
-//! another.
+//! PostgreSQL's asynchronous I/O supports only `readv` and `writev`. We added the other operations
+//! for checkpoints, so that a checkpoint can keep many fsyncs in flight instead of issuing them one
+//! after another.
 
 use crate::named_enum::named_enum;
 

@@ -1,8 +1,8 @@
 //! Page-cache residency: how much of a file the kernel has cached (mincore(2)).
 //!
-//! Prewarming reports residency before and after, and benchmarks use it to prove that they start
-//! with a cold cache. We map the file without any access rights and never touch the mapping, so the
-//! check doesn't change what is cached.
+//! Prewarming reports how much of a file is cached before and after, and the benchmarks use this
+//! module to prove that they start with a cold cache. We map the file without any access rights and
+//! never touch the mapping, so the check itself doesn't change what is cached.
 
 use crate::storage::file::File;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -35,8 +35,8 @@ impl Residency {
 
 /// Reports how much of a file is cached, without reading the file.
 ///
-/// Since Linux 5.2 the result is correct only for files the caller owns or may write. For all other
-/// files, the kernel claims that everything is cached.
+/// Since Linux 5.2, the result is correct only for files that the caller owns or has permission to
+/// write. For any other file, the kernel reports every page as cached.
 ///
 /// # Errors
 /// The file cannot be mapped.
@@ -86,13 +86,13 @@ fn for_each_window(file: &File, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     Ok(())
 }
 
-/// Fills `states` with the residency of the pages at `offset`. The lowest bit of each byte is set
-/// if that page is cached.
+/// Finds out which pages are cached, starting at the given offset. We get one byte for each page in
+/// `states`, and the lowest bit of that byte is set if the page is cached.
 fn examine(file: &File, offset: u64, states: &mut [u8], page: usize) -> io::Result<()> {
     let fd = file.descriptor().ok_or(io::ErrorKind::Unsupported)?;
     let bytes = states.len() * page;
-    // SAFETY: a fresh mapping at an address of the kernel's choice, without access rights. It is
-    // never dereferenced, so a concurrent truncation of the file cannot cause a fault.
+    // SAFETY: we create a new mapping without access rights, at an address chosen by the kernel,
+    // and never dereference it. A concurrent truncation of the file therefore can't cause a fault.
     let base = unsafe {
         mmap(std::ptr::null_mut(), bytes, ProtFlags::empty(), MapFlags::SHARED, fd, offset)
     }?;

@@ -1,15 +1,17 @@
 //! The page region: I/O memory, allocated once at start.
 //!
-//! The region is one anonymous mapping, divided into 8 KiB frames. It uses huge pages if the system
-//! has any, is aligned for direct I/O, and is registered with the rings as a whole. A [`Lease`] is
-//! the exclusive right to a run of frames. An I/O in flight holds its lease through the issuer's
-//! slot, so the frames aren't reused while the kernel may still write to them.
+//! The region is a single anonymous mapping, divided into 8 KiB frames. It uses huge pages if they
+//! are available, is aligned for direct I/O, and is registered with the rings as a whole. A
+//! [`Lease`] gives its owner exclusive use of a run of contiguous frames. An I/O in flight keeps
+//! its lease in the issuer's slot, so that the frames can't be reused while the kernel may still
+//! write to them.
 //!
 //! A buffer pool keeps its leases and shares the frames under its own locking rules. It passes
-//! frame numbers to its I/O. It must guarantee that the frames stay leased, and that no thread
-//! touches them in a way that conflicts with the I/O (`Io::read_frames`).
+//! frame numbers, rather than leases, to its I/O (`Io::read_frames`). In return, the pool must
+//! guarantee that the frames stay leased, and that no thread accesses them in a way that conflicts
+//! with the I/O.
 //!
-//! The counterpart in PostgreSQL is the shared memory segment. It too is allocated just once, and
+//! PostgreSQL's counterpart is its shared memory segment, which is also allocated just once and
 //! uses huge pages if possible (`huge_pages = try`).
 
 use crate::facade::Mutex;
@@ -59,8 +61,8 @@ struct Inner {
     free: Mutex<FreeRuns>,
 }
 
-// SAFETY: the mapping is plain memory that lives as long as Inner. All access goes through leases,
-// and the allocator under the lock never leases a frame twice.
+// SAFETY: the mapping is plain memory that lives as long as Inner. It is accessed only through
+// leases, and the allocator, which runs under the lock, never leases the same frame to two owners.
 unsafe impl Send for Inner {}
 // SAFETY: as above; Inner itself hands out no reference to the memory.
 unsafe impl Sync for Inner {}
@@ -115,8 +117,8 @@ impl Region {
         self.0.kind
     }
 
-    /// Start and length of the mapping, for registering it with a ring. Excludes the part added by
-    /// rounding up to huge pages.
+    /// Returns the start and the length of the mapping, for registering it with a ring. The length
+    /// excludes the part that was added by rounding up to huge pages.
     pub(crate) fn span(&self) -> (*mut u8, usize) {
         (self.0.base, self.0.frames as usize * FRAME_SIZE)
     }
@@ -135,8 +137,8 @@ impl Region {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // SAFETY: base and bytes describe the mapping as mmap returned it. No lease is left,
-        // because every lease holds an Arc.
+        // SAFETY: base and bytes describe the mapping as mmap returned it. There are no leases
+        // left, because every lease holds an Arc.
         let unmapped = unsafe { munmap(self.base.cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "munmap of our own mapping");
     }
@@ -165,17 +167,18 @@ fn map_pages(bytes: usize) -> std::io::Result<(*mut u8, usize, PageKind)> {
     let (base, mapped) = map_aligned(bytes, if large { HUGE_PAGE } else { 4096 })?;
     // SAFETY: the range was just mapped; the advice changes no content.
     let advised = unsafe { madvise(base.cast(), mapped, Advice::LinuxHugepage) };
-    // Populate now, so that no page fault and no allocation happens during an I/O, and so that
-    // registering the region pins huge pages. That makes direct reads of 128 KiB more than twice as
-    // fast (decision 0001). Before Linux 5.14 the call fails, and pages are allocated on first use.
-    // SAFETY: populating does not change the contents, which are zero.
+    // Populate the mapping now, so that no page fault or allocation can happen during an I/O, and
+    // so that registering the region pins huge pages. Direct reads of 128 KiB are then more than
+    // twice as fast (decision 0001). Before Linux 5.14, this call fails and the pages are allocated
+    // on first use. SAFETY: populating the pages doesn't change their contents, which are zero.
     let _ = unsafe { madvise(base.cast(), mapped, Advice::LinuxPopulateWrite) };
     let kind = if advised.is_ok() && large { PageKind::Transparent } else { PageKind::Small };
     Ok((base, mapped, kind))
 }
 
-/// Maps whole pages at a multiple of `alignment`, a power of two, which transparent huge pages
-/// need. mmap(2) only aligns to 4 KiB, so we map more than needed and unmap both ends.
+/// Maps whole pages at an address that is a multiple of the given alignment, which must be a power
+/// of two. Transparent huge pages need this, but mmap(2) only aligns to 4 KiB. We therefore map
+/// more than we need and unmap the excess at both ends.
 fn map_aligned(bytes: usize, alignment: usize) -> std::io::Result<(*mut u8, usize)> {
     let wanted = bytes.next_multiple_of(alignment);
     let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -217,12 +220,12 @@ impl Lease {
 
     /// Address of the first frame, for a lease owner that hands out references to single pages.
     ///
-    /// It points to [`Lease::frames`] × [`FRAME_SIZE`] initialised bytes, aligned to 4 KiB, which
-    /// stay mapped for as long as the lease exists. An owner that creates references from it must
-    /// follow Rust's aliasing rules: a mutable reference excludes every other reference to the same
-    /// bytes. The lease's own slices count as such references, so the owner must not dereference
-    /// the lease. A read by frame numbers ([`crate::Io::read_frames`]) counts as a mutable
-    /// reference.
+    /// At this address, there are [`Lease::frames`] × [`FRAME_SIZE`] initialised bytes, aligned to
+    /// 4 KiB, which stay mapped for as long as the lease exists. An owner that creates references
+    /// to them must follow Rust's aliasing rules: a mutable reference excludes every other
+    /// reference to the same bytes. The lease's own slices count as references too, so the owner
+    /// must not dereference the lease. A read by frame numbers ([`crate::Io::read_frames`]) counts
+    /// as a mutable reference.
     pub fn as_ptr(&self) -> *mut u8 {
         // SAFETY: first + frames <= the region's frames, so the address is inside the mapping.
         unsafe { self.region.base.add(self.first as usize * FRAME_SIZE) }
@@ -237,8 +240,8 @@ impl Lease {
 impl Deref for Lease {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        // SAFETY: the lease has exclusive access to these frames. They stay mapped while the lease
-        // holds the region, and anonymous memory is initialised (to zero).
+        // SAFETY: the lease has exclusive access to these frames, and they stay mapped because the
+        // lease holds a reference to the region. Anonymous memory is always initialised (to zero).
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.frames as usize * FRAME_SIZE) }
     }
 }
@@ -262,8 +265,8 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// Every run is maximal, because adjacent runs are always merged. A lease therefore succeeds
-/// whenever enough contiguous frames are free.
+/// We always merge adjacent runs, so every run is as long as it can be. A lease therefore succeeds
+/// whenever there are enough contiguous free frames.
 #[derive(Debug)]
 struct FreeRuns {
     /// First frame and length of each run, sorted by first frame and never adjacent.

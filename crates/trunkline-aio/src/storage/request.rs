@@ -1,7 +1,7 @@
 //! Requests: one I/O as the storage sees it, that is, a descriptor, an offset and pieces of memory.
 //!
 //! A [`Request`] is a view of a submitted handle. It borrows the I/O's token, so it can't be used
-//! after the I/O has been completed.
+//! after the I/O has completed.
 
 use crate::storage::operation::Operation;
 use std::os::fd::RawFd;
@@ -55,8 +55,8 @@ impl IoVecs {
     }
 }
 
-/// A submitted I/O as seen by its executor. The request's holder may access the I/O's memory: fill
-/// it for a read, read it for a write.
+/// A submitted I/O, as seen by the code that executes it. That code may access the I/O's memory,
+/// either to fill it (for a read) or to read from it (for a write).
 #[derive(Debug)]
 pub struct Request<'a> {
     /// The operation.
@@ -94,10 +94,11 @@ impl Request<'_> {
     pub fn targets(&mut self) -> impl Iterator<Item = &mut [u8]> {
         assert_eq!(self.operation, Operation::Readv, "only a read has memory to fill");
         self.iovecs.iter_mut().map(|piece| {
-            // SAFETY: the pieces are frames of the page region, and this read has them to itself
-            // until it completes. They are either leases in the issuer's slot, which never overlap,
-            // or frames for which the issuer has promised this (Io::read_frames). &mut self
-            // prevents a second call at the same time.
+            // SAFETY: the pieces are frames of the page region, and nothing but this read may
+            // access them until it completes. They are either leases in the issuer's slot, which
+            // never overlap, or frames for which the issuer has promised this (see
+            // Io::read_frames). Since we borrow self mutably, this function can't be called again
+            // while the slices are in use.
             unsafe { std::slice::from_raw_parts_mut(piece.start, piece.length) }
         })
     }
@@ -109,9 +110,9 @@ impl Request<'_> {
     pub fn sources(&self) -> impl Iterator<Item = &[u8]> {
         assert_eq!(self.operation, Operation::Writev, "only a write has memory to take from");
         self.iovecs.iter().map(|piece| {
-            // SAFETY: the pieces are frames of the page region that nothing changes until this
-            // write completes: either leases in the issuer's slot, or frames for which the issuer
-            // promised this (Io::write_frames).
+            // SAFETY: the pieces are frames of the page region, and nothing changes them until this
+            // write completes. They are either leases in the issuer's slot, or frames for which the
+            // issuer has promised this (see Io::write_frames).
             unsafe { std::slice::from_raw_parts(piece.start, piece.length) }
         })
     }

@@ -1,10 +1,10 @@
 //! A mount's write latency: decides whether a session should execute its buffered writes itself.
 //!
 //! A buffered write is usually just a copy into the page cache, which is much cheaper than passing
-//! the write to another thread, so sessions execute such writes themselves (decision 0008).
-//! However, the kernel throttles writers when there is too much dirty page cache
-//! (`balance_dirty_pages`), and we can't detect that in advance. Recent writes to the same mount
-//! are the best prediction we have.
+//! the write to another thread. Sessions therefore execute such writes themselves (decision 0008).
+//! However, the kernel throttles a writer once there is too much dirty page cache
+//! (`balance_dirty_pages`), and we can't tell in advance when that will happen. The latency of
+//! recent writes to the same mount is the best predictor we have.
 //!
 //! ```text
 //!   fewer than 4 of the last 16 were slow     the session writes
@@ -13,16 +13,17 @@
 //!                                             and a fast one is followed by another try
 //! ```
 //!
-//! All fields are updated without a lock and with relaxed ordering. Concurrent sessions may
-//! overwrite each other's updates, but that only makes the prediction slightly worse.
+//! We update all fields without a lock and with relaxed ordering, so concurrent sessions may
+//! overwrite each other's updates. That's OK, because a lost update only makes the prediction
+//! slightly less accurate.
 
 use crate::clock::Time;
 use crate::facade::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A write counts as slow if it takes longer than the copy plus this many microseconds. Passing a
-/// write to another thread takes 15 to 60 µs on a virtual machine, so a slow write should have gone
-/// to the method.
+/// A write counts as slow if it takes longer than the time needed to copy the data, plus this many
+/// microseconds. Passing a write to another thread takes 15 to 60 µs on a virtual machine, so it
+/// would have been better to pass a slow write to the I/O method.
 const SLOW_US: u64 = 50;
 
 /// Minimum speed of a copy into the page cache, in bytes per nanosecond.
@@ -31,21 +32,22 @@ const BYTES_PER_NANO: u64 = 1;
 /// Number of writes remembered.
 const REMEMBERED: u32 = 16;
 
-/// A mount counts as slow once this many of the remembered writes were slow. A write also looks
-/// slow if its thread loses the CPU for a moment, but that rarely happens this often in a row.
+/// We consider a mount slow once this many of the remembered writes were slow. A write also looks
+/// slow if its thread is descheduled for a moment, but that is unlikely to happen to several of the
+/// last few writes.
 const SLOW_MAX: u32 = 4;
 
-/// After a slow try, we wait this many times the try's duration before the next try, within the
-/// bounds below. This way sessions spend only a small part of their time on tries.
+/// After a slow trial write, we wait for this many times its duration before the next trial, within
+/// the bounds below. That way, sessions spend only a small fraction of their time on trial writes.
 const REST_FACTOR: u32 = 64;
 
 /// Minimum and maximum time between two tries.
 const REST_MIN: Duration = Duration::from_millis(1);
 const REST_MAX: Duration = Duration::from_secs(1);
 
-/// If an inline write has been running for longer than this, other writes go to the method. The
-/// mount may hang, and a session executing a write itself can't be cancelled until the write
-/// returns.
+/// If an inline write has been running for longer than this, we pass other writes to the I/O
+/// method. The mount may be hung, and a session that executes a write itself can't be cancelled
+/// until the write returns.
 const HANGS_AFTER: Duration = Duration::from_millis(10);
 
 /// The latency of recent buffered writes to one mount.
@@ -53,14 +55,14 @@ const HANGS_AFTER: Duration = Duration::from_millis(10);
 pub(crate) struct WriteLatency {
     /// Whether sessions may ever execute writes to this mount themselves.
     local: bool,
-    /// One bit for each of the most recent writes, with the latest in the lowest bit. A set bit
-    /// means that the write was slow.
+    /// The most recent writes, with one bit for each and the latest in the lowest bit. A bit is set
+    /// if that write was slow.
     recent: AtomicU32,
     /// When we try a slow mount again, in nanoseconds.
     next_try: AtomicU64,
-    /// When the running inline write recorded here began, in nanoseconds; 0 if none is recorded. If
-    /// one is already recorded, we don't record another, because a single write is enough to detect
-    /// a hung mount.
+    /// Start time in nanoseconds of the inline write that we are watching, or 0 if there isn't one.
+    /// We watch only one write at a time, because a single write is enough to detect that the mount
+    /// hangs.
     since: AtomicU64,
 }
 
@@ -84,9 +86,9 @@ impl WriteLatency {
         self.local
     }
 
-    /// Whether the session should execute the next buffered write itself. While the mount is slow,
-    /// only one of several concurrent callers is chosen to try. We call `now` only if the time
-    /// matters, because fast mounts are the common case.
+    /// Returns whether the session should execute its next buffered write itself. While the mount
+    /// is slow, only one of several concurrent callers is allowed to try a write. We read the clock
+    /// (by calling `now`) only if we need the time, to keep the common case of a fast mount cheap.
     pub(crate) fn allows_write(&self, now: impl Fn() -> Time) -> bool {
         if !self.local || self.hangs(&now) {
             return false;
@@ -103,8 +105,8 @@ impl WriteLatency {
                 .is_ok()
     }
 
-    /// Like [`WriteLatency::allows_write`], but for an operation that says nothing about how fast
-    /// writes are, and therefore must not be used to try a slow mount.
+    /// Like [`WriteLatency::allows_write`], but for an operation that says nothing about write
+    /// latency. We must not use such an operation to find out whether a slow mount has recovered.
     pub(crate) fn is_fast(&self, now: impl FnOnce() -> Time) -> bool {
         self.local
             && self.recent.load(Ordering::Relaxed).count_ones() < SLOW_MAX
@@ -143,8 +145,8 @@ impl WriteLatency {
             let rest = (time * REST_FACTOR).clamp(REST_MIN, REST_MAX);
             self.next_try.store(now.after(rest).nanos(), Ordering::Relaxed);
         } else if after.count_ones() >= SLOW_MAX {
-            // The mount is fast again: allow the next try immediately, so that we recognise its
-            // recovery after just a few writes.
+            // The mount seems to be fast again. Allow the next try immediately, so that we notice
+            // the recovery after just a few writes.
             self.next_try.store(0, Ordering::Relaxed);
         }
     }

@@ -2,17 +2,18 @@
 //!
 //! Every I/O class has a limit on the number of handles in use. The difference between two classes'
 //! limits is a reserve for the more important one, so that a log flush never has to wait behind
-//! read-ahead. In addition every session has a quota, so that no single session can take all the
-//! handles open to its class; only the log is exempt. PostgreSQL instead divides handles
+//! read-ahead. In addition every session has a quota, so that no single session can use up all the
+//! handles available to its class; only the log is exempt. PostgreSQL instead divides handles
 //! statically: each backend has its own `io_max_concurrency` handles.
 //!
-//! A session that isn't admitted joins its class's queue. Each freed handle wakes one waiter, from
-//! the most important class that has waiters. The waker removes that waiter from the queue. If the
-//! waiter then leaves without taking a handle, it must pass the wake-up on, or another waiter could
-//! sleep although a handle is free.
+//! A session that isn't admitted joins its class's queue. Whenever a handle is freed, we take one
+//! waiter off the queues, from the most important class that has any, and wake it. If that waiter
+//! then leaves without taking a handle, it must pass the wake-up on. Otherwise another waiter could
+//! keep sleeping although a handle is free.
 //!
-//! **Race.** A session first joins the queue and then tries once more to take a handle, while a
-//! completing thread first frees the handle and then reads the number of waiters. So either the
+//! **Race.** We must not lose a wake-up if a handle is freed just as a session is about to wait.
+//! The session therefore joins the queue first and then tries once more to take a handle, whereas a
+//! completing thread frees the handle first and then reads the number of waiters. Either the
 //! session gets the handle, or the completing thread sees the waiter and wakes it.
 
 use crate::facade::Mutex;
@@ -50,8 +51,8 @@ impl Admission {
         class != Class::Log && session.in_use() >= self.session_quota
     }
 
-    /// Queues a session, which must then try once more to take a handle before it sleeps. A session
-    /// that is already in the queue keeps its position.
+    /// Adds a session to its queue. The session must then try once more to take a handle before it
+    /// sleeps. If the session is already in the queue, it keeps its position.
     pub(crate) fn register(&self, class: Class, session: u32) {
         let mut queues = self.queues.lock();
         let queue = &mut queues[class as usize];
@@ -73,17 +74,19 @@ impl Admission {
             }
             found
         };
-        // If the session is no longer in the queue, a freed handle has woken it. That handle may
-        // still be free, even if the session took a handle, because it may have taken a different
-        // one. So we pass the wake-up on. A session that is woken spuriously queues itself again
-        // and does not wake another.
+        // If the session is no longer in the queue, it was woken because a handle was freed. That
+        // handle may still be free even if this session has taken a handle, because it may have
+        // taken a different one. We must therefore pass the wake-up on to another waiter. If that
+        // turns out to be unnecessary, that waiter just queues itself again, without waking yet
+        // another session.
         if !still_queued {
             self.handle_freed(sessions);
         }
     }
 
-    /// Wakes one waiter, because a handle was freed: the longest-waiting session of the most
-    /// important class. If that session is still over its limit, it goes back to its queue.
+    /// Called when a handle has been freed, to wake one waiter: the session that has waited longest
+    /// in the most important class with waiters. If that session is still over its limit, it goes
+    /// back to the queue.
     pub(crate) fn handle_freed(&self, sessions: &SessionTable) {
         if self.waiting.load(Ordering::SeqCst) == 0 {
             return;

@@ -1,15 +1,16 @@
 //! I/O classes: the purpose of an I/O, which determines how many handles it may take.
 //!
-//! Handles are a shared, bounded resource. Without classes, a large scan that reads ahead could
-//! take all of them, and a commit would then have to wait for a handle just to flush the log. We
-//! therefore keep two reserves: one for the log alone, and one for the log and foreground reads.
-//! PostgreSQL doesn't need classes, because each backend has its own handles.
+//! Handles are a shared and limited resource. Without classes, a large scan with read-ahead could
+//! take all of them, and a commit would then have to wait for a handle just to flush the log. To
+//! prevent that, we keep two reserves: one that only the log may use, and one that is shared by the
+//! log and foreground reads. PostgreSQL doesn't need classes, because each backend has its own
+//! handles.
 
 use crate::named_enum::named_enum;
 
 named_enum! {
-    /// The purpose of an I/O. The class determines how much of the handle table it may use, and
-    /// which counters it is added to.
+    /// The purpose of an I/O. Its class determines how many handles the I/O may use, and in which
+    /// counters we record it.
     #[derive(Hash, PartialOrd, Ord)]
     enum Class {
         /// The write-ahead log. May use every handle.

@@ -1,7 +1,8 @@
 //! The kinds of threads that can complete I/O, for the statistics.
 //!
-//! If waiters or helpers complete many I/Os, callbacks are expensive. If many are completed inline,
-//! either the method has no room, or it wasn't needed because the data was cached.
+//! If waiters or helpers complete many I/Os, the callbacks are expensive. If many I/Os are
+//! completed inline, either the I/O method has no room for more, or there was no need to use it
+//! because the data was already cached.
 
 /// The kind of thread that completed an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

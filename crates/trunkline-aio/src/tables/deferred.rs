@@ -1,9 +1,10 @@
 //! Deferred drops: files and slot tables that a completing thread must not drop itself.
 //!
-//! A completion must not block. But if the issuer has gone away, the completing thread may hold the
-//! last clone of a file or the last reference to a slot table. Closing the file could wait for a
-//! network or a FUSE daemon, and dropping callbacks runs the embedder's code, which might even shut
-//! down an instance. So the completing thread puts both here, and an idle worker drops them.
+//! A completion must not block. However, if the issuer has already gone away, the completing thread
+//! may hold the last clone of a file or the last reference to a slot table. Closing the file could
+//! block on a network or a FUSE daemon, and dropping the callbacks runs the embedder's code, which
+//! might even shut down an instance. So the completing thread leaves both here, and an idle worker
+//! drops them.
 
 use crate::facade::Mutex;
 use crate::facade::atomic::{AtomicUsize, Ordering};
@@ -30,23 +31,23 @@ impl DeferredDrops {
         }
     }
 
-    /// Drops a clone of a file. Returns true if it was the last clone, in which case the file now
-    /// waits here to be closed.
+    /// Drops a clone of a file. If it was the last clone, we keep the file here until a worker
+    /// closes it, and return true.
     pub(crate) fn defer_file(&self, file: File) -> bool {
         file.give_up().is_some_and(|file| self.keep(&self.files, file))
     }
 
-    /// Drops a reference to a table. Returns true if it was the last reference, in which case the
-    /// table now waits here to be dropped.
+    /// Drops a reference to a table. If it was the last reference, we keep the table here until a
+    /// worker drops it, and return true.
     pub(crate) fn defer_table(&self, table: Arc<SlotTable>) -> bool {
         Arc::into_inner(table).is_some_and(|table| self.keep(&self.tables, table))
     }
 
     fn keep<T>(&self, kept: &Mutex<Vec<T>>, thing: T) -> bool {
         let mut kept = kept.lock();
-        // The list is full only if more files than there are handles were abandoned before any
-        // worker became idle. In that case drop this file right here in the completion. Closing the
-        // file may block, but growing the list could fail.
+        // The list can be full only if more files than there are handles have been abandoned since
+        // a worker was last idle. In that case, we drop this file right here in the completion.
+        // Closing it may block, but that's better than growing the list, which could fail.
         if kept.len() == kept.capacity() {
             return false;
         }
@@ -59,8 +60,8 @@ impl DeferredDrops {
         self.count.load(Ordering::SeqCst) == 0
     }
 
-    /// Takes a file to close from a lane for which `may` returns true. Files on a hung mount
-    /// must not occupy more workers than their lane's share.
+    /// Takes a file to close, but only from a lane that `may` accepts. This lets the caller make
+    /// sure that files on a hung mount don't occupy more workers than their lane's share.
     pub(crate) fn take_file(&self, may: impl Fn(usize) -> bool) -> Option<AbandonedFile> {
         if self.is_empty() {
             return None;

@@ -9,12 +9,12 @@
 //!   the thread that executes or reaps the I/O, and from COMPLETED_IO until IDLE to the thread with
 //!   the claim.
 //!
-//! The counterpart is PostgreSQL's `PgAioHandle`, which doesn't have a separate body: all its
+//! PostgreSQL's counterpart is `PgAioHandle`. It doesn't have a separate body; instead, all of its
 //! fields are in shared memory and are protected by the state.
 //!
-//! **Memory ordering.** Fields that become valid with a state are written with release stores
-//! before the transition to that state, and transitions are sequentially consistent. A thread that
-//! has read a state therefore sees the fields that are valid in it. The only exception is the
+//! **Memory ordering.** Before we move a handle to a new state, we write the fields that become
+//! valid with that state, using release stores. The transition itself is sequentially consistent,
+//! so a thread that has read the new state also sees those fields. The only exception is the
 //! SYNCHRONOUS flag, which a view may see late.
 
 use crate::clock::Time;
@@ -52,14 +52,14 @@ pub(crate) struct Handle {
     /// Determines which thread owns the handle.
     word: StateWord,
     description: Description,
-    /// Sessions other than the issuer that are waiting for this I/O, one bit per session. The
-    /// completion wakes them.
+    /// Sessions other than the issuer that are waiting for this I/O, with one bit per session. They
+    /// are woken when the I/O completes.
     joiners: Bitmap,
     body: UnsafeCell<Body>,
 }
 
-/// The description of the I/O, as separate atomics. A reader that needs a consistent copy compares
-/// the state word before and after (`snapshot`).
+/// The description of the I/O, stored in separate atomics. A reader that needs a consistent copy
+/// must check that the state word is the same before and after copying the fields (see `snapshot`).
 #[derive(Debug)]
 struct Description {
     /// The session that acquired the handle, and the class it was acquired for.
@@ -80,8 +80,8 @@ struct Description {
     raw: AtomicI64,
     /// A packed [`Outcome`]. Valid from COMPLETED_SHARED on.
     outcome: AtomicU64,
-    /// When the storage received the I/O and when the raw result arrived, in nanoseconds. The
-    /// difference is the device time.
+    /// The time at which the storage received the I/O and the time at which the raw result arrived,
+    /// in nanoseconds. The difference is the device time.
     started: AtomicU64,
     ended: AtomicU64,
 }
@@ -97,8 +97,8 @@ pub(crate) struct Body {
     attempts: u32,
 }
 
-/// What an I/O owns besides its memory, and how its memory is used. Defining the I/O moves this
-/// into the body, and its completion takes it out.
+/// What an I/O owns, apart from its memory, and how it uses that memory. We move this into the body
+/// when the I/O is defined, and take it out again when the I/O completes.
 #[derive(Debug)]
 pub(crate) struct Definition {
     /// Keeps the descriptor open while the kernel may use it.
@@ -114,12 +114,12 @@ pub(crate) struct Definition {
     pub(crate) awaits: bool,
 }
 
-// SAFETY: the body is reached only through `body` and `request`, whose contracts give it one owner
-// at a time; the sequentially consistent transitions of the state word order the owners. Everything
-// else is atomic.
+// SAFETY: the body is accessed only through the functions `body` and `request`, whose contracts
+// ensure that it has one owner at a time. A new owner sees the previous owner's changes, because
+// transitions of the state word are sequentially consistent. Everything else is atomic.
 unsafe impl Sync for Handle {}
-// SAFETY: the raw pointers in the body point into frames of the region, which lives as long as the
-// handle table and may be used on any thread.
+// SAFETY: the raw pointers in the body point into frames of the region. The region lives as long as
+// the handle table, and can be used on any thread.
 unsafe impl Send for Handle {}
 
 impl Handle {
@@ -148,7 +148,7 @@ impl Handle {
     ///
     /// # Safety
     /// The caller must own the handle in its current state (see the module documentation), and must
-    /// not hold any other reference to the body.
+    /// not hold any other reference to the handle's body.
     #[expect(clippy::mut_from_ref, reason = "exclusive by the handle's state, not by a borrow")]
     pub(crate) unsafe fn body(&self) -> &mut Body {
         // SAFETY: the caller's promise.
@@ -319,8 +319,8 @@ impl Body {
         &mut self.iovecs
     }
 
-    /// Moves the I/O's resources into the body. From now on the handle keeps the file open and the
-    /// slot table alive, even if the issuer drops both.
+    /// Moves the I/O's resources into the body. From then on, the handle keeps the file open and
+    /// the slot table alive, even if the issuer drops both.
     pub(crate) fn define(&mut self, definition: Definition) {
         self.definition = Some(definition);
         self.attempts = 0;

@@ -1,13 +1,13 @@
 //! The handle table: a fixed number of handles, and every change to their states.
 //!
-//! All handles' state transitions go through [`HandleTable::advance`], which checks the edge and
-//! calls the probe. That gives us a single place to trace, to set a breakpoint, and to pause a
-//! thread in a test. The table also owns the list of free handles.
+//! All state transitions of handles go through [`HandleTable::advance`], which checks that the
+//! transition is legal and calls the probe. This gives us a single place for tracing, for setting a
+//! breakpoint, and for pausing a thread in a test. The table also maintains the free list.
 //!
-//! The number of handles is fixed, so an instance can't exceed its memory or its queues: every
-//! queue in the layers above has room for all handles and can never be full. PostgreSQL allocates
-//! `io_max_concurrency` handles per backend. Here all sessions share one table, and admission
-//! divides it.
+//! The number of handles is fixed, which bounds the instance's memory. Every queue in the layers
+//! above has room for all handles, so no queue can ever become full. PostgreSQL allocates
+//! `io_max_concurrency` handles for each backend, whereas here all sessions share one table and the
+//! admission code divides it among them.
 
 use crate::lock_free::freelist::FreeList;
 use crate::lock_free::state::State;
@@ -21,8 +21,8 @@ use std::sync::Arc;
 /// An instance's handles.
 pub(crate) struct HandleTable {
     handles: Box<[Handle]>,
-    /// Indexes of IDLE handles. A handle is already IDLE when it enters the list, and still IDLE
-    /// when it leaves.
+    /// Indexes of the IDLE handles. A handle becomes IDLE before we add it to this list, and is
+    /// still IDLE when we remove it.
     free: FreeList,
     iovecs: usize,
     /// Called at every transition. Only set in tests and in the simulator.
@@ -63,8 +63,9 @@ impl HandleTable {
         &self.handles[index as usize]
     }
 
-    /// The reference to a handle's current I/O. The handle must not be freed concurrently;
-    /// otherwise the reference may refer to its next I/O.
+    /// Returns a reference to the handle's current I/O. The caller must make sure that the handle
+    /// isn't freed concurrently; otherwise the returned reference may already refer to the handle's
+    /// next I/O.
     pub(crate) fn wait_ref(&self, index: u32) -> WaitRef {
         WaitRef::new(index, self.handle(index).word().load().generation)
     }
@@ -74,8 +75,9 @@ impl HandleTable {
         self.handle(io.index()).word().load().generation != io.generation()
     }
 
-    /// Hands out a free handle if fewer than `limit` are in use. We call `taken` before the handle
-    /// changes state, so the session's handle count is never too low.
+    /// Hands out a free handle, unless the number of handles in use has reached `limit`. We call
+    /// the `taken` closure before the handle changes state, so that the session's count of handles
+    /// is never too low.
     pub(crate) fn take(
         &self,
         limit: u32,
@@ -104,8 +106,8 @@ impl HandleTable {
         let handle = self.handle(io.index());
         handle.word().advance(io.generation(), from, to);
         if let Some(probe) = &self.probe {
-            // Called after the transition, in the thread that made it. After SUBMITTED ->
-            // COMPLETED_IO, another thread may already be completing the I/O.
+            // Called after the transition, by the thread that performed it. Note that after
+            // SUBMITTED -> COMPLETED_IO, another thread may already be completing the I/O.
             probe.transition(&handle.observed(io), from, to);
         }
     }

@@ -1,8 +1,8 @@
 //! Probes: a single hook for tracing, for pausing threads in tests, and for injecting results.
 //!
-//! The handle table calls the instance's probe at every state transition. Without a probe, this
-//! just costs a null check. Tests use probes to stop a thread at a transition until another thread
-//! has passed a different transition, and to replace raw results. PostgreSQL uses injection points
+//! The handle table calls the instance's probe at every state transition. If there is no probe,
+//! this costs only a null check. Tests use probes to hold a thread at one transition until another
+//! thread has passed a different one, and to replace raw results. PostgreSQL uses injection points
 //! for the same purpose.
 
 use crate::lock_free::state::State;
@@ -37,8 +37,9 @@ pub struct Observed {
 /// A hook for tracing, pauses and injected results. It's called on the thread that makes the
 /// transition.
 pub trait Probe: Send + Sync {
-    /// Called after a handle's state transition. It must not use the session or the handle. Between
-    /// COMPLETED_IO and IDLE it must not block, unless a test does so on purpose.
+    /// Called after each state transition of a handle. The probe must not use the session or the
+    /// handle. Between COMPLETED_IO and IDLE, it must not block either, unless a test blocks there
+    /// on purpose.
     fn transition(&self, _io: &Observed, _from: State, _to: State) {}
 
     /// Sees a raw result (bytes, or minus errno) and may replace it.
@@ -46,8 +47,9 @@ pub trait Probe: Send + Sync {
         raw
     }
 
-    /// Called before a ring driver enters the kernel to submit `submitting` new entries. If this
-    /// returns an errno, the driver behaves as if the kernel had returned it.
+    /// Called before a ring driver enters the kernel to submit new entries, with the number of
+    /// these entries. If the probe returns an errno, the driver acts as if the system call had
+    /// failed with it.
     fn ring_enter(&self, _submitting: usize) -> Option<i32> {
         None
     }

@@ -40,14 +40,16 @@ pub(crate) struct SessionSlot {
     event: Event,
     /// Where a ring driver assigns a reaped I/O to this session.
     mailbox: Mailbox,
-    /// Counts the sessions that have used this slot, and so identifies the current one. Without it,
-    /// an earlier session's canceller could cancel a later session.
+    /// Number of sessions that have used this slot so far, which also identifies the current
+    /// session. Without it, a canceller that belongs to an earlier session could cancel a later
+    /// session that uses the same slot.
     incarnation: AtomicU64,
     /// The most recently cancelled incarnation. The current session is cancelled if the two are
     /// equal.
     cancelled: AtomicU64,
-    /// Number of handles the session holds, each from HANDED_OUT until its I/O completes. May
-    /// include an earlier session's I/O, if that session had the same number.
+    /// Number of handles the session holds. A handle is included from HANDED_OUT until its I/O
+    /// completes. If an earlier session had the same number, that session's unfinished I/O may be
+    /// included too.
     in_use: AtomicU32,
 }
 
@@ -70,8 +72,8 @@ impl SessionSlot {
         &self.mailbox
     }
 
-    /// Prepares the slot for a new session. Every wait empties the mailbox when it ends, so nothing
-    /// is lost by clearing it here.
+    /// Prepares the slot for a new session. We don't lose anything by clearing the mailbox here,
+    /// because a session empties it at the end of every wait.
     pub(crate) fn begin_session(&self) {
         self.incarnation.fetch_add(1, Ordering::SeqCst);
         let _ = self.mailbox.take();

@@ -1,24 +1,24 @@
 //! Result slots: where an issuer gets the results of its I/O.
 //!
-//! Handles are scarce, so they must be reusable as soon as their I/O completes, even if the issuer
-//! never looks at the result. The completing thread therefore copies the result into a slot that
-//! belongs to the issuer. A scan, a stream or a job owns one set of [`Slots`], and each slot holds
-//! one I/O's memory, payload and result at a time.
+//! Handles are scarce, so we must be able to reuse a handle as soon as its I/O completes, even if
+//! the issuer never looks at the result. The completing thread therefore copies the result into a
+//! slot that belongs to the issuer. A scan, a stream or a job owns one set of [`Slots`], and each
+//! slot holds the memory, payload and result of one I/O at a time.
 //!
 //! ```text
 //!   FREE --issue--> PENDING --completion--> DONE --take--> FREE
 //! ```
 //!
-//! A pending slot belongs to its I/O. Dropping the set while I/O is pending discards only the
-//! results. The slot table is shared with the handles, so its memory isn't freed until the last I/O
-//! has completed.
+//! A pending slot belongs to its I/O. If the set is dropped while an I/O is pending, only the
+//! result is discarded. The handles share ownership of the slot table, so its memory isn't freed
+//! until the last I/O has completed.
 //!
-//! The payload type is known to the issuer and its callbacks, but not to handles, which all issuers
-//! share. [`SlotTable`] is therefore not generic: it reaches payloads and callbacks through the
-//! private trait `Contents`. This costs one virtual call per completion, but no allocation.
+//! The issuer and its callbacks know the payload type, but the handles don't, because all issuers
+//! share them. [`SlotTable`] is therefore not generic, and accesses payloads and callbacks through
+//! the private trait `Contents`. This costs one virtual call per completion, but no allocation.
 //!
-//! PostgreSQL reports results through `PgAioReturn`, a pointer into the issuer's memory. That is
-//! possible there because the issuer itself reclaims the handle.
+//! PostgreSQL reports results through `PgAioReturn`, which points into the issuer's memory. It can
+//! do that because there the issuer itself reclaims the handle.
 
 use crate::facade::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::limits::CALLBACKS_MAX;
@@ -59,8 +59,8 @@ pub(crate) struct SlotTable {
     contents: Arc<dyn Contents>,
 }
 
-/// One slot. `state` determines its owner: the owner of the I/O's handle while the slot is PENDING,
-/// otherwise the issuer.
+/// One slot. Its `state` determines the owner. While the slot is PENDING, the owner is whichever
+/// thread owns the I/O's handle; otherwise it is the issuer.
 struct Slot {
     /// FREE, PENDING or DONE. The issuer makes a slot PENDING and later FREE; only the completing
     /// thread makes it DONE.
@@ -68,13 +68,14 @@ struct Slot {
     outcome: AtomicU64,
     /// The I/O's device time: how long the storage took to execute it.
     device_nanos: AtomicU64,
-    /// The leases the I/O reads into or writes from. They stay here while the slot is PENDING, so
-    /// dropping the set can't free memory the kernel uses.
+    /// The leases that the I/O reads into or writes from. They stay here while the slot is PENDING,
+    /// so that dropping the set can't free memory the kernel is still using.
     memory: UnsafeCell<Vec<Lease>>,
 }
 
-// SAFETY: a slot's memory has one owner at a time: while the slot is pending, the handle's owner
-// (see the unsafe methods); otherwise the issuer, through &mut Slots.
+// SAFETY: a slot's memory has only one owner at a time. While the slot is pending, that is
+// whichever thread owns the handle (see the unsafe methods). Otherwise it is the issuer, which
+// needs &mut Slots to access it.
 unsafe impl Sync for SlotTable {}
 
 impl fmt::Debug for SlotTable {
@@ -89,8 +90,8 @@ impl SlotTable {
         self.heavy
     }
 
-    /// Runs the completion callbacks on a raw outcome and returns the final outcome. With
-    /// `by_frames`, the I/O did not use the slot's memory.
+    /// Runs the completion callbacks on a raw outcome and returns the final outcome. If `by_frames`
+    /// is set, the I/O was issued with frame numbers and did not use the slot's memory.
     ///
     /// # Safety
     /// The slot must be pending, and the caller must own its I/O's handle.
@@ -118,10 +119,10 @@ impl SlotTable {
 
     /// Returns the slot to the issuer. The completing thread must not touch it afterwards.
     pub(crate) fn publish(&self, slot: u32) {
-        // Set the bit before the state. As soon as the state is DONE, the issuer may take the
-        // result and free the slot, and a bit set after that would refer to a slot without a
-        // result. In this order, the bit may be set before the slot is DONE, so `first_done`
-        // rechecks the state of every slot whose bit is set.
+        // Set the bit before the state. Once the state is DONE, the issuer may take the result and
+        // free the slot, so a bit that we set afterwards could refer to a slot without a result. In
+        // this order, the bit may be set before the slot is DONE, which is why `first_done`
+        // rechecks the state of each slot it finds.
         self.done.insert(slot);
         let old = self.slots[slot as usize].state.swap(DONE, Ordering::SeqCst);
         assert_eq!(old, PENDING, "a result for a slot that has no I/O");
@@ -131,8 +132,8 @@ impl SlotTable {
 /// The typed part of a slot set, as its non-generic table uses it.
 trait Contents: Send + Sync {
     /// # Safety
-    /// The slot must be pending and the caller must own its I/O's handle, or the slot must not be
-    /// pending and the caller must be its issuer.
+    /// Either the slot must be pending and the caller must own the handle of its I/O, or the slot
+    /// must not be pending and the caller must be its issuer.
     unsafe fn data_len(&self, slot: usize) -> usize;
 
     /// # Safety
@@ -155,8 +156,8 @@ struct TypedContents<P> {
     callbacks: Vec<Arc<dyn Callback<P>>>,
 }
 
-// SAFETY: each payload has one owner at a time, as in SlotTable. The owner may be on any thread,
-// which P: Send allows.
+// SAFETY: as in SlotTable, each payload has only one owner at a time. The owner may be on any
+// thread, which is OK because P is Send.
 unsafe impl<P: Send> Sync for TypedContents<P> {}
 
 impl<P: Payload> Contents for TypedContents<P> {
@@ -223,8 +224,8 @@ impl SlotSet {
         &self.issued
     }
 
-    /// Whether the slot belongs to an I/O. Once this returns false, the slot can't become pending
-    /// without the issuer, because only the issuer can make a slot pending.
+    /// Returns whether the slot belongs to an I/O. Once this has returned false, the slot stays
+    /// that way until the issuer uses it again, because only the issuer can make a slot pending.
     fn is_pending(&self, slot: usize) -> bool {
         self.table.slots[slot].state.load(Ordering::SeqCst) == PENDING
     }
@@ -247,7 +248,7 @@ impl SlotSet {
             return None;
         }
         // SAFETY: the slot is not pending, so it belongs to the issuer. Only the issuer can make it
-        // pending, and the issuer holds `&mut self`.
+        // pending again, and it can't do so while we hold `&mut self`.
         Some(unsafe { &mut *self.table.slots[slot].memory.get() })
     }
 
@@ -290,8 +291,8 @@ impl SlotSet {
 /// A set of result slots. Each slot holds one I/O's memory, payload and result at a time.
 ///
 /// A slot is free until an I/O is issued with it, pending until that I/O completes, and done until
-/// its result is taken. Dropping the set only discards the results: a pending slot's memory stays
-/// with its I/O.
+/// the issuer takes the result. If the set is dropped, only the results are discarded. The memory
+/// of a pending slot stays with its I/O.
 ///
 /// `P` is the data that the set's callbacks need for each I/O. A set without callbacks uses the
 /// default, `()`.
@@ -300,8 +301,9 @@ impl SlotSet {
 /// Every function that takes a slot number, here and in [`crate::Session`], panics if the set
 /// doesn't have that slot.
 pub struct Slots<P: Payload = ()> {
-    // This field must be dropped before `set`. That way, the table's last owner is also the
-    // callbacks' last owner, so a completing thread can defer dropping both.
+    // This field must be dropped before the `set` field. That way, the thread that drops the last
+    // reference to the table also drops the last reference to the callbacks, so a completing thread
+    // can defer both.
     contents: Arc<TypedContents<P>>,
     set: SlotSet,
 }
@@ -384,7 +386,7 @@ impl<P: Payload> Slots<P> {
             return None;
         }
         // SAFETY: the slot is not pending, so it belongs to the issuer. Only the issuer can make it
-        // pending, and the issuer holds `&mut self`.
+        // pending again, and it can't do so while we hold `&mut self`.
         Some(unsafe { &mut *self.contents.payloads[slot].get() })
     }
 

@@ -1,9 +1,10 @@
 //! Snapshots of the handle table: the rows of `pg_aios`, taken without a lock.
 //!
-//! We copy each row between two reads of the state word. If the generation has changed in between,
-//! the I/O has ended, so we omit the row. If only the state has changed, the copy may mix fields
-//! from two states, so we copy the row again. The loop terminates, because within a generation the
-//! state only advances. PostgreSQL's `pg_get_aios` uses the same technique.
+//! We read the state word before and after copying each row. If the generation has changed in
+//! between, the I/O has ended and we omit the row. If only the state has changed, the copy may
+//! contain fields from two different states, so we copy the row again. The loop always terminates,
+//! because the state only moves forward within a generation. PostgreSQL's `pg_get_aios` uses the
+//! same technique.
 
 use crate::limits::FRAME_SIZE;
 use crate::lock_free::outcome::Outcome;

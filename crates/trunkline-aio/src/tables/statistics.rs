@@ -1,13 +1,13 @@
 //! I/O statistics: counters, and distributions of device and wait times.
 //!
-//! Device time is how long the storage took to execute an I/O; wait time is how long a session
-//! slept for it. PostgreSQL 18 measures only wait times. With read-ahead these are mostly zero, so
-//! they say little about the disk. We therefore record both.
+//! Device time is how long the storage took to execute an I/O, whereas wait time is how long a
+//! session slept until the I/O completed. PostgreSQL 18 measures only wait times. With read-ahead
+//! these are mostly zero and say little about the disk, so we record both.
 //!
-//! Times go into HDR histograms in nanoseconds with two significant digits. The histograms are
-//! sharded, so a recording thread only briefly holds a lock and rarely contends for it. Counters
-//! are relaxed atomics: they don't order anything, and a reader may see one counter updated before
-//! another.
+//! Times are recorded in nanoseconds, in HDR histograms with two significant digits. The histograms
+//! are sharded, so that a thread holds a lock only briefly to record a time and rarely contends for
+//! it. The counters are relaxed atomics, so they don't order anything, and a reader may see one
+//! counter updated before another.
 
 use crate::facade::Mutex;
 use crate::facade::atomic::{AtomicU64, Ordering};
@@ -56,9 +56,10 @@ impl Count for Duration {
     }
 }
 
-/// Declares two structs from one list of fields: plain counts, and the atomic counters they are
-/// read from. The fields in braces exist only in the plain struct; the caller of `read` fills them
-/// in from other structs.
+/// Declares two structs from a single list of fields: one with plain counts, and one with the
+/// atomic counters from which we read them. The fields in braces exist only in the plain struct.
+/// The `read` function leaves them at their defaults, and its caller fills them in from other
+/// structs.
 macro_rules! counts {
     (
         $(#[$meta:meta])*
@@ -164,8 +165,8 @@ pub(crate) struct Statistics {
     shards: Box<[Mutex<Shard>]>,
 }
 
-/// Histograms by class and operation, in the order of `by_kind`. A shard takes a fixed amount of
-/// memory, whether or not its histograms are used.
+/// One histogram for each class and operation, in the same order as `by_kind`. A shard uses a fixed
+/// amount of memory, whether or not anything is recorded in its histograms.
 #[derive(Debug)]
 struct Shard {
     device: Vec<Histogram<u32>>,
@@ -252,8 +253,8 @@ impl Statistics {
         &self.general
     }
 
-    /// Samples the number of handles in use when I/O is submitted. `weight` is the number of I/Os,
-    /// so the mean is per I/O rather than per batch.
+    /// Records how many handles are in use when I/O is submitted. The weight is the number of I/Os
+    /// submitted, so that the mean is per I/O rather than per batch.
     pub(crate) fn sample_in_flight(&self, weight: usize, in_flight: u32) {
         let (general, weight, in_flight) = (&self.general, weight as u64, u64::from(in_flight));
         general.in_flight_samples.add(weight);
@@ -273,8 +274,8 @@ impl Statistics {
         histogram.saturating_record(nanos(time));
     }
 
-    /// Records a completed I/O. Runs in the completing thread, so it must not block, apart from the
-    /// shard's lock, which is only held while one value is recorded.
+    /// Records a completed I/O. This runs in the completing thread, so it must not block. The only
+    /// lock it takes is the shard's, which we hold just long enough to record one value.
     pub(crate) fn completed(&self, io: WaitRef, handle: &Handle, status: Status, by: Completer) {
         let (class, operation, device) =
             (handle.class(), handle.operation(), nanos(handle.device_time()));

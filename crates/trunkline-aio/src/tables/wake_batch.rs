@@ -1,9 +1,9 @@
 //! A batch's wake-ups, delivered together.
 //!
-//! A ring driver reaps many results at a time. If it woke a session for its first result, the
-//! session would take that result and go back to sleep before its next I/O is complete, and a
-//! wake-up costs more than a completion. So the driver just counts each session's completed I/Os,
-//! and wakes each session once at the end of the batch.
+//! A ring driver reaps many results at a time. If it woke a session as soon as it saw the session's
+//! first result, the session would take that result and go back to sleep before its next I/O
+//! completes. Waking a session costs more than completing an I/O, so the driver just counts each
+//! session's completed I/Os, and wakes each session once at the end of the batch.
 
 use crate::limits::SESSIONS_MAX;
 use crate::lock_free::bitmap::numbers;

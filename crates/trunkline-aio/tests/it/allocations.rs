@@ -1,8 +1,8 @@
 //! Checks that nothing on the I/O path allocates.
 //!
-//! A global allocator counts each thread's allocations. The test only checks the thread that issues
-//! and waits. Under `sync`, and for reads from the page cache, that thread executes the whole I/O
-//! path.
+//! A global allocator counts the allocations of each thread. The test checks only the thread that
+//! issues the I/O and waits for it. Under `sync`, and for reads from the page cache, that thread
+//! executes the whole I/O path.
 
 use crate::frames::{Frames, read_frames, write_frames};
 use crate::{BLOCK, METHODS, sample, start};
@@ -20,8 +20,8 @@ struct Counting;
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-// SAFETY: every call is passed on unchanged. Counting uses a constant thread-local cell without a
-// destructor, which neither allocates nor fails.
+// SAFETY: we pass every call on unchanged. The count is in a thread-local cell with a constant
+// initialiser and no destructor, so incrementing it neither allocates nor fails.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);

@@ -1,14 +1,15 @@
 //! Frames that a test leases and passes to I/O by number, like a buffer pool.
 //!
-//! I/O by frame number is unsafe, because only the frames' owner knows which threads touch them.
-//! Here the owner is a test, which waits for each I/O before it reads or writes the frames. The
-//! contract suite in `trunkline-sim` includes this file, so it doesn't need any unsafe code itself.
+//! I/O by frame number is unsafe, because only the owner of the frames knows which threads access
+//! them. Here the owner is a test, which always waits for an I/O before it reads or writes the
+//! frames. The contract suite in `trunkline-sim` includes this file, so that it doesn't need any
+//! unsafe code itself.
 
 use trunkline_aio::limits::FRAME_SIZE;
 use trunkline_aio::{Aio, DefineError, File, Io, Lease, Payload, Slots, WaitRef};
 
-/// Leases of one frame each. They are never dereferenced; like a buffer pool, the tests access the
-/// frames only through their addresses.
+/// Leases of one frame each. The tests never dereference a lease. Like a buffer pool, they access
+/// the frames only through their addresses.
 pub(crate) struct Frames(Vec<Lease>);
 
 impl Frames {
@@ -37,8 +38,8 @@ impl Frames {
     /// Copies `bytes` to the start of a frame. No I/O may be using the frame.
     pub(crate) fn put(&self, at: usize, bytes: &[u8]) {
         assert!(bytes.len() <= FRAME_SIZE, "longer than a frame");
-        // SAFETY: the lease keeps the frame mapped and is long enough; the test has waited for all
-        // of its I/O, and doesn't keep any reference.
+        // SAFETY: the lease keeps the frame mapped, and the frame is large enough. The test has
+        // waited for all of its I/O and doesn't hold any other reference to the frame.
         unsafe { self.0[at].as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
     }
 }
@@ -52,8 +53,8 @@ pub(crate) fn read_frames<P: Payload>(
     slots: &mut Slots<P>,
     slot: usize,
 ) -> Result<WaitRef, DefineError> {
-    // SAFETY: the test passes each frame only once, keeps its leases, and doesn't look at the
-    // frames until it has waited for the I/O.
+    // SAFETY: the test passes each frame only once, keeps its leases, and doesn't access the frames
+    // until it has waited for the I/O to complete.
     unsafe { io.read_frames(file, offset, frames.iter().copied(), slots, slot) }
 }
 

@@ -15,8 +15,9 @@ use trunkline_aio::{Aio, Builder, Class, MethodKind, OpenOptions, Operation, Slo
 const METHODS: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
 const BLOCK: usize = 8192;
 
-/// Starts an instance that passes every I/O to `method`, with all session shortcuts turned off.
-/// Fails if the method is unavailable, so that a test can't pass by using a fallback.
+/// Starts an instance that passes every I/O to `method`, with all of the sessions' shortcuts turned
+/// off. Fails if the method is unavailable, because a test that silently used a fallback would
+/// prove nothing.
 fn start(method: MethodKind) -> Aio {
     let aio = Builder::new()
         .method(method)
@@ -33,8 +34,8 @@ fn numbered(blocks: usize) -> Vec<u8> {
     (0..blocks).flat_map(|block| [block as u8; BLOCK]).collect()
 }
 
-/// Creates a file of `blocks` blocks, each filled with its number. The file is synced, so that
-/// direct reads find its data.
+/// Creates a file with the given number of blocks, and fills each block with its own number. We
+/// sync the file, so that direct reads will find the data.
 fn sample(blocks: usize) -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().tempfile_in(".").expect("temporary file");
     file.write_all(&numbered(blocks)).expect("writes");

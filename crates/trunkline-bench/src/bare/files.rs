@@ -1,5 +1,5 @@
-//! **Segments of a bare loop**: open files of equal length, addressed as one file, and the check of
-//! each transfer's result.
+//! **Segments of a bare loop**: open files of equal length that we address as one long file, and
+//! the check that each transfer was complete.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,8 +13,8 @@ pub(crate) enum Access {
     Write,
 }
 
-/// Open segments. An offset divided by the segment length gives the segment, and the remainder is
-/// the position in that segment.
+/// Open segments. To locate an offset, we divide it by the segment length. The quotient is the
+/// number of the segment, and the remainder is the position within it.
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(super) open: Vec<File>,
@@ -38,8 +38,8 @@ impl Files {
     }
 }
 
-/// Fails on an error or a short transfer. Without this check, a baseline that transferred less than
-/// requested would look faster than it is.
+/// Fails on an error or a short transfer. If we didn't check this, a baseline that transferred less
+/// than requested would look faster than it really is.
 pub(super) fn check(result: i64, length: usize) -> io::Result<()> {
     if result < 0 {
         return Err(io::Error::from_raw_os_error(-result as i32));

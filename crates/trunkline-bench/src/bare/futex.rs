@@ -1,7 +1,7 @@
-//! **Futex round trip**: two threads wake each other in turn, which measures the cost of a hop
-//! between threads. A read handed to another thread costs a full round trip unless it shares its
-//! wake-ups with other reads. The core lets several reads share a wake-up, so it should pay less
-//! than one round trip per read.
+//! **Futex round trip**: two threads wake each other in turn, which measures what it costs to hand
+//! work to another thread and back. A read that we hand to another thread costs a full round trip,
+//! unless it shares its wake-ups with other reads. The core lets several reads share a wake-up, so
+//! it should need less than one round trip per read.
 
 use crate::work::Done;
 use std::io;
@@ -65,7 +65,7 @@ fn pin(placement: Placement, player: usize) -> io::Result<()> {
 fn futex(word: &AtomicU32, operation: i32, value: u32) {
     let operation = operation | libc::FUTEX_PRIVATE_FLAG;
     let none = std::ptr::null::<libc::timespec>();
-    // SAFETY: the word outlives the call, and the kernel only reads it. The caller's loop rechecks
-    // the word, so spurious wake-ups and a changed value are harmless.
+    // SAFETY: the word outlives the call, and the kernel only reads it. Spurious wake-ups and a
+    // changed value are harmless, because the caller rechecks the word in a loop.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, none) };
 }

@@ -1,8 +1,8 @@
-//! **Buffers of a bare loop**: a single mapping, backed by huge pages if the kernel provides them,
-//! and faulted in before use.
+//! **Buffers of a bare loop**: a single mapping that is backed by huge pages if the kernel provides
+//! them. We fault it in before use.
 //!
-//! With ordinary pages the baseline would be slower than the contender: the device sees a direct
-//! 128 KiB read as 32 segments instead of one (decision 0001).
+//! Without huge pages, the baseline would be slower than the contender, because the device would
+//! see a direct 128 KiB read as 32 segments instead of one (decision 0001).
 
 use std::io;
 
@@ -24,9 +24,9 @@ pub(crate) struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Maps `bytes`, rounded up to whole huge pages. We map one more huge page than we need, so
-    /// that `base` can be aligned to a huge page boundary. We write to every page up front, so that
-    /// no page fault occurs during a measurement.
+    /// Maps the given number of bytes, rounded up to whole huge pages. We map one huge page more
+    /// than we need, so that `base` can be aligned to a huge page boundary. We also write to every
+    /// page right away, so that no page faults occur during a measurement.
     pub(crate) fn map(bytes: usize) -> io::Result<Self> {
         let bytes = bytes.next_multiple_of(HUGE_PAGE);
         let mapped = bytes + HUGE_PAGE;
@@ -56,9 +56,8 @@ impl Memory {
 
     /// The whole mapping as a slice.
     pub(crate) fn all(&mut self) -> &mut [u8] {
-        // SAFETY: `base` and `bytes` are inside our own mapping, which is initialised, and `&mut
-        // self` excludes all other references. A ring reads into the memory only during its own
-        // run.
+        // SAFETY: the slice is within our own mapping, which is initialised, and `&mut self`
+        // excludes all other references. A ring reads into this memory only during its own run.
         unsafe { std::slice::from_raw_parts_mut(self.base, self.bytes) }
     }
 
@@ -72,9 +71,9 @@ impl Memory {
         (0..self.bytes).step_by(PIECE).map(piece).collect()
     }
 
-    /// Offset of the next `length` contiguous bytes, for a loop that cycles through the memory;
-    /// advances `at`. The range never crosses a [`PIECE`] boundary, because a fixed write must
-    /// stay within one registered buffer.
+    /// Returns the offset of the next contiguous `length` bytes and moves `at` past them, for a
+    /// loop that cycles through the memory. The range never crosses a [`PIECE`] boundary, because a
+    /// write with fixed buffers must stay within one registered buffer.
     pub(crate) fn next(&self, at: &mut usize, length: usize) -> usize {
         if *at / PIECE != (*at + length - 1) / PIECE {
             *at = at.next_multiple_of(PIECE);

@@ -1,6 +1,6 @@
-//! **Bare ring**: one thread submits reads to an io_uring and reaps its completions, with
-//! registered buffers and files. The next read reuses a buffer as soon as the previous read
-//! completes, so the loop adds almost nothing to the cost of the device and the kernel.
+//! **Bare ring**: one thread submits reads to an io_uring with registered buffers and files, and
+//! reaps the completions. As soon as a read completes, we reuse its buffer for the next read, so
+//! the loop adds almost nothing to the cost of the device and the kernel.
 
 use super::files::Files;
 use super::ring_io::RingIo;

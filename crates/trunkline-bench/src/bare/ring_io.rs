@@ -1,5 +1,5 @@
 //! **Ring of a bare loop**: an io_uring with registered buffers and files, and the loop that keeps
-//! it busy. Reads, writes and fsyncs differ only in their entries.
+//! it busy. Reads, writes and fsyncs all use this loop, and differ only in the entries they submit.
 
 use super::files::{Files, check};
 use super::memory::Memory;
@@ -32,10 +32,11 @@ impl RingIo {
         Ok(Self { ring, memory, files, depth })
     }
 
-    /// Executes one operation per item, with up to `depth` in flight. `entry` builds an item's
-    /// operation in a given slot. The operation may reference only the given memory, and operations
-    /// in different slots must not read into the same bytes. `length` returns the number of bytes
-    /// the operation must transfer. `ended` is called when the operation has completed.
+    /// Executes one operation per item, keeping up to `depth` of them in flight. The `entry`
+    /// closure builds the operation for an item in a given slot. The operation may reference only
+    /// the given memory, and operations in different slots must not read into the same bytes. The
+    /// `length` closure returns how many bytes an operation must transfer, and `ended` is called
+    /// once it has completed.
     pub(super) fn run<T: Copy + Default>(
         &mut self,
         items: &[T],
@@ -54,9 +55,9 @@ impl RingIo {
             {
                 slots[slot] = item;
                 let entry = entry(&mut self.memory, slot, item).user_data(slot as u64);
-                // SAFETY: the memory referenced by the entry outlives the ring, and no other slot
-                // uses the bytes a read is filling until that read completes. If a run fails
-                // midway, the ring is dropped before the memory, and dropping it waits for the
+                // SAFETY: the memory that the entry references outlives the ring, and no other slot
+                // uses the bytes that a read is filling until that read completes. If a run fails
+                // midway, we drop the ring before the memory, and dropping the ring waits for all
                 // operations in flight.
                 unsafe { self.ring.submission().push(&entry) }.map_err(io::Error::other)?;
             }

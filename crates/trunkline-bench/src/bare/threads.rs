@@ -2,8 +2,8 @@
 //! synchronously.
 //!
 //! With one thread, this is the baseline for reads whose result is needed immediately. On a slow
-//! device, the baseline uses one thread per unit of depth. A ring would also need kernel threads in
-//! that case, so it would not be a better baseline.
+//! device, we use one thread for each read in flight. A ring would also need kernel threads there,
+//! so it would not be a better baseline.
 
 use super::files::{Files, check};
 use super::memory::Memory;
@@ -28,8 +28,8 @@ impl Threads {
         Ok(Self { files, memory: Memory::map(threads * length as usize)?, threads })
     }
 
-    /// Executes all reads. Each thread takes the next entry of the list, so a slow read delays
-    /// only its own thread.
+    /// Executes all reads. Each thread takes the next entry from the list, so that a slow read
+    /// delays only its own thread.
     pub(crate) fn run(&mut self, work: &Work, look: &Look<'_>) -> io::Result<Done> {
         let (files, next) = (&self.files, &AtomicUsize::new(0));
         let buffers = self.memory.all().chunks_exact_mut(work.length as usize);

@@ -1,8 +1,8 @@
 //! Code shared by the bare write loops: file ranges, **writeback**, and relation extension.
 //!
-//! A buffered checkpoint issues writeback (`sync_file_range`), so that its final fsync finds
-//! little left to write. A baseline that didn't do the same would put a different load on the
-//! device.
+//! A buffered checkpoint issues writeback (`sync_file_range`) as it goes along, so that its final
+//! fsync finds little left to write. The baseline must do the same, because otherwise it would put
+//! a different load on the device.
 
 use super::files::Files;
 use super::memory::Memory;
@@ -67,8 +67,8 @@ impl WriteBehind {
             }
             let descriptor = files.open[range.file as usize].as_raw_fd();
             let (offset, length) = (range.offset as i64, i64::from(range.length));
-            // SAFETY: the descriptor is open, and the call accesses no memory of ours. We ignore
-            // the result, because the final fsync reports any error.
+            // SAFETY: the descriptor is open, and the call doesn't access any of our memory. We can
+            // ignore the result, because the final fsync reports any error.
             unsafe {
                 libc::sync_file_range(descriptor, offset, length, libc::SYNC_FILE_RANGE_WRITE)
             };
@@ -76,8 +76,8 @@ impl WriteBehind {
     }
 }
 
-/// Extends an empty file to `bytes`, in steps of `step` bytes. With `reserve`, it calls
-/// `posix_fallocate`; otherwise it writes zeros from memory aligned for direct I/O.
+/// Extends an empty file to the given size, `step` bytes at a time. If `reserve` is set, we call
+/// `posix_fallocate`; otherwise we write zeros from memory that is aligned for direct I/O.
 pub(crate) fn lengthen(file: &File, bytes: u64, step: u64, reserve: bool) -> io::Result<()> {
     let mut zeros = Memory::map(step as usize)?;
     zeros.all().fill(0);

@@ -1,9 +1,9 @@
 //! **Bare write ring**: one thread writes a list of ranges through an io_uring and then fsyncs the
-//! files. This is a checkpoint's device work without anything else.
+//! files. This is the device work of a checkpoint, without any of its other work.
 //!
-//! It writes whatever its memory contains. That is safe because a checkpoint rewrites the same
-//! pages before anything reads them. If the memory is as large as the data it writes, each page
-//! comes from a different address and is not in the CPU cache, as in a real checkpoint.
+//! It just writes whatever its memory contains. That's OK because a checkpoint rewrites the same
+//! pages before anything reads them. If the memory is as large as the data to write, each page is
+//! written from a different address and isn't in the CPU cache, as in a real checkpoint.
 
 use super::files::Files;
 use super::memory::{Memory, PIECE};
@@ -20,14 +20,16 @@ pub(crate) struct WriteRing {
 }
 
 impl WriteRing {
-    /// Sets up a ring for up to `depth` concurrent writes with `bytes` of registered memory. The
-    /// files must be open for writing, and the memory must have room for at least one write.
+    /// Sets up a ring for up to `depth` concurrent writes, with the given amount of registered
+    /// memory. The files must have been opened for writing, and the memory must be large enough for
+    /// at least one write.
     pub(crate) fn open(files: Files, depth: usize, bytes: u64) -> io::Result<Self> {
         Ok(Self { ring: RingIo::open(files, depth, bytes as usize)?, at: 0 })
     }
 
-    /// Writes all ranges with up to `depth` writes in flight, then fsyncs all files. Issues
-    /// writeback after every `behind` written blocks; with 0, it leaves writeback to the kernel.
+    /// Writes all ranges, keeping up to `depth` writes in flight, and then fsyncs all files. We
+    /// issue writeback each time we have written another `behind` blocks, or leave it to the kernel
+    /// if `behind` is 0.
     pub(crate) fn run(&mut self, ranges: &[Range], behind: u64) -> io::Result<()> {
         let mut behind = WriteBehind::new(behind);
         let at = &mut self.at;

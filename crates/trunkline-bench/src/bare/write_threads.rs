@@ -1,6 +1,6 @@
 //! **Bare `pwrite`**: threads take ranges from a shared list, write them with `pwrite` and then
-//! fsync the files. This is the baseline for `worker` and, with one thread, for `sync`. The
-//! threads cycle through their memory as the ring does.
+//! fsync the files. This is the baseline for the `worker` method and, with just one thread, for
+//! `sync`. The threads cycle through their memory in the same way as the bare ring.
 
 use super::files::{Files, check};
 use super::memory::Memory;
@@ -19,15 +19,15 @@ pub(crate) struct WriteThreads {
 }
 
 impl WriteThreads {
-    /// Takes files open for writing and allocates `bytes` of memory, which must have room for at
-    /// least one write. `threads` must be at least 1.
+    /// The files must have been opened for writing, and there must be at least one thread.
+    /// Allocates `bytes` of memory, which must be enough for at least one write.
     pub(crate) fn open(files: Files, threads: usize, bytes: u64) -> io::Result<Self> {
         Ok(Self { files, memory: Memory::map(bytes as usize)?, threads })
     }
 
-    /// Writes all ranges, then fsyncs all files. Each thread takes the next range from the list,
-    /// and afterwards the next file. `behind` has the same meaning as in
-    /// [`WriteRing::run`](super::write_ring::WriteRing::run).
+    /// Writes all ranges, then fsyncs all files. Each thread takes one range after another from the
+    /// list, and then takes one file after another to fsync. The `behind` parameter has the same
+    /// meaning as in [`WriteRing::run`](super::write_ring::WriteRing::run).
     pub(crate) fn run(&mut self, ranges: &[Range], behind: u64) -> io::Result<()> {
         let (files, next) = (&self.files, &AtomicUsize::new(0));
         let memory = &*self.memory.all();

@@ -1,8 +1,8 @@
 //! **Background writer**: sessions that must evict dirty pages, with and without a background
 //! writer.
 //!
-//! The table is twice the size of the pool, access is random, and half of all operations modify a
-//! page. So nearly every miss must evict, and a victim is often dirty.
+//! The table is twice as large as the pool, access is random, and half of all operations modify a
+//! page. This means that nearly every miss has to evict a page, and that the victim is often dirty.
 //!
 //! ```text
 //!   bgwriter         as fast as possible: far more pages become dirty than the writer's settings allow
@@ -11,8 +11,8 @@
 //!                    second, are made; every run begins with a pool that is full of dirty pages
 //! ```
 //!
-//! The note below each line shows what share of the written pages was flushed by the background
-//! writer. Sessions had to flush the others themselves.
+//! The note below each line shows how much of the writing was done by the background writer. The
+//! sessions had to flush the rest of the pages themselves.
 
 use super::checkpoint_table::Table;
 use super::comparison::{Body, Comparison, Experiment, Measured, Row, SetUp, Stage};
@@ -91,8 +91,8 @@ fn introduction(stage: &Stage<'_>, pace: &str) -> Result<Vec<String>> {
     )])
 }
 
-/// Returns lines that use the user's settings. At full speed, it adds lines with a more aggressive
-/// variant, which can keep up with the sessions.
+/// Returns the lines that use the user's settings. If the load runs at full speed, we add lines
+/// with a more aggressive background writer, which can keep up with the sessions.
 fn lines(stage: &Stage<'_>, load: Load) -> Vec<Comparison> {
     let as_set = BackgroundWriterSettings::of(&stage.bench.settings);
     let eager = BackgroundWriterSettings {
@@ -143,14 +143,14 @@ impl Experiment for WithWriter {
             || engine.aio().counters().operation(Operation::Writev).bytes / BLOCK_SIZE as u64;
         // Pages flushed by the background writer, and all pages flushed, for each run.
         let (mut cleaned, mut all) = (Vec::new(), Vec::new());
-        // Every run needs a different page sequence, even within a pair. The previous run's pages
-        // are still in the pool, and would all be hits.
+        // Every run needs a different sequence of pages, even within a pair. Otherwise all accesses
+        // would be hits, because the pages of the previous run are still in the pool.
         let mut runs = 0;
         let full = fill(table);
         let mut measured = stage.pairs(|half, _| {
             if self.load.step.is_some() {
-                // Fill the pool with dirty pages, which is the steady state of a pool without a
-                // background writer. At this pace the sessions would take minutes to get there.
+                // Fill the pool with dirty pages first, because that is its steady state without a
+                // background writer. At this pace, it would take the sessions minutes to get there.
                 table.dirty(&full)?;
             }
             runs += 1;

@@ -1,5 +1,5 @@
-//! **Checkpoint** of many dirty pages: how it compares with a bare loop that writes the same ranges
-//! of the same files, and how much it slows down concurrent readers.
+//! **Checkpoint** of many dirty pages. We measure how it compares with a bare loop that writes the
+//! same ranges of the same files, and how much it slows down concurrent readers.
 //!
 //! The bare loop keeps the same number of writes in flight and also fsyncs the files at the end,
 //! but it sorts nothing, computes no checksums and locks no pages. For `io_uring`, the baseline is
@@ -8,9 +8,9 @@
 //! `--hot-reference` makes it reuse a few buffers. Other lines compare checkpoints with and
 //! without writeback (`checkpoint_flush_after`).
 //!
-//! The readers read random blocks of another table through the same pool, with and without a
-//! checkpoint in progress. Without one, they read for as long as the previous checkpoint took, so
-//! that both halves are about equally long.
+//! The readers read random blocks of another table through the same pool, either while a checkpoint
+//! is in progress or on their own. In the latter case, they read for as long as the previous
+//! checkpoint took, so that both halves take about the same time.
 
 use super::checkpoint_table::{Order, Table, ranges};
 use super::comparison::{Body, Comparison, Experiment, Measured, Row, SetUp, Stage};
@@ -65,8 +65,9 @@ pub(super) const CHECKPOINT: Row = Row {
     ..Row::COLD
 };
 
-/// Returns the table's size in bytes and the number of buffers. The table is twice as large as the
-/// data we make dirty, and the pool has room for the dirty pages and for concurrent readers.
+/// Returns the size of the table in bytes and the number of buffers. The table is twice as large as
+/// the data that we make dirty, and the pool has room for the dirty pages as well as for concurrent
+/// readers.
 pub(super) fn table_size(bench: &RunOptions) -> Result<(u64, u32)> {
     Ok((bench.dirty.saturating_mul(2), pages(bench)? + BESIDE))
 }
@@ -141,8 +142,8 @@ impl Reference {
     }
 }
 
-/// Compares a checkpoint of pages in this order with a bare loop. If this line varies the writeback
-/// setting, the baseline is instead a checkpoint with the user's own setting.
+/// Compares a checkpoint that writes pages in this order with a bare loop. If the line varies the
+/// writeback setting, we compare it with a checkpoint that uses the user's own setting instead.
 struct Writes {
     order: Order,
     flush: Flush,

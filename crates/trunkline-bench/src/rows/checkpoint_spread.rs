@@ -8,9 +8,10 @@
 //!     reference reads, a while │ contender reads, all the time
 //! ```
 //!
-//! A pair takes one timeout plus the fraction of the next timeout over which the writes are
-//! spread. That is too long for a warm-up pair. The baseline always comes first, because it runs
-//! while we must wait for the timeout anyway. Both halves start with cold data.
+//! A pair takes one checkpoint timeout, plus the part of the next timeout over which the writes are
+//! spread. We therefore don't run a warm-up pair, because it would take too long. The baseline
+//! always comes first, because it can run while we are waiting for the timeout anyway. Both halves
+//! start with cold data.
 
 use super::checkpoint::{dirty_pages, pages, table_size};
 use super::checkpoint_table::Order;
@@ -32,8 +33,8 @@ use trunkline_format::BlockNo;
 
 /// Maximum duration of the baseline's reads.
 const ALONE: Duration = Duration::from_secs(10);
-/// Polling interval for the checkpointer's counters. We must poll, because the checkpointer
-/// doesn't signal the start and the end of a checkpoint.
+/// How often we poll the checkpointer's counters. We have to poll them, because the checkpointer
+/// doesn't signal when a checkpoint starts or ends.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// What does a checkpoint cost concurrent readers if it takes as long as it may?

@@ -7,8 +7,8 @@
 //! bare loop wrote. The engine verifies it with direct I/O where possible, so that it reads the
 //! disk and not the page cache.
 //!
-//! A modification swaps the balances of a page's first two accounts. The page remains one that
-//! PostgreSQL could have written, and the sum over the table doesn't change.
+//! A modification swaps the balances of the first two accounts on a page. The result is still a
+//! page that PostgreSQL could have written, and the sum over the whole table stays the same.
 
 use super::options::{BLOCK, RunOptions};
 use super::verify::verify_all;
@@ -104,8 +104,9 @@ impl Table {
         self.direct
     }
 
-    /// Closes the files before they're removed. Some file systems (NFS, FUSE) rename a file that
-    /// is removed while open and keep it in its directory, so removing the directory would fail.
+    /// Closes the files before they're removed. If a file is removed while it's open, some file
+    /// systems (NFS, FUSE) only rename it and keep it in its directory, so we would then fail to
+    /// remove the directory.
     fn close(&self) {
         self.relation.storage().forget(self.relation.locator());
     }
@@ -121,8 +122,8 @@ impl Table {
         Ok(Files::open(&paths(&self.accounts), SEGMENT, Access::Write, direct)?)
     }
 
-    /// Notes that a caller is about to modify pages through its own session, so that we verify the
-    /// table again later.
+    /// Records that a caller is about to modify pages through its own session, so that we will
+    /// verify the table again later.
     pub(super) fn changed(&mut self) {
         self.sound = false;
     }
@@ -165,9 +166,10 @@ impl Table {
         Ok(())
     }
 
-    /// Writes all dirty pages, and verifies every page on disk unless nothing has changed since the
-    /// last verification. We must run the checkpoint first: if a bare loop has written to the
-    /// files, it has overwritten pages with arbitrary bytes, and the checkpoint replaces these.
+    /// Writes all dirty pages and then verifies every page on disk, unless nothing has changed
+    /// since the last verification. The checkpoint must come first, because a bare loop may have
+    /// overwritten pages in the files with arbitrary bytes, and the checkpoint replaces these with
+    /// valid pages.
     pub(super) fn finish(&mut self) -> Result<()> {
         if self.sound {
             return Ok(());
@@ -237,8 +239,8 @@ impl Drop for Table {
     }
 }
 
-/// Opens the accounts table, with or without direct I/O. Each line chooses between the two, whereas
-/// an engine's `io_direct` is fixed, so we can't use [`Engine::writable_storage`] here.
+/// Opens the accounts table, with or without direct I/O. We can't use [`Engine::writable_storage`]
+/// here, because the engine's `io_direct` setting is fixed, whereas each line makes its own choice.
 fn relation(engine: &Engine, accounts: &Accounts, direct: bool) -> Relation {
     let layout = Layout { checksums: true, tablespace_directory: String::new() };
     let storage = Storage::for_writing(&accounts.path, layout, engine.files(), direct);

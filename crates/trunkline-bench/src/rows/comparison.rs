@@ -7,9 +7,10 @@
 //!     experiment  prepares and measures both halves of a pair    Experiment
 //! ```
 //!
-//! A row lists its lines as data: which contender is compared with which baseline, and the target.
-//! There are only a few experiments, because most lines differ only in their parameters. A line's
-//! pool is created just before the line is measured, so that only one pool is in memory at a time.
+//! A row declares its lines as data: which contender is compared with which baseline, and the
+//! target. Most lines differ only in their parameters, so there are only a few experiments. We
+//! create the pool for a line just before we measure that line, so that there is only one pool in
+//! memory at a time.
 
 use super::checkpoint_table::Table;
 use super::options::RunOptions;
@@ -29,8 +30,8 @@ pub(crate) struct Row {
     pub(crate) measures: &'static str,
     /// The report's heading, after the name.
     pub(super) heading: &'static str,
-    /// The PostgreSQL settings that affect this row. They never include the I/O method or the pool
-    /// size, because each row chooses those itself.
+    /// The PostgreSQL settings that this row uses. They never include the I/O method or the size of
+    /// the pool, because each row chooses those itself.
     pub(crate) settings: &'static [&'static str],
     /// `all` leaves the row out unless the user passed this.
     pub(crate) needs: Needs,
@@ -91,8 +92,9 @@ impl Comparison {
     }
 }
 
-/// The work of a baseline and of a contender, with everything that both need. An implementing type
-/// is only a description; `measure` opens the files and starts the threads.
+/// The work that a baseline and a contender do, and everything that both of them need. A type that
+/// implements this trait only describes the work. The `measure` method opens the files and starts
+/// the threads.
 pub(super) trait Experiment {
     /// Measures all pairs of the line with these names.
     fn measure(&self, stage: &Stage<'_>, names: &Names) -> Result<Measured>;
@@ -114,7 +116,7 @@ pub(super) struct Stage<'a> {
     /// Created by the line that needs it, and removed at the end.
     group: OnceCell<Group>,
     /// The kind of memory pages that backed the last pool or I/O region used for sequential reads.
-    /// The report shows it, because huge pages make a difference to those reads.
+    /// We show it in the report, because those reads are faster with huge pages.
     pub(super) page_kind: Cell<Option<&'static str>>,
 }
 

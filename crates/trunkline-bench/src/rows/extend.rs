@@ -1,10 +1,11 @@
 //! **Relation extension**: many blocks at a time, allocated with `posix_fallocate` or zero-filled,
 //! and block by block.
 //!
-//! The baseline is a bare loop that extends its own file in the same way, without a pool. Every
+//! The baseline is a bare loop that extends its own file in the same way, but without a pool. Every
 //! run starts with an empty file. New pages are zeroed in the pool and pinned briefly, but they
-//! don't become dirty. A bulk write also fills each page through a ring buffer. It ends once its
-//! writes have completed; pages that are still in the ring at that point are not written.
+//! don't become dirty. A bulk write also fills each page, using a ring buffer. We end the run when
+//! the writes that it has started are complete, without writing the pages that are still in the
+//! ring.
 
 use super::checkpoint_table::Table;
 use super::comparison::{Body, Comparison, Experiment, Measured, Row, SetUp, Stage};

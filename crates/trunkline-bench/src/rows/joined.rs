@@ -1,10 +1,10 @@
-//! **Joined reads**: blocks that are requested again while their read is in flight, by the same
-//! stream or by another session.
+//! **Joined reads**: blocks that are requested again, by the same stream or by another session,
+//! while they are still being read.
 //!
-//! Both halves of a pair read the same distinct blocks: the baseline requests each of them once,
-//! the contender several times. A stream must join a read in flight instead of stalling on it, and
-//! no block may be read twice. Every run asserts the latter. See
-//! `docs/postgres-lessons.md#lesson-15`.
+//! Both halves of a pair read the same distinct blocks. The baseline requests each block once,
+//! whereas the contender requests it several times. A stream must join a read that is already in
+//! flight rather than stall on it, and must never read a block twice, which we assert in every run.
+//! See `docs/postgres-lessons.md#lesson-15`.
 
 use super::comparison::{Experiment, Measured, Stage};
 use super::options::BLOCK;

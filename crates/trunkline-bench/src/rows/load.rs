@@ -1,13 +1,14 @@
 //! **Mixed load**: sessions that read random pages of a table and modify half of them.
 //!
-//! Each operation pins a page. It then either takes the share lock and reads a byte, or takes the
-//! exclusive lock, modifies the page and marks it dirty.
+//! Each operation pins a page. It then takes either the share lock, to read a byte, or the
+//! exclusive lock, to modify the page and mark it dirty.
 //!
-//! Sessions run either at full speed or at a fixed pace, in which operation `i` is due `i` steps
-//! after the start. If the session is early, it sleeps until the operation is due, and the latency
-//! counts from there. If an earlier operation made it late, the latency counts from the due time
-//! instead. Otherwise one long stall would count only once, and hide the delay of all operations
-//! queued behind it ("coordinated omission").
+//! Sessions run either at full speed or at a fixed pace. At a fixed pace, operation `i` is due `i`
+//! steps after the start, and a session that is early sleeps until then. We normally measure the
+//! latency from the time the session begins the operation. But if an earlier operation has made it
+//! late, we measure from the time the operation was due. Otherwise a long stall would count only
+//! once, which would hide the delay of all the operations queued behind it ("coordinated
+//! omission").
 
 use super::checkpoint_table::change;
 use crate::failure::Result;

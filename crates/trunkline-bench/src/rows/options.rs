@@ -40,8 +40,8 @@ pub(crate) struct RunOptions {
     #[arg(long = "size", value_name = "SIZE", default_value = "2GB", value_parser = parse_size)]
     pub(crate) bytes: u64,
 
-    /// How much `checkpoint` and `checkpoint-spread` make dirty, in a table twice as large and a pool with
-    /// room for it.
+    /// Amount of data that `checkpoint` and `checkpoint-spread` make dirty. The table is twice as
+    /// large, and the pool has room for the dirty data.
     #[arg(long = "bytes", value_name = "BYTES", default_value = "3GB", value_parser = parse_size)]
     pub(crate) dirty: u64,
 
@@ -49,15 +49,17 @@ pub(crate) struct RunOptions {
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(1..1000))]
     pub(crate) pairs: u64,
 
-    /// Measure only lines with this text in setting and variant, for example `direct, depth 16, io_uring`.
+    /// Measure only lines with this text in setting and variant, for example `direct, depth 16,
+    /// io_uring`.
     #[arg(long, default_value = "")]
     pub(crate) only: String,
 
-    /// A PostgreSQL setting for the rows that write. Refused if no chosen row reads it. May be repeated.
+    /// A PostgreSQL setting for the rows that write. Refused if no chosen row reads it. May be
+    /// repeated.
     ///
     /// checkpoint: checkpoint_flush_after, io_max_combine_limit; checkpoint-spread: also
-    /// checkpoint_timeout and checkpoint_completion_target; bgwriter, bgwriter-paced: bgwriter_* and
-    /// io_max_combine_limit; extend: file_extend_method and backend_flush_after.
+    /// checkpoint_timeout and checkpoint_completion_target; bgwriter, bgwriter-paced: bgwriter_*
+    /// and io_max_combine_limit; extend: file_extend_method and backend_flush_after.
     #[arg(short = 'c', value_name = "NAME=VALUE")]
     pub(crate) assignments: Vec<String>,
 
@@ -69,8 +71,8 @@ pub(crate) struct RunOptions {
     #[arg(long)]
     pub(crate) keep: bool,
 
-    /// Let the references of `checkpoint` write a few buffers in the processor's cache again and again,
-    /// instead of as much memory as they write.
+    /// Let the baselines of `checkpoint` write the same few buffers from the CPU cache again and
+    /// again, instead of using as much memory as they write.
     #[arg(long)]
     pub(crate) hot_reference: bool,
 }
@@ -126,8 +128,8 @@ pub(super) struct Flush {
 }
 
 impl Flush {
-    /// The three variants: buffered with the user's setting, buffered without writeback, and
-    /// direct. Direct I/O bypasses the page cache, so it leaves nothing to write back.
+    /// The three variants are buffered with the user's setting, buffered without writeback, and
+    /// direct. Since direct I/O bypasses the page cache, there is nothing to write back.
     pub(super) fn each(after: u32) -> Vec<Self> {
         let as_set = Self { direct: false, after, varied: false };
         let never = Self { after: 0, varied: true, ..as_set };
@@ -150,8 +152,8 @@ impl Flush {
     }
 }
 
-/// The I/O methods that can have several reads in flight. With direct I/O, `sync` can't, because it
-/// relies on the kernel's read-ahead.
+/// The I/O methods that can keep several reads in flight. With direct I/O, this excludes `sync`,
+/// because it relies on the kernel's read-ahead.
 pub(super) fn methods(direct: bool) -> impl Iterator<Item = MethodKind> {
     METHODS.into_iter().filter(move |&method| !direct || method != MethodKind::Sync)
 }

@@ -1,10 +1,10 @@
 //! **Cost of one page in the pool**: a hit, a miss served from the page cache, and a miss that
 //! evicts.
 //!
-//! Each case is measured with one thread and with two, by single reads and by read streams. The
-//! I/O method is `sync`, so that all work happens in the reader's thread. As a comparison, a bare
-//! `pread` reads the same blocks into a buffer that stays in the CPU caches. An eviction costs the
-//! difference between a miss in a full pool and a miss in an empty pool.
+//! We measure each case with one thread and with two, for single reads as well as for read streams.
+//! The I/O method is `sync`, so that all the work happens in the reader's own thread. For
+//! comparison, a bare `pread` reads the same blocks into a buffer that stays in the CPU caches. The
+//! cost of an eviction is the difference between a miss in a full pool and a miss in an empty pool.
 
 use super::comparison::{Body, Row, SetUp, Stage};
 use super::options::{BLOCK, COMBINED, CONCURRENCY, RunOptions, buffers, files};
@@ -62,8 +62,8 @@ fn costs(stage: &Stage<'_>) -> Result<Vec<Cost>> {
         let setup = PoolSetup { checksums, ..PoolSetup::scan(io, buffers, Strategy::Normal) };
         Pooled::open(data, setup, 2).map(RefCell::new)
     };
-    // The small pool holds half of the data. That is still large enough for its pages to miss the
-    // CPU caches as often as those of the pool that holds everything.
+    // The small pool holds half of the data. This is still large enough that its pages miss the CPU
+    // caches just as often as they do in the pool that holds everything.
     let few = buffers(data.bytes, 2);
     let (warm, cold, bare) =
         (open(BLOCK, room, true)?, open(BLOCK, room, true)?, open(BLOCK, room, false)?);
@@ -118,8 +118,8 @@ fn way<'a>(
 }
 
 /// Accesses all pages `repeats` times and returns the number of accesses. If `repeats` is 1, the
-/// threads divide the blocks among themselves, as each block can miss only once. Otherwise each
-/// thread visits every block.
+/// threads divide the blocks among themselves, because each block can miss only once. Otherwise
+/// each thread visits every block.
 fn visit(
     pooled: &RefCell<Pooled>,
     blocks: BlockNo,

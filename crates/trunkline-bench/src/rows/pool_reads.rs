@@ -1,7 +1,7 @@
 //! **Rows that read through the buffer pool**, declared as data like those in `reads.rs`.
 //!
-//! A bare loop computes no checksums and doesn't touch the pages. Our consumer doesn't touch them
-//! either, and lines with and without checksums show what verification costs.
+//! A bare loop doesn't compute checksums and doesn't touch the pages. Our consumer doesn't touch
+//! them either, and we measure lines with and without checksums to show what verification costs.
 
 use super::comparison::{Body, Comparison, Needs, Row, SetUp};
 use super::joined::Joined;
@@ -20,14 +20,15 @@ use trunkline_aio::MethodKind;
 use trunkline_engine::pool::Strategy;
 use trunkline_format::BlockNo;
 
-/// Maximum size of a table that must stay in the page cache but be larger than the pools that read
-/// it.
+/// Maximum size of a table that must fit into the page cache, but must be larger than the pools
+/// through which we read it.
 const TABLE_BYTES_MAX: u64 = 512 << 20;
 /// The last value of i in `pool-reread`.
 const REREAD_LAST: BlockNo = 10_000;
 
-/// How close does a sequential scan through the pool come to a bare ring? A table larger than the
-/// pool is read through a ring buffer, whereas a table that fits fills the pool.
+/// How close does a sequential scan through the pool come to a bare ring? If the table is larger
+/// than the pool, we read it through a ring buffer. If it fits into the pool, it stays there after
+/// the scan.
 pub(super) const POOL_SEQUENTIAL: Row = Row {
     name: "pool-sequential",
     measures: "A cold table in the file's order, through the pool",
@@ -131,9 +132,9 @@ pub(super) const POOL_LAG: Row = Row {
     ..Row::COLD
 };
 
-/// Are `worker` and `io_uring` slower than our own `sync` on a cached table? The pool is a
-/// sixteenth of the table, so nearly every page is a miss that evicts. Since the I/O itself is
-/// just an 8 KiB copy, every hop between threads shows.
+/// Are `worker` and `io_uring` slower than our own `sync` on a cached table? The pool is only a
+/// sixteenth as large as the table, so nearly every page is a miss that evicts another page. Since
+/// the I/O itself is just an 8 KiB copy, the cost of every hop between threads is visible.
 pub(super) const POOL_CACHED: Row = Row {
     name: "pool-cached",
     measures: "A table in the page cache through a pool of a sixteenth of it, against our own \
@@ -166,8 +167,9 @@ pub(super) const POOL_CACHED: Row = Row {
     ..Row::COLD
 };
 
-/// How many cached blocks through the pool and workers cost as much as one futex round trip? The
-/// pool is a sixteenth of the data and the order is random, so nearly every block must be read.
+/// How many cached blocks, read through the pool by workers, cost as much as one futex round trip?
+/// The pool is only a sixteenth as large as the data and the order is random, so nearly every block
+/// has to be read.
 pub(super) const POOL_ROUND_TRIP: Row = Row {
     name: "pool-round-trip",
     measures: "Cached blocks through the pool and workers, against the price of a hop",
@@ -189,10 +191,10 @@ pub(super) const POOL_ROUND_TRIP: Row = Row {
     ..Row::COLD
 };
 
-/// Blocks that one stream requests again while their read is in flight: the block list is i, i+1,
-/// i+2, i+3 for every i from 1 to 10,000. The baseline is the same stream, but it requests each
-/// block just once. The repeats may add at most 10% to the elapsed time. We set a target only for
-/// single blocks, where both sides issue the same reads.
+/// One stream requests some blocks again while their read is in flight: its block list is i, i+1,
+/// i+2, i+3 for every i from 1 to 10,000. The baseline is the same stream with each block requested
+/// just once. The repeats may add at most 10% to the elapsed time. We set a target only for
+/// single-block reads, because only then do both sides issue the same reads.
 pub(super) const POOL_REREAD: Row = Row {
     name: "pool-reread",
     measures: "Blocks that are requested again while their read is in flight",
@@ -224,9 +226,9 @@ pub(super) const POOL_REREAD: Row = Row {
     ..Row::COLD
 };
 
-/// Two sessions scan the same table in a pool that can hold all of it, compared with one session.
-/// Whichever session needs a block first reads it, and the other session must find it in the pool
-/// or join the read.
+/// Two sessions that scan the same table, compared with a single session. The pool can hold the
+/// whole table. Whichever session gets to a block first reads it, and the other session must find
+/// the block in the pool or join the read in flight.
 pub(super) const POOL_SCANS: Row = Row {
     name: "pool-scans",
     measures: "Two sessions that scan one table concurrently",

@@ -6,9 +6,9 @@
 //!   read      one block after the other, until the other work ends
 //! ```
 //!
-//! No block repeats before every block has been read once, so that every read must go to the
-//! device. A session that reaches the end of its part starts over. These repeated reads are
-//! tracked separately, because the page cache may already contain their blocks.
+//! A session doesn't repeat a block until it has read its whole part of the list, so its reads have
+//! to go to the device. After that, it starts over. We count these repeated reads separately,
+//! because the page cache may already contain their blocks.
 
 use super::checkpoint_table::Table;
 use crate::data::Data;
@@ -37,8 +37,8 @@ pub(super) struct Readers<'a> {
 }
 
 impl<'a> Readers<'a> {
-    /// Creates the sessions in `table`'s pool. They read `data`, which the read-only rows use as
-    /// well, and their files are open for direct I/O if the table's are.
+    /// Creates the sessions, which use the table's pool. They read the same data as the read-only
+    /// rows, and they open its files with direct I/O if the table does so too.
     pub(super) fn new(table: &Table, data: &'a Data) -> Result<Self> {
         let layout = Layout { checksums: true, tablespace_directory: String::new() };
         let engine = &table.engine;
@@ -95,8 +95,8 @@ impl<'a> Readers<'a> {
 
 impl Drop for Readers<'_> {
     fn drop(&mut self) {
-        // The next line uses a new `Relation`, so we must evict this relation's pages from the
-        // pool. The checkpointed table's pages may stay.
+        // The next line uses a new `Relation`, so we must evict the pages of this one from the
+        // pool. The pages of the checkpointed table may stay.
         self.pool.evict_relation(&self.relation, 0);
     }
 }

@@ -1,6 +1,6 @@
 //! **Rows that read**, declared as data: what each row compares, on which files, and the target of
-//! each line. `side_by_side.rs` executes most of them. `pool_reads.rs` contains the rows that read
-//! through the buffer pool.
+//! each line. Most of these rows are executed by `side_by_side.rs`. The rows that read through the
+//! buffer pool are in `pool_reads.rs`.
 
 use super::comparison::{Body, Comparison, Needs, Row, SetUp, Stage};
 use super::options::{BLOCK, COMBINED, CONCURRENCY, each_way, methods, way};
@@ -85,8 +85,8 @@ pub(super) const RANDOM: Row = Row {
     ..Row::COLD
 };
 
-/// On a slow device that can serve many reads concurrently, do we keep enough reads in flight? Is
-/// the next read submitted as soon as a read completes?
+/// On a slow device that can serve many reads concurrently, do we keep enough reads in flight, and
+/// do we submit the next read as soon as one completes?
 pub(super) const LAG: Row = Row {
     name: "lag",
     measures: "Random reads on a slow device that serves many reads concurrently",
@@ -112,8 +112,8 @@ pub(super) const LAG: Row = Row {
     ..Row::COLD
 };
 
-/// How many cached reads through workers cost as much as one futex round trip? A result above one
-/// means that reads share wake-ups.
+/// How many cached reads through workers cost as much as one futex round trip? If the result is
+/// greater than one, several reads share a wake-up.
 pub(super) const ROUND_TRIP: Row = Row {
     name: "round-trip",
     measures: "Cached reads of 8 KiB through workers, against the price of a hop",
@@ -148,9 +148,10 @@ pub(super) const ROUND_TRIP: Row = Row {
     ..Row::COLD
 };
 
-/// The engine's `verify`, cold and cached, compared with one bare thread per CPU. Each thread reads
-/// 128 KiB at a time and checks every page's checksum. With fewer threads we would compare one CPU
-/// with several, because `verify` uses all of them.
+/// The engine's checksum verification (`verify`), cold and cached, compared with one bare thread
+/// per CPU. Each of the bare threads reads 128 KiB at a time and checks every page's checksum.
+/// There must be one for each CPU, because `verify` uses all CPUs, and otherwise we would be
+/// comparing one CPU with several.
 pub(super) const VERIFY: Row = Row {
     name: "verify",
     measures: "Verifying checksums, cold and cached",
@@ -190,8 +191,8 @@ pub(super) const TRIPS: Subject =
 /// The target of cached reads against futex round trips.
 pub(super) const TRIPS_TARGET: Target = Target::rate(3.0);
 
-/// The given minimum rate ratio, with at most 1.3 times the CPU time. Only `io_uring` can come that
-/// close to a bare ring.
+/// Requires the given minimum ratio of the rates, and at most 1.3 times the CPU time. Only
+/// `io_uring` can come that close to a bare ring.
 pub(super) fn ring_target(method: MethodKind, rate: f64) -> Target {
     match method {
         MethodKind::IoUring => Target { cpu: Some(1.3), ..Target::rate(rate) },
@@ -199,8 +200,8 @@ pub(super) fn ring_target(method: MethodKind, rate: f64) -> Target {
     }
 }
 
-/// Variants of reads through workers: the depth, and whether the session first tries the page
-/// cache or always hands the read over.
+/// Variants of reads through workers. They differ in the depth, and in whether the session first
+/// tries the page cache or always passes the read to a worker.
 pub(super) fn worker_ways() -> impl Iterator<Item = (usize, bool, &'static str)> {
     let ways =
         |depth| [(depth, false, "worker, handed over"), (depth, true, "worker, looked for first")];
@@ -217,8 +218,8 @@ pub(super) fn slow_target(method: MethodKind, depth: usize) -> Target {
     Target { in_flight, ..Target::rate(1.0 / 1.1) }
 }
 
-/// Builds one line of a row on a slow device. The baseline has one thread per unit of depth: a ring
-/// would need kernel threads as well there.
+/// Builds one line of a row that uses a slow device. The baseline has one thread for each read in
+/// flight, because a ring would need kernel threads there as well.
 pub(super) fn slow(
     data: &Data,
     direct: bool,

@@ -1,7 +1,7 @@
 //! **Reads side by side**: two ways to execute the same reads.
 //!
-//! Both sides get the same list of blocks in each pair, so that the device has the same work to do.
-//! They may use different threads, rings and pools; a [`Subject`] describes what one side uses.
+//! In each pair, both sides get the same list of blocks, so that the device has the same work to
+//! do. They may use different threads, rings and pools. A [`Subject`] describes what one side uses.
 
 use super::comparison::{Comparison, Experiment, Measured, Stage};
 use super::options::files;

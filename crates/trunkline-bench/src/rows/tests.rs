@@ -8,8 +8,8 @@ use trunkline_engine::settings::specs;
 fn every_row_runs_on_a_small_file() {
     let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
     let bench = RunOptions::small(dir.path());
-    // We skip three rows. `pool-memory` would start this test binary instead of the benchmark. The
-    // other two take minutes, and they have their own tests.
+    // We skip three rows here. `pool-memory` would start this test binary instead of the benchmark.
+    // The other two take several minutes, and we test them separately.
     let others = ["pool-memory", "checkpoint-spread", "bgwriter-paced"];
     for row in ROWS.iter().filter(|row| !others.contains(&row.name)) {
         let (name, report) = (row.name, row.run(&bench).expect("runs"));

@@ -36,9 +36,9 @@ impl BtreeError {
 /// What is wrong with a page of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BtreeProblem {
-    /// The page itself is invalid. The exception is [`Fault::UnknownOrder`]: the index may be
-    /// sound, but searching it would require comparing keys in an order only a server knows, such
-    /// as a collation.
+    /// The page itself is invalid. The exception is [`Fault::UnknownOrder`], in which case the
+    /// index may be sound but we can't search it. That would require comparing keys in an order
+    /// that only a server knows, such as the order of a collation.
     #[error("{0}")]
     Fault(Fault),
     /// The page's level is not one below its parent's level.

@@ -1,7 +1,8 @@
 //! An index, and access to its pages.
 //!
-//! All searches and walks read pages through [`Index`], which takes the content lock and checks
-//! each page's level. No caller can therefore follow a damaged downlink into the wrong level.
+//! All searches and walks read pages through [`Index`], which takes the content lock and checks the
+//! level of each page. This makes sure that no caller follows a damaged downlink into the wrong
+//! level.
 
 use trunkline_aio::facade::Arc;
 use trunkline_format::btree::{BtreePage, Fault, KeyColumn, KeyLayout, Meta, Order};
@@ -52,8 +53,8 @@ impl Index {
         self.read_page(backend, 0, Meta::parse)
     }
 
-    /// Passes a page to `read` under a share lock. The lock and the pin are released before this
-    /// returns, so `read` must copy what it needs.
+    /// Locks a page in share mode and passes it to the `read` closure. We release the lock and the
+    /// pin before returning, so the closure must copy anything it needs.
     pub(super) fn read_page<T>(
         &self,
         backend: &mut Backend,
@@ -85,8 +86,9 @@ impl Index {
         result.map_err(|found| self.corrupt(block, BtreeProblem::Level { found, expected: level }))
     }
 
-    /// Returns the level below `level`. At the leaf level there is none, so this returns an error.
-    /// Only a deleted page can lead us there, because we don't check a deleted page's level.
+    /// Returns the next level down, or an error if `level` is already the leaf level. The error is
+    /// possible only if a deleted page has led us there, because we don't check the level of a
+    /// deleted page.
     pub(super) fn level_below(&self, block: BlockNo, level: u32) -> Result<u32, BtreeError> {
         let fault = BtreeProblem::Fault(Fault::LeafLevel { found: level });
         level.checked_sub(1).ok_or_else(|| self.corrupt(block, fault))
@@ -98,17 +100,17 @@ impl Index {
     }
 }
 
-/// Counts steps along right links. A level can't have more right links than the index has blocks,
-/// so if we take more steps, the links must form a loop. PostgreSQL doesn't check for this; there
-/// the search would continue until the query is cancelled.
+/// Counts the steps we take along right links. A level can't have more right links than the index
+/// has blocks, so if we take more steps than that, the links must form a loop. PostgreSQL doesn't
+/// check for this, so there the search would continue until the query is cancelled.
 #[derive(Debug, Default)]
 pub(super) struct RightSteps {
     taken: BlockNo,
     blocks: Option<BlockNo>,
 }
 
-/// Number of right steps we allow before checking for a loop. Most searches take fewer steps, so
-/// they avoid the system call that asks for the index size.
+/// Number of steps to the right that we allow before we start checking for a loop. Most searches
+/// take fewer steps than this, so they avoid the system call needed to get the size of the index.
 const STEPS_FREE: BlockNo = 100;
 
 impl RightSteps {

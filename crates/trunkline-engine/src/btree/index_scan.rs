@@ -1,7 +1,8 @@
 //! Index scan: descends from the root, then follows the leaves while their entries are in range.
 //!
-//! We copy a leaf's TIDs out before returning them, as nbtree's `_bt_readpage` does. Therefore no
-//! index page is pinned while the caller fetches the rows from the table through the same pool.
+//! We copy a leaf's TIDs before we return any of them, as `_bt_readpage` does in nbtree. That way,
+//! we don't keep any index page pinned while the caller fetches the rows from the table through the
+//! same pool.
 
 use std::cmp::Ordering;
 
@@ -25,9 +26,9 @@ pub struct IndexScan {
 }
 
 impl Index {
-    /// Scans the entries between two keys, both inclusive. A key may have fewer columns than the
-    /// index, in which case the remaining columns are ignored. To find all entries equal to a
-    /// prefix, pass the prefix as both keys.
+    /// Scans the entries between two keys, including both bounds. A key may have fewer columns than
+    /// the index, in which case we ignore the remaining columns. To find all entries that are equal
+    /// to a prefix, pass the prefix as both keys.
     ///
     /// # Errors
     /// See [`BtreeError`].
@@ -53,8 +54,8 @@ impl IndexScan {
 
     /// Appends the next leaf's rows to `rows`, in key order. Returns false at the end of the scan.
     ///
-    /// Entries the server has marked dead (`LP_DEAD`) are skipped. The other entries may still
-    /// point to invisible tuples, so the caller must check visibility in the table.
+    /// We skip the entries that the server has marked dead (`LP_DEAD`). The other entries may still
+    /// point to tuples that aren't visible, so the caller must check visibility in the table.
     ///
     /// # Errors
     /// See [`BtreeError`]. An error ends the scan.
@@ -83,16 +84,17 @@ impl IndexScan {
         if let Some(right) = right {
             self.steps.count(index, right)?;
         }
-        // Line pointer 0 means the first entry, which is number 1 or 2 depending on whether the
-        // page has a high key. We don't know that until we read the page.
+        // Line pointer 0 stands for the first entry on the page. Its real number is 1 or 2,
+        // depending on whether the page has a high key, which we don't know until we have read the
+        // page.
         self.next = right.map(|right| (right, 0));
         Ok(self.next.is_some())
     }
 }
 
-/// Descends to the first entry that is not below `from`, and returns its leaf and line pointer.
-/// Returns `None` if the index is empty. Starts at the fast root, which skips upper levels with
-/// only one page.
+/// Descends to the first entry that is not less than the lower bound, `from`, and returns its leaf
+/// and its line pointer, or `None` if the index is empty. We start at the fast root, in order to
+/// skip upper levels that have only one page.
 fn descend(
     index: &Index,
     backend: &mut Backend,

@@ -5,14 +5,14 @@
 //!   this level:   page ── right link ──▶ page ── right link ──▶ page  ◀─────────┘
 //! ```
 //!
-//! A walk along right links alone would wait for every page, because we don't know a page's right
-//! link until we've read the page. But the level above has downlinks to the same pages in the same
-//! order, so the walk passes those blocks to a read stream.
+//! If we followed only the right links, we would have to wait for every page, because we don't know
+//! a page's right link until we have read the page. But the level above has downlinks to the same
+//! pages in the same order, so we pass those blocks to a read stream.
 //!
-//! The right links remain authoritative; the downlinks only predict them. An unfinished split or
-//! deletion leaves a page without a downlink, and the walk then reads that page when it gets there.
-//! Each page is returned together with its downlink, so that verification can compare the two
-//! levels, as `amcheck` does.
+//! The right links remain authoritative, and the downlinks are only a prediction. After an
+//! unfinished split or deletion, a page has no downlink, so we don't read that page until the walk
+//! gets there. We return each page together with its downlink, so that verification can compare the
+//! two levels, as `amcheck` does.
 
 use std::collections::VecDeque;
 
@@ -26,8 +26,8 @@ use crate::pool::{Backend, ReadError, Strategy};
 use crate::read_stream::{BlockSource, ReadStream, StreamOptions};
 use crate::seq_scan::scan_strategy;
 
-/// Read the next parent when fewer downlinks than this are queued for the stream. This is well
-/// above any look-ahead distance, so the stream doesn't run dry between two parents.
+/// We read the next parent when fewer downlinks than this are queued for the stream. This is well
+/// above any look-ahead distance, so the stream doesn't run out of blocks between two parents.
 const DOWNLINKS_AHEAD: usize = 1024;
 
 /// A downlink: an entry of the level above.
@@ -39,9 +39,9 @@ pub struct Downlink {
     pub item: u16,
     /// The page the downlink points to.
     pub child: BlockNo,
-    /// The lower bound of the child's keys, as the bytes of a separator tuple. A parent's first
-    /// downlink has no key, so its bound is the high key of the parent's left sibling. For the
-    /// first page of a level, the bound is empty.
+    /// The lower bound for the child's keys, as the bytes of a separator tuple. The first downlink
+    /// on a parent page has no key, so we use the high key of the parent's left sibling instead.
+    /// For the first page of a level, the bound is empty.
     pub bound: Vec<u8>,
 }
 
@@ -52,8 +52,8 @@ pub struct LevelPage<'w> {
     pub block: BlockNo,
     /// A copy of the page.
     pub page: &'w PageBytes,
-    /// The downlink to this page. `None` if the level above doesn't have a downlink to it where we
-    /// expect one.
+    /// The downlink to this page, or `None` if the level above doesn't have a downlink to it in the
+    /// place where we expect one.
     pub downlink: Option<Downlink>,
 }
 
@@ -81,8 +81,8 @@ pub struct LevelWalk {
     page: Box<PageBytes>,
 }
 
-/// Blocks for the stream to read. The walk adds blocks and the stream removes them. The stream owns
-/// its block source, so the queue must be shared; the mutex is never contended.
+/// Blocks for the stream to read. The walk adds blocks and the stream removes them. They have to
+/// share the queue because the stream owns its block source, but the mutex is never contended.
 #[derive(Debug, Clone, Default)]
 struct BlockQueue(Arc<Mutex<VecDeque<BlockNo>>>);
 
@@ -107,9 +107,9 @@ impl LevelWalk {
         Self::of_level(index, backend, 0, options)
     }
 
-    /// Walks the pages of `level`; leaves are level 0. Returns no pages if the tree isn't that
-    /// high. An index larger than a quarter of the pool is read through a ring buffer, as in a
-    /// sequential scan.
+    /// Walks the pages of the given level, where leaves are level 0. Returns no pages if the tree
+    /// isn't that high. If the index is larger than a quarter of the pool, we read it through a
+    /// ring buffer, as in a sequential scan.
     ///
     /// # Errors
     /// See [`BtreeError`].
@@ -130,8 +130,8 @@ impl LevelWalk {
             }
             first = Some(block);
         }
-        // Choose the strategy by the size of the whole index, even though upper levels are small.
-        // Otherwise a walk over all levels would change its strategy halfway.
+        // Choose the strategy based on the size of the whole index, even though the upper levels
+        // are small. Otherwise a walk over all levels would switch to a different strategy halfway.
         let blocks = index.relation().blocks().map_err(ReadError::from)?;
         let strategy = match scan_strategy(blocks, backend.pool_buffers()) {
             Strategy::Normal => options.strategy,
@@ -181,8 +181,8 @@ impl LevelWalk {
         Ok(Some(LevelPage { block, page: &self.page, downlink }))
     }
 
-    /// The first downlink whose child page the walk hasn't returned. In a valid index, no such
-    /// downlink is left after the last page.
+    /// The first downlink that points to a page the walk hasn't returned yet. In a valid index,
+    /// there are no such downlinks left after the last page.
     pub fn unmatched_downlink(&self) -> Option<&Downlink> {
         self.downlinks.front()
     }
@@ -222,9 +222,9 @@ impl LevelWalk {
         Ok(())
     }
 
-    /// Copies page `block` into `self.page`. If the stream's next page is a different block, this
-    /// page has no downlink and we read it directly. The stream's page stays in `ahead_page` until
-    /// the walk reaches it.
+    /// Copies the given block into `self.page`. If the stream returns a different block next, there
+    /// is no downlink to this page, so we read it directly. We keep the stream's page in
+    /// `ahead_page` until the walk reaches it.
     fn fetch(&mut self, backend: &mut Backend, block: BlockNo) -> Result<(), BtreeError> {
         if self.ahead.is_none() {
             self.read_ahead(backend)?;

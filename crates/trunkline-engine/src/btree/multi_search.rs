@@ -1,15 +1,16 @@
-//! Searches for many keys together, so that each page is read only once and all leaves are known in
-//! advance.
+//! Searches for many keys together, so that we read each page only once and know in advance which
+//! leaves we need.
 //!
 //! ```text
 //!   ascending keys ──▶ pages above the leaves: the leaf of each key
 //!                  ──▶ read stream over these leaves ──▶ rows, sometimes a leaf to the right
 //! ```
 //!
-//! Searching for each key separately would descend from the root every time, and wait for one leaf
-//! after another. Instead we first search the upper levels, which have few pages and are usually
-//! cached. This gives us the list of all leaves we need. Leaves usually aren't cached, so we then
-//! read them with many I/Os in flight. TOAST values are fetched this way.
+//! If we searched for each key separately, we would have to descend from the root every time, and
+//! would wait for one leaf after another. Instead, we first search the upper levels, which have few
+//! pages and are usually cached. This gives us the list of all the leaves we need. The leaves
+//! usually aren't cached, so we then read them with many I/Os in flight. We use this to fetch TOAST
+//! values.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -24,15 +25,15 @@ use super::index_scan::IndexScan;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockList, ReadStream, StreamOptions};
 
-/// If there are at most this many leaves, we read them one by one, because setting up a stream
-/// would cost more than it gains.
+/// If there are no more leaves than this, we read them one by one, because setting up a stream
+/// would cost more than it would save.
 const LEAVES_UNSTREAMED: usize = 2;
 
 /// A leaf, and the range of keys on it.
 type Leaf = (BlockNo, Range<usize>);
 
-/// Called with a key's number and either one of the key's rows or an error. Returns false if the
-/// caller needs no more rows for that key.
+/// Called with the number of a key, and with either one of its rows or an error. Must return false
+/// if the caller doesn't need any more rows for that key.
 type FoundRow<'f> = dyn FnMut(usize, Result<Tid, &Arc<BtreeError>>) -> bool + 'f;
 
 /// Where the search for a key continues after its leaf.
@@ -47,9 +48,10 @@ impl Index {
     /// Finds the rows whose first column is equal to one of `keys`, which must be in ascending
     /// order.
     ///
-    /// Calls `found` with a key's number and either one of its rows or an error. Damage in one leaf
-    /// thus affects only the keys on that leaf. After `found` returns false, we may skip the key's
-    /// other rows. Entries the server has marked dead are skipped.
+    /// Calls the `found` closure with the number of a key, and with either one of its rows or an
+    /// error. This means that damage in one leaf affects only the keys on that leaf. Once the
+    /// closure has returned false for a key, we may skip the key's other rows. We always skip
+    /// entries that the server has marked dead.
     ///
     /// # Errors
     /// [`ReadError::Cancelled`] if the session was cancelled.
@@ -77,8 +79,8 @@ impl Index {
             }
             return Ok(());
         }
-        // Phase 2: read the leaves. The stream must return them in order, because that's how we
-        // match a leaf with its keys.
+        // Phase 2: read the leaves. The stream must return them in order, because that is how we
+        // know which keys to look for on each leaf.
         let options = StreamOptions { unordered: false, sequential: false, ..options };
         let blocks = BlockList::new(leaves.iter().map(|&(block, _)| block).collect());
         let mut stream = ReadStream::new(backend, self.relation(), blocks, options);
@@ -136,9 +138,9 @@ impl Index {
         Ok(leaves)
     }
 
-    /// Descends to the page above the leaf of key `at`. Adds this key's leaf to `leaves`, and also
-    /// the leaves of the following keys, as long as they're below the same page. Returns the number
-    /// of the first key whose leaf is somewhere else.
+    /// Descends to the parent page of the leaf for key number `at`. Adds that leaf to `leaves`, and
+    /// also the leaves of the following keys for as long as they're below the same page. Returns
+    /// the number of the first key that we haven't handled.
     fn descend_above(
         &self,
         backend: &mut Backend,
@@ -161,9 +163,9 @@ impl Index {
                             }
                             next += 1;
                         }
-                        // The key isn't below this page, so the next call descends from the root
-                        // again for it. If we got an error instead, the next call will run into the
-                        // same error and report it for that key.
+                        // This key isn't below the current page, so the next call must descend from
+                        // the root again to find it. If we got an error instead, the next call will
+                        // get the same error and report it for that key.
                         Ok(_) | Err(_) if next > at => return Ok(None),
                         step => return step.map(Some),
                     }
@@ -215,8 +217,8 @@ impl Index {
         ended
     }
 
-    /// Finds one key's rows on a leaf. If the key may have more entries on other pages, returns
-    /// where to continue the search.
+    /// Finds the rows of one key on a leaf. If there may be more entries for this key on other
+    /// pages, returns where to continue the search.
     fn search_key(
         &self,
         page: &BtreePage<'_>,
@@ -238,9 +240,9 @@ impl Index {
             }
         }
         let Some(right) = page.right() else { return Ok(None) };
-        // The high key is an upper bound for this page. If it's greater than the key, no page
-        // further right contains the key. In an index with duplicates, the two can be equal, in
-        // which case we must continue to the right.
+        // The high key is an upper bound for the keys on this page. If it's greater than our key,
+        // none of the pages further to the right can contain the key. In an index with duplicates,
+        // the two can be equal, in which case we must continue to the right.
         match page.high_key()? {
             Some(high) if self.layout().compare(&high, key)? == Ordering::Greater => Ok(None),
             _ => Ok(Some(Continuation::Right(right))),

@@ -1,12 +1,12 @@
 //! State that all databases of a cluster share, and the relation maps (`relmapper.c`).
 //!
-//! A few catalogs, including `pg_class` itself, can't store their file number in `pg_class`,
-//! because we would need that number to read `pg_class` in the first place. Their `relfilenode` is
-//! 0, and the number is in the map file `pg_filenode.map` instead. There is one map for the shared
-//! catalogs, in `global`, and one for each database.
+//! A few catalogs, including `pg_class` itself, can't have their file number stored in `pg_class`,
+//! because we need that number in order to read `pg_class` in the first place. Their `relfilenode`
+//! is 0, and the real number is stored in a map file, `pg_filenode.map`. There is one map for the
+//! shared catalogs, in `global`, and one for each database.
 //!
-//! `VACUUM FULL` has the same problem: it couldn't update the file number of `pg_class` in
-//! `pg_class` itself, but it can replace the map file atomically.
+//! `VACUUM FULL` has the same problem when it rewrites `pg_class`. It couldn't update the file
+//! number in `pg_class` itself, but it can replace the map file atomically.
 
 use std::path::PathBuf;
 
@@ -85,9 +85,9 @@ impl<'c> RelationMaps<'c> {
         Ok(Self { database, tablespace, map, shared_map: &cluster.map })
     }
 
-    /// Locates a relation's files (`RelationInitPhysicalAddr`). Returns `None` if this kind of
-    /// relation has no storage. Also returns `None` for temporary relations: their session has
-    /// ended, and a server would remove their files at startup.
+    /// Locates a relation's files, like `RelationInitPhysicalAddr`. Returns `None` if this kind of
+    /// relation has no storage. Also returns `None` for temporary relations, because their session
+    /// has ended and a server would remove their files at startup.
     pub(super) fn locate(&self, row: &ClassRow) -> Option<RelationLocator> {
         if !row.kind.has_storage() || row.persistence == Persistence::Temporary {
             return None;
@@ -126,7 +126,7 @@ pub(super) fn read_map(
     tablespace: Oid,
     version: PgVersion,
 ) -> Result<RelationMap, CatalogError> {
-    // A database's map is in the same directory as all of its relations. So we build the path of an
+    // A database's map is in the same directory as all of its relations, so we build the path of an
     // arbitrary relation and just replace the file name.
     let any = RelationLocator { tablespace, database, relfilenode: 1 };
     let mut path: PathBuf = storage.relation(any, Fork::Main).path(0);

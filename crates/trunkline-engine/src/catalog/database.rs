@@ -2,8 +2,8 @@
 //!
 //! Look-ups by name are in [`super::resolve`], and look-ups for printing values are in
 //! [`super::lookups`]. Where callers need rows in order or as a range, such as a relation's
-//! columns, we use sorted vectors; everywhere else we use hash maps. Nothing changes after loading,
-//! except for `objects`.
+//! columns, we use sorted vectors; everywhere else we use hash maps. Except for the `objects`
+//! field, nothing changes after loading.
 
 use trunkline_aio::facade::hash::Map;
 use trunkline_aio::facade::{Arc, Mutex};
@@ -75,8 +75,8 @@ impl Database {
         &self.info
     }
 
-    /// The damage we skipped in this database's catalogs, in the order we found it. Empty unless
-    /// the catalog was opened with [`super::OnDamage::Collect`].
+    /// Damage that we skipped in this database's catalogs, in the order we found it. This is empty
+    /// unless the catalog was opened with [`super::OnDamage::Collect`].
     pub fn faults(&self) -> &[CatalogError] {
         &self.faults
     }
@@ -179,8 +179,8 @@ impl Database {
     /// The files of a table, a materialized view or a TOAST table.
     ///
     /// # Errors
-    /// [`CatalogError::NotReadable`] for any other kind, or any access method other than the heap.
-    /// A partitioned table's rows are in its [`Database::leaves`].
+    /// [`CatalogError::NotReadable`] if the relation is of any other kind, or if its access method
+    /// isn't heap. The rows of a partitioned table are in its [`Database::leaves`].
     pub fn table_files(&self, relation: &RelationInfo) -> Result<TableFiles, CatalogError> {
         let refuse =
             |reason| Err(CatalogError::NotReadable { name: self.qualified_name(relation), reason });
@@ -202,8 +202,9 @@ impl Database {
     /// The TOAST table of a relation, and its index.
     pub(super) fn toast_files(&self, relation: &RelationInfo) -> Option<ToastTable> {
         let toast = self.relation(relation.toast)?;
-        // All indexes of a TOAST table are on (chunk_id, chunk_seq), so any valid index will do. An
-        // invalid index is left over from a failed REINDEX CONCURRENTLY and may be empty.
+        // Every index on a TOAST table is on (chunk_id, chunk_seq), so we can use any of them that
+        // is valid. An invalid index is left over from a failed REINDEX CONCURRENTLY and may be
+        // empty.
         let indexes = self.indexes_of(toast.oid);
         let index = indexes.iter().find(|row| row.valid).or(indexes.first())?;
         let files = self.files(self.relation(index.index)?)?;
@@ -223,9 +224,9 @@ impl Database {
     }
 
     /// Returns a B-tree index with its key columns, ready for searches and scans. Returns `None` if
-    /// the index isn't a B-tree, has no files, or has columns that the catalog doesn't list. A key
-    /// column gets [`Order::Unknown`] if we don't implement its operator class or collation; such
-    /// an index can still be walked, but not searched.
+    /// the index isn't a B-tree, has no files, or has columns that are missing from the catalog. If
+    /// we don't implement the operator class or collation of a key column, that column gets
+    /// [`Order::Unknown`]. It's still possible to walk such an index, but not to search it.
     pub fn btree(&self, index: &IndexRow) -> Option<Index> {
         let relation = self.relation(index.index)?;
         if relation.access_method != BTREE_METHOD || relation.kind != RelationKind::Index {
@@ -251,9 +252,9 @@ impl Database {
         Some(Index::new(self.files(relation)?, layout))
     }
 
-    /// Whether a collation sorts text by its bytes. OID 0, which means no collation, counts too. We
-    /// don't implement any other collation, because its order depends on the server's version of
-    /// ICU or libc.
+    /// Returns whether a collation sorts text by its bytes. This is also true for OID 0, which
+    /// means that there is no collation. We don't implement any other collation, because its order
+    /// depends on the server's version of ICU or libc.
     pub fn sorts_by_bytes(&self, collation: Oid) -> bool {
         match collation {
             Oid(0) => true,
@@ -274,9 +275,10 @@ impl Database {
         found.collect()
     }
 
-    /// The tables that a query on `relation` reads: the relation itself and its partitions or
-    /// children at any depth, but not partitioned tables, which have no rows of their own. As in
-    /// `find_all_inheritors`, the order is level by level, and by OID within a level.
+    /// Returns the tables that a query on the given relation reads: the relation itself, and its
+    /// partitions or children at any depth. Partitioned tables are not included, because they have
+    /// no rows of their own. As in `find_all_inheritors`, the tables are sorted by level, and by
+    /// OID within a level.
     pub fn leaves(&self, relation: &RelationInfo) -> Vec<&RelationInfo> {
         let Some(first) = self.relation(relation.oid) else { return Vec::new() };
         let mut found = vec![first];
@@ -285,7 +287,7 @@ impl Database {
             next += 1;
             let children = self.children.get(&parent.oid).map_or(&[][..], Vec::as_slice);
             for child in children.iter().filter_map(|&child| self.relation(child)) {
-                // A child with two parents must be listed only once. This check also terminates the
+                // If a child has two parents, we must list it only once. This check also ends the
                 // loop if damaged rows form a cycle.
                 if !found.iter().any(|known| known.oid == child.oid) {
                     found.push(child);

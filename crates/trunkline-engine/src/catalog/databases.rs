@@ -22,8 +22,9 @@ use crate::transactions::Transactions;
 #[derive(Debug, Clone)]
 pub struct Catalog {
     cluster: Arc<Cluster>,
-    /// This can't be part of `cluster`: databases hold a reference to their cluster, so a reference
-    /// in the other direction would create a cycle, and neither would ever be freed.
+    /// This can't be a field of the shared cluster state. Every database holds a reference to its
+    /// cluster, so a reference in the other direction would create a cycle, and neither of them
+    /// would ever be freed.
     opened: Arc<Mutex<Map<Oid, Arc<Database>>>>,
 }
 
@@ -74,8 +75,8 @@ impl Catalog {
         Ok(Self { cluster: Arc::new(cluster), opened: Arc::default() })
     }
 
-    /// Damage we skipped while reading databases and tablespaces, in the order we found it. Empty
-    /// unless the catalog was opened with [`OnDamage::Collect`].
+    /// Damage that we skipped while reading databases and tablespaces, in the order we found it.
+    /// This is empty unless the catalog was opened with [`OnDamage::Collect`].
     pub fn faults(&self) -> &[CatalogError] {
         &self.cluster.faults
     }
@@ -139,8 +140,8 @@ impl Catalog {
         if let Some(found) = self.opened.lock().get(&info.oid) {
             return Ok(Arc::clone(found));
         }
-        // We don't hold the lock during I/O, so two sessions may load the same database. In that
-        // case the slower session discards its copy.
+        // We don't hold the lock during I/O, so two sessions may load the same database
+        // concurrently. In that case, the session that finishes last discards its copy.
         let made = Arc::new(Database::load(&self.cluster, backend, info)?);
         Ok(Arc::clone(self.opened.lock().entry(info.oid).or_insert(made)))
     }

@@ -1,8 +1,8 @@
 //! Errors of the catalog reader: an unknown name, a relation without rows, damaged files.
 //!
-//! If PostgreSQL has a message for the same error, we use its wording. A program should exit with a
-//! different status for a mistake by the caller than for a damaged cluster, so
-//! [`CatalogError::is_usage`] distinguishes the two.
+//! If PostgreSQL has a message for an error, we use the same wording. A program should exit with
+//! one status if its user made a mistake and with another if the cluster is damaged, so we provide
+//! [`CatalogError::is_usage`] to distinguish the two.
 
 use std::path::PathBuf;
 

@@ -1,9 +1,9 @@
 //! Catalog look-ups for printing values: types, columns, enum labels, object names.
 //!
-//! For our output functions, these look-ups replace PostgreSQL's syscache. They must not do any
-//! I/O, because we're holding a share lock on the page while we print its rows. A caller that
-//! prints types such as `regproc` first calls [`Database::load_names`]; without it, the values are
-//! printed as numbers.
+//! Our output functions use these look-ups instead of PostgreSQL's syscache. The look-ups must not
+//! do any I/O, because we hold a share lock on a page while we print its rows. A caller that wants
+//! to print types such as `regproc` must therefore call [`Database::load_names`] first. Otherwise
+//! we print their values as numbers.
 
 use trunkline_aio::facade::Arc;
 use trunkline_aio::facade::hash::Set;
@@ -19,10 +19,10 @@ use super::reader::{Faults, Reader};
 use crate::pool::Backend;
 
 impl Database {
-    /// Loads the catalogs needed to print values of these types, such as `pg_proc` for `regproc`,
-    /// unless they're already loaded. Also covers the component types of arrays, composites, ranges
-    /// and domains. If two sessions load the same catalog concurrently, the second one just
-    /// replaces the first one's result, which is identical.
+    /// Loads the catalogs needed to print values of these types (for example, `pg_proc` for
+    /// `regproc`), unless they're already loaded. This includes the component types of arrays,
+    /// composites, ranges and domains. If two sessions load the same catalog concurrently, the
+    /// second one replaces the first one's result, which is OK because both results are identical.
     ///
     /// # Errors
     /// [`CatalogError`]: a catalog is damaged, or cannot be read.
@@ -42,8 +42,8 @@ impl Database {
                 table: table.name,
                 database: self.display_name(),
             })?;
-            // Damage in these catalogs only matters to callers that print these types, so it's
-            // always an error, even if damage is otherwise collected.
+            // Damage in these catalogs affects only callers that print these types. We therefore
+            // always return it as an error, even if other damage is being collected.
             let mut faults = Faults::new(OnDamage::Fail);
             let mut reader = Reader { backend, cluster: &self.cluster, faults: &mut faults };
             let mut rows = Vec::new();
@@ -56,8 +56,8 @@ impl Database {
         Ok(())
     }
 
-    /// Whether `test` is true for the type of any column of any relation, or for a component of
-    /// such a type.
+    /// Returns whether the `test` closure returns true for the type of any column of any relation,
+    /// or for a component of such a type.
     pub fn has_type(&self, test: &dyn Fn(Base) -> bool) -> bool {
         let columns = self.columns.iter().filter(|column| !column.dropped);
         let types: Set<Oid> = columns.map(|column| column.type_oid).collect();
@@ -66,8 +66,8 @@ impl Database {
 
     /// The on-demand object classes that values of these types can refer to.
     fn classes_needed(&self, types: impl IntoIterator<Item = Oid>) -> Vec<ObjectClass> {
-        // Types can be nested to any depth, and damaged rows may even form a cycle, so we remember
-        // which types we've seen.
+        // Types can be nested to any depth, and damaged rows may even form a cycle, so we must keep
+        // track of the types we have already seen.
         let mut seen = Set::default();
         let mut to_see: Vec<Oid> = types.into_iter().collect();
         let mut classes = Vec::new();
@@ -96,8 +96,9 @@ impl Database {
         if let Some(found) = all.get(&class) {
             return Some(Arc::clone(found));
         }
-        // Sorting a catalog by name takes a while, so do it only once, on first use. Other sessions
-        // have to wait for the lock meanwhile, but not for I/O, because sorting does none.
+        // Sorting a catalog by name takes a while, so we do it only once, on first use. Other
+        // sessions have to wait for the lock in the meantime, but they never wait for I/O, because
+        // sorting doesn't do any.
         let made = Arc::new(Objects::new(self.loaded_objects(class)?));
         all.insert(class, Arc::clone(&made));
         Some(made)

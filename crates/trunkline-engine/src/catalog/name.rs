@@ -1,7 +1,7 @@
 //! SQL identifiers: parsing, quoting and suggestions for misspelt names.
 //!
-//! ASCII letters outside double quotes are folded to lower case. Inside quotes they stay as they
-//! are, and two consecutive double quotes stand for one. As in PostgreSQL, a longer name is
+//! ASCII letters outside double quotes are folded to lower case. Text inside quotes is left as it
+//! is, except that two consecutive double quotes stand for one. As in PostgreSQL, a longer name is
 //! truncated to 63 bytes. Names are byte strings rather than text, because a database may use any
 //! encoding.
 //!
@@ -144,8 +144,9 @@ pub fn quoted(name: &[u8]) -> String {
     }
 }
 
-/// The best guess at what `wanted` was meant to be: of all names that start with `wanted` or differ
-/// from it only slightly, the name with the smallest edit distance. Case doesn't matter.
+/// Returns the best guess at what a misspelt name was meant to be. We consider all names that start
+/// with `wanted` or differ from it only slightly, and choose the one with the smallest edit
+/// distance. Case doesn't matter.
 pub(super) fn nearest<'n>(
     wanted: &[u8],
     names: impl IntoIterator<Item = &'n [u8]>,

@@ -1,7 +1,8 @@
 //! Names of objects that values refer to by OID: functions, operators, roles and others.
 //!
-//! Only `regproc` and a few other types print such names, and `pg_proc` is one of the largest
-//! catalogs. These catalogs are therefore loaded only when a value of such a type may be printed.
+//! Only values of `regproc` and a few other types are printed as object names, and `pg_proc` is one
+//! of the largest catalogs. We therefore don't load these catalogs unless a value of one of those
+//! types may be printed.
 
 use trunkline_aio::facade::hash::Map;
 use trunkline_format::Oid;

@@ -1,8 +1,8 @@
 //! Sequential scans of catalogs, and the handling of damage found in them.
 //!
-//! All damage goes through [`Faults`], so there's a single place that decides whether to fail or to
-//! collect the error. Catalogs are read like any other table: through the pool, and with the commit
-//! log deciding which rows are visible.
+//! All damage is reported through [`Faults`], so that there is a single place where we decide
+//! whether to fail or to collect the error. We read catalogs like any other table, that is, through
+//! the pool and using the commit log to determine which rows are visible.
 //!
 //! If the caller collects damage, a scan skips damaged blocks and rows and continues.
 
@@ -34,8 +34,8 @@ impl Faults {
         Self { on_damage, found: Vec::new() }
     }
 
-    /// Records damage, or returns the error if damage isn't to be collected. A cancelled read is
-    /// not damage, so it's always returned.
+    /// Records damage, or returns it as an error if damage isn't being collected. A cancelled read
+    /// isn't damage, so we always return that as an error.
     pub(super) fn take(&mut self, error: CatalogError) -> Result<(), CatalogError> {
         let cancelled = matches!(&error, CatalogError::Heap(error) if error.is_cancelled());
         if self.on_damage == OnDamage::Fail || cancelled {
@@ -45,8 +45,8 @@ impl Faults {
         Ok(())
     }
 
-    /// Records an error that may be just a consequence of earlier damage. If no damage was found
-    /// before, the error must have a different cause, so we return it.
+    /// Records an error that may be just a consequence of earlier damage. If we haven't found any
+    /// damage so far, the error must have some other cause, so we return it.
     pub(super) fn take_consequence(&mut self, error: CatalogError) -> Result<(), CatalogError> {
         if self.found.is_empty() { Err(error) } else { self.take(error) }
     }
@@ -70,8 +70,8 @@ impl Reader<'_> {
         Ok(rows)
     }
 
-    /// The visible rows of a catalog. Failing to locate the catalog counts as damage; if we're
-    /// collecting damage, we then return no rows.
+    /// Returns the visible rows of a catalog. If we fail to locate the catalog, that counts as
+    /// damage, so when damage is being collected we return no rows.
     pub(super) fn rows_at<R: CatalogRow>(
         &mut self,
         locator: Result<RelationLocator, CatalogError>,
@@ -101,9 +101,9 @@ impl Reader<'_> {
                 Ok(Some(page)) => page,
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    // The scan can continue after a damaged block. But if the file itself can't be
-                    // read, for example because open() failed, the same error would be repeated for
-                    // every block.
+                    // We can continue the scan after a damaged block. But if we can't read the file
+                    // at all, for example because open() failed, we would report the same error
+                    // again for every block.
                     let of_file =
                         matches!(&error, HeapError::Read(error) if error.block().is_none());
                     self.faults.take(error.into())?;

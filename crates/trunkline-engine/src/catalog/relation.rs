@@ -25,8 +25,8 @@ pub const BTREE_METHOD: Oid = Oid(403);
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelationInfo {
     row: ClassRow,
-    /// Its files. `None` if this kind of relation has no files, or if the relation is temporary,
-    /// because its session has ended.
+    /// The relation's files. `None` if this kind of relation has no files. Also `None` if the
+    /// relation is temporary, because its session has ended.
     pub locator: Option<RelationLocator>,
     /// Range of its columns within all relations' columns.
     columns: Range<usize>,

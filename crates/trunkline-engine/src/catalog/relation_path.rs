@@ -14,8 +14,8 @@ use trunkline_format::{Oid, RelationFile};
 use crate::datadir::{DataDir, database_directory};
 use crate::storage::{DEFAULT_TABLESPACE, GLOBAL_TABLESPACE, RelationLocator};
 
-/// The tablespace, database and file number that a path below a data directory refers to. We only
-/// parse the path itself; the file needn't exist.
+/// The tablespace, database and file number encoded in a path below a data directory. We only parse
+/// the path itself, so the file doesn't have to exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RelationPath {
     /// The tablespace.
@@ -27,8 +27,8 @@ pub struct RelationPath {
 }
 
 impl RelationPath {
-    /// Parses `path`, which must start with the path of the data directory, or of a tablespace that
-    /// was moved without updating its link. Returns `None` for any other path.
+    /// Parses a path, which must be below the data directory, or below the directory of a
+    /// tablespace that was moved without updating its link. Returns `None` for any other path.
     pub fn of(dir: &DataDir, path: &Path) -> Option<Self> {
         Self::find(dir.path(), dir.moved_tablespaces(), path)
     }

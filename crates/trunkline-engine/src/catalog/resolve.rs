@@ -1,8 +1,9 @@
 //! Relations by name, with a suggestion in the error if there is no such relation.
 //!
-//! A name without a schema is looked up first in `pg_catalog` and then in `public`, as with
-//! PostgreSQL's default `search_path`. There's no session user, so we skip the default's `"$user"`
-//! schema. If only another schema has a relation of that name, the error message suggests it.
+//! We look up a name without a schema first in `pg_catalog` and then in `public`, as PostgreSQL
+//! does with the default `search_path`. There is no session user, so we skip the `"$user"` schema
+//! in the default. If only another schema has a relation with that name, the error message suggests
+//! it.
 
 use trunkline_format::catalog::NamespaceRow;
 
@@ -18,8 +19,8 @@ const SEARCH_PATH: [&[u8]; 2] = [b"pg_catalog", b"public"];
 const SUGGESTIONS_MAX: usize = 3;
 
 impl Database {
-    /// The relation with this name, written as in SQL: `public.accounts`, `"My table"`, or with the
-    /// name of this database in front.
+    /// Looks up a relation by name, written as in SQL: `public.accounts` or `"My table"`,
+    /// optionally with the name of this database in front.
     ///
     /// # Errors
     /// [`CatalogError`]: the text is not a name, or there is no such relation.
@@ -76,8 +77,8 @@ impl Database {
         places
     }
 
-    /// Suggestions for a name that doesn't exist: the same name in other schemas if there are any,
-    /// or else similar names in the schemas we searched.
+    /// Suggestions for a name that doesn't exist. If other schemas have a relation with exactly
+    /// that name, we suggest those. Otherwise we suggest similar names in the schemas we searched.
     fn similar(&self, name: &QualifiedName) -> Vec<String> {
         let elsewhere = self.relations.iter().filter(|relation| *relation.name == *name.relation);
         let elsewhere: Vec<String> =

@@ -1,9 +1,9 @@
-//! Session defaults stored in the catalogs: the rows of `pg_db_role_setting` that `ALTER DATABASE …
-//! SET` and `ALTER ROLE ALL SET` create.
+//! Session defaults stored in the catalogs. They are the rows of `pg_db_role_setting` that are
+//! created by `ALTER DATABASE … SET` and `ALTER ROLE ALL SET`.
 //!
 //! Some of these settings, such as `DateStyle`, affect how `COPY` prints values. Few other callers
-//! need them, so they're only read on demand. We ignore settings that apply to a single role,
-//! because there's no session user.
+//! need the settings, so we read them only on demand. We ignore settings that apply to a single
+//! role, because there is no session user.
 
 use std::collections::BTreeMap;
 
@@ -24,9 +24,9 @@ use crate::read_stream::StreamOptions;
 type Settings = BTreeMap<String, String>;
 
 impl Database {
-    /// The settings that every role's sessions start with in this database, as a map from
-    /// lower-case name to value. The database's own settings override those for all databases. Also
-    /// returns the damage we skipped, as in [`Database::faults`].
+    /// Returns the settings with which every session in this database starts, regardless of its
+    /// role, as a map from lower-case name to value. Settings for this database override settings
+    /// for all databases. Also returns the damage that we skipped, as in [`Database::faults`].
     ///
     /// # Errors
     /// [`CatalogError`]: they cannot be read.
@@ -45,8 +45,9 @@ impl Database {
         }
         let locator = cluster.shared_catalog(table)?;
         let (mut of_all, mut of_it) = (Settings::new(), Settings::new());
-        // Long arrays are stored in the TOAST table. We fetch them all together after the scan, and
-        // `own` remembers which of them are this database's settings.
+        // Long arrays are stored out of line, in the TOAST table. We fetch them all together after
+        // the scan, and use the `own` vector to remember which of them are settings for this
+        // database.
         let (mut long, mut own) = (ToastBatch::new(), Vec::new());
         let mut reader = Reader { backend, cluster, faults: &mut faults };
         reader.scan(table, locator, |tuple| {

@@ -1,8 +1,8 @@
 //! Loads a database's catalogs into a [`Database`], the snapshot.
 //!
-//! We read `pg_class` and `pg_attribute` first, because `pg_class` has the other catalogs' file
-//! numbers. To decode the catalogs, we use built-in layouts for each server version. Only at the
-//! end can we compare those layouts with `pg_attribute`, because we must first decode
+//! We read `pg_class` and `pg_attribute` first. `pg_class` contains the file numbers of the other
+//! catalogs. We decode the catalogs using built-in layouts for each server version. We can't
+//! compare those layouts with `pg_attribute` until the end, because we must first decode
 //! `pg_attribute` itself.
 
 use trunkline_aio::facade::hash::Map;
@@ -109,12 +109,13 @@ impl Database {
             objects: Mutex::default(),
             faults: Vec::new(),
         };
-        // Check all layouts before anything can use the snapshot. The rows were decoded with bounds
-        // checks, so a wrong layout can't have done more harm than to produce wrong values.
+        // Check all layouts before anything can use the snapshot. Rows are decoded with bounds
+        // checks, so if a layout is wrong, the worst that can have happened is that we got wrong
+        // values.
         for table in CATALOGS {
             if let Err(error) = database.check_layout(table) {
-                // If we've skipped a damaged pg_attribute row, the layout can't match. This error
-                // is then just a consequence of damage that has already been recorded.
+                // If we skipped a damaged pg_attribute row, the layout can't match. In that case,
+                // this error is just a consequence of damage that we have already recorded.
                 faults.take_consequence(error)?;
             }
         }
@@ -139,8 +140,8 @@ impl Database {
     }
 }
 
-/// Reads the columns of all relations, sorted by relation and column number. Also records in each
-/// of the `relations`, which are sorted by OID, which columns belong to it.
+/// Reads the columns of all relations and sorts them by relation and column number. Also records in
+/// each of the `relations`, which must be sorted by OID, which columns belong to it.
 fn load_columns(
     reader: &mut Reader<'_>,
     locator: RelationLocator,

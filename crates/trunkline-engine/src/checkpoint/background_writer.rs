@@ -1,5 +1,5 @@
-//! Background writer: keeps clean, unused buffers available ahead of the clock hand, so that reads
-//! don't have to flush a victim.
+//! Background writer: keeps clean, unused buffers available ahead of the clock hand, so that
+//! sessions don't have to flush a victim before they can read a page.
 //!
 //! ```text
 //!   each round (bgwriter_delay):
@@ -10,10 +10,11 @@
 //!                bgwriter_lru_maxpages were written
 //! ```
 //!
-//! The rules are those of PostgreSQL's `BgBufferSync`, and `supply` computes the estimates. Unlike
-//! in PostgreSQL, all of a round's writes are in flight together, and neighbouring pages are
-//! combined into one write. Locked pages are skipped. Once the whole pool has been scanned and no
-//! buffer was allocated for some rounds, the thread hibernates until the next allocation.
+//! The algorithm is the same as PostgreSQL's `BgBufferSync`; the estimates are computed in
+//! `supply`. Unlike PostgreSQL, we keep all of a round's writes in flight concurrently, combine
+//! neighbouring pages into one write, and skip pages that are locked. If the whole pool has been
+//! scanned and no buffers were allocated for a few rounds, the thread hibernates until the next
+//! allocation.
 
 use super::supply::{Plan, Supply};
 use crate::pool::{Backend, BackendType, BufferTag, Pool, WriteError, flag};
@@ -26,8 +27,8 @@ use trunkline_aio::Canceller;
 use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
 use trunkline_aio::facade::{Arc, Mutex, thread};
 
-/// Number of idle rounds before the background writer hibernates, and also the factor by which it
-/// then sleeps longer (PostgreSQL's `HIBERNATE_FACTOR`).
+/// The background writer hibernates after this many idle rounds. Its delay is then multiplied by
+/// PostgreSQL's `HIBERNATE_FACTOR`.
 const IDLE_ROUNDS: u32 = 2;
 const HIBERNATE_FACTOR: u32 = 50;
 
@@ -36,7 +37,8 @@ const HIBERNATE_FACTOR: u32 = 50;
 pub struct BackgroundWriterSettings {
     /// `bgwriter_delay`: time between two rounds.
     pub delay: Duration,
-    /// `bgwriter_lru_maxpages`: maximum number of pages written per round. 0 turns the writer off.
+    /// `bgwriter_lru_maxpages`: maximum number of pages to write per round. 0 disables the
+    /// background writer.
     pub max_pages: u32,
     /// `bgwriter_lru_multiplier`.
     pub multiplier: f64,
@@ -116,7 +118,7 @@ impl BackgroundWriter {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The kernel can't create another thread, or the instance has no session left.
+    /// The kernel can't create another thread, or all sessions of the instance are in use.
     pub fn start(pool: &Pool, settings: BackgroundWriterSettings) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let mut backend = pool.backend(BackendType::BackgroundWriter).map_err(io::Error::other)?;
@@ -137,9 +139,9 @@ impl Drop for BackgroundWriter {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.pool.manager().replacement().allocations().set_latch();
-        // A write to a hung mount holds its own pins and locks, so the thread doesn't have to
-        // wait for it. Only if the thread executes the write itself must we wait until the mount
-        // responds.
+        // The thread doesn't have to wait for a write to a hung mount, because the write holds its
+        // own pins and locks. But if the thread is executing the write itself, we must wait here
+        // until the mount responds.
         self.canceller.cancel();
         if let Some(thread) = self.thread.take() {
             // The thread itself has already printed its panic.
@@ -184,8 +186,8 @@ impl Rounds {
             }
             let mut delay = self.settings.delay;
             if self.idle >= IDLE_ROUNDS {
-                // Hibernate until the next allocation sets the latch. Arm the latch before testing
-                // the count, so that an allocation in between isn't missed.
+                // Hibernate until the next allocation sets the latch. We must arm the latch before
+                // testing the count, so that we don't miss an allocation that happens in between.
                 allocations.arm();
                 if allocations.count() == self.allocated {
                     delay *= HIBERNATE_FACTOR;
@@ -210,8 +212,8 @@ impl Rounds {
         let idle = match self.settings.max_pages {
             0 => {
                 self.supply.forget();
-                // Return false while buffers are being allocated. If we hibernated then, every
-                // allocation would wake the thread for nothing.
+                // If buffers are still being allocated, return false. If we hibernated then, the
+                // very next allocation would wake the thread up again for nothing.
                 allocated == 0
             }
             _ => self.clean(counts, backend, allocated),
@@ -219,8 +221,8 @@ impl Rounds {
         self.idle = if idle { self.idle.saturating_add(1) } else { 0 };
     }
 
-    /// Scans ahead of the clock hand, and writes the dirty buffers found there. Returns true if the
-    /// whole pool was scanned and no buffer was allocated.
+    /// Scans the buffers ahead of the clock hand and writes out the dirty ones. Returns true if the
+    /// whole pool has been scanned and no buffers were allocated since the last round.
     fn clean(
         &mut self,
         counts: &Mutex<BackgroundWriterCounts>,
@@ -247,10 +249,10 @@ impl Rounds {
         plan.lap == 0 && allocated == 0
     }
 
-    /// Scans until there are as many reusable buffers as wanted, and lists the dirty ones among
-    /// them. The scan neither pins buffers nor lowers usage counts: ageing pages is the clock
-    /// sweep's job. So a listed page may be gone by the time it's written, and the write rechecks
-    /// its tag.
+    /// Scans buffers until we have found as many reusable ones as we want, and lists the dirty
+    /// buffers among them. The scan doesn't pin buffers and doesn't lower usage counts, because
+    /// ageing pages is the clock sweep's job. A listed page may therefore be evicted before we get
+    /// to write it, so the write rechecks its tag.
     fn scan(&self, plan: Plan) -> Scan {
         let buffers = self.pool.manager().buffers();
         let max = self.settings.max_pages as usize;

@@ -2,14 +2,15 @@
 //!
 //! A timed checkpoint is spread over part of the interval until the next timed checkpoint, so that
 //! it disturbs other work as little as possible. A requested checkpoint runs as fast as possible,
-//! and a request also makes a running timed checkpoint hurry. A request that arrives during a
-//! checkpoint is served by the next checkpoint, because the running checkpoint may have begun
-//! before the requester's changes. PostgreSQL counts `ckpt_started` and `ckpt_done` in
-//! `CheckpointerShmem` for the same purpose.
+//! and a request also makes a timed checkpoint hurry up if one is already running. Note that a
+//! request that arrives during a checkpoint has to be served by the next checkpoint, because the
+//! running checkpoint may have begun before the requester made its changes. PostgreSQL uses the
+//! counters `ckpt_started` and `ckpt_done` in `CheckpointerShmem` for the same purpose.
 //!
-//! The thread and its requesters synchronise through one latch, a futex whose word counts events.
-//! Every wait first reads the word, then tests its condition, then sleeps only if the word is
-//! unchanged. So an event between the test and the sleep isn't lost.
+//! The thread and its requesters synchronise through a single latch, a futex whose value is an
+//! event counter. Every waiter first reads the counter, then tests its condition, and then sleeps
+//! only if the counter hasn't changed. This way, an event that happens between the test and the
+//! sleep isn't lost.
 
 use super::error::CheckpointError;
 use super::report::{Cause, CheckpointEvent, CheckpointReport};
@@ -24,24 +25,27 @@ use trunkline_aio::clock::{self, Time};
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_aio::facade::{Arc, Futex, Mutex, thread};
 
-/// Longest nap of a checkpoint that is ahead of its schedule (PostgreSQL's `CheckpointWriteDelay`).
+/// Longest time a checkpoint sleeps when it is ahead of schedule (PostgreSQL's
+/// `CheckpointWriteDelay`).
 const NAP: Duration = Duration::from_millis(100);
 
-/// Time after which a failed checkpoint is retried. The cause, such as a full disk, may be gone by
-/// then, and waiting for a whole `checkpoint_timeout` would let WAL pile up.
+/// How long we wait before retrying a failed checkpoint. The cause of the failure, such as a full
+/// disk, may have been fixed by then. If we waited for a whole `checkpoint_timeout` instead, too
+/// much WAL could pile up.
 const RETRY_AFTER: Duration = Duration::from_secs(15);
 
 /// Settings of the checkpointer.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointerSettings {
-    /// `checkpoint_timeout`: time from the start of any checkpoint to the start of the next timed
-    /// one.
+    /// `checkpoint_timeout`: the time between the start of any checkpoint and the start of the next
+    /// timed one.
     pub timeout: Duration,
     /// `checkpoint_completion_target`: fraction of that time over which the writes are spread.
     pub completion_target: f64,
     /// Options of each checkpoint.
     pub options: CheckpointOptions,
-    /// Called at the start and end of each checkpoint, even if it failed (`log_checkpoints`).
+    /// Called at the start and at the end of each checkpoint, even if the checkpoint failed
+    /// (`log_checkpoints`).
     pub log: Option<fn(CheckpointEvent<'_>)>,
 }
 
@@ -88,7 +92,7 @@ pub struct CheckpointerCounts {
     pub buffers_written: u64,
 }
 
-/// The checkpointer thread. Dropping it runs a shutdown checkpoint and ends the thread.
+/// The checkpointer thread. When it is dropped, it performs a shutdown checkpoint and then exits.
 pub struct Checkpointer {
     shared: Arc<Requests>,
     thread: Option<thread::JoinHandle>,
@@ -97,7 +101,7 @@ pub struct Checkpointer {
 /// What the thread shares with the sessions that request checkpoints.
 struct Requests {
     settings: CheckpointerSettings,
-    /// Changes with every request, at the end of every checkpoint, and when the thread ends.
+    /// Incremented by every request, at the end of every checkpoint, and when the thread exits.
     latch: Futex,
     /// Number of requests so far.
     requested: AtomicU64,
@@ -124,7 +128,7 @@ impl Checkpointer {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The kernel can't create another thread, or the instance has no session left.
+    /// The kernel can't create another thread, or all sessions of the instance are in use.
     pub fn start(pool: &Pool, settings: CheckpointerSettings) -> io::Result<Self> {
         let shared = Arc::new(Requests {
             settings,
@@ -141,7 +145,8 @@ impl Checkpointer {
     /// Requests a fast checkpoint, and waits until it has ended.
     ///
     /// # Errors
-    /// The checkpoint's error. All sessions that requested the same checkpoint get the same error.
+    /// The error that made the checkpoint fail. All sessions that requested the same checkpoint get
+    /// the same error.
     pub fn request(&self) -> Result<CheckpointReport, Arc<CheckpointError>> {
         let number = self.shared.requested.fetch_add(1, Ordering::SeqCst) + 1;
         self.shared.latch.signal();
@@ -170,16 +175,18 @@ impl Checkpointer {
     /// Runs a shutdown checkpoint, ends the thread, and returns the result.
     ///
     /// # Errors
-    /// The shutdown checkpoint's error. In that case the data files alone are incomplete: changes
-    /// made since the last completed checkpoint must be recovered from the log.
+    /// The error that made the shutdown checkpoint fail. If there is one, the data files alone are
+    /// incomplete, and any changes made since the last completed checkpoint must be recovered from
+    /// the log.
     pub fn shut_down(mut self) -> Result<CheckpointReport, Arc<CheckpointError>> {
         let well = self.stop();
-        // If the thread has panicked, the last result belongs to an earlier checkpoint.
+        // If the thread has panicked, the last result we have is that of an earlier checkpoint.
         let last = self.shared.inner.lock().last.clone().filter(|_| well);
         last.unwrap_or_else(|| Err(Arc::new(CheckpointError::Write(WriteError::Cancelled))))
     }
 
-    /// Ends the thread. Returns false if it has panicked, in which case it has printed the panic.
+    /// Ends the thread. Returns false if the thread panicked, in which case it has already printed
+    /// the panic message.
     fn stop(&mut self) -> bool {
         self.shared.inner.lock().stopping = true;
         self.shared.latch.signal();
@@ -205,8 +212,8 @@ impl Drop for Stopped<'_> {
 
 impl Requests {
     fn run(&self, pool: &Pool, mut backend: Backend) {
-        // Even if this thread panics, a session that is waiting for a checkpoint must wake up and
-        // get an error.
+        // If this thread panics, any session that is waiting for a checkpoint must still wake up
+        // and get an error.
         let _stopped = Stopped(self);
         let mut next = clock::now().after(self.settings.timeout);
         loop {
@@ -230,8 +237,8 @@ impl Requests {
             // As in PostgreSQL, a requested checkpoint postpones the next timed one.
             next = now.after(self.settings.timeout);
             if !self.run_one(pool, &mut backend, cause, requested) {
-                // The cause of the failure may be gone soon, so retry before the next timed
-                // checkpoint is due.
+                // The cause of the failure may go away soon, so don't wait for the next timed
+                // checkpoint before retrying.
                 next = next.min(clock::now().after(RETRY_AFTER));
             }
             if stopping {
@@ -240,9 +247,9 @@ impl Requests {
         }
     }
 
-    /// Runs one checkpoint that serves all requests up to `requested`. That number was read before
-    /// the checkpoint began, so each of those requesters made its changes before the checkpoint
-    /// marks its pages.
+    /// Runs one checkpoint that serves all requests up to number `requested`. The caller read that
+    /// number before calling us, so all of these requesters made their changes before the
+    /// checkpoint marks the dirty pages.
     fn run_one(&self, pool: &Pool, backend: &mut Backend, cause: Cause, requested: u64) -> bool {
         {
             let counts = &mut self.inner.lock().counts;
@@ -282,9 +289,9 @@ impl Requests {
         good
     }
 
-    /// Sleeps while a timed checkpoint is ahead of its schedule (PostgreSQL's
+    /// If a timed checkpoint is ahead of schedule, sleeps until it no longer is (PostgreSQL's
     /// `CheckpointWriteDelay` and `IsCheckpointOnSchedule`). Returns immediately if another
-    /// checkpoint has been requested in the meantime, or at shutdown.
+    /// checkpoint has been requested in the meantime, or if we're shutting down.
     fn nap(&self, begun: Time, done: f64, requested: u64) {
         let span = self.settings.timeout.mul_f64(self.settings.completion_target.clamp(0.0, 1.0));
         let due = begun.after(span.mul_f64(done.clamp(0.0, 1.0)));

@@ -10,8 +10,9 @@ pub enum CheckpointError {
     /// A write failed, or could not be started.
     #[error("checkpoint failed: {0}")]
     Write(#[source] WriteError),
-    /// An fsync has failed. Everything written since the last checkpoint may be lost, and later
-    /// writes may be lost without an error. The process must exit and recover from its log.
+    /// An fsync failed. Anything written since the last checkpoint may have been lost, and later
+    /// writes may get lost without any error being reported. The process must exit and recover from
+    /// its log.
     #[error("checkpoint failed: could not fsync {location}: {source}")]
     Sync {
         /// The file.

@@ -1,18 +1,18 @@
-//! Syncing segments: fsyncs every segment that was written since its last fsync (PostgreSQL's
-//! `ProcessSyncRequests`).
+//! Syncing segments: fsyncs every segment that has been written to since its last fsync
+//! (PostgreSQL's `ProcessSyncRequests`).
 //!
-//! PostgreSQL calls fsync for one file after the other. Here many fsyncs are in flight together, so
-//! that the file system can commit them in one journal transaction.
+//! PostgreSQL fsyncs one file after another. We issue many fsyncs concurrently, which allows the
+//! file system to commit them in a single journal transaction.
 //!
-//! The kernel reports a write error only once to each open file description. So it may report the
-//! error to an fsync or writeback that another session has issued and that is still in flight,
-//! while our own fsync of the same file returns success. A checkpoint must therefore also wait for
-//! other sessions' fsyncs and writebacks, and only then check whether any of them has failed.
+//! The kernel reports a write error only once to each open file description. So if another session
+//! has an fsync or writeback of the same file in flight, that call may receive the error, while our
+//! own fsync returns success. A checkpoint must therefore wait for other sessions' fsyncs and
+//! writebacks as well, and only then check whether any of them has failed.
 //!
-//! A write may complete while the fsync of its segment is in flight, and that fsync doesn't
-//! necessarily cover the write. So we remember the number of completed writes before the fsync
-//! starts, and afterwards only those count as durable. PostgreSQL solves the same problem with
-//! `sync_cycle_ctr`.
+//! A write may complete while its segment is being fsynced, in which case the fsync doesn't
+//! necessarily cover it. We therefore remember how many writes had completed before we issued the
+//! fsync, and treat only those as durable afterwards. PostgreSQL uses `sync_cycle_ctr` to solve the
+//! same problem.
 
 use super::error::CheckpointError;
 use crate::Location;
@@ -51,8 +51,8 @@ pub(super) fn sync_all<'a>(
     Ok(stats)
 }
 
-/// Waits for other sessions' fsyncs and writebacks, and for those left in flight by a cancelled
-/// checkpoint.
+/// Waits for the fsyncs and writebacks of other sessions, as well as those that a cancelled
+/// checkpoint left in flight.
 pub(super) fn wait_for_others<'a>(
     backend: &mut Backend,
     storages: impl Iterator<Item = &'a Storage>,
@@ -73,29 +73,30 @@ fn sync_group(
     group: &[(SegmentName, Arc<PendingFsync>)],
     stats: &mut FsyncStats,
 ) -> Result<(), CheckpointError> {
-    // The callback records a failure even if this session is cancelled and never takes the result.
+    // The callback records a failure even if this session is cancelled and never collects the
+    // result.
     let callback = Arc::new(storage.pending_fsyncs().callback());
-    // By slot: which segment is synced, and how many of its writes the fsync covers.
+    // For each slot: which segment is being synced, and how many of its writes the fsync covers.
     let mut window: SlotWindow<(), Option<(usize, u64, WaitRef)>> =
         SlotWindow::new(group.len(), vec![callback]);
     for (at, (name, fsync)) in group.iter().enumerate() {
         let (locator, fork, segment) = *name;
-        // Read the count before the fsync is issued: a write that completes later may not be
-        // covered.
+        // Read the count before issuing the fsync, because the fsync may not cover writes that
+        // complete later.
         let covered = fsync.before_sync();
         let first = segment::first_block(segment).unwrap_or_default();
         let file = match fsync.kept_file() {
             Some(file) => file,
             None => match storage.relation(locator, fork).locate(first) {
                 Ok(located) => located.file,
-                // The segment was removed concurrently, so its contents no longer need to be
-                // durable. PostgreSQL handles `ENOENT` here in the same way.
+                // The segment was removed concurrently, so there is nothing left that needs to be
+                // durable. PostgreSQL treats `ENOENT` the same way here.
                 Err(_) if !storage.pending_fsyncs().contains(name) => continue,
                 Err(error) => return Err(WriteError::from(error).into()),
             },
         };
-        // Register the fsync before it's issued, so that another pool's checkpoint of the same
-        // cluster waits for it as well.
+        // Register the fsync before issuing it, so that if another pool runs a checkpoint of the
+        // same cluster, it will wait for our fsync as well.
         let slot = window.expect_idle();
         let session = backend.session();
         let handle = session.acquire(Class::Checkpoint).map_err(WriteError::from)?;
@@ -112,16 +113,16 @@ fn sync_group(
         };
         let (name, fsync) = &group[at];
         storage.pending_fsyncs().fsync_ended(io);
-        // Don't retry: the kernel may already have dropped the dirty pages, and a second fsync
-        // would succeed. The callback has recorded the failure, so every later checkpoint fails
-        // too.
+        // We must not retry, because the kernel may already have dropped the dirty pages, in which
+        // case a second fsync would succeed. The callback has recorded the failure, so all later
+        // checkpoints will fail too.
         if outcome.status == Status::Error {
             let source = io::Error::from_raw_os_error(outcome.errno().unwrap_or_default());
             let path = storage.relation(name.0, name.1).path(name.2);
             return Err(CheckpointError::Sync { location: Location::new(path), source });
         }
-        // Only the writes that had completed before the fsync was issued are known to be durable.
-        // If the segment was written since, it stays in the list.
+        // We only know that the writes that completed before the fsync was issued are durable. If
+        // the segment has been written to since then, it stays in the list.
         fsync.synced(covered);
         storage.pending_fsyncs().forget_clean(name);
         let took = window.results().device_time(slot);

@@ -1,10 +1,11 @@
-//! Write order of a checkpoint: sorted by block within a tablespace, tablespaces in turn.
+//! Checkpoint write order: pages are sorted by block within each tablespace, and the tablespaces
+//! take turns.
 //!
-//! Each tablespace may be on its own disk. Writing one tablespace after the other would leave all
-//! disks but one idle, so we want all of them to finish at the same time. The next turn always goes
-//! to the tablespace with the smallest fraction done (PostgreSQL's `CkptTsStatus` heap). A turn
-//! consists of many neighbouring pages, so that switching tablespaces doesn't break up combined
-//! writes. PostgreSQL switches after every page.
+//! Each tablespace may be on a different disk. If we wrote one tablespace after another, all but
+//! one of the disks would be idle, so we want all of them to finish at about the same time. We do
+//! that by always continuing with the tablespace that has made the least progress (PostgreSQL's
+//! `CkptTsStatus` heap). PostgreSQL switches after every page. We write many neighbouring pages
+//! before we switch, because otherwise we could not combine them into larger writes.
 
 use crate::pool::BufferTag;
 use std::cmp::Reverse;

@@ -53,8 +53,9 @@ pub struct CheckpointReport {
     pub average_sync: Duration,
 }
 
-/// Formatted like PostgreSQL 19's log line up to the fsync times, so that tools which parse server
-/// logs understand it. The rest of PostgreSQL's line is about the write-ahead log.
+/// Formatted like PostgreSQL 19's log line up to and including the fsync times, so that tools that
+/// parse server logs can read it. The rest of PostgreSQL's line is about the write-ahead log, so we
+/// leave it out.
 impl fmt::Display for CheckpointReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = 100.0 * self.buffers as f64 / self.pool_buffers.max(1) as f64;

@@ -1,8 +1,9 @@
 //! Running a checkpoint: mark, write, sync (PostgreSQL's `BufferSync`).
 //!
-//! Nothing is undone when a checkpoint fails or is cancelled. Pages that it has written are clean
-//! and recorded as pending fsyncs, and pages that it hasn't written are still dirty. Left-over
-//! marks are harmless, because the next checkpoint marks and lists all dirty pages anyway.
+//! We don't undo anything when a checkpoint fails or is cancelled. Pages that were already written
+//! are clean, and their segments are recorded as pending fsyncs; all other pages are still dirty.
+//! Some pages may still be marked, but that's harmless, because the next checkpoint marks and lists
+//! all dirty pages anyway.
 
 use super::error::CheckpointError;
 use super::fsync::{FsyncStats, sync_all, wait_for_others};
@@ -35,8 +36,8 @@ impl Default for CheckpointOptions {
 }
 
 impl CheckpointOptions {
-    /// Built from the settings. Writes are as large as possible, since no session is waiting for a
-    /// single page of them.
+    /// Takes the options from the settings. Writes are made as large as possible, because no
+    /// session is waiting for any single page.
     pub fn of(settings: &Settings) -> Self {
         Self {
             combine: settings.io_max_combine_limit(),
@@ -47,11 +48,11 @@ impl CheckpointOptions {
 }
 
 /// Runs one checkpoint of the pool. `pace` is called after each page with the fraction of the work
-/// done so far, from 0 to 1. It may wait.
+/// done so far, from 0 to 1, and may sleep to slow the checkpoint down.
 ///
-/// A pool runs one checkpoint at a time. If another checkpoint is running, this call waits until
-/// that checkpoint has ended, even if it is spread over time. Only [`super::Checkpointer::request`]
-/// makes a running checkpoint hurry.
+/// A pool can only run one checkpoint at a time. If another checkpoint is already running, this
+/// call waits for it to finish, even if that checkpoint is being spread over time. Only
+/// [`super::Checkpointer::request`] makes a running checkpoint hurry up.
 ///
 /// # Errors
 /// See [`CheckpointError`].
@@ -65,7 +66,8 @@ pub fn checkpoint(
     checkpoint_with(pool, backend, options, pace, &mut written)
 }
 
-/// Like `checkpoint`, but also reports in `written` what was written if the checkpoint fails.
+/// Like `checkpoint`, but if the checkpoint fails, the caller can still find out from `written`
+/// what was written.
 pub(super) fn checkpoint_with(
     pool: &Pool,
     backend: &mut Backend,
@@ -74,18 +76,18 @@ pub(super) fn checkpoint_with(
     written: &mut WriteStats,
 ) -> Result<CheckpointReport, CheckpointError> {
     let manager = pool.manager();
-    // One checkpoint at a time, because the flag CHECKPOINT_NEEDED doesn't record which checkpoint
-    // set it.
+    // We can only run one checkpoint at a time, because CHECKPOINT_NEEDED doesn't record which
+    // checkpoint set the flag.
     let _lock = pool.checkpoint_lock().acquire(backend.session()).map_err(WriteError::from)?;
     refuse_after_failed_sync(manager)?;
     let begun = clock::now();
-    // From here on the set of pages is fixed. A page that becomes dirty later belongs to the next
-    // checkpoint, so this one does a bounded amount of work.
+    // The set of pages to write is fixed from here on. If a page becomes dirty after this, it's
+    // left to the next checkpoint, so the amount of work is bounded.
     let marked = manager.buffers().mark_for_checkpoint();
     let total = marked.len();
-    // Take the list of clusters only after marking the pages. A cluster with a dirty page stays
-    // open, so if a marked page's cluster is missing here, another session has written the page in
-    // the meantime.
+    // We must get the list of clusters only after marking the pages. A cluster stays open as long
+    // as it has a dirty page, so if a marked page's cluster isn't in the list, the page must have
+    // been written by another session in the meantime.
     let storages: BTreeMap<u16, Storage> =
         manager.open_storages().into_iter().map(|storage| (storage.number(), storage)).collect();
     let mut stream = WriteStream::new(
@@ -109,8 +111,8 @@ pub(super) fn checkpoint_with(
             },
         };
         let added = stream.write(backend, &relation, tag.block(), buffer);
-        // Only a cancelled session or a failed log flush ends the loop here. Failed writes are
-        // collected, and `finish` returns the first one.
+        // We only get an error here if the session was cancelled or a log flush failed. Failed
+        // writes are collected, and `finish` returns the first one.
         added.inspect_err(|_| *written = stream.stats())?;
         last = Some((tag, relation));
         pace((done + 1) as f64 / total as f64);
@@ -119,11 +121,13 @@ pub(super) fn checkpoint_with(
     *written = stream.stats();
     let writes = finished?;
     let written_at = clock::now();
-    // All of our writes have completed and are recorded as pending fsyncs. If another session's
-    // write cleaned a marked page, that write was recorded too, before the page became clean.
+    // At this point all of our writes have completed and are recorded as pending fsyncs. If a
+    // marked page was written by another session instead, that write was also recorded before the
+    // page became clean.
     let FsyncStats { files, longest, sum } = sync_all(backend, storages.values())?;
     wait_for_others(backend, storages.values())?;
-    // The kernel may have reported a lost page to another session's fsync, and not to ours.
+    // If the kernel lost a page, it may have reported that to another session's fsync rather than
+    // to ours.
     refuse_after_failed_sync(manager)?;
     let ended = clock::now();
     Ok(CheckpointReport {
@@ -140,8 +144,8 @@ pub(super) fn checkpoint_with(
     })
 }
 
-/// A completed checkpoint promises that redo can start after it. Once an fsync has failed, no
-/// checkpoint can make that promise any more, so this one must fail too.
+/// A completed checkpoint guarantees that redo can start from it. Once an fsync has failed, we
+/// can't guarantee that any more, so this checkpoint must fail too.
 fn refuse_after_failed_sync(manager: &BufferManager) -> Result<(), CheckpointError> {
     let mut storages = manager.open_storages().into_iter();
     match storages.any(|storage| storage.pending_fsyncs().has_failed()) {

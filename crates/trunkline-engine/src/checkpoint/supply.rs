@@ -1,9 +1,10 @@
 //! Supply of clean buffers: estimates how many buffers the background writer should clean in each
 //! round.
 //!
-//! These are the estimates of PostgreSQL's `BgBufferSync`. Positions count the buffers that the
-//! clock hand has passed since the pool was created, so we can compare them directly. PostgreSQL
-//! has to combine `passes` with a buffer number first.
+//! The estimates are the same as in PostgreSQL's `BgBufferSync`. A position is the number of
+//! buffers the clock hand has passed since the pool was created, so positions can be compared
+//! directly. PostgreSQL, in contrast, first has to combine a buffer number with the number of
+//! complete passes.
 //!
 //! ```text
 //!   hand ───────────── next ─────────────────────── hand + pool
@@ -11,24 +12,24 @@
 //!        some are reusable    scanned as far as more buffers are wanted
 //! ```
 //!
-//! No buffer is scanned twice before the hand has passed it. An idle pool is therefore cleaned
-//! once, a little in each round, and then left alone.
+//! We never scan a buffer again until the clock hand has passed it. If the pool is idle, it's
+//! therefore cleaned once, a little in each round, and then left alone.
 
 /// Rounds over which the estimates are smoothed (PostgreSQL's `smoothing_samples`).
 const SMOOTHING: f64 = 16.0;
 
-/// The time within which the whole pool is scanned at least once (PostgreSQL's
+/// The whole pool should be scanned at least once within this time (PostgreSQL's
 /// `scan_whole_pool_milliseconds`).
 const WHOLE_POOL_MILLIS: f64 = 120_000.0;
 
-/// Initial density: buffers that the clock hand passes for each reusable buffer (PostgreSQL's
-/// `smoothed_density`).
+/// Initial density: how many buffers the clock hand passes, on average, for each reusable buffer it
+/// finds (PostgreSQL's `smoothed_density`).
 const DENSITY: f64 = 10.0;
 
 /// Estimates that are kept from round to round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Supply {
-    /// Position of the clock hand in the last round; `None` before the first round.
+    /// Position of the clock hand in the last round, or `None` before the first round.
     hand: Option<u64>,
     /// The next buffer to scan.
     next: u64,
@@ -45,7 +46,8 @@ pub(super) struct Plan {
     pub(super) first: u64,
     /// Maximum number of buffers to scan.
     pub(super) lap: u64,
-    /// Number of reusable buffers wanted, including those between the hand and `first`.
+    /// Number of reusable buffers we want to have. This includes those between the hand and
+    /// `first`.
     pub(super) wanted: u64,
     /// Estimated number of reusable buffers between the hand and `first`.
     pub(super) ready: u64,
@@ -62,8 +64,8 @@ impl Supply {
         self.hand = None;
     }
 
-    /// Plans a round. The clock hand is at `hand`, and `allocated` buffers were taken since the
-    /// last round.
+    /// Plans one round. `hand` is the current position of the clock hand, and `allocated` is the
+    /// number of buffers allocated since the last round.
     pub(super) fn plan(
         &mut self,
         hand: u64,
@@ -74,8 +76,8 @@ impl Supply {
     ) -> Plan {
         let pool = u64::from(pool);
         let moved = self.hand.map_or(0, |before| hand.saturating_sub(before));
-        // If the hand has overtaken the scan, the buffers scanned so far are behind it and no
-        // longer matter: start at the hand.
+        // If the clock hand has overtaken the scan, all buffers we have scanned so far are behind
+        // the hand, so there's no point in counting them. Start over at the hand.
         let first = if self.hand.is_some() { self.next.max(hand) } else { hand };
         self.hand = Some(hand);
         self.next = first;
@@ -85,15 +87,15 @@ impl Supply {
         let ahead = (first - hand).min(pool);
         let ready = (ahead as f64 / self.density) as u64;
         let allocated = allocated as f64;
-        // Follow an increase immediately and a decrease slowly: running out of clean buffers is
-        // worse than cleaning a few too many.
+        // Follow increases immediately but decreases slowly, because running out of clean buffers
+        // is worse than cleaning a few too many.
         self.allocated = allocated.max(self.allocated + (allocated - self.allocated) / SMOOTHING);
         let mut wanted = (self.allocated * multiplier) as u64;
         if wanted == 0 {
             // Otherwise the smoothed value would never reach 0.
             self.allocated = 0.0;
         }
-        // Scan at least one buffer per round, so that a small pool is cleaned as well.
+        // Scan at least one buffer per round, so that small pools get cleaned as well.
         let least = ((pool as f64 / (WHOLE_POOL_MILLIS / delay_millis)) as u64).max(1);
         wanted = wanted.max(least + ready);
         Plan { first, lap: pool - ahead, wanted, ready }
@@ -144,8 +146,8 @@ mod tests {
         let first = plan(&mut supply, 0, 100);
         assert_eq!((first.first, first.wanted, first.ready), (0, 200, 0));
         supply.scanned(400, 200);
-        // The density starts at 10. First it moves a sixteenth of the way towards 2, then a
-        // sixteenth of the way towards 1, the value measured from the clock hand.
+        // The density starts at 10. It first moves a sixteenth of the way towards 2, and then a
+        // sixteenth of the way towards 1, which is the value measured from the clock hand.
         let second = plan(&mut supply, 100, 100);
         assert_eq!((second.first, second.lap), (400, 900));
         let density = 9.5 - 8.5 / 16.0;

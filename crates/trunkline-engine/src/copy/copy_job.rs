@@ -67,11 +67,11 @@ struct CopyJob {
 }
 
 impl CopyJob {
-    /// Announces the amount of work and runs the workers. We don't start more workers than there
-    /// are tasks.
+    /// Announces the amount of work and starts the workers, but no more of them than there are
+    /// tasks.
     fn coordinate(self: Arc<Self>, job: &Arc<Job>) -> Result<(), CopyError> {
         let plans = self.tasks.iter().flat_map(|task| &task.plans);
-        // A file that can't be opened is only reported when its table is copied.
+        // If a file can't be opened here, we don't report that until its table is copied.
         let blocks: u64 = plans.map(|plan| u64::from(plan.files.rows.blocks().unwrap_or(0))).sum();
         job.observer().begins(self.tasks.len(), blocks * BLOCK_SIZE as u64);
         let workers = (self.options.threads as usize).clamp(1, self.tasks.len().max(1));
@@ -83,17 +83,17 @@ impl CopyJob {
         let kind = Job::backend_type(number);
         let mut backend = job.backend(&self.pool, kind, self.options.policy)?;
         loop {
-            // Relaxed: the tasks were written before the workers started, and the counter orders
-            // nothing else.
+            // Relaxed ordering is enough, because the tasks were written before the workers were
+            // started, and nothing else depends on the counter.
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(task) = self.tasks.get(number) else { return Ok(()) };
-            // Collect the warnings even if the task failed, because they may explain the failure.
+            // Collect the warnings even if the task has failed, because they may explain why.
             let ended = self.copy_task(job, &mut backend, number, task);
             let mut results = self.results.lock();
             results.warnings.take_from(&mut backend);
             match ended {
                 Ok(()) => results.report.tasks += 1,
-                // Cancellation doesn't count as an error of the copy, because the caller asked for
+                // Don't treat cancellation as an error of the copy, because the caller asked for
                 // it.
                 Err(Stop::Cancelled) => return Ok(()),
                 Err(Stop::Failed(error)) => return Err(*error),
@@ -101,9 +101,9 @@ impl CopyJob {
         }
     }
 
-    /// Writes the tables of one task to its output. We only finish the output if all tables were
-    /// copied; otherwise we drop it unfinished, so that its implementation can delete the partial
-    /// output.
+    /// Writes all tables of one task to its output. We call finish on the output only if all tables
+    /// were copied. Otherwise we just drop it, which gives the implementation a chance to delete
+    /// the partial output.
     fn copy_task(
         &self,
         job: &Job,

@@ -1,8 +1,8 @@
 //! Errors of a copy, and damage that it finds.
 //!
-//! A [`PlanError`] means that the request itself is wrong, and is returned before we read anything
-//! from the table. A [`Finding`] is damage in the data; it includes the location, and the copy
-//! continues after it.
+//! A [`PlanError`] means that the request itself is wrong; we return it before reading anything
+//! from the table. A [`Finding`] means that data is damaged; it includes the location of the
+//! damage, and the copy can continue after it.
 
 use std::io;
 
@@ -38,8 +38,8 @@ pub enum PlanError {
         /// The column.
         column: String,
     },
-    /// A virtual generated column: a server computes its values when they are read, and they aren't
-    /// stored.
+    /// The column is a virtual generated column: its values are not stored, but computed by the
+    /// server when they are read.
     #[error("column \"{column}\" of relation {table} is virtual: it is not stored")]
     Virtual {
         /// The table.
@@ -66,8 +66,8 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// Whether the request is wrong, rather than the cluster damaged. The command line then exits
-    /// with the status for usage errors.
+    /// Whether the error is in the request rather than damage in the cluster. If so, the command
+    /// line exits with the status for usage errors.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Catalog(error) => error.is_usage(),
@@ -116,7 +116,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// The file that could not be opened or read, if that is the cause of the finding.
+    /// If the finding was caused by a file that could not be opened or read, returns that error.
     pub fn storage(&self) -> Option<&StorageError> {
         let heap = match self {
             Self::Page(error) => error,
@@ -148,7 +148,7 @@ pub enum ValueProblem {
     /// Its bytes are not a valid value of its type.
     #[error("{0}")]
     Value(#[from] ValueError),
-    /// With this value the line would be longer than 1 GiB, the limit of a server's `StringInfo`.
+    /// With this value, the line would exceed 1 GiB, which is the limit of a server's `StringInfo`.
     #[error("a line above 1 GiB")]
     Line,
 }
@@ -156,7 +156,7 @@ pub enum ValueProblem {
 /// Why a copy failed.
 #[derive(Debug, Error)]
 pub enum CopyError {
-    /// The data is damaged, and the copy was not asked to continue after damage.
+    /// The data is damaged, and the caller did not ask us to continue after damage.
     #[error("{table}: {finding}")]
     Finding {
         /// The table.
@@ -179,7 +179,7 @@ pub enum CopyError {
 }
 
 impl CopyError {
-    /// Makes an error about the output that the table's rows are written to.
+    /// Makes an error about the output to which the table's rows are being written.
     pub(super) fn output(table: &str, source: io::Error) -> Self {
         Self::Output { table: table.to_owned(), source }
     }

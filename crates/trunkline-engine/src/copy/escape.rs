@@ -5,8 +5,8 @@
 //!   csv    1 , "two, and ""more""" ,  comma as delimiter, special values in quotes
 //! ```
 //!
-//! A value is first written to the output unchanged and then searched there for special bytes.
-//! Since most values need no escape, this saves an intermediate copy.
+//! We first write each value to the output unchanged, and then search it there for special bytes.
+//! Most values don't need any escaping, so this usually saves us an intermediate copy.
 
 /// An output format of `COPY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,8 +35,8 @@ impl Format {
         }
     }
 
-    /// Escapes the value written to `out` at `start`. `alone` means that the row has no other
-    /// value.
+    /// Escapes the value that was written to `out` at `start`. `alone` means that this is the row's
+    /// only value.
     pub(super) fn escape(self, start: usize, alone: bool, out: &mut Vec<u8>) {
         match self {
             Self::Text => escape_text(start, out),
@@ -58,7 +58,7 @@ impl Format {
     }
 }
 
-/// Bytes that are compared together: one AVX2 register, or two of SSE2 or NEON.
+/// Number of bytes compared at a time: one AVX2 register, or two SSE2 or NEON registers.
 const LANES: usize = 32;
 
 /// Whether the text format may have to escape the byte.
@@ -67,21 +67,22 @@ fn is_special(byte: u8) -> bool {
     (byte < b' ') | (byte == b'\\')
 }
 
-/// Whether any of a word's eight bytes is special. This is the classic word-at-a-time ("SWAR") test
-/// for a zero byte.
+/// Whether any of the eight bytes in a word is special. This is the classic word-at-a-time ("SWAR")
+/// test for a zero byte.
 #[inline]
 fn has_special(word: u64) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
-    // The result is nonzero exactly if there is a zero byte. It does not show which byte it is,
-    // since a borrow may spread upwards, but we do not need to know.
+    // The result is nonzero if and only if the word contains a zero byte. It doesn't tell us which
+    // byte that is, because a borrow may spread into the higher bytes, but all we need is a yes or
+    // no.
     let has_zero = |word: u64| word.wrapping_sub(EACH) & !word & (EACH << 7);
     // A control character has none of the upper three bits.
     has_zero(word & (EACH * 0xE0)) | has_zero(word ^ (EACH * b'\\' as u64)) != 0
 }
 
-/// The number of bytes before the first special byte. We search long values in chunks of [`LANES`],
-/// then continue word by word, and check the last few bytes one by one. Short values skip the
-/// chunks.
+/// Returns the number of bytes before the first special byte. We search long values in chunks of
+/// [`LANES`] bytes first, then word by word, and finally check the last few bytes one by one. Short
+/// values skip the first step.
 #[inline]
 fn plain_prefix(bytes: &[u8]) -> usize {
     let (words, _) = bytes.as_chunks::<8>();
@@ -98,7 +99,8 @@ fn plain_prefix(bytes: &[u8]) -> usize {
     plain + rest.iter().position(|&byte| is_special(byte)).unwrap_or(rest.len())
 }
 
-/// The letter after the backslash. `None` for control characters that need no escape.
+/// The character that follows the backslash in this byte's escape. `None` if the byte is a control
+/// character that doesn't need an escape.
 fn letter(byte: u8) -> Option<u8> {
     Some(match byte {
         8 => b'b',
@@ -135,7 +137,8 @@ fn append_special(mut value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Escapes a value in place. Only the part from the first special byte on is copied.
+/// Escapes a value in place. Only the part that starts at the first special byte needs to be
+/// copied.
 fn escape_text(start: usize, out: &mut Vec<u8>) {
     let written = out.get(start..).unwrap_or_default();
     let plain = plain_prefix(written);
@@ -145,12 +148,12 @@ fn escape_text(start: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Quotes a value in place if it needs quotes, and doubles the quotes in it.
+/// If a value needs quotes, adds them in place and doubles any quotes within the value.
 fn quote_csv(start: usize, alone: bool, out: &mut Vec<u8>) {
     let value = out.get(start..).unwrap_or_default();
     let special = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
-    // Without quotes, an empty value would be read back as null, and a line with just \. as the end
-    // of the data.
+    // If we didn't quote them, an empty value would be read back as null, and a line consisting of
+    // just \. would be taken for the end of the data.
     let misread = value.is_empty() || alone && value == b"\\.";
     if !misread && !value.iter().any(special) {
         return;

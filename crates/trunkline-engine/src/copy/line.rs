@@ -1,9 +1,9 @@
 //! Prints rows as lines: deforms each row, detoasts its values, and writes and escapes their text.
 //!
-//! A value is written from its page to the output without an intermediate copy, unless it is
-//! compressed or needs an escape. Most rows take a fast path, `write_plain_row`, which deforms and
-//! prints in one loop. All other rows take the general path, which also produces the error
-//! messages.
+//! We write values directly from the page to the output, without an intermediate copy, unless they
+//! are compressed or need escaping. Most rows take the fast path, `write_plain_row`, which deforms
+//! and prints the row in a single loop. All other rows take the general path. That path also
+//! produces the error messages.
 
 use trunkline_format::Tid;
 use trunkline_format::deform::{Column, ColumnError, Deformer};
@@ -39,8 +39,8 @@ pub(super) struct LineWriter<'a> {
     format: Format,
     extras: Extras,
     options: TextOptions<'a>,
-    /// Whether each line has only one value. If so, CSV must quote a value that would otherwise be
-    /// read as the end of the data.
+    /// Whether each line consists of a single value. If so, CSV output must quote a value that
+    /// would otherwise be read as the end of the data.
     alone: bool,
     /// Buffer for decompressed values, reused from value to value.
     room: Vec<u8>,
@@ -79,10 +79,12 @@ impl<'a> LineWriter<'a> {
         out.push(b'\n');
     }
 
-    /// Collects the TOAST pointers of the printed columns, in the order in which
-    /// [`LineWriter::write`] uses the values. Stops at an invalid column, where `write` stops too.
+    /// Collects the TOAST pointers of the printed columns, in the same order in which
+    /// [`LineWriter::write`] will use the values. If it finds an invalid column it stops, because
+    /// `write` will stop there too.
     pub(super) fn pointers(&self, tuple: &HeapTuple<'_>, batch: &mut ToastBatch) {
-        // One bit in the tuple header saves us from deforming most rows twice.
+        // Most rows have no TOAST values. Testing one bit in the tuple header saves us from
+        // deforming those rows twice.
         if !has_external(tuple) {
             return;
         }
@@ -94,7 +96,8 @@ impl<'a> LineWriter<'a> {
                 batch.push(pointer);
             }
         };
-        // If the output has the same column order as the row, push values while deforming.
+        // If the output's columns are in the same order as the row's, we can push the values while
+        // deforming the row.
         if self.plan.in_order {
             let mut walk = Deformer::of(tuple);
             for stored in &self.plan.stored {
@@ -110,8 +113,8 @@ impl<'a> LineWriter<'a> {
         }
     }
 
-    /// Deforms the row and returns the printed columns' values, in output order. Used if the output
-    /// order differs from the row's column order.
+    /// Deforms the row and returns the values of the printed columns, in output order. We need this
+    /// only if the columns of the output are in a different order than those of the row.
     fn gather<'p>(
         &self,
         tuple: &HeapTuple<'p>,
@@ -128,8 +131,9 @@ impl<'a> LineWriter<'a> {
         Ok(values)
     }
 
-    /// Prints a row. Its TOAST values start at number `fetched` in `batch`. If a value can't be
-    /// printed, nothing is appended to `out`, so the output never contains part of a line.
+    /// Prints a row. The row's TOAST values are in `batch`, starting at number `fetched`. If a
+    /// value can't be printed, we remove whatever was already written for the row, so that `out`
+    /// never contains a partial line.
     pub(super) fn write(
         &mut self,
         row: &HeapRow<'_>,
@@ -138,7 +142,8 @@ impl<'a> LineWriter<'a> {
         out: &mut Vec<u8>,
     ) -> Result<(), InvalidColumn> {
         let start = out.len();
-        // The fast path may have written part of the line before it gave up, so truncate below.
+        // The fast path may have written part of the line before giving up. We remove that part
+        // below.
         if self.plan.in_order && self.write_plain_row(row, out).is_some() {
             return Ok(());
         }
@@ -151,13 +156,14 @@ impl<'a> LineWriter<'a> {
         written
     }
 
-    /// The fast path, for rows without compressed or TOAST values. Returns `None` if the row has
-    /// such a value or is invalid; the caller then discards what was written. It deforms the row by
-    /// the same rules as [`Deformer`] and must be kept in sync with it.
+    /// The fast path, for rows without compressed or TOAST values. If the row does have such a
+    /// value, or if it is invalid, this returns `None`, and the caller must discard what was
+    /// already written. Note that this deforms rows by the same rules as [`Deformer`], and the two
+    /// must be kept in sync.
     #[inline]
     fn write_plain_row(&self, row: &HeapRow<'_>, out: &mut Vec<u8>) -> Option<()> {
-        // Values are aligned relative to the start of the tuple's data, which is itself MAXALIGNed,
-        // so `offset` is all the state we need.
+        // Values are aligned relative to the start of the tuple's data. Since that start is itself
+        // MAXALIGNed, `offset` is the only state we need to keep.
         let (data, nulls) = (row.tuple.data(), row.tuple.nulls());
         let natts = usize::from(row.tuple.natts());
         let mut first = self.write_extras(row, out);
@@ -168,13 +174,13 @@ impl<'a> LineWriter<'a> {
             if column.is_some() && !std::mem::take(&mut first) {
                 out.push(format.delimiter());
             }
-            // No null bitmap means that no column is null. A set bit means that the column is not
-            // null.
+            // If there is no null bitmap, no column is null. If there is one, a set bit means that
+            // the column is not null.
             let there = nulls.get(number / 8).is_none_or(|byte| byte >> (number % 8) & 1 == 1);
             if number >= natts || !there {
                 match column {
                     // The row is older than the column, and the catalog has a value for it
-                    // (`attmissingval`). The general path prints it.
+                    // (`attmissingval`). Leave that to the general path.
                     Some(column) if number >= natts && column.missing.is_some() => return None,
                     Some(_) => out.extend_from_slice(format.null()),
                     None => {}
@@ -224,8 +230,8 @@ impl<'a> LineWriter<'a> {
                 };
                 between(out, delimiter);
                 self.value_or_gone(row, column, value, batch, fetched, out).map_err(invalid)?;
-                // Check after every value rather than at the end, so that a damaged row can't make
-                // us build a line of many gigabytes.
+                // We check the length after every value, not just at the end, because otherwise a
+                // damaged row could make us build a line of many gigabytes.
                 bounded(start, out).map_err(invalid)?;
             }
         } else {
@@ -243,8 +249,8 @@ impl<'a> LineWriter<'a> {
         Ok(())
     }
 
-    /// Prints the system columns. Returns true if there are none, in which case the next value is
-    /// the first on the line.
+    /// Prints the system columns, if any. Returns true if there are none, which means that the next
+    /// value will be the first one on the line.
     fn write_extras(&self, row: &HeapRow<'_>, out: &mut Vec<u8>) -> bool {
         use std::io::Write as _;
         let delimiter = char::from(self.format.delimiter());
@@ -268,9 +274,9 @@ impl<'a> LineWriter<'a> {
     }
 
     /// Prints one value. If the value is no longer available and the row isn't live, prints null
-    /// instead. This isn't damage: TOAST tables are vacuumed separately, so chunks may be removed
-    /// before the dead row that refers to them. Similarly, an enum label may have been rolled back
-    /// together with the row.
+    /// instead. We don't treat this as damage. TOAST tables are vacuumed separately, so a dead
+    /// row's chunks may be removed before the row itself. Similarly, an enum label may be missing
+    /// because it was rolled back together with the row.
     #[inline]
     fn value_or_gone(
         &mut self,
@@ -283,7 +289,7 @@ impl<'a> LineWriter<'a> {
     ) -> Result<(), ValueProblem> {
         let start = out.len();
         match self.value(column, value, batch, fetched, out) {
-            // Damage to the tuple itself is still reported, even in a dead row.
+            // Damage to the tuple itself is still reported, even if the row is dead.
             Err(ValueProblem::Toast(_) | ValueProblem::Value(_)) if row.state != RowState::Live => {
                 out.truncate(start);
                 out.extend_from_slice(self.format.null());
@@ -320,7 +326,8 @@ impl<'a> LineWriter<'a> {
         let payload = match Varlena::parse(datum)? {
             Varlena::Plain(payload) => payload,
             Varlena::External(_) => {
-                // Values were pushed to the batch in the order in which we print them.
+                // The values were pushed to the batch in the same order in which we're printing
+                // them now.
                 let number = *fetched;
                 *fetched += 1;
                 match batch.value(number) {
@@ -335,12 +342,12 @@ impl<'a> LineWriter<'a> {
     }
 }
 
-/// Returns the payload of a plain varlena at `offset`, and moves `offset` past it. Returns `None`
-/// for a compressed or external value.
+/// Returns the payload of the plain varlena at `offset`, and moves `offset` past the value. Returns
+/// `None` if the value is compressed or external.
 ///
-/// If the byte at `offset` is zero, it's alignment padding, because a short header is never zero. A
-/// short header has its lowest bit set and isn't aligned. The four-byte header of an uncompressed
-/// value has its two lowest bits clear.
+/// If the byte at `offset` is zero, it must be alignment padding, because a short header always has
+/// its lowest bit set. There is no padding before a short header. The four-byte header of an
+/// uncompressed value has its two lowest bits clear.
 #[inline]
 fn plain_varlena<'p>(data: &'p [u8], offset: &mut usize, mask: usize) -> Option<&'p [u8]> {
     let mut start = *offset;
@@ -376,7 +383,7 @@ fn external(datum: &[u8]) -> Option<ToastPointer> {
     }
 }
 
-/// Prints the text of a value, with escapes if its type may need them.
+/// Prints a value as text, escaping it if values of its type may contain special characters.
 #[inline]
 fn print(
     column: &Shown,

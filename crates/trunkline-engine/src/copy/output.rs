@@ -1,22 +1,22 @@
 //! Copy tasks, and the destinations of their rows.
 //!
-//! Each task has one output. [`LineBuffer`] collects the task's lines, so that the output receives
-//! a few large writes rather than many small ones.
+//! Each task has its own output. A [`LineBuffer`] collects the task's lines, so that we can pass
+//! them to the output in a few large writes rather than many small ones.
 
 use std::io;
 
 use super::error::CopyError;
 use super::plan::Plan;
 
-/// One output, and the tables to write to it one after the other.
+/// One output, and the tables that are written to it, one after another.
 #[derive(Debug)]
 pub struct CopyTask {
     /// The tables.
     pub plans: Vec<Plan>,
 }
 
-/// The destination of a task's rows. An output dropped without [`Output::finish`] is incomplete, in
-/// which case an implementation can delete the partial file.
+/// The destination of a task's rows. If an output is dropped without calling [`Output::finish`], it
+/// is incomplete, and the implementation may delete the partial file.
 pub trait Output {
     /// Writes whole lines.
     ///
@@ -33,15 +33,15 @@ pub trait Output {
 
 /// Opens the outputs of tasks.
 pub trait Outputs: Send + Sync {
-    /// Opens the output of the task with this number. Called in the thread that will write to it,
-    /// so the output need not be `Send`.
+    /// Opens the output for the task with this number. We call this in the thread that will write
+    /// to the output, so the output doesn't have to be `Send`.
     ///
     /// # Errors
     /// The output cannot be opened. The copy ends.
     fn open(&self, task: usize) -> io::Result<Box<dyn Output>>;
 }
 
-/// Lines are passed to an output in pieces of at least this many bytes.
+/// We pass lines to an output in pieces of at least this many bytes.
 const PIECE: usize = 128 << 10;
 
 /// Buffers the lines of an output.
@@ -64,13 +64,13 @@ impl LineBuffer {
         if self.pending.len() < PIECE { Ok(()) } else { self.flush(&plan.name) }
     }
 
-    /// Passes all lines to the output. `table` is for the error message.
+    /// Passes all lines to the output. We need `table` only for error messages.
     pub(super) fn flush(&mut self, table: &str) -> Result<(), CopyError> {
         let written = self.output.write(&self.pending);
         written.map_err(|source| CopyError::output(table, source))?;
         self.bytes += self.pending.len() as u64;
         self.pending.clear();
-        // Don't keep a huge value's memory for the rest of the copy.
+        // If there was a huge value, don't hold on to its memory for the rest of the copy.
         self.pending.shrink_to(16 * PIECE);
         Ok(())
     }

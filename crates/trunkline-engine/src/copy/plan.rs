@@ -1,9 +1,9 @@
-//! Copy plans: which of a table's columns to copy, and how to print them.
+//! Copy plans: which columns of a table to copy, and how to print them.
 //!
-//! The user names one table, and its columns determine the output. Its partitions or child tables
-//! may have these columns in a different order, and with dropped columns in between. Each table
-//! therefore has its own plan, which matches columns by name, as PostgreSQL's attribute maps do
-//! (`attmap.c`).
+//! The user names one table, and the columns of that table determine the output. Its partitions or
+//! child tables may have the same columns in a different order, and may have dropped columns in
+//! between. We therefore make a separate plan for each table, and match the columns by name, like
+//! PostgreSQL's attribute maps (`attmap.c`).
 
 use std::path::PathBuf;
 
@@ -22,14 +22,14 @@ pub struct Plan {
     /// The name of the table with its schema.
     pub name: String,
     pub(super) files: TableFiles,
-    /// The columns as stored in a row, up to the last printed one. A row can only be deformed from
-    /// the left, so we must include columns that aren't printed, but not those after the last
-    /// printed column.
+    /// The columns as they are stored in a row, up to and including the last one we print. Since a
+    /// row can only be deformed from left to right, this includes columns that we don't print if
+    /// they come before a column that we do print.
     pub(super) stored: Vec<Stored>,
     /// The columns to print, in the order of the output.
     pub(super) shown: Vec<Shown>,
-    /// Whether the output has the same column order as the row, in which case we print rows while
-    /// deforming them.
+    /// Whether the columns of the output are in the same order as those of the row. If so, we can
+    /// print rows while deforming them.
     pub(super) in_order: bool,
 }
 
@@ -54,7 +54,8 @@ pub(super) struct Shown {
     pub(super) has_header: bool,
     /// Its index in `stored`.
     pub(super) stored: usize,
-    /// The value, in stored form, for rows that are older than the column (`attmissingval`).
+    /// The stored form of the value to use for rows that are older than the column
+    /// (`attmissingval`).
     pub(super) missing: Option<Box<[u8]>>,
 }
 
@@ -70,7 +71,8 @@ pub(super) enum TextKind {
 }
 
 impl TextKind {
-    /// A type is `Plain` only if no setting and no value can put a special character into its text.
+    /// A type may only be `Plain` if its text can never contain a special character, no matter what
+    /// the settings and the value are.
     fn of(ty: &Type) -> Self {
         let Type::Base(base) = ty else { return Self::Other };
         match base {
@@ -105,16 +107,16 @@ impl TextKind {
 pub struct ColumnNames {
     /// The columns to copy, in this order.
     pub shown: Vec<Vec<u8>>,
-    /// Stored generated columns that are in `shown` but weren't requested by name. `COPY` of a
-    /// table skips such columns, but `COPY` of a query includes them.
+    /// Stored generated columns that are in `shown` although they weren't requested by name. `COPY`
+    /// of a table skips such columns, but `COPY` of a query includes them.
     pub computed: Vec<Vec<u8>>,
-    /// Virtual generated columns that weren't requested by name. They aren't stored, so we leave
-    /// them out.
+    /// Virtual generated columns that weren't requested by name. We leave them out, because they
+    /// aren't stored.
     pub left_out: Vec<Vec<u8>>,
 }
 
-/// The columns of `table` to copy: those in `wanted`, or otherwise all stored columns, including
-/// stored generated columns.
+/// The columns of `table` to copy: the columns listed in `wanted`, or if that's empty, all stored
+/// columns, including stored generated columns.
 ///
 /// # Errors
 /// [`PlanError`]: a column does not exist or is not stored.
@@ -155,8 +157,8 @@ pub fn column_names(
 }
 
 impl ColumnNames {
-    /// The columns that `COPY` of the table prints. It leaves out generated columns, so that the
-    /// rows can be loaded again.
+    /// The columns that `COPY` of the table would print. Generated columns are left out, because
+    /// otherwise the rows couldn't be loaded again.
     #[must_use]
     pub fn of_table(mut self) -> Self {
         self.shown.retain(|name| !self.computed.contains(name));
@@ -167,9 +169,9 @@ impl ColumnNames {
 }
 
 impl Plan {
-    /// Builds a plan that prints the columns listed in `names`, in that order. The plan covers only
-    /// the table's own rows, not those of its children. Also loads the catalogs needed to print
-    /// names within values, such as `regclass` values and enum labels.
+    /// Builds a plan for printing the columns listed in `names`, in that order. The plan covers
+    /// only the rows of the table itself, not those of its children. This also loads the catalogs
+    /// we need for values that are printed as names, such as `regclass` values and enum labels.
     ///
     /// # Errors
     /// [`PlanError`]: the table has no readable rows or no such column, or a type cannot be
@@ -225,13 +227,14 @@ impl Plan {
         Ok(Self { name, files, stored, shown, in_order })
     }
 
-    /// Whether `test` is true for a printed type, or for a component of one.
+    /// Whether `test` returns true for the type of any printed column, or for any component of such
+    /// a type.
     pub fn has_type(&self, test: &dyn Fn(Base) -> bool) -> bool {
         self.shown.iter().any(|column| column.ty.contains(test))
     }
 
-    /// Files of the table and its TOAST table that end mid-block, with their lengths in bytes. Rows
-    /// may be missing from such files. A server ignores the partial block without a warning.
+    /// Files of the table and its TOAST table that end mid-block, with their lengths in bytes. Such
+    /// a file may have lost rows, but a server silently ignores the partial block.
     pub fn partial_files(&self) -> Vec<(PathBuf, u64)> {
         let toast = self.files.toast.iter().map(|toast| &toast.heap);
         std::iter::once(&self.files.rows)

@@ -1,6 +1,6 @@
 //! The results of a copy.
 //!
-//! If the copy was cancelled, all numbers in the report cover only a part of the data.
+//! If the copy was cancelled, all numbers in the report only cover the part that was done before.
 
 use std::time::Duration;
 
@@ -22,19 +22,20 @@ pub struct CopyReport {
     pub bytes: u64,
     /// Blocks read from the tables, without those of their TOAST tables.
     pub blocks: u64,
-    /// Damage that was skipped, with the name of the table. Only the first findings are kept.
+    /// Damage that was skipped, with the name of the table. We only keep the first few findings.
     pub findings: Vec<(String, Finding)>,
     /// The number of findings.
     pub findings_total: u64,
-    /// Values of tuples that are not live, printed as nulls because they are no longer available.
-    /// This is not damage: VACUUM removes TOAST chunks before it removes the rows that refer to
-    /// them.
+    /// Number of values that were printed as null because they are no longer available. These
+    /// belong to tuples that are not live. This is not damage, because VACUUM removes TOAST chunks
+    /// before it removes the rows that refer to them.
     pub values_gone: u64,
     /// The streams of the tables.
     pub streams: StreamStats,
     /// The streams of their TOAST tables.
     pub toast_streams: StreamStats,
-    /// Changes in the pool's counters during the copy, including those caused by other sessions.
+    /// How much the pool's counters changed during the copy. This includes changes caused by other
+    /// sessions.
     pub counts: Tally,
     /// Damaged pages that the policy let pass.
     pub warnings: Vec<ReadWarning>,

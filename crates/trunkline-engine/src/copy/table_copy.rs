@@ -1,9 +1,9 @@
 //! Copies one table, page by page.
 //!
-//! Normally a page stays locked while we print its rows. But if some of its rows have TOAST values,
-//! we copy the page, defer printing it, and fetch the values for several pages together. Until that
-//! batch is printed, we must defer all following pages too, so that the rows stay in physical
-//! order.
+//! Normally we keep a page locked while we print its rows. But if any of the rows have TOAST
+//! values, we copy the page and defer printing it, so that we can fetch the values for several
+//! pages together. Until that batch has been printed, we must defer all following pages too,
+//! because the rows have to stay in physical order.
 
 use trunkline_aio::facade::{Arc, Mutex};
 
@@ -22,7 +22,8 @@ use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 use crate::transactions::Transactions;
 
-/// The most bytes of TOAST values to fetch together. Only a single row's values can exceed this.
+/// We fetch a batch as soon as its TOAST values need at least this many bytes. Only the last row of
+/// a batch can make it larger than that.
 const FETCH_MAX: u64 = 8 << 20;
 /// The most pages to defer before their TOAST values are fetched.
 const PAGES_MAX: usize = 32;
@@ -65,7 +66,8 @@ pub(super) struct TableCopy<'c> {
 }
 
 impl TableCopy<'_> {
-    /// Copies the table's rows. Adds its streams' statistics to the results, even after an error.
+    /// Copies the table's rows. The statistics of its streams are added to the results even if
+    /// there was an error.
     pub(super) fn run(&mut self, job: &Job, backend: &mut Backend) -> Result<(), Stop> {
         let options = ScanOptions { stream: self.options.stream, rows: self.options.rows };
         let table = &self.plan.files.rows;
@@ -83,8 +85,9 @@ impl TableCopy<'_> {
         let mut progress = job.page_progress();
         let ended = loop {
             let step = match (scan.next_page(backend), &mut deferred) {
-                // Copy the page and release its content lock before fetching anything: a fetch
-                // reads the TOAST table through the same pool, and may wait for I/O.
+                // We must copy the page and release its content lock before fetching anything,
+                // because a fetch reads the TOAST table through the same pool and may have to wait
+                // for I/O.
                 (Ok(Some(page)), Some(deferred)) if deferred.wants(&page) => {
                     deferred.pages.push(&page);
                     drop(page);
@@ -96,8 +99,8 @@ impl TableCopy<'_> {
                 (Ok(Some(page)), _) => self.page(&page),
                 (Err(error), _) if error.is_cancelled() => Err(Stop::Cancelled),
                 (other, deferred) => {
-                    // Print the deferred pages first, so that the output and the findings stay in
-                    // order.
+                    // Print the deferred pages first, because otherwise the output and the findings
+                    // would be out of order.
                     let printed = match deferred {
                         Some(deferred) => self.deferred_pages(backend, deferred),
                         None => Ok(()),
@@ -142,8 +145,8 @@ impl TableCopy<'_> {
         deferred: &mut DeferredPages,
     ) -> Result<(), Stop> {
         let DeferredPages { toast, pages, batch, firsts } = deferred;
-        // Two iterators over the same rows: `ahead` collects TOAST pointers for a batch, and `rows`
-        // follows and prints.
+        // We need two iterators over the same rows: `ahead` collects the TOAST pointers for a
+        // batch, and `rows` then prints the rows of that batch.
         let (mut ahead, mut rows) = (pages.rows(), pages.rows());
         loop {
             batch.clear();
@@ -161,8 +164,8 @@ impl TableCopy<'_> {
             if firsts.is_empty() {
                 break;
             }
-            // Cancellation is the only error. Damage is recorded in the batch as an error of its
-            // value.
+            // We only get an error here if the session was cancelled. Damage is stored in the
+            // batch, as the error of the damaged value.
             toast.fetch(backend, batch).map_err(|_| Stop::Cancelled)?;
             for (&first, row) in firsts.iter().zip(rows.by_ref()) {
                 self.row(row, batch, first)?;
@@ -207,8 +210,8 @@ impl TableCopy<'_> {
     fn finding(&mut self, finding: Finding) -> Result<(), Stop> {
         let table = self.plan.name.clone();
         if !self.options.keep_going {
-            // First write the rows before the damage, so that the output shows how far the copy
-            // got.
+            // Write the rows that precede the damage first, so that the user can see in the output
+            // how far the copy got.
             self.lines.flush(&table)?;
             return Err(CopyError::Finding { table, finding: Box::new(finding) }.into());
         }
@@ -232,8 +235,8 @@ struct DeferredPages {
 }
 
 impl DeferredPages {
-    /// Whether to defer a page: its rows have TOAST values, or deferred pages must be printed
-    /// before it.
+    /// Whether to defer printing a page. We must do that if any of its rows have TOAST values, or
+    /// if there are already deferred pages that have to be printed before it.
     fn wants(&self, page: &HeapPage<'_>) -> bool {
         !self.pages.is_empty() || page.rows().flatten().any(|row| has_external(&row.tuple))
     }

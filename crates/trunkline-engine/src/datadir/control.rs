@@ -1,9 +1,9 @@
 //! `PG_VERSION` and `global/pg_control`: the version of the server that created the directory.
 //!
-//! Both files must have the same, known version. We refuse anything else, because guessing the
-//! layout would silently return garbage. A server overwrites its control file in place, so we may
-//! read a torn copy of it. If the checksum is wrong, we just read the file again, like PostgreSQL's
-//! `get_controlfile`.
+//! Both files must have the same version, and it must be one that we know. We refuse anything else,
+//! because if we had to guess the layout, we would silently return garbage. A server overwrites its
+//! control file in place, so our copy may be torn. If the checksum is wrong, we therefore read the
+//! file again, like PostgreSQL's `get_controlfile`.
 
 use std::io;
 use std::path::Path;
@@ -19,7 +19,7 @@ const CONTROL_NAME: &str = "global/pg_control";
 /// Size of the control file. Only the first few hundred bytes are used.
 const CONTROL_BYTES: u64 = 8192;
 
-/// How often we try to read a control file that is invalid but keeps changing.
+/// How many times we try to read the control file if it is invalid but keeps changing.
 const READS_MAX: usize = 10;
 
 /// The major version in `PG_VERSION`, 15 to 19.
@@ -34,7 +34,7 @@ pub(super) fn read_major(directory: &Path) -> Result<u32, DataDirError> {
     }
 }
 
-/// Reads and checks a control file at any path, even outside a data directory.
+/// Reads and checks a control file. Its path may be anywhere, even outside a data directory.
 ///
 /// # Errors
 /// [`DataDirError::Io`], [`DataDirError::NotAFile`] or [`DataDirError::Control`].
@@ -56,9 +56,9 @@ pub(super) fn read_bytes(directory: &Path) -> Result<Vec<u8>, DataDirError> {
     bytes.ok_or_else(|| missing(directory, CONTROL_NAME))
 }
 
-/// Reads the control file until it's valid, or until it's invalid twice with the same bytes. In the
-/// latter case no server is currently writing the file, so it must be damaged rather than torn.
-/// Returns `None` if there is no such file.
+/// Reads the control file until it is valid, or until we've read the same invalid bytes twice. In
+/// the latter case the file must be damaged rather than torn, because no server is currently
+/// writing it. Returns `None` if the file doesn't exist.
 fn read_parsed(path: &Path) -> Result<Option<(ControlFile, Vec<u8>)>, DataDirError> {
     let mut before: Option<Vec<u8>> = None;
     for read in 1.. {

@@ -1,7 +1,7 @@
-//! The list of all relation files of a cluster, from a walk over its directories.
+//! Lists all relation files of a cluster by walking its directories.
 //!
-//! We don't use the catalog for this, because verification must also find files that aren't
-//! referenced by any catalog row.
+//! We don't use the catalogs for this, because verification must also find files that no catalog
+//! row refers to.
 //!
 //! ```text
 //!   global/1262                                 tablespace 1664, shared by all databases
@@ -9,15 +9,14 @@
 //!   pg_tblspc/16766/PG_18_202506291/5/16767     a tablespace: a link, or a directory
 //! ```
 //!
-//! We list exactly the files that `pg_checksums` scans and skip the same names, so that both tools
-//! report the same number of files and blocks. Temporary relations are skipped too, because a
-//! server removes them at startup. The order is fixed: shared relations, then databases, then
-//! tablespaces, sorted by number. We only have one directory open at a time, so this needs few file
-//! descriptors.
+//! We list exactly the files that `pg_checksums` scans, so that both tools report the same number
+//! of files and blocks. Temporary relations are skipped too, because a server removes them at
+//! startup. The order is fixed: first shared relations, then databases, then tablespaces, sorted by
+//! number. We only keep one directory open at a time, so we need very few file descriptors.
 //!
 //! Errors never end the walk. If we can't read a directory, find an unexpected symbolic link, or
-//! notice that a segment is missing, we just record a [`Problem`] and continue. The caller thus
-//! gets all files that can be read, plus the reasons why the list might be incomplete.
+//! notice that a segment is missing, we just record a [`Problem`] and continue. This way, the
+//! caller gets all the files that can be read, and also finds out why the list might be incomplete.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -69,7 +68,8 @@ impl FileEntry {
         u32::try_from(blocks).unwrap_or(SEGMENT_BLOCKS).min(SEGMENT_BLOCKS)
     }
 
-    /// The file's first block number within the relation; `None` beyond the last block number.
+    /// The relation block number of the file's first block, or `None` if it would exceed the
+    /// maximum block number.
     pub fn first_block(&self) -> Option<BlockNo> {
         self.segment.checked_mul(SEGMENT_BLOCKS)
     }
@@ -111,9 +111,9 @@ impl FileList {
     }
 }
 
-/// The directory with a database's files in a tablespace. `version` is the name of the server
-/// version's directory inside each tablespace. `moved` lists the tablespaces that were moved
-/// without updating their links.
+/// The directory that contains a database's files in a tablespace. `version` is the name of the
+/// version-specific directory that the server creates inside each tablespace. `moved` lists the
+/// tablespaces that were moved without updating their links.
 pub(crate) fn database_directory(
     root: &Path,
     moved: &[(Oid, PathBuf)],
@@ -178,8 +178,8 @@ fn walk_tablespaces(
     for (oid, path) in numbered_directories(list, directory, true) {
         let target = match fs::read_link(&path) {
             Ok(target) => Some(target),
-            // It must then be a directory, as created by `allow_in_place_tablespaces`, because
-            // `numbered_directories` returns only links and directories.
+            // If it isn't a link, it must be a directory created by `allow_in_place_tablespaces`,
+            // because `numbered_directories` doesn't return anything else.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => None,
             Err(error) => {
                 list.report(&path, ProblemKind::Unreadable(error));
@@ -197,8 +197,8 @@ fn walk_tablespaces(
                 list.report(&path, ProblemKind::Unreadable(error));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && !exists(&path) => {
-                // If the tablespace was mapped, the missing directory is the mapping's directory
-                // rather than the link's target.
+                // If the tablespace was mapped to another directory, then it's that directory that
+                // is missing, not the target of the link.
                 let target = target.filter(|_| path.starts_with(directory)).unwrap_or(path.clone());
                 list.report(&path, ProblemKind::Dangling { target });
             }
@@ -207,7 +207,8 @@ fn walk_tablespaces(
     }
 }
 
-/// Whether a path exists, following links. If we can't examine the path, we assume that it exists.
+/// Whether a path exists, following symbolic links. If we aren't able to find out, we assume that
+/// it does.
 pub(super) fn exists(path: &Path) -> bool {
     path.try_exists().unwrap_or(true)
 }
@@ -219,8 +220,8 @@ fn walk_databases(list: &mut FileList, directory: &Path, tablespace: Oid) {
     }
 }
 
-/// A directory's entries whose names are OIDs, in order. Reports all other entries except temporary
-/// files.
+/// Returns those entries of a directory whose names are OIDs, in order. Any other entries are
+/// reported, except for temporary files.
 fn numbered_directories(list: &mut FileList, directory: &Path, links: bool) -> Vec<(Oid, PathBuf)> {
     let mut numbered = Vec::new();
     for (name, kind) in read_sorted(list, directory) {
@@ -274,9 +275,10 @@ fn walk_database(list: &mut FileList, directory: &Path, tablespace: Oid, databas
     check_sizes(list, start);
 }
 
-/// Checks that each of a database's files is a whole number of blocks long, and that no segment is
-/// missing or short if a later segment contains blocks. A server considers the first segment that
-/// isn't full the end of the fork, so it would silently ignore the later segment's blocks.
+/// Checks that each of a database's files is a whole number of blocks long, and that there are no
+/// missing or short segments before a segment that contains blocks. If there were, a server would
+/// silently ignore those blocks, because it takes the first segment that isn't full as the end of
+/// the fork.
 fn check_sizes(list: &mut FileList, start: usize) {
     let mut problems = Vec::new();
     let mut report = |path: &Path, kind| problems.push(Problem { path: path.to_owned(), kind });
@@ -306,9 +308,8 @@ fn check_sizes(list: &mut FileList, start: usize) {
     list.problems.append(&mut problems);
 }
 
-/// Returns a directory's entries, sorted by name, because the order in which the file system
-/// returns them isn't defined. If the directory can't be read, reports a problem and returns no
-/// entries.
+/// Returns the entries of a directory. We sort them by name, because file systems return them in no
+/// particular order. If the directory can't be read, reports a problem and returns no entries.
 fn read_sorted(list: &mut FileList, directory: &Path) -> Vec<(OsString, fs::FileType)> {
     let entries = fs::read_dir(directory).and_then(|entries| {
         entries.map(|entry| entry.and_then(|e| Ok((e.file_name(), e.file_type()?)))).collect()
@@ -321,7 +322,8 @@ fn read_sorted(list: &mut FileList, directory: &Path) -> Vec<(OsString, fs::File
     entries
 }
 
-/// Checks that one of the three top-level directories is a directory, and reports it if not.
+/// Checks that one of the three top-level directories really is a directory, and reports a problem
+/// if it isn't.
 fn is_directory(list: &mut FileList, path: &Path) -> bool {
     let kind = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => return true,
@@ -343,7 +345,7 @@ fn is_skipped(name: &OsStr) -> bool {
             .contains(&name)
 }
 
-/// An OID as a server writes it: digits without a leading zero, not 0.
+/// An OID in the form in which a server writes it: only digits, no leading zero, and not 0.
 fn parse_oid(name: &OsStr) -> Option<Oid> {
     let text = name.to_str()?;
     let number: u32 = text.parse().ok()?;

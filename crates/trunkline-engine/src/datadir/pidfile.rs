@@ -1,14 +1,15 @@
 //! `postmaster.pid`: whether a server is running on a data directory.
 //!
-//! The postmaster creates this file first and removes it last, but a crash leaves it behind. It's
-//! stale if its process no longer exists. After a reboot, or in a container, an unrelated program
-//! may have reused the process id, and we can't reliably distinguish such a program from a server.
-//! We therefore assume that it's a server, and report the evidence: the program's name, and whether
-//! its working directory is the data directory.
+//! The postmaster creates this file early during startup and removes it at the very end, but after
+//! a crash the file is left behind. If its process no longer exists, the file is stale. However,
+//! after a reboot or in a container, the process id may have been reused by an unrelated program,
+//! which we can't reliably tell apart from a server. To be safe, we assume that it's a server, and
+//! report what we know: the program's name, and whether its working directory is the data
+//! directory.
 //!
-//! PostgreSQL's `CreateLockFile` does the same test with `kill(pid, 0)`. Like PostgreSQL, we ignore
-//! our own process id and our parent's, because neither can be the server. PostgreSQL also checks
-//! the shared memory segment recorded on a later line of the file, but we don't.
+//! PostgreSQL's `CreateLockFile` also uses `kill(pid, 0)` for this. Like PostgreSQL, we ignore our
+//! own process id and our parent's, because neither of them can be the server. PostgreSQL also
+//! checks the shared memory segment recorded on a later line of the file, but we don't.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -23,7 +24,7 @@ use thiserror::Error;
 /// The file's name.
 pub(super) const NAME: &str = "postmaster.pid";
 
-/// Maximum number of bytes we read. The file has eight short lines.
+/// Maximum number of bytes to read. A valid file has just eight short lines.
 pub(super) const BYTES_MAX: u64 = 65_536;
 
 /// The server's state according to `postmaster.pid`.
@@ -38,7 +39,7 @@ pub enum Server {
     /// The process is alive.
     #[error("{NAME} names {0}, which is alive")]
     Running(Process),
-    /// The file doesn't contain a process id: either a server is just starting, or the file is
+    /// There is no process id in the file. Either a server is just starting, or the file is
     /// damaged. To be safe, we assume that a server is running.
     #[error("{NAME} names no process")]
     Unclear,
@@ -51,12 +52,13 @@ pub struct Process {
     pub pid: u32,
     /// Its program's name, if we can read it.
     pub program: Option<OsString>,
-    /// Whether the process's working directory is the data directory, which is always true for a
-    /// server. `None` if we couldn't read the working directory.
+    /// Whether the process's working directory is the data directory, as it always is for a server.
+    /// `None` if we couldn't read the working directory.
     pub at_home: Option<bool>,
 }
 
-/// Compare just the id: the other fields are only evidence for messages.
+/// Compare only the process id, because the other fields are just additional information for
+/// messages.
 impl PartialEq for Process {
     fn eq(&self, other: &Process) -> bool {
         self.pid == other.pid
@@ -69,7 +71,7 @@ impl Server {
     /// Looks up the process in the contents of a directory's `postmaster.pid`.
     pub(super) fn from_bytes(directory: &Path, bytes: &[u8]) -> Server {
         let line = bytes.split(|&b| b == b'\n').next().unwrap_or_default();
-        // A stand-alone backend (`postgres --single`) writes its process id with a minus sign.
+        // A stand-alone backend (`postgres --single`) writes its process id as a negative number.
         let number =
             std::str::from_utf8(line).ok().and_then(|text| text.trim().parse::<i32>().ok());
         match number.map(i32::unsigned_abs) {
@@ -117,9 +119,10 @@ impl fmt::Display for Process {
     }
 }
 
-/// Whether a process exists, using kill(2) with signal 0. `EPERM` means that it exists but belongs
-/// to another user; only `ESRCH` means that it doesn't exist. PostgreSQL treats `EPERM` as a stale
-/// file, because a competing server would run as the same user. But we may run as a different user.
+/// Checks whether a process exists by sending it signal 0 with kill(2). If we get `EPERM`, the
+/// process exists but belongs to another user; only `ESRCH` means that it doesn't exist. PostgreSQL
+/// treats `EPERM` as a stale file, because a competing server would be running as the same user. We
+/// can't do that, because we may be running as a different user than the server.
 fn is_alive(pid: u32) -> bool {
     match i32::try_from(pid).ok().and_then(Pid::from_raw) {
         Some(pid) => !matches!(test_kill_process(pid), Err(Errno::SRCH)),

@@ -1,6 +1,6 @@
-//! Problems with the files of a data directory. A problem is reported with the file's name, and the
-//! job continues with the other files. In contrast, a [`super::DataDirError`] means that we can't
-//! read the directory at all.
+//! Problems with individual files of a data directory. We report the problem with the name of the
+//! file, and the job continues with the other files. In contrast, a [`super::DataDirError`] means
+//! that we can't read the directory at all.
 
 use std::io;
 use std::path::PathBuf;
@@ -21,25 +21,25 @@ pub struct Problem {
 /// Kinds of problems.
 #[derive(Debug, Error)]
 pub enum ProblemKind {
-    /// It can't be read or examined, so nothing in it is listed.
+    /// The file or directory can't be read or examined, so we can't list what is in it.
     #[error("could not be read: {0}")]
     Unreadable(io::Error),
-    /// A symbolic link in place of a file or directory. We don't follow it, because it could lead
-    /// out of the cluster.
+    /// There is a symbolic link where we expected a file or directory. We don't follow it, because
+    /// it could lead out of the cluster.
     #[error("is a symbolic link, expected a file or directory of the cluster; not followed")]
     Symlink,
     /// A pipe, socket or device.
     #[error("is not a plain file; not read")]
     NotAFile,
-    /// A link in `pg_tblspc` whose target is not a tablespace of this cluster: it lacks a
-    /// directory.
+    /// A link in `pg_tblspc` points to something that isn't a tablespace of this cluster, because a
+    /// directory is missing from it.
     #[error("is not a tablespace of this cluster: it has no directory {expected}")]
     NotATablespace {
         /// `PG_<major>_<catalog version>`.
         expected: String,
     },
-    /// The target of a link in `pg_tblspc` doesn't exist: the tablespace was moved, or isn't
-    /// mounted.
+    /// The target of a link in `pg_tblspc` doesn't exist. Either the tablespace was moved, or it
+    /// isn't mounted.
     #[error("leads to \"{}\", which is not there; not read", target.display())]
     Dangling {
         /// The link's target.
@@ -90,8 +90,8 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
-    /// Whether data may be missing or unread. A file with an unknown name, for example, doesn't
-    /// mean that.
+    /// Whether the problem means that data may be missing or unread. A file with an unknown name,
+    /// for example, doesn't.
     pub fn is_finding(&self) -> bool {
         !matches!(self, ProblemKind::UnknownName)
     }

@@ -1,8 +1,9 @@
-//! Reads a data directory's small files: whole, up to a limit, and only regular files.
+//! Reads the small files of a data directory. We only read regular files, and limit how much we
+//! read.
 //!
-//! We can't trust a data directory of unknown origin to contain regular files under these names. A
-//! link could lead out of the directory, opening a pipe would wait forever for a writer, and
-//! reading a huge file would use up all memory.
+//! If we don't know where a data directory came from, we can't assume that these names refer to
+//! regular files. A link could lead out of the directory, opening a pipe would wait forever for a
+//! writer, and reading a huge file would use up all memory.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -10,9 +11,10 @@ use std::path::Path;
 
 use super::error::DataDirError;
 
-/// Reads at most `limit` bytes; `None` if the file doesn't exist. We must check the file's type
-/// before opening it, because opening a pipe would block. Note that this can't detect a file
-/// replaced between the check and the open; it isn't meant as protection against an attacker.
+/// Reads a whole file, but at most its first `limit` bytes. Returns `None` if the file doesn't
+/// exist. We must check the file's type before opening it, because opening a pipe would block. Note
+/// that we wouldn't notice if the file were replaced between the check and the open; this isn't
+/// meant as protection against an attacker.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, DataDirError> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}

@@ -1,12 +1,12 @@
 //! Builder for engines with options that aren't settings.
 //!
-//! Settings are what a PostgreSQL administrator tunes. Tests, benchmarks and embedders need more:
-//! page memory in addition to the pool, an I/O instance that is already running, another file
-//! system, or a log.
+//! The settings cover what a PostgreSQL administrator would tune. Tests, benchmarks and embedders
+//! need more than that: they may want extra page memory in addition to the pool, an I/O instance
+//! that is already running, a different file system, or a log.
 //!
-//! All page memory is a single region owned by the I/O instance. The pool takes its frames from the
-//! region at startup, and later jobs and commit log look-ups lease theirs from what's left. The
-//! region can't grow, so the builder must make it large enough for everything up front.
+//! All page memory is a single region that belongs to the I/O instance. The pool takes its frames
+//! from this region at startup; jobs and commit log lookups lease theirs later, from what is left.
+//! Since the region can't grow, the builder must make it large enough for all of them in advance.
 
 use std::sync::Arc;
 use trunkline_aio::{Aio, Builder};
@@ -22,8 +22,9 @@ use crate::storage::{FileSystem, OpenFiles, WritableFiles};
 /// Minimum page memory in bytes: one huge page on x86-64.
 const REGION_BYTES_MIN: usize = 2 << 20;
 
-/// Default page memory in addition to the pool, in bytes. Commit log pages are read into separate
-/// frames, one for each session that is looking up a transaction.
+/// Default amount of page memory in addition to the pool, in bytes. It's needed because commit log
+/// pages are not read into the pool: each session that is looking up a transaction needs a separate
+/// frame.
 const EXTRA_BYTES: usize = 64 * BLOCK_SIZE;
 
 /// An engine's parts before it is started; see [`Engine::builder`].
@@ -54,10 +55,10 @@ enum Files {
 
 impl Engine {
     /// Starts an engine with the given settings: `io_method` and its limits, `shared_buffers`,
-    /// `max_files_per_process`, `io_direct`. Allocates the pool's memory, whose size is fixed from
-    /// then on.
+    /// `max_files_per_process` and `io_direct`. This also allocates the pool's memory. The size of
+    /// the pool can't be changed later.
     ///
-    /// If the I/O method isn't available, we fall back to the next best method. In that case
+    /// If the I/O method isn't available, we fall back to the next best one. In that case,
     /// [`Aio::method_status`] returns the reason, and a hint on how to fix it.
     ///
     /// # Errors
@@ -81,24 +82,26 @@ impl Engine {
 }
 
 impl EngineBuilder {
-    /// Uses a pool of `buffers` pages instead of `shared_buffers`; at least 16.
+    /// Uses a pool of `buffers` pages, overriding `shared_buffers`. The minimum is 16.
     pub fn buffers(self, buffers: u32) -> Self {
         Self { buffers, ..self }
     }
 
-    /// Adds page memory, in bytes, for jobs that bypass the pool and read into private windows. Has
-    /// no effect on an I/O instance that is already running.
+    /// Adds this much page memory, in bytes, for jobs that bypass the pool and read into private
+    /// windows. This has no effect if the I/O instance is already running.
     pub fn extra_bytes(self, bytes: usize) -> Self {
         Self { extra_bytes: bytes, ..self }
     }
 
-    /// Keeps at most this many files open, instead of `max_files_per_process`; at least 1.
+    /// Maximum number of files to keep open, overriding `max_files_per_process`. A limit of 0 is
+    /// treated as 1.
     pub fn open_files(self, limit: usize) -> Self {
         Self { open_files: limit, ..self }
     }
 
     /// Changes how the I/O instance is started, for example its executor, its probe or its limits.
-    /// The engine sets the page memory size itself. Has no effect after [`EngineBuilder::io`].
+    /// You don't have to set the size of the page memory, because the engine does that itself. This
+    /// has no effect if [`EngineBuilder::io`] has already been called.
     pub fn configure_io(mut self, change: impl FnOnce(Builder) -> Builder) -> Self {
         if let Io::Start(builder) = self.io {
             self.io = Io::Start(change(builder));
@@ -106,23 +109,25 @@ impl EngineBuilder {
         self
     }
 
-    /// Uses an I/O instance that is already running. Its page memory must have room for the pool.
+    /// Uses an I/O instance that is already running. Its page memory must be large enough for the
+    /// pool.
     pub fn io(self, aio: &Aio) -> Self {
         Self { io: Io::Running(aio.clone()), ..self }
     }
 
-    /// Reads files from another file system, such as a simulated disk, but can't write any.
+    /// Reads files from a different file system, such as a simulated disk. In that case, the engine
+    /// can't write any files.
     pub fn file_system(self, system: impl FileSystem + 'static) -> Self {
         Self { files: Files::ReadOnly(Arc::new(system)), ..self }
     }
 
-    /// Reads and writes another file system's files, such as those on a simulated disk.
+    /// Reads and writes files of a different file system, such as a simulated disk.
     pub fn writable_file_system(self, system: impl WritableFiles + 'static) -> Self {
         Self { files: Files::Writable(Arc::new(system)), ..self }
     }
 
-    /// Sets the log. Before a dirty page is written, the log must be durable up to that page's LSN.
-    /// By default, changes aren't logged.
+    /// Sets the write-ahead log. We don't write a dirty page until the log is durable up to that
+    /// page's LSN. If you don't set a log, changes aren't logged.
     pub fn log(self, log: impl Log + 'static) -> Self {
         Self { log: Arc::new(log), ..self }
     }

@@ -1,9 +1,11 @@
-//! A PostgreSQL data directory opened in an engine, and its databases and relations by name.
+//! A PostgreSQL data directory opened in an engine. Its databases and relations can be looked up by
+//! name.
 //!
-//! The catalog is read on first use, in a temporary session, so callers don't need their own
-//! session just to open a relation. A database is a snapshot of its catalogs, which is read once
-//! and never changes. Each relation holds a reference to its database, each database to its
-//! cluster, and each cluster to its engine, but not vice versa, so there are no reference cycles.
+//! The catalog is read on first use. We use a temporary session for that, so that callers don't
+//! need a session just to open a relation. A database is a snapshot of its catalogs: they are read
+//! once and never change. Each relation holds a reference to its database, each database to its
+//! cluster, and each cluster to its engine. There are no references in the other direction, so
+//! there can't be any reference cycles.
 
 use std::fmt;
 use std::path::Path;
@@ -44,7 +46,7 @@ impl Engine {
         Ok(self.cluster_of(DataDir::open(directory.as_ref(), OpenOptions::default())?))
     }
 
-    /// The cluster in a data directory opened with custom options, such as
+    /// Opens the cluster in a data directory that was opened with custom options, such as
     /// [`OpenOptions::force_unclean`] or [`DataDir::with_tablespaces`].
     pub fn cluster_of(&self, dir: DataDir) -> Cluster {
         let storage = Storage::of_datadir(&dir, self.files(), self.is_direct());
@@ -69,7 +71,8 @@ impl Cluster {
         &self.0.engine
     }
 
-    /// The cluster's catalog: its databases and tablespaces. A damaged catalog row is an error.
+    /// The cluster's catalog, which lists its databases and tablespaces. A damaged catalog row is
+    /// an error.
     ///
     /// # Errors
     /// [`EngineError::Catalog`] or [`EngineError::TooManySessions`].
@@ -77,14 +80,15 @@ impl Cluster {
         if let Some(catalog) = &*self.0.catalog.lock() {
             return Ok(catalog.clone());
         }
-        // Don't hold the lock while reading the catalog. If two threads read it concurrently, we
-        // keep whichever result is ready first.
+        // We must not hold the lock while reading the catalog. If two threads read it at the same
+        // time, we keep the result of whichever finishes first.
         let catalog = self.read_catalog(&mut self.engine().session()?, OnDamage::Fail)?;
         Ok(self.0.catalog.lock().get_or_insert(catalog).clone())
     }
 
-    /// Reads the catalog again, letting the caller choose how to deal with damage. We don't cache
-    /// the result, because [`Cluster::catalog`] must never return an incomplete catalog.
+    /// Reads the catalog again, and lets the caller choose how to deal with damage. We don't cache
+    /// the result, because it may be incomplete, and [`Cluster::catalog`] must never return an
+    /// incomplete catalog.
     ///
     /// # Errors
     /// [`CatalogError`], but not for damaged rows and pages if [`OnDamage::Collect`] is used.
@@ -125,8 +129,9 @@ impl OpenDatabase {
         &self.catalog
     }
 
-    /// Looks up a relation by name, either `schema.name` or the name of a relation in `public`.
-    /// Quoting follows SQL, so capital letters and dots within a name need double quotes.
+    /// Looks up a relation by name. The name is either `schema.name`, or just `name` for a relation
+    /// in the schema `public`. The SQL quoting rules apply, so names that contain capital letters
+    /// or dots must be double-quoted.
     ///
     /// # Errors
     /// [`EngineError::Catalog`]: it does not exist, or it has no files, as a view or a partitioned
@@ -142,7 +147,7 @@ impl OpenDatabase {
     }
 }
 
-/// A table, materialized view or index of an [`OpenDatabase`], ready to be read.
+/// A table, materialized view or index of an [`OpenDatabase`] that can now be read.
 #[derive(Debug, Clone)]
 pub struct OpenRelation {
     database: OpenDatabase,
@@ -183,8 +188,9 @@ impl OpenRelation {
         session.read(&self.files, block)
     }
 
-    /// A read stream over all pages, in order, with read-ahead according to the settings. The
-    /// relation's length is determined just once, here, so pages added later aren't read.
+    /// A read stream over all pages of the relation, in order, with read-ahead according to the
+    /// settings. We determine the length of the relation only once, when this is called, so pages
+    /// that are added later won't be read.
     ///
     /// # Errors
     /// [`StorageError`]: its length is unknown.
@@ -194,8 +200,8 @@ impl OpenRelation {
         Ok(ReadStream::new(session, &self.files, blocks, options))
     }
 
-    /// A sequential scan: every page's visible rows, in order, with read-ahead according to the
-    /// settings.
+    /// A sequential scan. It returns the visible rows of all pages, in order, with read-ahead
+    /// according to the settings.
     ///
     /// # Errors
     /// [`EngineError::Catalog`] if it is not a heap table; [`EngineError::Storage`].

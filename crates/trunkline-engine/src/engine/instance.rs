@@ -1,5 +1,5 @@
-//! The engine itself: what all sessions share. It opens sessions and relations by number, and runs
-//! checkpoints.
+//! The engine itself, which is shared by all sessions. It opens sessions, opens relations by
+//! number, and runs checkpoints.
 
 use std::fmt;
 use std::path::Path;
@@ -16,15 +16,15 @@ use crate::settings::Settings;
 use crate::storage::{Layout, OpenFiles, Relation, Storage, StorageError};
 use crate::transactions::Transactions;
 
-/// An engine: I/O, a buffer pool and open files. Clones refer to the same engine. Once the last
-/// clone and the last session have been dropped, the engine waits for I/O in flight and stops its
-/// threads.
+/// An engine consists of an I/O instance, a buffer pool and an open-file table. All clones of it
+/// refer to the same engine. When the last clone and the last session have been dropped, the engine
+/// waits for any I/O still in flight and stops its threads.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
 struct Inner {
-    // Fields are dropped in this order. The pool must come before the I/O instance, because
-    // dropping the instance waits for the pool's I/O in flight.
+    // Fields are dropped in this order. The pool must be dropped before the I/O instance, because
+    // dropping the instance waits for any I/O that the pool has in flight.
     pool: Pool,
     files: OpenFiles,
     settings: Settings,
@@ -36,23 +36,23 @@ impl Engine {
         Self(Arc::new(Inner { pool, files, settings, aio }))
     }
 
-    /// The relations in `directory`, by number and read-only. Note that this skips all safety
-    /// checks: it doesn't verify that this is a data directory, that no server is running, or that
-    /// the cluster was shut down cleanly.
+    /// Gives access to the relations in `directory` by number, read-only. Note that this skips all
+    /// safety checks: we don't verify that this is a data directory, that no server is running on
+    /// it, or that the cluster was shut down cleanly.
     pub fn storage(&self, directory: impl AsRef<Path>, layout: Layout) -> Storage {
         Storage::new(directory.as_ref(), layout, self.files(), self.is_direct())
     }
 
-    /// The relations of our own cluster, by number. They can be created, changed and removed.
-    /// `directory` must never be a PostgreSQL data directory, because our changes aren't WAL-logged
-    /// and a server wouldn't know about them.
+    /// Gives access to the relations of our own cluster by number. They can be created, changed and
+    /// removed. You must never pass a PostgreSQL data directory here, because our changes aren't
+    /// WAL-logged and a server wouldn't know about them.
     pub fn writable_storage(&self, directory: impl AsRef<Path>, layout: Layout) -> Storage {
         Storage::for_writing(directory.as_ref(), layout, self.files(), self.is_direct())
     }
 
-    /// A session, the counterpart of PostgreSQL's backend: issues I/O, holds pins, and waits. Only
-    /// one thread at a time may use it. Per-session settings, such as `zero_damaged_pages`, are
-    /// copied into the session here.
+    /// Opens a session, the counterpart of a PostgreSQL backend. A session issues I/O, holds pins,
+    /// and waits. It can only be used by one thread at a time. Per-session settings, such as
+    /// `zero_damaged_pages`, are copied into the session when it's opened.
     ///
     /// # Errors
     /// [`EngineError::TooManySessions`].
@@ -64,8 +64,8 @@ impl Engine {
         Ok(session)
     }
 
-    /// A sequential scan of one of our own tables. Such a table has no commit log, so all of its
-    /// rows must be frozen. For a [`Cluster`](super::Cluster)'s tables, see
+    /// A sequential scan of one of our own tables. We have no commit log for such a table, so all
+    /// of its rows must be frozen. To scan a table of a [`Cluster`](super::Cluster), use
     /// [`OpenRelation::scan`](super::OpenRelation::scan).
     ///
     /// # Errors
@@ -79,9 +79,9 @@ impl Engine {
         HeapScan::of_table(session, table, &transactions, ScanOptions::of(self.settings()))
     }
 
-    /// Writes all currently dirty pages and syncs the files, as fast as possible (PostgreSQL's
-    /// `CHECKPOINT` command). Covers all writable clusters in the pool. Pages dirtied during the
-    /// checkpoint are left to the next checkpoint.
+    /// Writes out all pages that are currently dirty and fsyncs the files, as fast as possible,
+    /// like PostgreSQL's `CHECKPOINT` command. This covers all writable clusters in the pool. Pages
+    /// that become dirty while the checkpoint is running are left to the next checkpoint.
     ///
     /// # Errors
     /// See [`CheckpointError`].

@@ -1,5 +1,5 @@
-//! A worker's reads: a window of leased buffers, each for one read at a time, and the queue that
-//! supplies the reads.
+//! A worker's reads: a window of leased buffers, each used by one read at a time, and the queue
+//! that the reads come from.
 //!
 //! This module decides what to do with a read's outcome:
 //!
@@ -11,9 +11,9 @@
 //!   Error                  several blocks: each is read again alone; one block: it is reported
 //! ```
 //!
-//! Note that a short read isn't an error. POSIX permits it at any position, and network and FUSE
-//! file systems do return short reads in practice. Only a read of zero bytes means the end of the
-//! file.
+//! Note that a short read isn't an error. POSIX allows short reads at any position, and we do see
+//! them in practice with network and FUSE file systems. We've reached the end of the file only if a
+//! read returns zero bytes.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -28,26 +28,28 @@ use crate::datadir::FileEntry;
 use crate::job::JobError;
 use crate::window::SlotWindow;
 
-/// How many consecutive reads may return less than one block before we consider the block
-/// unreadable. Without this limit, a file system that keeps returning fragments would trap the scan
-/// in an endless loop.
+/// How many times in a row a read may return less than one block before we give up and treat the
+/// block as unreadable. Without this limit, the scan could loop forever on a file system that only
+/// ever returns fragments.
 const FRAGMENTS_MAX: u32 = 32;
 
-/// The reads of a worker: those in flight, and those still to be issued.
+/// All of a worker's reads: those that are in flight, and those that are still waiting to be
+/// issued.
 pub(super) struct FileReads<'s> {
     context: Context<'s>,
     queue: ReadQueue<'s>,
-    /// Each slot keeps its leased buffer. Its item is the run being read into that buffer.
+    /// Each slot keeps its leased buffer. The slot's item is the run that is being read into that
+    /// buffer.
     window: SlotWindow<ReadPayload, Option<BlockRun>>,
-    /// Files that have shrunk, by file id, each with its lowest missing block. Reads complete in
-    /// any order, so a later one may find that even more blocks are missing. We therefore report
-    /// these files only at the end.
+    /// Files that turned out to be shorter than expected, by file id, each with its lowest missing
+    /// block. Since reads complete in any order, a later read may find that even more blocks are
+    /// missing. That's why we don't report these files until the end.
     shrunk: BTreeMap<u64, (FileEntry, ReadFailure)>,
 }
 
 impl<'s> FileReads<'s> {
-    /// Leases up to `slots` buffers. Getting fewer is fine; it's an error only if we can't lease
-    /// any.
+    /// Leases up to `slots` buffers. We can work with fewer buffers, so it's only an error if we
+    /// can't lease any at all.
     pub(super) fn new(
         context: Context<'s>,
         queue: ReadQueue<'s>,
@@ -55,7 +57,7 @@ impl<'s> FileReads<'s> {
     ) -> Result<Self, JobError> {
         let blocks = context.options.combine_blocks;
         let region = context.job.aio().region();
-        // With less memory than requested we just have fewer reads in flight.
+        // If we get less memory than we asked for, we just have fewer reads in flight.
         let leases: Vec<_> = (0..slots).map_while(|_| region.lease(blocks)).collect();
         if leases.is_empty() {
             return Err(JobError::Memory { blocks });
@@ -77,8 +79,8 @@ impl<'s> FileReads<'s> {
         &self.window
     }
 
-    /// Returns the next run to read. Returns `None` if all files have been read, or if a file that
-    /// is still being read must be closed first.
+    /// Returns the next run to read. Returns `None` if there is nothing left to read, or if we
+    /// can't open the next file until one of the files that are still being read has been closed.
     pub(super) fn next_run(&mut self) -> Option<BlockRun> {
         self.queue.next(self.window.in_flight())
     }
@@ -100,8 +102,8 @@ impl<'s> FileReads<'s> {
                 *self.window.item_mut(slot) = Some(run);
                 self.window.issued(slot);
             }
-            // The read was refused before it was submitted, because the device requires a larger
-            // alignment than a block has.
+            // The device requires a larger alignment than our block size, so the read was refused
+            // before it was even submitted.
             Err(_) => self.read_failed(run, Errno::INVAL.raw_os_error()),
         }
     }
@@ -120,11 +122,13 @@ impl<'s> FileReads<'s> {
         }
     }
 
-    /// Handles the outcome of one read, as the table in the module header describes. The slot
-    /// is idle already, but its memory stays valid until the next read is issued into it.
+    /// Handles the result of one read, as described by the table in the module header. At this
+    /// point the slot is already idle, but its memory remains valid until the next read is issued
+    /// into it.
     fn complete(&mut self, slot: usize, outcome: Outcome) {
         let Some(run) = self.window.item_mut(slot).take() else { return };
-        // An error covers the whole run, because the kernel doesn't report how far it got.
+        // We must treat all blocks of the run as failed, because the kernel doesn't report how far
+        // it got.
         if outcome.status == Status::Error {
             self.read_failed(run, outcome.detail as i32);
             return;
@@ -141,7 +145,7 @@ impl<'s> FileReads<'s> {
         // Any whole block is progress and resets the count.
         let attempts = if whole > 0 { 0 } else { run.attempts + 1 };
         let rest = BlockRun { block, blocks, attempts, ..run };
-        // Zero bytes without an error is how the kernel reports end of file.
+        // If a read returns zero bytes without an error, we've reached the end of the file.
         if whole == 0 && outcome.count == 0 {
             self.file_shrank(&rest);
         } else if attempts == FRAGMENTS_MAX {
@@ -161,9 +165,9 @@ impl<'s> FileReads<'s> {
         }
     }
 
-    /// Handles a failed read. If the run has several blocks, we read them again one by one, because
-    /// the kernel doesn't report which of them failed. If it has just one block, we report that
-    /// block.
+    /// Handles a failed read. If the run consists of several blocks, we read them again one by one,
+    /// because the kernel doesn't tell us which of them failed. If it's just a single block, we
+    /// report that block as unreadable.
     fn read_failed(&mut self, run: BlockRun, errno: i32) {
         let Context { job, visitor, .. } = self.context;
         if run.blocks > 1 {
@@ -180,8 +184,9 @@ impl<'s> FileReads<'s> {
         }
     }
 
-    /// Called when the first block of a run keeps returning short. Either the file ends mid-block,
-    /// or the block has an I/O error and the kernel just returns the bytes before the error.
+    /// Called if the first block of a run still comes back short after several attempts. Either the
+    /// file ends mid-block, or there is an I/O error within the block and the kernel just returns
+    /// the bytes that precede the error.
     fn only_fragments(&mut self, run: BlockRun) {
         let end = (u64::from(run.block) + 1) * BLOCK_SIZE as u64;
         if run.file.file.length().is_ok_and(|length| length < end) {
@@ -195,15 +200,16 @@ impl<'s> FileReads<'s> {
         self.read_failed(BlockRun { blocks: 1, ..run }, Errno::IO.raw_os_error());
     }
 
-    /// Lowers the file's end to the first missing block and remembers the failure for
-    /// [`Self::finish`]. If a later call finds an even lower missing block, its failure replaces
-    /// this one.
+    /// Lowers the end of the file to the first missing block, and saves the failure so that
+    /// [`Self::finish`] can report it. If we later find that an even lower block is missing, that
+    /// failure replaces this one.
     fn file_shrank(&mut self, rest: &BlockRun) {
         let BlockRun { file, block, blocks, .. } = rest;
         self.context.job.count(*blocks, 0);
         if file.truncate(*block) {
-            // Some file systems still report the old length, but the read has shown that the block
-            // isn't there. So cap the length we report, or the message would contradict itself.
+            // Some file systems still report the old length here, even though the read has shown
+            // that the block isn't there. Cap the length, because otherwise the error message would
+            // contradict itself.
             let end = (u64::from(*block) + 1) * BLOCK_SIZE as u64;
             let found = file.file.length().unwrap_or_default();
             let found = if found < end { found } else { end - BLOCK_SIZE as u64 };
@@ -213,7 +219,7 @@ impl<'s> FileReads<'s> {
         }
     }
 
-    /// Reports the files that have shrunk. Called when all reads have completed.
+    /// Reports the files that have shrunk. Must be called only after all reads have completed.
     pub(super) fn finish(&mut self) {
         for (entry, failure) in std::mem::take(&mut self.shrunk).into_values() {
             self.context.visitor.failed(&entry, failure);

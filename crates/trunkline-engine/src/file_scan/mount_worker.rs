@@ -1,9 +1,9 @@
 //! The worker that reads one mount's files.
 //!
-//! A read served from the page cache has already completed when the call that issues it returns.
-//! The worker then visits its pages right away, so that the next read can reuse the memory while it
-//! is still in the CPU cache. All other reads are handled in completion order, because the visitor
-//! doesn't depend on block order.
+//! If a read can be served from the page cache, it has already completed by the time the call that
+//! issues it returns. The worker then visits its pages right away, so that the next read can reuse
+//! the memory while it is still in the CPU cache. All other reads are handled in the order in which
+//! they complete, which is OK because the visitor doesn't depend on the order of the blocks.
 
 use trunkline_aio::{Cancelled, Class, MethodKind, Session};
 use trunkline_format::BLOCK_SIZE;
@@ -14,11 +14,12 @@ use super::visitor::Context;
 use crate::datadir::FileEntry;
 use crate::job::JobError;
 
-/// The window is refilled when a quarter of it is free. Refilling after each completion would
-/// submit batches of one read and spend a system call on each.
+/// We refill the window only when a quarter of it is free. If we did so after each completion,
+/// every system call would submit just one read.
 const REFILL_FRACTION: usize = 4;
 
-/// A worker's resources: buffers in its window, and files it may keep open.
+/// The resources given to a worker: how many buffers its window may have, and how many files it may
+/// keep open.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) slots: usize,
@@ -34,22 +35,22 @@ pub(super) fn read(
     let mut session = context.job.session()?;
     let queue = ReadQueue::new(context, files, limits.open_files);
     let mut reads = FileReads::new(context, queue, limits.slots)?;
-    // The `sync` method executes each read within the submitting call, so it can't have several
-    // reads in flight.
+    // The `sync` method executes each read while it is being submitted, so there can't be more than
+    // one read in flight.
     let sync = context.job.aio().method_status().used == MethodKind::Sync;
     let ended = match sync || context.options.depth <= 1 {
         true => one_by_one(context, &mut session, &mut reads),
         false => many_in_flight(context, &mut session, &mut reads),
     };
     reads.finish();
-    // Cancellation doesn't count as an error of the job, because the caller asked for it.
+    // Don't treat cancellation as an error of the job, because the caller asked for it.
     let _: Result<(), Cancelled> = ended;
     Ok(())
 }
 
-/// Executes the reads in this thread, one at a time. If the method is `sync` but read-ahead was
-/// requested, we issue `posix_fadvise` for up to `depth` reads in advance. That would be useless
-/// for direct I/O, which bypasses the page cache.
+/// Executes the reads in this thread, one at a time. If read-ahead was requested but the method is
+/// `sync`, we issue `posix_fadvise` for up to `depth` reads in advance. We don't do that for direct
+/// I/O, which bypasses the page cache.
 fn one_by_one(
     Context { job, options, .. }: Context<'_>,
     session: &mut Session,
@@ -71,7 +72,7 @@ fn one_by_one(
     Ok(())
 }
 
-/// Keeps up to `depth` reads in flight until the queue is empty and the last read has completed.
+/// Keeps up to `depth` reads in flight, until the queue is empty and all reads have completed.
 fn many_in_flight(
     context: Context<'_>,
     session: &mut Session,
@@ -90,7 +91,7 @@ fn many_in_flight(
     }
 }
 
-/// Issues reads until the window is full or the queue has no more runs ready.
+/// Issues reads until the window is full, or until the queue can't supply any more runs for now.
 fn fill(
     context: Context<'_>,
     session: &mut Session,
@@ -99,8 +100,8 @@ fn fill(
     let mut batch = session.batch();
     while reads.window().has_idle() && !context.job.is_stopping() {
         let Some(run) = reads.next_run() else { break };
-        // Waiting for a handle is only necessary if we have no read in flight. Otherwise we stop
-        // filling: the next completion frees both a handle and a buffer.
+        // We only have to wait for a handle if we have no reads in flight. Otherwise we can stop
+        // here, because the next completion will free up a handle as well as a buffer.
         let io = if reads.window().in_flight() == 0 {
             batch.acquire(Class::Maintenance)?
         } else if let Some(io) = batch.try_acquire(Class::Maintenance) {
@@ -110,8 +111,8 @@ fn fill(
             break;
         };
         reads.issue(io, run);
-        // Reads that the page cache served have already completed. Handle them now, so that their
-        // buffers can be reused by this same batch.
+        // Reads that were served from the page cache have already completed. Handle them now, so
+        // that we can use their buffers again within this batch.
         reads.complete_finished();
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Options of a raw file scan.
 //!
-//! They also determine how much memory the read windows of its workers need.
+//! They also determine how much memory the workers need for their read windows.
 
 use trunkline_format::BLOCK_SIZE;
 
@@ -11,8 +11,8 @@ use crate::settings::Settings;
 pub struct ReadOptions {
     /// Whether to bypass the operating system's page cache (`O_DIRECT`).
     pub direct: bool,
-    /// Reads kept in flight on each mount. With 0 or 1, the worker itself executes one read after
-    /// another.
+    /// Number of reads to keep in flight on each mount. If this is 0 or 1, the worker executes the
+    /// reads itself, one at a time.
     pub depth: u32,
     /// Blocks combined into one read, 1 to 128.
     pub combine_blocks: u32,
@@ -33,8 +33,8 @@ impl ReadOptions {
         self.depth.max(1) as usize
     }
 
-    /// Memory, in bytes, that a scan of `mounts` mounts needs for full windows. With less memory
-    /// the scan still works, but with fewer reads in flight.
+    /// Returns how much memory a scan needs, in bytes, to have full windows on this many mounts.
+    /// The scan also works with less memory, but with fewer reads in flight.
     pub fn region_bytes(self, mounts: usize) -> usize {
         self.slots() * self.combine_blocks as usize * BLOCK_SIZE * mounts.max(1)
     }

@@ -1,9 +1,9 @@
-//! The queue of reads for one mount, in the order in which they are issued.
+//! The queue of reads for one mount. It determines the order in which the reads are issued.
 //!
-//! Retries come first: the rest of a short read, or the blocks of a failed run, one by one. After
-//! the retries come the files, each read from front to back. A file is opened only when its first
-//! block is due, and is closed when its last [`BlockRun`] is dropped. We therefore need just a few
-//! open files at a time, no matter how large the cluster is.
+//! Retries are issued first: the rest of a short read, or the blocks of a failed run, one by one.
+//! After that come the files, and each file is read from front to back. We don't open a file until
+//! we are about to read its first block, and we close it when its last [`BlockRun`] is dropped.
+//! This way, we only need a few open files at a time, no matter how large the cluster is.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -17,21 +17,22 @@ use trunkline_format::BlockNo;
 use super::visitor::{Context, ReadFailure};
 use crate::datadir::FileEntry;
 
-/// How many blocks of a file may fail before we skip the rest of the file. A dying disk can take
-/// seconds for each failing read, so trying all 131,072 blocks of a segment could take days.
+/// How many blocks of a file may fail before we skip the rest of it. On a dying disk, every failing
+/// read can take several seconds, so it could take days to try all 131,072 blocks of a segment.
 const FAILED_BLOCKS_MAX: u32 = 1024;
 
-/// How often we try to open a file while the process has no free descriptor and this worker doesn't
-/// hold any either.
+/// How many times we try to open a file if the process has run out of file descriptors and this
+/// worker has no open files that it could close.
 const OPEN_ATTEMPTS: u32 = 100;
 
-/// A file that is being read. Runs share it through `Rc`; dropping the last one closes the file.
+/// A file that is being read. The runs of a file share it through an `Rc`, and the file is closed
+/// when the last of them is dropped.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     pub(super) entry: FileEntry,
     pub(super) file: File,
-    /// The block to stop at, exclusive. We lower it if the file has shrunk, or if too many of its
-    /// blocks failed.
+    /// The block to stop at (exclusive). We lower this if we find that the file has shrunk, or if
+    /// too many of its blocks have failed.
     pub(super) end: Cell<u32>,
     /// Blocks that failed so far.
     failed: Cell<u32>,
@@ -44,14 +45,15 @@ impl OpenFile {
         self.entry.first_block().unwrap_or_default().saturating_add(block)
     }
 
-    /// Lowers the end to `block`. Returns false if the end was already there or before.
+    /// Lowers the end to `block`. Returns false if it was already at or below that block.
     pub(super) fn truncate(&self, block: u32) -> bool {
         let shorter = block < self.end.get();
         self.end.set(self.end.get().min(block));
         shorter
     }
 
-    /// Counts a failed block. Returns true exactly once, when the limit is reached.
+    /// Counts a failed block. Returns true when the limit is reached, but not for any further
+    /// failures.
     pub(super) fn count_failure(&self) -> bool {
         self.failed.set(self.failed.get() + 1);
         self.failed.get() == FAILED_BLOCKS_MAX
@@ -67,7 +69,8 @@ pub(super) struct BlockRun {
     pub(super) blocks: u32,
     /// Consecutive reads that returned less than one block.
     pub(super) attempts: u32,
-    /// Whether to read each block on its own, because a read of the whole run failed.
+    /// Whether each block must be read separately, because an attempt to read the whole run has
+    /// failed.
     pub(super) singly: bool,
 }
 
@@ -76,13 +79,15 @@ pub(super) struct ReadQueue<'s> {
     context: Context<'s>,
     files: std::slice::Iter<'s, FileEntry>,
     retries: VecDeque<BlockRun>,
-    /// Runs for which we've issued `posix_fadvise` but no read yet. Only used by the `sync` method.
+    /// Runs for which we have called `posix_fadvise` but haven't issued a read yet. Only the `sync`
+    /// method uses this.
     advised: VecDeque<BlockRun>,
     /// The file that is being read, and its next block.
     current: Option<(Rc<OpenFile>, u32)>,
-    /// A file that could not be opened because no descriptor was free.
+    /// A file that we could not open because there were no free file descriptors.
     deferred: Option<&'s FileEntry>,
-    /// Limit on open files, so that the scan does not exhaust the process's descriptors.
+    /// Maximum number of files to keep open, so that the scan doesn't use up all of the process's
+    /// file descriptors.
     open_files_max: usize,
 }
 
@@ -109,19 +114,20 @@ impl<'s> ReadQueue<'s> {
         self.retries.push_front(run);
     }
 
-    /// Returns the next run to read. `in_flight` is the number of runs that currently keep files
-    /// open. Returns `None` if all files have been read. While reads are in flight, `None` can also
-    /// mean that we've reached the limit on open files, in which case a read must complete first,
-    /// so that its file is closed.
+    /// Returns the next run to read. `in_flight` is the number of runs in flight, each of which may
+    /// be keeping a file open. Returns `None` if all files have been read. If there are runs in
+    /// flight, it also returns `None` when we've reached the limit on open files. In that case, the
+    /// caller must wait for a read to complete, so that its file can be closed.
     pub(super) fn next(&mut self, in_flight: usize) -> Option<BlockRun> {
         let job = self.context.job;
         while let Some(mut run) = self.retries.pop_front() {
-            // After this run was queued, the file turned out to be shorter, or we gave up on it.
+            // Since this run was queued, we've either found that the file is shorter than expected,
+            // or given up on it.
             if run.block >= run.file.end.get() {
                 job.count(run.blocks, 0);
                 continue;
             }
-            // Split off the first block and leave the rest at the front of the queue.
+            // Split off the first block, and put the rest back at the front of the queue.
             if run.singly && run.blocks > 1 {
                 let (block, blocks) = (run.block + 1, run.blocks - 1);
                 self.retries.push_front(BlockRun { block, blocks, ..run.clone() });
@@ -138,8 +144,8 @@ impl<'s> ReadQueue<'s> {
         self.take(in_flight)
     }
 
-    /// Takes runs from the files until `runs` of them are ready, and passes each new run to
-    /// `advise`.
+    /// Takes runs from the files until `runs` of them are ready, and calls `advise` for each new
+    /// run.
     pub(super) fn look_ahead(&mut self, runs: usize, advise: impl Fn(&BlockRun)) {
         while self.advised.len() < runs {
             let Some(run) = self.take(self.advised.len()) else { return };
@@ -148,8 +154,8 @@ impl<'s> ReadQueue<'s> {
         }
     }
 
-    /// Takes the next run off the current file, or opens the next file. Files that cannot be opened
-    /// are reported and skipped.
+    /// Takes the next run from the current file, or opens the next file. If a file can't be opened,
+    /// it is reported and skipped.
     fn take(&mut self, in_flight: usize) -> Option<BlockRun> {
         let Context { job, options, visitor } = self.context;
         loop {
@@ -163,13 +169,13 @@ impl<'s> ReadQueue<'s> {
                     let (attempts, singly) = (0, false);
                     return Some(BlockRun { file, block, blocks, attempts, singly });
                 }
-                // The end was lowered below the listed length, so count the missing blocks as
-                // processed.
+                // The end has been lowered since the file was listed, so count the missing blocks
+                // as processed.
                 job.count(file.entry.blocks().saturating_sub(block), 0);
             }
             let entry = self.deferred.take().or_else(|| self.files.next())?;
-            // Every run in flight may hold a different file open, so the number of runs is an upper
-            // bound for our open files.
+            // Each run in flight may be keeping a different file open, so the number of runs is an
+            // upper bound on the number of our open files.
             let opened = match in_flight < self.open_files_max {
                 true => self.open(entry, in_flight),
                 false => Ok(None),
@@ -194,11 +200,11 @@ impl<'s> ReadQueue<'s> {
         }
     }
 
-    /// Opens a file. Returns `None` if we've run out of file descriptors and must first wait for
-    /// one of our own files to be closed.
+    /// Opens a file. Returns `None` if we've run out of file descriptors, in which case we must
+    /// wait until one of our own files is closed.
     ///
-    /// Doesn't follow symbolic links: a relation file is never a symbolic link, and following one
-    /// could lead us out of the data directory.
+    /// Don't follow symbolic links. A relation file is never a symbolic link, and following one
+    /// could take us outside the data directory.
     fn open(&self, entry: &FileEntry, in_flight: usize) -> io::Result<Option<File>> {
         let Context { job, options, .. } = self.context;
         let options =
@@ -210,7 +216,8 @@ impl<'s> ReadQueue<'s> {
                 Err(error) if !is_descriptor_shortage(&error) => return Err(error),
                 Err(_) if in_flight > 0 => return Ok(None),
                 Err(error) if attempt == OPEN_ATTEMPTS || job.is_stopping() => return Err(error),
-                // Other threads hold all the descriptors. Wait until one of these threads exits.
+                // All file descriptors are in use by other threads, so wait until one of these
+                // threads exits.
                 Err(_) => job.pause(),
             }
             attempt += 1;
@@ -218,7 +225,7 @@ impl<'s> ReadQueue<'s> {
     }
 }
 
-/// Whether no descriptor is free in the process (`EMFILE`) or in the system (`ENFILE`).
+/// Whether the process (`EMFILE`) or the whole system (`ENFILE`) has run out of file descriptors.
 fn is_descriptor_shortage(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(errno, Some(Errno::MFILE | Errno::NFILE))

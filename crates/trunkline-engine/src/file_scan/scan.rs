@@ -1,7 +1,7 @@
 //! Starts the workers of a raw file scan, one for each mount.
 //!
-//! Memory and file descriptors are divided among the workers in advance. If the workers shared
-//! them, a worker that hangs would hold on to memory and descriptors the other workers need.
+//! We divide memory and file descriptors among the workers in advance. If they were shared instead,
+//! a worker that hangs could keep memory and descriptors that the other workers need.
 
 use std::io;
 
@@ -16,12 +16,12 @@ use super::visitor::{BlockVisitor, Context};
 use crate::datadir::FileEntry;
 use crate::job::{Job, JobError, by_mount};
 
-/// File descriptors reserved for other uses: standard streams, rings, the data directory's own
-/// files.
+/// File descriptors reserved for other uses, such as the standard streams, the rings, and files in
+/// the data directory that aren't part of the scan.
 const DESCRIPTORS_RESERVED: u64 = 20;
 
-/// Reads all blocks of `files`, with a worker for each mount. Calls `recheck` once a second and at
-/// the end.
+/// Reads all blocks of `files`, using one worker for each mount. `recheck` is called once a second,
+/// and once more at the end.
 pub(crate) fn read_files(
     job: &Arc<Job>,
     files: Vec<FileEntry>,
@@ -31,13 +31,14 @@ pub(crate) fn read_files(
 ) -> Result<(), JobError> {
     let bytes = files.iter().map(|file| u64::from(file.blocks()) * BLOCK_SIZE as u64).sum();
     job.observer().begins(files.len(), bytes);
-    // Skip empty files: there's nothing to read in them, and the workers rely on not getting any.
+    // Skip empty files. There's nothing to read in them, and the workers rely on every file having
+    // at least one block.
     let files = files.into_iter().filter(|file| file.blocks() > 0);
     let mounts = by_mount(files, |file| file.device);
     if options.direct {
         mounts.iter().try_for_each(|files| probe_direct(job, files))?;
     }
-    // Divide descriptors and memory evenly, because any of the workers may hang.
+    // Divide the file descriptors and the memory evenly, because any of the workers may hang.
     let workers = mounts.len();
     let frames = job.aio().region().frames() / workers.max(1) as u32;
     let limits = mount_worker::Limits {
@@ -50,9 +51,10 @@ pub(crate) fn read_files(
     })
 }
 
-/// Opens one of a mount's files for direct I/O, so that we can report a file system that doesn't
-/// support it before we read anything. On such a file system, `open` fails with `EINVAL`. Any other
-/// error concerns just this one file, and is reported when we read it.
+/// Checks whether a mount supports direct I/O by opening one of its files, so that we can report
+/// the problem before we start reading. If the file system doesn't support direct I/O, `open` fails
+/// with `EINVAL`. Any other error concerns only that one file, so we try the next file here, and
+/// report the error when the scan gets to it.
 fn probe_direct(job: &Job, files: &[FileEntry]) -> Result<(), JobError> {
     let options = OpenOptions { direct: true, no_follow: true, ..OpenOptions::default() };
     for file in files {
@@ -70,7 +72,7 @@ fn probe_direct(job: &Job, files: &[FileEntry]) -> Result<(), JobError> {
     Ok(())
 }
 
-/// The number of files that one of `workers` workers may have open, from `RLIMIT_NOFILE`.
+/// The number of files that each of `workers` workers may keep open, derived from `RLIMIT_NOFILE`.
 fn open_files_max(workers: usize) -> usize {
     let limit = getrlimit(Resource::Nofile).current;
     let free = limit.unwrap_or(u64::MAX).saturating_sub(DESCRIPTORS_RESERVED);

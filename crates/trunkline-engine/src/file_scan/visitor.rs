@@ -1,7 +1,7 @@
 //! The consumer interface of a raw file scan: receives blocks and failures.
 //!
-//! Verification checks the pages. Prewarming ignores them, because reading them was the whole
-//! purpose, and just collects the failures.
+//! Verification checks the pages. Prewarming has no use for the pages once they have been read, so
+//! it only collects the failures.
 
 use std::io;
 
@@ -13,10 +13,11 @@ use super::options::ReadOptions;
 use crate::datadir::FileEntry;
 use crate::job::Job;
 
-/// Receives the blocks of a scan. The workers of all mounts call it concurrently, and blocks arrive
-/// in any order.
+/// Receives the blocks of a scan. It is called concurrently by the workers of all mounts, and the
+/// blocks arrive in no particular order.
 pub(crate) trait BlockVisitor: Send + Sync {
-    /// The number of blocks to skip at the beginning of a file. Skipped blocks count as processed.
+    /// The number of blocks to skip at the beginning of a file. The skipped blocks count as
+    /// processed.
     fn skipped(&self, _file: &FileEntry) -> u32 {
         0
     }
@@ -26,22 +27,24 @@ pub(crate) trait BlockVisitor: Send + Sync {
         Vec::new()
     }
 
-    /// Whole blocks were read, and the callbacks have run. Bit n of `bad` is set if a callback
-    /// marked block `first + n`. Short reads are continued, so a run can arrive in several calls.
+    /// Called when whole blocks have been read and their callbacks have run. Bit n of `bad` is set
+    /// if a callback marked block `first + n` as bad. If a read comes back short, we continue it,
+    /// so a single run may arrive in several calls.
     fn blocks_read(&self, _file: &FileEntry, _first: BlockNo, _pages: &[u8], _bad: u128) {}
 
     /// A file or a block could not be read. The scan continues.
     fn failed(&self, _file: &FileEntry, _failure: ReadFailure) {}
 }
 
-/// The payload of one read, for its completion callbacks. A callback can run on any thread, so it
-/// has no other access to the job.
+/// The payload of one read, for its completion callbacks. A callback may run on any thread, and
+/// this is the only part of the job that it can access.
 #[derive(Debug, Default)]
 pub(crate) struct ReadPayload {
     pub(crate) fork: Fork,
     /// The number of the first block.
     pub(crate) first: BlockNo,
-    /// Callbacks set a bit for each bad block. A read has at most 128 blocks.
+    /// The callbacks set one bit for each bad block. That's enough bits, because a read never has
+    /// more than 128 blocks.
     pub(crate) bad: u128,
 }
 
@@ -54,9 +57,10 @@ pub(crate) enum ReadFailure {
     Open(io::Error),
     /// One block could not be read.
     Read { block: BlockNo, errno: i32 },
-    /// Too many blocks of the file failed. This block and those after it were skipped.
+    /// Too many blocks of this file have failed, so this block and all following blocks were
+    /// skipped.
     GaveUp { block: BlockNo },
-    /// The file is shorter than when it was listed. Either a server has truncated it, or it is
+    /// The file is shorter now than when we listed it. Either a server has truncated it, or it is
     /// damaged.
     Shrank { block: BlockNo, found: u64, expected: u64 },
 }

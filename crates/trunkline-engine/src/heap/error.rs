@@ -1,7 +1,7 @@
 //! Errors about a table's pages and rows.
 //!
-//! Both kinds of error include the location. After a page error, the scan can continue with the
-//! next page; after a row error, with the next row.
+//! Both kinds of errors include the location. After a page error, the scan can continue with the
+//! next page. After a row error, it can continue with the next row.
 
 use thiserror::Error;
 use trunkline_aio::Cancelled;
@@ -17,8 +17,8 @@ pub enum HeapError {
     /// The page cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The page is valid but doesn't belong to a table, because it has a special space, as index
-    /// pages do. Heap pages never have one.
+    /// The page is valid, but it can't belong to a table: it has a special space, like an index
+    /// page, and heap pages never have one.
     #[error(
         "{location} is not a page of a table: its special space begins at {special}, expected \
          {BLOCK_SIZE}"
@@ -58,7 +58,8 @@ pub struct RowError {
 /// What is wrong with a row.
 #[derive(Debug, Clone, Error)]
 pub enum RowProblem {
-    /// The tuple extends beyond the page, or its header points beyond the end of the tuple.
+    /// The tuple extends beyond the end of the page, or its header contains an offset beyond the
+    /// end of the tuple.
     #[error("it does not fit into its item or page")]
     Outside,
     /// Its visibility cannot be determined.

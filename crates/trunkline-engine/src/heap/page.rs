@@ -1,11 +1,13 @@
 //! One page of a heap scan, and the visibility of its rows.
 //!
-//! We determine the visibility of all rows when the page is read, as PostgreSQL's
-//! `heap_prepare_pagescan` does. The result therefore doesn't depend on when the consumer asks for
-//! a row, and no commit log lookups, which may need I/O, happen while rows are being returned.
+//! We determine the visibility of all rows of a page when we read the page, like PostgreSQL's
+//! `heap_prepare_pagescan`. This way, the result doesn't depend on when the caller gets to a row.
+//! It also means that we never have to look up the commit log, which may need I/O, while we are
+//! returning rows.
 //!
-//! If the page is marked all-visible, we don't check visibility at all, and don't touch a tuple
-//! until it is returned. Loading the tuple into the CPU cache is most of the cost of returning it.
+//! If the page is marked all-visible, we skip the visibility checks and don't touch a tuple until
+//! we return it. This matters, because most of the cost of returning a tuple is loading it into the
+//! CPU cache.
 
 use std::fmt;
 
@@ -27,22 +29,23 @@ pub enum RowFilter {
     /// Live tuples only: what a server's `SELECT` sees.
     #[default]
     Visible,
-    /// All tuples with a normal line pointer, in any state, as `pageinspect` shows them.
+    /// All tuples that have a normal line pointer, whatever their state, like `pageinspect` shows
+    /// them.
     All,
 }
 
-/// The rows of a page that pass the filter. The scan reuses its memory for each page.
+/// The rows of a page that pass the filter. The scan reuses this memory for every page.
 #[derive(Debug, Default, Clone)]
 pub(super) struct PageRows {
-    /// Whether the page is marked all-visible. In that case we only need the line pointers, and
+    /// Whether the page is marked all-visible. If so, the line pointers are all we need, and
     /// `entries` and `errors` stay empty.
     all_visible: bool,
     entries: Vec<Entry>,
     errors: Vec<RowError>,
 }
 
-/// A tuple that passed the filter, or an invalid one. It stores the tuple's offset rather than a
-/// reference, so that it also works with a copy of the page (`PageBatch`).
+/// Either a tuple that passed the filter, or an invalid tuple. We store the tuple's offset rather
+/// than a reference, so that an entry remains usable with a copy of the page (`PageBatch`).
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     item: u16,
@@ -56,13 +59,14 @@ struct Entry {
 #[derive(Debug, Clone, Copy)]
 enum Verdict {
     State(RowState),
-    /// The index into `PageRows::errors`. Errors are large and rare, so entries do not contain
-    /// them.
+    /// An index into `PageRows::errors`. We don't store the error itself in the entry, because
+    /// errors are large and rare.
     Error(u16),
 }
 
 impl PageRows {
-    /// Determines the visibility of the rows on `page`, replacing the previous page's rows.
+    /// Determines the visibility of the rows on `page`. Any information about the previous page is
+    /// overwritten.
     pub(super) fn prepare<S: XidStatusLookup<Error = TransactionError>>(
         &mut self,
         page: &PageBytes,
@@ -74,14 +78,14 @@ impl PageRows {
         self.all_visible = false;
         self.entries.clear();
         self.errors.clear();
-        // The page was added to the table but never initialized, for example because of a crash
-        // right after the extension. It has no rows.
+        // This page was added when the table was extended, but it was never initialized, for
+        // example because of a crash right after the extension. It has no rows.
         if is_new(page) {
             return Ok(());
         }
         let special = PageHeader::parse(page).special;
-        // The checksum and the page header were fine, so this is presumably a page of an index or a
-        // sequence rather than a damaged page. Interpreting its items as tuples would return
+        // The checksum and the page header are OK, so presumably this is not a damaged page, but a
+        // page of an index or a sequence. If we interpreted its items as tuples, we would return
         // garbage.
         if usize::from(special) != BLOCK_SIZE {
             return Err(HeapError::NotATable { location: relation.location(block), special });
@@ -91,14 +95,16 @@ impl PageRows {
             return Ok(());
         }
         for (item, pointer) in normal_lines(page) {
-            // An item that extends beyond the page becomes an empty slice, which fails to parse.
+            // If an item extends beyond the end of the page, we get an empty slice here, which then
+            // fails to parse.
             let tuple = HeapTuple::parse(item, pointer.item(page).unwrap_or_default());
             let state = match tuple {
                 Ok(tuple) => row_state(&tuple, status).map_err(RowProblem::Transaction),
                 Err(_) => Err(RowProblem::Outside),
             };
             let verdict = match state {
-                // The common case for dead tuples: leave them out of the list altogether.
+                // This is the usual case for dead tuples. We don't need them, so don't even add
+                // them to the list.
                 Ok(state) if rows == RowFilter::Visible && state != RowState::Live => continue,
                 Ok(state) => Verdict::State(state),
                 // Cancellation isn't damage, so it must not become a row's error.
@@ -113,8 +119,8 @@ impl PageRows {
         Ok(())
     }
 
-    /// Stores an error and returns the verdict that refers to it. Marked cold, so that the compiler
-    /// keeps error handling out of the loop over the line pointers.
+    /// Stores an error and returns a verdict that refers to it. This is marked cold so that the
+    /// compiler moves the error handling out of the loop over the line pointers.
     #[cold]
     fn error(&mut self, error: RowError) -> Verdict {
         // The cast is safe: a page has at most 2042 line pointers.
@@ -124,7 +130,8 @@ impl PageRows {
     }
 }
 
-/// Adds the row's location to a problem. Building the path allocates, so we only do it for errors.
+/// Adds the row's location to a problem. We only do this for errors, because building the path
+/// needs a memory allocation.
 #[cold]
 fn row_error(relation: &Relation, tid: Tid, problem: RowProblem) -> RowError {
     RowError { location: relation.location(tid.block).at_item(tid.item), problem }
@@ -191,8 +198,8 @@ impl<'s> HeapPage<'s> {
         }
     }
 
-    /// Returns the rows that pass the filter, in the order of their line pointers. An invalid row
-    /// is returned as an error, regardless of the filter.
+    /// Returns the rows that pass the filter, in the order of their line pointers. If a row is
+    /// invalid, we return an error for it, no matter what the filter is.
     #[inline]
     pub fn rows(&self) -> Rows<'_> {
         Rows::new(&self.page, self.block, self.relation, self.page_rows)
@@ -216,8 +223,8 @@ pub struct Rows<'p> {
     block: BlockNo,
     relation: &'p Relation,
     page_rows: &'p PageRows,
-    /// On an all-visible page, the last line pointer returned; otherwise the index of the next
-    /// entry.
+    /// If the page is all-visible, this is the last line pointer we returned; otherwise it's the
+    /// index of the next entry.
     next: u16,
     end: u16,
 }
@@ -238,15 +245,16 @@ impl<'p> Rows<'p> {
         Self { page, block, relation, page_rows, next: 0, end }
     }
 
-    /// Returns the row of an entry. The tuple is parsed again here rather than stored in the entry:
-    /// parsing is cheap, and entries stay small.
+    /// Returns the row for an entry. Parsing the tuple again is cheap, so we do that here rather
+    /// than store the parsed tuple, which would make entries larger.
     #[inline]
     fn row(&self, entry: &Entry) -> Result<HeapRow<'p>, RowError> {
         let Entry { item, offset, length, verdict } = *entry;
         match verdict {
             Verdict::State(state) => {
                 let start = usize::from(offset);
-                // live() sets the state to `Live`, so replace it with the real state.
+                // live() always sets the state to `Live`, so we must replace that with the real
+                // state.
                 let row = self.live(item, self.page.get(start..start + usize::from(length)))?;
                 Ok(HeapRow { state, ..row })
             }
@@ -297,8 +305,8 @@ impl<'p> Iterator for Rows<'p> {
     }
 }
 
-/// The line pointers that point to a tuple (`LP_NORMAL`). Redirected, dead and unused line pointers
-/// do not.
+/// The line pointers that point to a tuple (`LP_NORMAL`). This excludes redirected, dead and unused
+/// line pointers.
 #[inline]
 fn normal_lines(page: &PageBytes) -> impl Iterator<Item = (u16, LinePointer)> + '_ {
     line_pointers(page).filter(|(_, line)| line.flags == LinePointerFlags::Normal)

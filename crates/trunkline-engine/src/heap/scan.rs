@@ -1,7 +1,7 @@
 //! Heap scan: returns a table's rows, page by page.
 //!
-//! A read stream reads the pages ahead. We determine the visibility of a page's rows when the
-//! stream returns the page.
+//! Pages are read ahead by a read stream. When the stream returns a page, we determine the
+//! visibility of its rows.
 
 use trunkline_aio::facade::Arc;
 
@@ -52,8 +52,8 @@ pub struct HeapScan<S: BlockSource> {
 }
 
 impl HeapScan<BlockRange> {
-    /// Scans all blocks the table has now. As in PostgreSQL, a table larger than a quarter of the
-    /// pool is read through a ring buffer.
+    /// Scans all blocks that the table has at this point. As in PostgreSQL, if the table is larger
+    /// than a quarter of the pool, we use a ring buffer.
     ///
     /// # Errors
     /// The table's length cannot be determined.
@@ -72,8 +72,8 @@ impl HeapScan<BlockRange> {
 }
 
 impl<S: BlockSource> HeapScan<S> {
-    /// Scans the blocks that `source` returns. Every call must pass the same `backend`, because its
-    /// session owns the I/Os of the stream.
+    /// Scans the blocks returned by `source`. You must pass the same `backend` to every call,
+    /// because the I/Os of the stream belong to that backend's session.
     pub fn new(
         backend: &Backend,
         relation: &Relation,
@@ -91,21 +91,21 @@ impl<S: BlockSource> HeapScan<S> {
         }
     }
 
-    /// Returns the next page, even if none of its rows passes the filter, or `None` at the end. The
-    /// previous page is unlocked and unpinned first, so that a scan never holds more than one
-    /// content lock.
+    /// Returns the next page, or `None` at the end of the scan. Pages are returned even if none of
+    /// their rows passes the filter. We unlock and unpin the previous page first, so that a scan
+    /// never holds more than one content lock.
     ///
     /// # Errors
-    /// See [`HeapError`]: the next page could not be read. The scan can continue after it.
+    /// If the next page can't be read, returns a [`HeapError`]. The scan can continue after that.
     /// # Panics
     /// If this is not the backend that the scan was created with.
     pub fn next_page(&mut self, backend: &mut Backend) -> Result<Option<HeapPage<'_>>, HeapError> {
         let Some(found) = self.stream.next(backend)? else { return Ok(None) };
         let block = found.block;
         let page = backend.read_lock(found.pin)?;
-        // This lookup may read a commit log page while we hold the content lock. That's safe:
-        // commit log pages aren't in the pool, and nothing that read has to wait for needs this
-        // lock.
+        // This lookup may have to read a commit log page while we are holding the content lock.
+        // That can't deadlock, because commit log pages aren't in the pool, so the read never waits
+        // for anything that needs our lock.
         let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
         self.page_rows.prepare(&page, &self.relation, block, self.rows, &mut lookup)?;
         Ok(Some(HeapPage::new(page, block, &self.relation, &self.page_rows)))

@@ -6,13 +6,13 @@
 //!   raw      │ value 1, decompressed │ …
 //! ```
 //!
-//! Chunks arrive in the block order of the TOAST table rather than in the order of the values.
-//! Every chunk except a value's last one has the same fixed length, so its position in `stored`
-//! follows from its number.
+//! Chunks arrive in the order of their blocks in the TOAST table, not in the order of the values.
+//! All chunks of a value have the same length except the last one, so we can compute a chunk's
+//! position in `stored` from its chunk number.
 //!
-//! We allocate a value's memory only once the index has returned at least as many rows as the value
-//! has chunks. A damaged TOAST pointer that claims a huge size therefore can't make us allocate
-//! that much.
+//! We don't allocate memory for a value until the index has returned at least as many rows as the
+//! value has chunks. Otherwise, a damaged TOAST pointer that claims a huge size could make us
+//! allocate that much.
 
 use std::ops::Range;
 
@@ -23,17 +23,19 @@ use trunkline_format::varlena::{Compressed, ToastPointer};
 use super::toast_error::{ToastError, ToastProblem};
 use super::toast_table::CHUNK_BYTES;
 
-/// The rank of a chunk that we haven't found any version of yet.
+/// The rank of a chunk if we haven't found any version of it yet.
 const NONE: u8 = 0;
 
-/// A batch of values to fetch together. It keeps its memory when it is cleared.
+/// A batch of values to fetch together. When a batch is cleared, its memory is kept for the next
+/// values.
 #[derive(Debug, Default)]
 pub struct ToastBatch {
     values: Vec<Value>,
     bytes: u64,
-    /// The stored form of all values, one after the other: the joined chunks.
+    /// The values as they are stored, that is, each value's chunks joined together. The values
+    /// follow one another.
     stored: Vec<u8>,
-    /// For each chunk the rank of the best version found, see [`rank`].
+    /// For each chunk, the rank of the best version we've found so far; see [`rank`].
     chunks: Vec<u8>,
     /// The decompressed values, one after the other.
     raw: Vec<u8>,
@@ -90,9 +92,9 @@ impl ToastBatch {
         self.values.is_empty()
     }
 
-    /// Bytes of memory that the values need according to their TOAST pointers. Callers should fetch
-    /// a batch when this reaches a few megabytes. The pointers may be damaged, so this is only an
-    /// estimate.
+    /// How much memory the values need, in bytes, according to their TOAST pointers. Callers should
+    /// fetch the batch once this reaches a few megabytes. Note that this is only an estimate,
+    /// because a pointer may be damaged.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -106,8 +108,8 @@ impl ToastBatch {
         self.bytes = 0;
     }
 
-    /// The bytes of a fetched value, decompressed and without its header. Returns `None` if the
-    /// batch has no value with this number, or if the value hasn't been fetched yet.
+    /// Returns the bytes of a fetched value, decompressed and without the header. Returns `None` if
+    /// the batch has no value with this number, or if the value hasn't been fetched yet.
     ///
     /// # Errors
     /// The value is not available.
@@ -131,7 +133,8 @@ impl ToastBatch {
         self.values.get(number).is_some_and(|value| matches!(value.state, FetchState::Open))
     }
 
-    /// Allocates the memory of a value, after the index has returned at least `chunks` rows for it.
+    /// Allocates memory for a value. We do this only after the index has returned at least `chunks`
+    /// rows for it.
     pub(super) fn allocate(&mut self, number: usize, chunks: u32) {
         let Some(value) = self.values.get_mut(number) else { return };
         let start = self.stored.len();
@@ -148,9 +151,9 @@ impl ToastBatch {
         self.values.get(number).map_or(0, |value| value.chunks)
     }
 
-    /// Copies a chunk's bytes into the buffer. The chunk number must be valid. If there are several
-    /// versions of a chunk, the version with the highest rank wins; two versions with the same rank
-    /// are damage.
+    /// Copies the bytes of a chunk into the buffer. The caller must have checked the chunk number.
+    /// If there are several versions of a chunk, we use the one with the highest rank. If two of
+    /// them have the same rank, the table is damaged.
     pub(super) fn put(
         &mut self,
         number: usize,
@@ -170,11 +173,12 @@ impl ToastBatch {
         let Some(best) = self.chunks.get_mut(value.first_chunk + chunk as usize) else {
             return Ok(());
         };
-        // Two versions of the same rank can't both be right, and we can't know which one is.
+        // If two versions have the same rank, only one of them can be right, and we have no way to
+        // tell which.
         if *best == rank {
             return Err(ToastProblem::Twice { chunk, tid });
         }
-        // A better version replaces a worse one, no matter in which order they arrive.
+        // Keep the version with the higher rank, regardless of the order in which they arrive.
         if *best < rank {
             *best = rank;
             place.copy_from_slice(bytes);
@@ -192,7 +196,7 @@ impl ToastBatch {
         }
     }
 
-    /// Completes a value: checks that every chunk was found, and decompresses the value if
+    /// Finishes a value: checks that we've found all of its chunks, and decompresses the value if
     /// necessary.
     pub(super) fn finish(&mut self, number: usize) {
         let Some(value) = self.values.get(number) else { return };
@@ -206,16 +210,16 @@ impl ToastBatch {
             None => self.decompress(value.pointer, value.stored.clone()),
         };
         match (end, self.values.get_mut(number)) {
-            // The value was still open at the start of this function, and no other code changes it
-            // meanwhile.
+            // The value was still open when we entered this function, and nothing else can have
+            // changed it since then.
             (Ok(end), Some(value)) => value.state = end,
             (Err(problem), _) => self.fail(number, problem),
             (Ok(_), None) => {}
         }
     }
 
-    /// Decompresses a value if its TOAST pointer says that it is compressed. The size in the
-    /// compressed value and the size in the pointer must agree.
+    /// Decompresses a value if its TOAST pointer says that it is compressed. It's an error if the
+    /// size in the pointer doesn't match the size in the compressed data.
     fn decompress(
         &mut self,
         pointer: ToastPointer,
@@ -236,9 +240,10 @@ impl ToastBatch {
     }
 }
 
-/// The precedence of a chunk's versions. Value ids can be reused, so a value can have chunks of
-/// several generations: live versions take precedence over dead versions, and dead versions over
-/// those in doubt. Returns `None` for a version that doesn't count.
+/// Determines which version of a chunk to prefer. A value id can be reused, so we may find chunks
+/// that belong to an earlier value with the same id. Live versions therefore take precedence over
+/// dead ones, and dead versions over those that are in doubt. Returns `None` for versions that must
+/// be ignored.
 fn rank(state: RowState) -> Option<u8> {
     match state {
         RowState::Live => Some(3),

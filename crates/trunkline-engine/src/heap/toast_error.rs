@@ -1,6 +1,6 @@
 //! Errors of TOAST values.
 //!
-//! Messages include the TOAST table, the value and, if possible, the chunk.
+//! The messages name the TOAST table and the value, and if possible also the chunk.
 
 use thiserror::Error;
 use trunkline_aio::facade::Arc;
@@ -28,7 +28,7 @@ pub struct ToastError {
 /// What is wrong with a TOAST value.
 #[derive(Debug, Clone, Error)]
 pub enum ToastProblem {
-    /// The row has a TOAST pointer, but its table has no TOAST table.
+    /// The row has a TOAST pointer, but the table it belongs to has no TOAST table.
     #[error("the table has no TOAST table")]
     NoToastTable,
     /// The pointer refers to a TOAST table that belongs to another table.
@@ -40,8 +40,8 @@ pub enum ToastProblem {
     /// The index could not be searched.
     #[error(transparent)]
     Index(Arc<BtreeError>),
-    /// The index has more entries for the value than there can be. Without this limit, a damaged
-    /// index could make us use up all memory.
+    /// The index has more entries for this value than it possibly could have. If we didn't limit
+    /// them, a damaged index could make us use up all memory.
     #[error("the index leads to {found} rows or more, expected {chunks} chunks")]
     TooMany {
         /// The number of row versions, at least.
@@ -68,7 +68,7 @@ pub enum ToastProblem {
         /// Its second row.
         tid: Tid,
     },
-    /// A chunk has a number that is too high for the value.
+    /// The chunk number is higher than the value's size allows.
     #[error("chunk {chunk} found at {tid}, expected 0 to {}", chunks.saturating_sub(1))]
     Number {
         /// Its number.
@@ -90,7 +90,7 @@ pub enum ToastProblem {
         /// The expected number of bytes.
         expected: usize,
     },
-    /// The row of a chunk does not fit into its item or page.
+    /// The row that contains the chunk does not fit into its item or into the page.
     #[error("the row of a chunk at {tid} does not fit into its item or page")]
     Row {
         /// The row.
@@ -110,8 +110,8 @@ pub enum ToastProblem {
         /// The row.
         tid: Tid,
     },
-    /// The bytes of a chunk are themselves compressed or stored externally. PostgreSQL never does
-    /// this.
+    /// The bytes of a chunk are themselves compressed or stored externally, which PostgreSQL never
+    /// does.
     #[error("the chunk at {tid} is itself compressed or stored elsewhere")]
     Stored {
         /// The row.
@@ -129,7 +129,8 @@ pub enum ToastProblem {
     /// The chunks together are not a valid compressed value.
     #[error(transparent)]
     Value(VarlenaError),
-    /// The compressed value and the TOAST pointer disagree about the uncompressed size.
+    /// The size of the uncompressed value is different in the compressed data and in the TOAST
+    /// pointer.
     #[error("it has {found} bytes uncompressed, expected {expected}")]
     Mismatch {
         /// The size in the compressed value.

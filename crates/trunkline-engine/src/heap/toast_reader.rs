@@ -6,20 +6,21 @@
 //!            ──▶ copy each chunk to its place ──▶ decompress ──▶ ToastBatch::value
 //! ```
 //!
-//! A value of 10,000 bytes has six chunks of up to 1996 bytes. Each chunk is a row of the TOAST
-//! table and consists of the value id (`chunk_id`), the chunk's number (`chunk_seq`) and its bytes
-//! (`chunk_data`). PostgreSQL's `heap_fetch_toast_slice` fetches one value with one index scan and
-//! waits for each page in turn. We fetch a whole batch, such as the values of all rows on a page.
-//! That way we know first all index keys, and then all blocks, in advance, so the reads can
-//! overlap.
+//! For example, a value of 10,000 bytes has six chunks of up to 1996 bytes. Each chunk is one row
+//! of the TOAST table, with the value's id (`chunk_id`), the chunk's number (`chunk_seq`) and the
+//! chunk's bytes (`chunk_data`). PostgreSQL's `heap_fetch_toast_slice` fetches one value at a time:
+//! it does an index scan and waits for each page in turn. We fetch a whole batch of values instead,
+//! such as those of all rows on a page. This means that we know all index keys in advance, and once
+//! the index has been searched, we know all blocks as well, so the reads can overlap.
 //!
-//! **Visibility.** Every chunk counts unless its insertion was rolled back. Servers use the same
-//! rule (`SnapshotToast`). A visible row's chunks always exist. A deleted row's chunks are deleted
-//! together with the row, but remain available until they are vacuumed.
+//! **Visibility.** We use every chunk unless the transaction that inserted it was rolled back,
+//! which is the same rule that servers use (`SnapshotToast`). The chunks of a visible row always
+//! exist. When a row is deleted, its chunks are deleted with it, but we can still read them until
+//! they are vacuumed.
 //!
-//! **Checks.** We check all sizes against each other: the TOAST pointer's sizes, the number and
-//! length of the chunks, and the sizes before and after decompression. An error affects only its
-//! own value; the batch's other values are still fetched.
+//! **Checks.** We compare all sizes with each other: the sizes in the TOAST pointer, the number and
+//! length of the chunks, and the sizes before and after decompression. If we find an error, only
+//! that value is affected, and we still fetch the other values of the batch.
 
 use std::ops::Range;
 
@@ -38,8 +39,9 @@ use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockList, ReadStream, StreamOptions, StreamStats};
 use crate::transactions::{Lookup, TransactionError, Transactions, XidStatusCache};
 
-/// Extra index entries, beyond twice the number of chunks, that a value may have before we consider
-/// the index damaged. Rolled-back transactions leave such entries if their value id is used again.
+/// We consider the index damaged if a value has more than this many index entries in addition to
+/// twice the number of its chunks. Some extra entries are normal, because a value id may be reused
+/// after the transaction that first used it was rolled back.
 const VERSIONS_SPARE: usize = 1000;
 
 /// Fetches values from one TOAST table.
@@ -49,7 +51,7 @@ pub struct ToastReader {
     transactions: Arc<Transactions>,
     statuses: XidStatusCache,
     stream: ReadStream<BlockList>,
-    /// The TIDs of the batch's chunks, each with its value's number within the batch.
+    /// The TIDs of the batch's chunks, each with the number of the value that the chunk belongs to.
     wanted: Vec<(Tid, usize)>,
     /// How to read the index.
     options: StreamOptions,
@@ -73,14 +75,15 @@ impl SearchedValue {
 }
 
 impl ToastReader {
-    /// Creates a reader for the values of one table. Every call must pass the same `backend`.
+    /// Creates a reader for the values of one table. You must pass the same `backend` to every
+    /// call.
     pub fn new(
         backend: &Backend,
         table: ToastTable,
         transactions: &Arc<Transactions>,
         options: StreamOptions,
     ) -> Self {
-        // The stream must keep its order, because we match pages with chunks by their order.
+        // The stream must return pages in order, because that's how we match them with the chunks.
         let options = StreamOptions { unordered: false, ..options };
         let stream = ReadStream::new(backend, &table.heap, BlockList::new(Vec::new()), options);
         Self {
@@ -104,11 +107,11 @@ impl ToastReader {
     }
 
     /// Fetches all values of the batch that haven't been fetched yet. If a value isn't available,
-    /// its error is stored in the batch; see [`ToastBatch::value`].
+    /// the error is stored in the batch, and [`ToastBatch::value`] returns it.
     ///
     /// # Errors
-    /// [`ReadError::Cancelled`] if the session was cancelled, in which case some values were not
-    /// fetched.
+    /// [`ReadError::Cancelled`] if the session was cancelled. In that case, some of the values have
+    /// not been fetched.
     /// # Panics
     /// If this is not the backend that the reader was created with.
     pub fn fetch(
@@ -117,18 +120,19 @@ impl ToastReader {
         batch: &mut ToastBatch,
     ) -> Result<(), ReadError> {
         self.find(backend, batch)?;
-        // Sorted by block and line pointer, so that each page is read once.
+        // Sort by block and line pointer, so that we read each page only once.
         self.wanted.sort_unstable();
         let read = self.read(backend, batch);
-        // Release all pins, even after an error: a long time may pass between two fetches.
+        // Release all pins even if there was an error, because it may be a long time until the next
+        // fetch.
         self.stream.reset(BlockList::new(Vec::new()));
         read?;
         (0..batch.len()).for_each(|number| batch.finish(number));
         Ok(())
     }
 
-    /// Searches the index for all values' chunks. The key is just the value id, so that one search
-    /// finds all chunks of a value.
+    /// Looks up the chunks of all values in the index. We search for just the value id, so that a
+    /// single search finds all chunks of a value.
     fn find(&mut self, backend: &mut Backend, batch: &mut ToastBatch) -> Result<(), ReadError> {
         self.wanted.clear();
         let mut searched: Vec<SearchedValue> = Vec::new();
@@ -140,8 +144,8 @@ impl ToastReader {
                 batch.fail(number, ToastProblem::OtherTable { expected: self.table.oid });
                 continue;
             }
-            // The pointer may be damaged, so treat its size only as a claim until the index
-            // confirms it.
+            // The pointer may be damaged, so we must not trust its size until the index confirms
+            // it.
             let chunks = pointer.stored_size.div_ceil(CHUNK_BYTES);
             searched.push(SearchedValue { value_id: pointer.value_id, number, chunks, rows: 0 });
         }
@@ -166,9 +170,9 @@ impl ToastReader {
             if rows > value.rows_max() {
                 batch.fail(number, ToastProblem::TooMany { found: rows, chunks });
             } else if rows < chunks as usize {
-                // To find out which chunk is missing, we would have to read the rows, which isn't
-                // worth it now that the value has failed. So assume that the chunks at the end are
-                // missing, and report the first of them.
+                // We don't know which chunk is missing. To find out, we would have to read the
+                // rows, which isn't worth it because the value has failed anyway. So just assume
+                // that it's the chunks at the end that are missing, and report the first of those.
                 batch.fail(number, ToastProblem::Missing { chunk: rows as u32, chunks });
             } else if batch.is_open(number) {
                 batch.allocate(number, chunks);
@@ -179,9 +183,9 @@ impl ToastReader {
         Ok(())
     }
 
-    /// Reads the pages that contain the chunks, and copies each chunk's bytes into the batch's
-    /// buffer. The stream returns pages in the order of `wanted`, so each page matches the next
-    /// group of rows with the same block.
+    /// Reads the pages that contain the chunks, and copies the bytes of each chunk into the batch's
+    /// buffer. The stream returns the pages in the order of `wanted`, so each page belongs to the
+    /// next group of rows in `wanted` that have the same block number.
     fn read(&mut self, backend: &mut Backend, batch: &mut ToastBatch) -> Result<(), ReadError> {
         let blocks = self.wanted.chunk_by(|(one, _), (other, _)| one.block == other.block);
         let blocks: Vec<BlockNo> =
@@ -203,7 +207,7 @@ impl ToastReader {
                     continue;
                 }
             };
-            // A damaged index may lead to blocks that aren't heap pages at all.
+            // If the index is damaged, it may point to blocks that aren't heap pages at all.
             let special = PageHeader::parse(&page).special;
             if !is_new(&page) && usize::from(special) != BLOCK_SIZE {
                 drop(page);
@@ -229,7 +233,7 @@ impl ToastReader {
         Ok(())
     }
 
-    /// Marks all values with a chunk on an unreadable page as not available.
+    /// Marks all values that have a chunk on an unreadable page as not available.
     fn fail_all(&self, batch: &mut ToastBatch, group: Range<usize>, error: &Arc<HeapError>) {
         for &(_, number) in self.wanted.get(group).unwrap_or_default() {
             batch.fail(number, ToastProblem::Page(Arc::clone(error)));
@@ -237,8 +241,9 @@ impl ToastReader {
     }
 }
 
-/// If the row at `tid` is a chunk of the value, copies its bytes into the batch's buffer. Silently
-/// skips any other row, because an index entry may outlive the row it points to.
+/// If the row at `tid` is a chunk of this value, copies its bytes into the batch's buffer. Any
+/// other row is silently skipped, because an index entry may still exist after the row it points to
+/// has been removed.
 fn put(
     page: &PageBytes,
     tid: Tid,
@@ -265,7 +270,7 @@ fn put(
         return Ok(());
     }
     let (value_id, chunk, bytes) = chunk_columns(&tuple, tid)?;
-    // The row was removed and its line pointer reused for a chunk of another value.
+    // The chunk was removed, and its line pointer was reused for a chunk of another value.
     if value_id != pointer.value_id {
         return Ok(());
     }

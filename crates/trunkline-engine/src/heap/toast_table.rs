@@ -1,6 +1,6 @@
 //! TOAST tables and their rows.
 //!
-//! A TOAST table has one row per chunk, with the columns `chunk_id`, `chunk_seq` and `chunk_data`.
+//! A TOAST table has one row per chunk. Its columns are `chunk_id`, `chunk_seq` and `chunk_data`.
 
 use trunkline_format::deform::{Attribute, Deformer};
 use trunkline_format::varlena::Varlena;
@@ -10,15 +10,16 @@ use super::toast_error::ToastProblem;
 use crate::btree::Index;
 use crate::storage::Relation;
 
-/// Bytes of every chunk except the last one (`TOAST_MAX_CHUNK_SIZE`), so that four chunks fill a
-/// page. The control file records this number, and servers refuse a cluster with a different one.
+/// Number of bytes in every chunk except the last one (`TOAST_MAX_CHUNK_SIZE`), chosen so that four
+/// chunks fit on a page. The control file contains this number, and a server refuses to start on a
+/// cluster with a different one.
 pub const CHUNK_BYTES: u32 = 1996;
 
 /// `HEAP_HASEXTERNAL` in `t_infomask`: the tuple has a TOAST pointer.
 const HAS_EXTERNAL: u16 = 0x0004;
 
-/// Whether the tuple has a TOAST pointer. This is a test of one bit, so rows without TOAST values,
-/// which are most rows, are not deformed to find out.
+/// Whether the tuple has a TOAST pointer. We only have to test one bit for this, so we don't need
+/// to deform rows without TOAST values, and most rows don't have any.
 #[inline]
 pub fn has_external(tuple: &HeapTuple<'_>) -> bool {
     tuple.infomask() & HAS_EXTERNAL != 0

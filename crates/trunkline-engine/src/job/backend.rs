@@ -1,8 +1,8 @@
 //! Pool backends for a job's workers.
 //!
-//! A worker must open its backend here, because [`Job::backend`] registers the backend's canceller.
-//! Only then does cancelling the job also end a wait for a buffer, a lock or an I/O inside the
-//! pool.
+//! Workers must open their backends here, because [`Job::backend`] registers the backend's
+//! canceller. Without that, cancelling the job would not interrupt a worker that is waiting for a
+//! buffer, a lock or an I/O inside the pool.
 
 use std::io;
 
@@ -25,8 +25,8 @@ impl Job {
         Ok(backend)
     }
 
-    /// The backend type of a worker, for the statistics. As in PostgreSQL, a parallel query's
-    /// leader takes part in the work, so the first worker counts as the leader.
+    /// The backend type under which a worker appears in the statistics. In PostgreSQL, the leader
+    /// of a parallel query takes part in the work, so we count the first worker as the leader.
     pub(crate) fn backend_type(worker: usize) -> BackendType {
         match worker {
             0 => BackendType::Standalone,
@@ -39,9 +39,9 @@ impl Job {
 #[derive(Debug, Default)]
 pub(crate) struct WarningLog {
     pub(crate) kept: Vec<ReadWarning>,
-    /// How many warnings were dropped because the limit was reached. A backend keeps only a limited
-    /// number of them, because otherwise a damaged file could fill up memory with one warning per
-    /// page.
+    /// How many warnings were dropped. We limit the number of warnings that a backend keeps,
+    /// because there may be one for each page, so a badly damaged file could otherwise use up all
+    /// memory.
     pub(crate) lost: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Errors that end a whole job. Damage in individual files and pages doesn't: it becomes a finding,
-//! and the job continues with the next file or page.
+//! Errors that end a whole job. Damage to individual files and pages doesn't end the job. It is
+//! reported as a finding, and the job continues with the next file or page.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,8 +14,9 @@ pub enum JobError {
     /// The data directory has changed, or cannot be read.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// The file system does not support direct I/O. The job refuses to start, because falling back
-    /// to the page cache would silently change what the job measures or verifies.
+    /// The file system does not support direct I/O. In that case we refuse to start the job. If we
+    /// fell back to the page cache instead, the job would silently measure or verify something
+    /// other than what the user asked for.
     #[error(
         "\"{}\" cannot be opened for direct I/O: the file system, {file_system}, does not support it",
         path.display()
@@ -26,8 +27,8 @@ pub enum JobError {
         /// The type of the file system.
         file_system: String,
     },
-    /// The page region doesn't have room for even one read, either because it is too small or
-    /// because other users have leased most of it.
+    /// There isn't enough room in the page region for even a single read. Either the region is too
+    /// small, or most of it is currently leased to other users.
     #[error("no memory for a read of {blocks} blocks is free in the page region")]
     Memory {
         /// Blocks that one read needs.
@@ -36,7 +37,7 @@ pub enum JobError {
     /// No session was free, or the system refused to create another thread.
     #[error("could not start a worker thread: {0}")]
     Start(#[source] io::Error),
-    /// A thread of the job panicked; its message is on standard error.
+    /// A thread of the job panicked. Its panic message was written to standard error.
     #[error("a worker thread panicked")]
     Panicked,
 }

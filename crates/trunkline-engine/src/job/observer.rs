@@ -1,26 +1,27 @@
-//! Progress reports and cancellation: the interface that a caller of a job implements.
+//! Progress reports and cancellation: the interface that the caller of a job must implement.
 //!
-//! The command line implements it with a progress bar, and cancels the job on Ctrl-C.
+//! The command line implements it by showing a progress bar and by cancelling the job on Ctrl-C.
 
 use std::path::Path;
 
 use trunkline_format::BlockNo;
 
-/// Follows the progress of a job and can cancel it. The caller's thread, the coordinator and the
-/// workers all call these methods. They must not block, because a blocked worker stalls its I/O.
+/// Follows the progress of a job, and can cancel it. These methods are called by the caller's
+/// thread, by the coordinator and by the workers. They must not block, because while a worker is
+/// blocked here, it can't issue any I/O.
 pub trait Observer: Send + Sync {
-    /// The plan is ready and the amount of work is known. Called once per job.
+    /// Called once per job, when the job has been planned and we know how much there is to do.
     fn begins(&self, _files: usize, _bytes: u64) {}
 
-    /// Bytes done so far, out of those announced by [`begins`](Self::begins). Called about twenty
-    /// times a second.
+    /// The number of bytes done so far, out of the total that was passed to
+    /// [`begins`](Self::begins). Called about twenty times a second.
     fn progressed(&self, _bytes: u64) {}
 
-    /// A run of a file's blocks is about to be read. Only jobs that read files directly call this;
-    /// jobs that read through the buffer pool don't.
+    /// Called before a run of a file's blocks is read. Jobs that read through the buffer pool don't
+    /// call this, only those that read files directly.
     fn reading(&self, _path: &Path, _first: BlockNo, _blocks: u32) {}
 
-    /// Whether to stop the job. Polled about twenty times a second until it returns true.
+    /// Whether to stop the job. We call this about twenty times a second, until it returns true.
     fn cancelled(&self) -> bool {
         false
     }

@@ -1,11 +1,13 @@
 //! Progress tracking for a worker that processes one page at a time.
 //!
-//! The same call also checks whether the job is stopping, so that a worker can't forget to.
+//! The same call also checks whether the job is being stopped, so that workers can't forget to do
+//! that.
 
 use super::workers::Job;
 
-/// Pages between two updates of the job's shared counters. A worker also checks for cancellation
-/// only this often, so it may process up to 64 more pages after the job was stopped.
+/// How many pages a worker processes before it updates the job's shared counters. It checks for
+/// cancellation at the same time, so after the job has been stopped, a worker may still process up
+/// to 64 more pages.
 const PAGES_BATCHED: u32 = 64;
 
 impl Job {
@@ -15,16 +17,17 @@ impl Job {
     }
 }
 
-/// Counts one worker's pages. All workers add to the same atomics and the caller polls them, so
-/// updating them for every page would bounce the cache line between CPUs. Instead a worker adds a
-/// whole batch at a time, and the remainder when this counter is dropped.
+/// Counts the pages that a worker has processed. All workers update the same atomics, and the
+/// caller polls them. If we updated them after every page, the cache line would bounce between
+/// CPUs. We therefore add up a whole batch of pages first. When this counter is dropped, it adds
+/// the remaining pages.
 pub(crate) struct PageProgress<'j> {
     job: &'j Job,
     unreported: u32,
 }
 
 impl PageProgress<'_> {
-    /// Counts a page. Returns false if the worker should stop, which is checked once per batch.
+    /// Counts a page. Returns false if the worker should stop; we check that only once per batch.
     pub(crate) fn page_done(&mut self) -> bool {
         self.unreported += 1;
         if self.unreported < PAGES_BATCHED {

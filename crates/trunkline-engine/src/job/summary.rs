@@ -1,4 +1,4 @@
-//! How a job ended, how long it took, and what its I/O looked like.
+//! How a job ended, how long it took, and statistics about its I/O.
 //!
 //! Every report of a job contains these parts.
 
@@ -6,24 +6,25 @@ use std::time::Duration;
 
 use trunkline_aio::{Counters, Operation};
 
-/// How a job ended. A failed job doesn't have one of these, because it returns an error instead of
-/// a report.
+/// How a job ended. If a job fails, it returns an error instead of a report, so there's no value
+/// for that here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum End {
-    /// All work was done. Blocks that couldn't be read are findings; the job is still complete.
+    /// All work was done. This includes jobs that couldn't read some of the blocks; those are
+    /// reported as findings.
     #[default]
     Complete,
     /// The observer cancelled the job.
     Cancelled,
-    /// The observer cancelled the job, but a read or another system call did not return in time.
-    /// Its thread and its buffers are leaked, because the kernel may still write into them. Do not
-    /// wait for the [`Aio`](trunkline_aio::Aio) to shut down: that would wait for the same system
-    /// call.
+    /// The observer cancelled the job, but a read or some other system call didn't return in time.
+    /// We had to leak the thread and its buffers, because the kernel may still write into them.
+    /// Don't wait for the [`Aio`](trunkline_aio::Aio) to shut down, because that would wait for the
+    /// same system call.
     Abandoned,
 }
 
-/// I/O statistics for a job: the difference between the instance's counters before and after the
-/// job. They therefore include other users' I/O through the same instance.
+/// I/O statistics for a job. We compute them by subtracting the instance's counters before the job
+/// from those after it, so they include the I/O of any other users of the instance in the meantime.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct IoSummary {
     /// Reads.
@@ -32,23 +33,23 @@ pub struct IoSummary {
     pub bytes: u64,
     /// Reads served from the page cache by the issuing session itself.
     pub cached: u64,
-    /// Mean number of reads in flight, sampled by the instance. It shows whether the configured
-    /// depth was reached.
+    /// Mean number of reads in flight, as sampled by the instance. You can use it to check whether
+    /// the job has reached the configured depth.
     pub in_flight: f64,
     /// How often a thread waited for I/O.
     pub waits: u64,
     /// Total time of these waits.
     pub wait_time: Duration,
-    /// Total time that reads spent in storage. Since reads overlap, this usually exceeds the
-    /// elapsed time.
+    /// Total time that reads spent in the device. This is usually more than the elapsed time,
+    /// because reads overlap.
     pub device_time: Duration,
     /// Reads that had to be retried after EINTR or EAGAIN.
     pub retried: u64,
 }
 
 impl IoSummary {
-    /// The reads between two snapshots of the instance's counters. Counters never decrease, so the
-    /// differences can't be negative.
+    /// The reads between two snapshots of the instance's counters. The differences can't be
+    /// negative, because counters never decrease.
     pub(super) fn between(before: &Counters, after: &Counters) -> Self {
         let (old, new) = (before.operation(Operation::Readv), after.operation(Operation::Readv));
         let samples = after.in_flight_samples - before.in_flight_samples;
@@ -72,8 +73,8 @@ pub(crate) struct JobSummary {
     pub(crate) end: End,
     /// Time from start to end.
     pub(crate) elapsed: Duration,
-    /// The part of the elapsed time in which workers ran. It excludes planning, so we use it to
-    /// compute throughput.
+    /// How much of the elapsed time workers were running. We use this to compute throughput,
+    /// because it doesn't include the time spent on planning.
     pub(crate) working: Duration,
     /// Blocks that were read.
     pub(crate) blocks: u64,

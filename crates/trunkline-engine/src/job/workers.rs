@@ -1,15 +1,17 @@
 //! The threads of one job: start, stop, join.
 //!
-//! A job has one coordinator thread and any number of workers. All of them share [`Job`].
+//! A job has one coordinator thread and any number of workers. They all share one [`Job`].
 //!
-//! **No lost wake-ups.** `exits` is an event count. A waiter first loads it, then checks its
-//! condition (a result, or the number of running workers), and then sleeps only if the count hasn't
-//! changed. An exiting thread first publishes its result and then increments the count. So the
-//! waiter either sees the result or doesn't sleep.
+//! **No lost wake-ups.** `exits` is an event counter. Before a thread goes to sleep, it first reads
+//! the counter, then checks its condition (whether there is a result, or how many workers are
+//! running), and then sleeps only if the counter hasn't changed. When a thread exits, it first
+//! publishes its result and then increments the counter. The waiter therefore either sees the
+//! result or doesn't go to sleep.
 //!
-//! **Stopping.** `stopping` is a flag that workers poll between two units of work, as PostgreSQL's
-//! backends poll `CHECK_FOR_INTERRUPTS()`. A worker that sleeps does not poll, so each session and
-//! backend also registers a canceller, and [`Job::stop`] triggers all of them.
+//! **Stopping.** The workers check the `stopping` flag between two units of work, just as
+//! PostgreSQL's backends call `CHECK_FOR_INTERRUPTS()`. Since a sleeping worker can't check the
+//! flag, each session and each backend also registers a canceller, and [`Job::stop`] triggers all
+//! of them.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -28,36 +30,38 @@ use super::summary::{End, IoSummary, JobSummary};
 /// How often the caller reports progress and checks for cancellation.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How often a long job checks whether a server has started on the data directory.
+/// How often a long job checks whether a server has been started on the data directory.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a cancelled job may take to stop before we abandon it. One second is far longer than a
-/// healthy device needs for one read, but not too long to wait after pressing Ctrl-C.
+/// How long we wait for a cancelled job to stop before we abandon it. One second is much more than
+/// a healthy device needs for a read, but it's not too long to wait after pressing Ctrl-C.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// State shared by a job's threads. Each thread holds it in an `Arc`, since an abandoned thread
-/// outlives the call that started it.
+/// The state shared by all threads of a job. Each thread holds an `Arc` of it, because an abandoned
+/// thread may outlive the call that started it.
 pub(crate) struct Job {
     aio: Aio,
-    /// The caller's observer. Shared, because an abandoned worker may still call it.
+    /// The caller's observer. It is shared, because an abandoned worker may still call it.
     observer: Arc<dyn Observer>,
-    /// Blocks read so far. Like the other counters, this is only a statistic, so relaxed ordering
-    /// is enough.
+    /// Number of blocks read so far. Like the other counters here, this is just a statistic, so
+    /// relaxed ordering is enough.
     blocks_read: AtomicU64,
-    /// Bytes processed, including those that couldn't be read. Progress thus reaches 100% even if
-    /// files are damaged.
+    /// Number of bytes processed. This includes bytes that couldn't be read, so that progress
+    /// reaches 100% even if files are damaged.
     bytes_done: AtomicU64,
-    /// Set once and never cleared. Written before `cancellers` is locked; see
-    /// [`Job::cancel_on_stop`].
+    /// Set when the job is being stopped, and never cleared. It must be set before locking
+    /// `cancellers`; see [`Job::cancel_on_stop`].
     stopping: AtomicBool,
     /// Cancellers of all sessions and backends that the workers have opened.
     cancellers: Mutex<Vec<Canceller>>,
-    /// Nanoseconds from the workers' start until the last worker ended, over all phases.
+    /// Nanoseconds from the start of the workers until the last of them has finished, added up over
+    /// all phases.
     working: AtomicU64,
-    /// A worker's first error, of the error type that the job runs with. The caller must be able to
-    /// report it even if the coordinator, still waiting for a worker that hangs, never returns.
+    /// The first error returned by a worker. The type is erased here; it's the error type that the
+    /// job was started with. We store the error here so that the caller can report it even if the
+    /// coordinator never returns, because it's still waiting for a worker that hangs.
     first_error: Mutex<Option<Box<dyn Any + Send>>>,
-    /// Event count of thread exits. The caller and the coordinator sleep on it.
+    /// Incremented whenever a thread exits. The caller and the coordinator sleep on this counter.
     exits: Futex,
 }
 
@@ -76,11 +80,11 @@ impl Job {
         })
     }
 
-    /// Runs `coordinate` in its own thread. Returns when that thread has finished, or when the job
-    /// was cancelled but didn't stop within [`CANCEL_TIMEOUT`].
+    /// Runs `coordinate` in a separate thread. Returns when that thread has finished, or when the
+    /// job was cancelled but didn't stop within [`CANCEL_TIMEOUT`].
     ///
-    /// The caller's thread only polls and sleeps here. It can therefore always return, even if the
-    /// coordinator or a worker is stuck in a system call.
+    /// All that the caller's thread does in here is poll and sleep. This way, it can always return,
+    /// even if the coordinator or a worker is stuck in a system call.
     pub(crate) fn run<E: From<JobError> + Send + 'static>(
         self: &Arc<Self>,
         coordinate: impl FnOnce(&Arc<Job>) -> Result<(), E> + Send + 'static,
@@ -98,12 +102,12 @@ impl Job {
         self.spawn("coordinator", coordinate, exit)?;
         let mut deadline = None;
         let outcome = loop {
-            // Load the event count before checking the result. If the coordinator exits in between,
-            // the count has changed and wait() returns immediately.
+            // We must load the event counter before checking for a result. If the coordinator exits
+            // in between, the counter will have changed, and wait() returns immediately.
             let exits = self.exits.epoch();
             let outcome = result.lock().take();
             let now = clock::now();
-            // A result that arrives at the last moment takes precedence over the timeout.
+            // If there is a result, use it, even if the timeout has just expired as well.
             if outcome.is_some() || deadline.is_some_and(|deadline| now >= deadline) {
                 break outcome;
             }
@@ -115,8 +119,8 @@ impl Job {
             self.exits.wait(exits, Some(POLL_INTERVAL));
         };
         let end = match outcome {
-            // If an error stopped the job, report that error, because it is more useful than the
-            // fact that the job was then abandoned.
+            // If the job was stopped by an error, return that error. It's more useful to the caller
+            // than the information that we then had to abandon the job.
             None => match self.take_first_error() {
                 Some(error) => return Err(error),
                 None => End::Abandoned,
@@ -138,12 +142,13 @@ impl Job {
         })
     }
 
-    /// Runs `work` in `workers` threads, passes each thread its number, and waits for all of them.
+    /// Runs `work` in `workers` threads and waits for all of them. Each thread is passed its
+    /// number.
     ///
-    /// Calls `recheck` once a second and once more at the end, because a result is worthless if a
-    /// server changed the files during the job. A worker's first error stops the other workers.
-    /// Note that if `recheck` fails or a thread can't be started, we return without waiting for the
-    /// workers that are already running.
+    /// `recheck` is called once a second, and once more at the end, because the job's result is
+    /// worthless if a server has changed the files in the meantime. If a worker fails, the other
+    /// workers are stopped. Note that if `recheck` fails or we can't start a thread, we return
+    /// without waiting for the workers that are already running.
     pub(crate) fn run_workers<E: From<JobError> + Send + 'static>(
         self: &Arc<Self>,
         workers: usize,
@@ -152,8 +157,9 @@ impl Job {
     ) -> Result<(), E> {
         let started = clock::now();
         let work = Arc::new(work);
-        // Number of workers still running. Each worker decrements it before it increments `exits`,
-        // so a coordinator that sees the new event count also sees the new number.
+        // Number of workers that are still running. A worker must decrement this before it
+        // increments `exits`, so that if the coordinator sees the new event count, it also sees the
+        // new number of workers.
         let running = Arc::new(AtomicUsize::new(workers));
         for number in 0..workers {
             let (work, running) = (Arc::clone(&work), Arc::clone(&running));
@@ -164,7 +170,8 @@ impl Job {
                 }
                 running.fetch_sub(1, Ordering::SeqCst);
             };
-            // If the system refuses to create a thread, the workers already running must stop too.
+            // If the system doesn't let us create another thread, we must also stop the workers
+            // that are already running.
             self.spawn("worker", move |job| work(job, number), exit)
                 .inspect_err(|_| self.stop())?;
         }
@@ -191,10 +198,9 @@ impl Job {
         recheck()
     }
 
-    /// Runs `body` in a new thread, and passes its result to `exit` in that thread. If `body`
-    /// panics, the result is [`JobError::Panicked`]. The thread is detached, and we learn of its
-    /// exit only through `exits`, because joining a thread that hangs would hang the joining thread
-    /// too.
+    /// Runs `body` in a new thread, and calls `exit` in that thread with the result. If `body`
+    /// panics, the result is [`JobError::Panicked`]. We never join the thread, because if it hangs,
+    /// we would hang too. Instead, we use `exits` to find out when it has exited.
     fn spawn<E: From<JobError> + 'static>(
         self: &Arc<Self>,
         name: &str,
@@ -215,8 +221,8 @@ impl Job {
         thread::spawn(name, thread).map(drop).map_err(JobError::Start)
     }
 
-    /// Keeps a worker's error, unless there is one already: later errors usually result from
-    /// stopping the job.
+    /// Keeps the error of a worker if it's the first one. Later errors are usually just a
+    /// consequence of stopping the job.
     fn keep_first_error<E: Send + 'static>(&self, error: E) {
         self.first_error.lock().get_or_insert_with(|| Box::new(error));
     }
@@ -226,8 +232,8 @@ impl Job {
         error.downcast().ok().map(|error| *error)
     }
 
-    /// Stops the job. Workers don't start any more work, and if they're waiting for something, the
-    /// wait ends with an error. We don't wait for I/O in flight.
+    /// Stops the job. Workers don't start anything new, and if a worker is waiting for something,
+    /// it stops waiting and gets an error. We don't wait for I/O that is in flight.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         for canceller in self.cancellers.lock().iter() {
@@ -235,8 +241,8 @@ impl Job {
         }
     }
 
-    /// Whether the worker should finish. A relaxed load is enough, since no data depends on the
-    /// flag. Seeing it one unit of work late does no harm.
+    /// Whether the worker should finish. A relaxed load is enough here, because no other data
+    /// depends on the flag, and it does no harm if we notice it one unit of work late.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
@@ -259,10 +265,12 @@ impl Job {
         Ok(session)
     }
 
-    /// Cancels a session's waits when the job stops, or immediately if it is already stopping.
+    /// Makes sure that the session's waits are cancelled when the job stops. If the job is already
+    /// stopping, cancels them immediately.
     ///
-    /// We check the flag under the lock. [`Self::stop`] sets the flag before it takes the lock. So
-    /// either we see the flag here, or `stop` sees the canceller we're adding.
+    /// We must check the flag while holding the lock. Since [`Self::stop`] sets the flag before it
+    /// acquires the lock, either we see the flag here, or `stop` will see the canceller that we're
+    /// adding.
     pub(super) fn cancel_on_stop(&self, canceller: Canceller) {
         let mut cancellers = self.cancellers.lock();
         if self.stopping.load(Ordering::SeqCst) {
@@ -277,17 +285,17 @@ impl Job {
         self.blocks_read.fetch_add(u64::from(read), Ordering::Relaxed);
     }
 
-    /// Sleeps until another of the job's threads exits, but at most for one poll interval. We use
-    /// this to retry after running out of file descriptors, because an exiting thread releases
-    /// some.
+    /// Sleeps until another thread of the job exits, but at most for one poll interval. We call
+    /// this before retrying when we've run out of file descriptors, because an exiting thread may
+    /// release some.
     pub(crate) fn pause(&self) {
         let exits = self.exits.epoch();
         self.exits.wait(exits, Some(POLL_INTERVAL));
     }
 }
 
-/// Reports a thread's result from its destructor, so that we also get one if the thread unwinds
-/// from a panic.
+/// Passes on a thread's result when it is dropped. This way, we also get a result if the thread
+/// panics.
 struct ExitGuard<'j, E, F: FnOnce(&Job, Result<(), E>)> {
     job: &'j Job,
     outcome: Option<Result<(), E>>,
@@ -299,13 +307,14 @@ impl<E, F: FnOnce(&Job, Result<(), E>)> Drop for ExitGuard<'_, E, F> {
         if let (Some(exit), Some(outcome)) = (self.exit.take(), self.outcome.take()) {
             exit(self.job, outcome);
         }
-        // Signal only after publishing the result, because a woken waiter must find it.
+        // We must publish the result before signalling, because the waiter expects to find it when
+        // it wakes up.
         self.job.exits.signal();
     }
 }
 
-/// Groups work by mount (`st_dev`), so that a file system that hangs blocks only its own worker.
-/// The order within each mount is preserved.
+/// Groups work by mount (`st_dev`), so that if a file system hangs, only one worker is blocked. The
+/// order of the items of each mount is preserved.
 pub(crate) fn by_mount<T>(
     items: impl IntoIterator<Item = T>,
     device: impl Fn(&T) -> u64,

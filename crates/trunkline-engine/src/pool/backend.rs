@@ -1,5 +1,5 @@
-//! Backend: one session's access to the pool. It holds the session's I/O session, pins, counts and
-//! damaged-page policy, as a backend process does in PostgreSQL.
+//! Backend: one session's access to the pool. Like a PostgreSQL backend process, it has its own
+//! pins, counters and policy for damaged pages, as well as a session to issue I/O with.
 //!
 //! ```text
 //!   backend         what a session owns, and its settings
@@ -8,11 +8,11 @@
 //!   backend/read    reading one page
 //! ```
 //!
-//! A backend is used by one thread at a time, and its streams use its I/O session for their
-//! look-ahead. Two rules keep sessions from deadlocking each other. A backend never sleeps with
-//! staged I/O: its session submits first, because another session may be waiting for that I/O. And
-//! it never sleeps while it holds a claim on a page, because other sessions may be waiting for that
-//! page.
+//! A backend can only be used by one thread at a time, and its streams use the same I/O session for
+//! their look-ahead. Two rules keep sessions from deadlocking. First, a backend must never sleep
+//! while it has staged I/O. The session submits the staged I/O before it sleeps, because another
+//! session may be waiting for it. Second, a backend must never sleep while it holds a claim on a
+//! page, because other sessions may be waiting for that page.
 
 mod lock;
 mod read;
@@ -44,7 +44,7 @@ pub struct Backend {
     warnings: Vec<ReadWarning>,
     /// Number of warnings dropped because the list was full.
     warnings_lost: u64,
-    /// Created when the session first finds no clean buffer. Most sessions never need it.
+    /// Created the first time the session can't find a clean buffer. Most sessions never need it.
     eviction: Option<Box<EvictionWriter>>,
     flush_after: u32,
 }
@@ -81,13 +81,13 @@ impl Backend {
         &mut self.session
     }
 
-    /// Maximum number of iovecs per I/O. It limits how many pages can be combined if their frames
-    /// aren't neighbours.
+    /// Maximum number of iovecs per I/O. This limits how many pages we can combine into one I/O if
+    /// their frames aren't adjacent.
     pub(crate) fn iovecs(&self) -> usize {
         self.session.iovecs()
     }
 
-    /// Sets the policy for damaged pages, for reads issued from now on.
+    /// Sets the policy for damaged pages. It applies to all reads issued from now on.
     pub fn set_policy(&mut self, policy: Policy) {
         self.policy = policy;
     }
@@ -97,9 +97,10 @@ impl Backend {
         self.policy
     }
 
-    /// Sets `backend_flush_after`, in blocks: how much this session writes, through evictions or
-    /// bulk writes, before it asks the kernel to start writeback. With 0, the default, writeback is
-    /// left to the kernel. A bulk write uses the value that is current when it begins.
+    /// Sets `backend_flush_after`. Once this session has written this many blocks, in evictions or
+    /// bulk writes, we ask the kernel to start writeback. If it's 0, which is the default, the
+    /// kernel decides when to start writeback. A bulk write uses the value that was set when it
+    /// started.
     pub fn set_flush_after(&mut self, blocks: u32) {
         self.flush_after = blocks;
         if let Some(eviction) = &mut self.eviction {
@@ -112,7 +113,7 @@ impl Backend {
         self.manager.limits().pins(self.session.id())
     }
 
-    /// Returns the warnings since the last call, and the number of warnings that were dropped.
+    /// Returns all warnings since the last call, and how many more warnings were dropped.
     pub fn take_warnings(&mut self) -> (Vec<ReadWarning>, u64) {
         (std::mem::take(&mut self.warnings), std::mem::take(&mut self.warnings_lost))
     }
@@ -161,9 +162,9 @@ impl Backend {
         self.flush_after
     }
 
-    /// Attributes counts to this relation from now on, and allows changes to its pages if its
-    /// cluster is writable. This is on the hit path, so it does nothing if the relation is the same
-    /// as last time.
+    /// Attributes all further I/O counts to this relation, and allows its pages to be changed if
+    /// its cluster is writable. This is called even on every hit, so it must be cheap: if the
+    /// relation is the same as last time, it does nothing.
     pub(crate) fn count_for(&mut self, relation: &Relation) {
         let key = self.key(relation, Strategy::Normal);
         if self.counter.count_as(key) {
@@ -181,8 +182,8 @@ impl Backend {
         self.counter.tally()
     }
 
-    /// Swaps the unpublished counts with `tally`, so that the backend counts on behalf of a stream
-    /// or a bulk write.
+    /// Swaps the unpublished counts with `tally`. We use this to make the backend count I/O for a
+    /// stream or a bulk write rather than for itself.
     pub(crate) fn swap_tally(&mut self, tally: &mut Tally) {
         std::mem::swap(self.counter.tally(), tally);
     }

@@ -1,19 +1,22 @@
-//! Buffers: the array of buffer descriptors, and the wake-ups for sessions that wait for a buffer.
+//! Buffers: the array of buffer descriptors, and the code that wakes up sessions that are waiting
+//! for a buffer.
 //!
 //! ```text
 //!   unpin, unlock, end of an I/O ──▶ state word changes ──▶ waiters of this buffer are notified
 //!                                                       └─▶ last pin gone: the victim wait list too
 //! ```
 //!
-//! The methods of `BufferWord` only report that waiters exist. The methods here are the only code
-//! that releases pins, locks and claims, so no release can forget the wake-up
-//! (`docs/postgres-lessons.md#lesson-25`). Completion callbacks must use them as well, because an
-//! I/O's pin can be the last one.
+//! The methods of `BufferWord` only report whether there are waiters; the methods in this module
+//! actually wake them up. All code that releases pins, locks and claims must therefore go through
+//! this module, so that it can't forget the wake-up (`docs/postgres-lessons.md#lesson-25`). That
+//! includes completion callbacks, because the pin held by an I/O may be the last one.
 //!
-//! There are two kinds of waiters. A session that waits for a content lock, or for other sessions
-//! to release their pins, waits for that one buffer: it's recorded in `waiters`, and the `WAITERS`
-//! flag in the state word makes the release look there. A session that needs any victim waits in
-//! `victim_waiters`, which every release of a last pin checks with one load.
+//! There are two kinds of waiters. If a session waits for a content lock, or for other sessions to
+//! release their pins, it waits for one specific buffer. In that case we record it in `waiters` and
+//! set the `WAITERS` flag in the state word, so that a thread that releases the lock or a pin knows
+//! that there is a waiter. If a session needs a victim, any buffer will do, so it waits in
+//! `victim_waiters` instead. Whenever the last pin on a buffer is released, we check that set,
+//! which costs just one load.
 
 use super::descriptor::{
     BufferDescriptor, BufferState, BufferWord, LockMode, Unpinned, WriteEnd, flag,
@@ -29,7 +32,8 @@ use trunkline_aio::{Cancelled, Notifier, Session};
 pub(crate) struct Buffers {
     descriptors: Box<[BufferDescriptor]>,
     clean: CleanBitmap,
-    /// Sessions that wait for the lock or the pins of one buffer.
+    /// Sessions that are waiting for the lock on one buffer, or for others to release their pins on
+    /// it.
     waiters: BufferWaiters,
     /// Sessions that wait until any buffer can be a victim.
     victim_waiters: SessionSet,
@@ -68,7 +72,8 @@ impl Buffers {
         self.descriptor(buffer).state()
     }
 
-    /// The tag of a buffer. It's stable under a pin, but only a hint otherwise.
+    /// The tag of a buffer. It can't change while the buffer is pinned; without a pin, it's only a
+    /// hint.
     pub(crate) fn tag(&self, buffer: u32) -> BufferTag {
         self.descriptor(buffer).tag()
     }
@@ -84,8 +89,8 @@ impl Buffers {
         self.wake_after_unpin(buffer, unpinned);
     }
 
-    /// Wakes this buffer's waiters if the `WAITERS` flag was set. If the last pin is gone, also
-    /// wakes the sessions on the victim wait list.
+    /// If the `WAITERS` flag was set, wakes the sessions that are waiting for this buffer. If that
+    /// was the last pin, also wakes the sessions on the victim wait list.
     fn wake_after_unpin(&self, buffer: u32, unpinned: Unpinned) {
         if unpinned.wake {
             self.waiters.notify(buffer, &self.notifier);
@@ -117,7 +122,7 @@ impl Buffers {
         self.wake_after_unpin(buffer, unpinned);
     }
 
-    /// Downgrades the lock of a claimed write, so that readers can lock the page.
+    /// Downgrades the lock of a claimed write, so that other sessions can read the page again.
     pub(crate) fn begin_write(&self, buffer: u32) {
         if self.word(buffer).begin_write() {
             self.waiters.notify(buffer, &self.notifier);
@@ -129,19 +134,19 @@ impl Buffers {
         let descriptor = self.descriptor(buffer);
         descriptor.clear_io();
         let unpinned = descriptor.word().finish_write(end);
-        // Set the bit before the wake-up: a session that wakes up and searches for a victim must
-        // find it.
+        // We must set the bit before waking any waiters, because a session that wakes up and looks
+        // for a victim should find this buffer.
         self.clean.set(buffer);
         self.wake_after_unpin(buffer, unpinned);
     }
 
-    /// Records that a buffer no longer has anything to write. The caller must have it pinned.
+    /// Records that a buffer is now clean. The caller must have it pinned.
     pub(crate) fn note_clean(&self, buffer: u32) {
         self.clean.set(buffer);
     }
 
-    /// Visits the buffers that are not dirty, starting near `first`, until a visit returns `Break`.
-    /// Returns true if a visit did.
+    /// Calls `visit` for each buffer that isn't dirty, starting near `first`, until it returns
+    /// `Break`. Returns true if it did.
     pub(crate) fn visit_clean(
         &self,
         first: u32,
@@ -150,7 +155,7 @@ impl Buffers {
         self.clean.visit(first, |buffer| self.state(buffer).has(flag::DIRTY), visit)
     }
 
-    /// Whether some unpinned buffer is dirty, so that writing its page would make it a victim.
+    /// Whether there is an unpinned dirty buffer, which would become a victim if we wrote its page.
     pub(crate) fn has_dirty_victim(&self) -> bool {
         self.descriptors.iter().any(|descriptor| {
             let state = descriptor.state();
@@ -167,15 +172,16 @@ impl Buffers {
         })
     }
 
-    /// Marks every dirty page as needed by the checkpoint now starting, and lists the pages (the
-    /// first loop of PostgreSQL's `BufferSync`). Pages that become dirty during the loop may or may
-    /// not be included. With a write-ahead log that's correct either way, because the redo point
-    /// must be determined before this loop, and such a page's changes are logged after it.
+    /// Marks all dirty pages as needed by the checkpoint that is just starting, and returns a list
+    /// of them (the first loop of PostgreSQL's `BufferSync`). If a page becomes dirty while we're
+    /// in this loop, we may or may not include it. If there is a write-ahead log, it doesn't
+    /// matter, because the redo point must have been determined before this loop, so the changes to
+    /// such a page come after it in the log.
     pub(crate) fn mark_for_checkpoint(&self) -> Vec<(BufferTag, u32)> {
         let dirty = self.iter().filter(|(_, descriptor)| descriptor.word().mark_for_checkpoint());
-        // The tag is read without a pin, so it may be torn. But a torn tag means that the page was
-        // evicted after we marked it, so it must already have been written. When the checkpoint
-        // comes to this entry, it rechecks the tag and finds nothing to do.
+        // We read the tag without pinning the buffer, so it may be torn. That's OK, because it can
+        // only happen if the page was evicted after we marked it, in which case it has already been
+        // written. The checkpoint rechecks the tag when it gets to this entry, and skips it.
         dirty.map(|(buffer, descriptor)| (descriptor.tag(), buffer)).collect()
     }
 
@@ -189,8 +195,8 @@ impl Buffers {
         &self.victim_waiters
     }
 
-    /// Sleeps until `done` holds for the buffer. Whenever the buffer's lock, pins or I/O change,
-    /// the session wakes up and tests the condition again.
+    /// Sleeps until `done` returns true for the buffer. The session wakes up and tests that again
+    /// whenever the lock, the pins or the I/O of the buffer change.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -203,7 +209,7 @@ impl Buffers {
         let (id, descriptor) = (session.id(), self.descriptor(buffer));
         self.waiters.begin(id, buffer);
         let waited = session.wait_for(|| {
-            // Set the flag again before every test, because the thread that woke this session has
+            // We must set the flag again before each test, because the thread that woke us up has
             // cleared it.
             descriptor.word().announce_waiter();
             done(descriptor)

@@ -1,18 +1,20 @@
-//! Bulk writes: a load reuses the buffers of a ring, and flushes them shortly before it reuses them
-//! (PostgreSQL's `BAS_BULKWRITE`).
+//! Bulk writes: a load reuses the buffers of a ring, and flushes each of them shortly before it is
+//! reused (PostgreSQL's `BAS_BULKWRITE`).
 //!
 //! ```text
 //!   ring:  … filled long ago │ next ─▶ reused  │ in flight │ to be flushed │ just filled …
 //!                                     want      └──── lead ────┘
 //! ```
 //!
-//! By the time the ring comes round to a buffer again, the load has dirtied it. So we start the
-//! writes some slots ahead, with neighbours combined and many in flight, and the load seldom has to
-//! wait for a write. The rest of the pool keeps its pages, and other sessions don't have to flush
-//! the load's pages. If another session starts to use a page, its buffer leaves the ring.
+//! When we get back to a buffer of the ring, its page is dirty, because the load filled it on the
+//! previous pass. We therefore start to write pages out while they are still some slots ahead. We
+//! combine neighbouring pages and keep many writes in flight, so the load rarely has to wait for a
+//! write. All other pages remain in the pool, and other sessions don't have to flush any pages on
+//! behalf of the load. If another session starts to use one of the pages, we remove its buffer from
+//! the ring.
 //!
-//! PostgreSQL flushes each buffer of its 16 MB ring only when the buffer is reused, one at a time,
-//! and waits for each write.
+//! PostgreSQL also uses a ring of 16 MB, but it doesn't flush a buffer until it wants to reuse it,
+//! and then it has to wait for that write.
 
 use super::backend::Backend;
 use super::descriptor::flag;
@@ -35,14 +37,16 @@ const WRITES: usize = 16;
 /// Maximum number of blocks in one write.
 const COMBINE: u32 = 16;
 
-/// How far ahead of the ring's current slot we flush pages, in slots: as many as can be in flight.
+/// How many slots ahead of the ring's current slot we flush pages. This is as many as can be in
+/// flight.
 const LEAD: usize = WRITES * COMBINE as usize;
 
-/// The ring of one bulk write (context `bulkwrite` of `pg_stat_io`), for
+/// The ring used for one bulk write (context `bulkwrite` in `pg_stat_io`), to be passed to
 /// [`Backend::extend_in_bulk`].
 ///
-/// Pages that are still dirty at the end are written by a checkpoint, like any dirty page. Dropping
-/// the ring doesn't cancel writes in flight: each holds its own pins and completes on its own.
+/// Any pages that are still dirty at the end are written by a checkpoint, like all other dirty
+/// pages. It's OK to drop the ring while it has writes in flight. They aren't cancelled, because
+/// each write holds its own pins and can complete without the ring.
 pub struct BulkWrite {
     manager: Arc<BufferManager>,
     session: u32,
@@ -51,8 +55,8 @@ pub struct BulkWrite {
     /// Neighbouring buffers for the next combined write.
     run: Vec<u32>,
     combine: u32,
-    /// Number of slots ahead that we have examined. We've started writing every dirty page among
-    /// them.
+    /// How many of the slots ahead we have already examined. If a slot's page was dirty, we have
+    /// started to write it.
     examined: usize,
     writeback: WritebackQueue,
     counter: IoCounter,
@@ -65,7 +69,8 @@ impl fmt::Debug for BulkWrite {
 }
 
 impl Backend {
-    /// A ring for a bulk write of this session: 16 MB, but at most an eighth of the pool.
+    /// Creates a ring for a bulk write by this session. Its size is 16 MB, but at most an eighth of
+    /// the pool.
     pub fn bulk_write(&self) -> BulkWrite {
         let manager = Arc::clone(self.manager());
         let size = Strategy::BulkWrite.ring_size(0, self.pool_buffers()).unwrap_or(1);
@@ -90,10 +95,11 @@ impl BulkWrite {
         self.ring.size()
     }
 
-    /// Waits for the writes in flight, and starts writeback of blocks not yet handed to the kernel.
+    /// Waits for all writes in flight, and starts writeback for any blocks that haven't been passed
+    /// to the kernel yet.
     ///
     /// # Errors
-    /// A write failed, in which case its pages are still dirty, or the session was cancelled.
+    /// A write failed, in which case its pages remain dirty, or the session was cancelled.
     pub fn finish(mut self, backend: &mut Backend) -> Result<(), WriteError> {
         let mut failed = None;
         while self.writes.window().in_flight() > 0 {
@@ -109,8 +115,8 @@ impl BulkWrite {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Maximum number of pages in one extension: half of the ring, because the other half is being
-    /// written.
+    /// Maximum number of pages to add in one extension. We use only half of the ring, because the
+    /// pages in the other half are being written at the same time.
     pub(super) fn extend_max(&self) -> u32 {
         (self.ring.size() / 2).max(1)
     }
@@ -132,8 +138,9 @@ impl BulkWrite {
         self.counter.publish();
     }
 
-    /// Allocates up to `want` buffers: from the ring if only the load has used them, otherwise from
-    /// the pool. Allocates nothing if no buffer is available now.
+    /// Allocates up to `want` buffers. We use a buffer of the ring if no other session has used it,
+    /// and a buffer of the pool otherwise. If there is no buffer available now, we allocate
+    /// nothing.
     ///
     /// # Errors
     /// A write failed, the log could not be made durable, or the session was cancelled.
@@ -145,8 +152,8 @@ impl BulkWrite {
     ) -> Result<(), WriteError> {
         self.take_ended(backend)?;
         self.flush_ahead(backend, want as usize)?;
-        // Now make the next `want` slots reusable. Most of their pages are already clean, because
-        // they were flushed early. For the others we must wait here.
+        // Make sure that the next `want` slots can be reused. Most of their pages are already
+        // clean, because we started to flush them earlier. For the others, we have to wait here.
         for steps in 1..=want as usize {
             while let Some(buffer) = self.ring.ahead(steps)
                 && self.is_reusable_after_flush(buffer)
@@ -162,7 +169,7 @@ impl BulkWrite {
         Ok(())
     }
 
-    /// Whether the ring could reuse a buffer if its page were clean.
+    /// Whether the ring could reuse this buffer if its page were clean.
     fn is_reusable_after_flush(&self, buffer: u32) -> bool {
         let state = self.manager.buffers().state(buffer);
         let pins_of_io = u32::from(state.has(flag::IO_IN_PROGRESS));
@@ -174,8 +181,8 @@ impl BulkWrite {
         self.is_reusable_after_flush(buffer) && self.manager.buffers().state(buffer).pins() == 0
     }
 
-    /// Flushes a page in the ring, or waits if it is already being written. Returns false if
-    /// another session has the page locked.
+    /// Flushes a page in the ring. If the page is already being written, waits for that write.
+    /// Returns false if the page is locked by another session.
     fn flush(
         &mut self,
         backend: &mut Backend,
@@ -206,12 +213,14 @@ impl BulkWrite {
         }
     }
 
-    /// Starts writing the pages whose buffers the ring will reuse soon. Waits only for the log.
+    /// Starts to write the pages in those slots that we'll reuse next. This doesn't wait for the
+    /// writes, but it may have to wait for a log flush.
     fn flush_ahead(&mut self, backend: &mut Backend, want: usize) -> Result<(), WriteError> {
         let size = self.ring.size() as usize;
         let lead = LEAD.min(size / 2);
         let goal = (want + lead).min(size - 1);
-        // Refill only when half of the lead is used up, so that runs are long and submissions few.
+        // Don't do anything until half of the lead is used up. This way, we get longer runs and
+        // fewer submissions.
         if self.examined >= (want + lead / 2).min(goal) {
             return Ok(());
         }
@@ -227,7 +236,8 @@ impl BulkWrite {
         }
     }
 
-    /// Starts writes up to `goal` slots ahead. Returns what prevents the next write.
+    /// Starts to write pages that are up to `goal` slots ahead. If we can't start the next write,
+    /// returns the reason.
     fn start_runs(
         &mut self,
         session: &mut Session,
@@ -243,8 +253,8 @@ impl BulkWrite {
         Ok(None)
     }
 
-    /// Starts the write of the page `steps` slots ahead, combined with its neighbours in the next
-    /// slots, up to `most` pages.
+    /// Starts to write the page that is `steps` slots ahead. If the next slots contain neighbouring
+    /// pages, these are included in the same write, up to `most` pages in total.
     fn start(
         &mut self,
         session: &mut Session,
@@ -255,7 +265,8 @@ impl BulkWrite {
             return Ok(WriteStart::Clean);
         };
         let (buffers, clusters) = (self.manager.buffers(), self.manager.clusters());
-        // The tag is read without a pin, so the claim tests it again.
+        // We read the tag without a pin, so it may change. That's OK, because it is checked again
+        // when we claim the page.
         let first = buffers.tag(buffer);
         let Some(relation) = clusters.relation(first) else {
             return Ok(WriteStart::Clean);
@@ -275,7 +286,8 @@ impl BulkWrite {
         self.writes.start(session, &request)
     }
 
-    /// Takes the results of completed writes, and issues writeback if it is due.
+    /// Collects the results of completed writes. If it's time for that, also asks the kernel to
+    /// start writeback.
     fn take_ended(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
         while let Some(ended) = self.writes.take_ended() {
             Self::note(&mut self.writeback, backend.tally(), ended)?;
@@ -292,8 +304,8 @@ impl BulkWrite {
         tally: &mut Tally,
         ended: Result<WriteResult, WriteError>,
     ) -> Result<(), WriteError> {
-        // The blocks that a short write left out are still dirty, and are written when their turn
-        // comes.
+        // If the write was short, the remaining blocks are still dirty. We'll write them when we
+        // come to them again.
         let WriteResult { first, blocks, .. } = ended?;
         tally.writes += 1;
         tally.written_blocks += u64::from(blocks);

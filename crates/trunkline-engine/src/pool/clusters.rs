@@ -1,13 +1,13 @@
-//! Writable clusters: the data directories in which pages may be changed, and the write-ahead log
-//! that protects them.
+//! Writable clusters: the data directories whose pages may be changed, and the write-ahead log that
+//! protects them.
 //!
-//! A buffer tag contains only a cluster number. To write the page, to find its file for
-//! `sync_file_range`, or to report its path in an error, the pool needs the cluster's [`Storage`].
-//! This table maps the number to the storage. A cluster opened read-only is never added, so the
-//! pool refuses to change its pages.
+//! A buffer tag contains just the number of the cluster. To write out a page, to find the file for
+//! `sync_file_range`, or to report the path in an error message, the pool needs the cluster's
+//! [`Storage`], which it looks up in this table. A cluster that was opened read-only is never added
+//! to the table, so the pool refuses to change its pages.
 //!
-//! The write-ahead log is kept here because only pages of writable clusters are subject to WAL
-//! before data: such a page may be written only after the log is durable up to its LSN
+//! We keep the write-ahead log here too, because the WAL-before-data rule only applies to pages of
+//! writable clusters: such a page must not be written until the log is durable up to its LSN
 //! (PostgreSQL's `XLogFlush` in `FlushBuffer`).
 
 use super::error::WriteError;
@@ -42,9 +42,9 @@ impl WritableClusters {
         Self { storages: Mutex::default(), writable, log }
     }
 
-    /// Allows changes to the cluster's pages from now on, if the cluster was opened for writing.
-    /// The storage is inserted before the bit is set, so a page can't become dirty before its
-    /// writer can find the file.
+    /// If the cluster was opened for writing, allows its pages to be changed from now on. We must
+    /// insert the storage before setting the bit, because as soon as a page is dirty, another
+    /// session may want to write it and must be able to find the file.
     pub(crate) fn allow_writes(&self, storage: &Storage) {
         let number = storage.number();
         if storage.is_writable() && !self.is_writable(number) {
@@ -69,24 +69,27 @@ impl WritableClusters {
         self.storages.lock().get(&cluster).cloned()
     }
 
-    /// The relation of a page, if its cluster is writable and not yet closed.
+    /// The relation that a page belongs to, or `None` if its cluster isn't writable or has been
+    /// closed.
     pub(crate) fn relation(&self, tag: BufferTag) -> Option<Relation> {
         Some(self.storage(tag.cluster())?.relation(tag.locator(), tag.fork()))
     }
 
-    /// All writable clusters. Clusters that the program has closed, and that have nothing left to
-    /// write or to sync, are dropped first. Otherwise the pool would keep their files open until it
-    /// is dropped itself. `is_in_use` reports whether a page of a cluster is dirty, pinned or under
-    /// I/O.
+    /// Returns all writable clusters. If the program has closed a cluster and there is nothing left
+    /// to write or fsync in it, we drop it from the table first. Otherwise, its files would remain
+    /// open until the pool itself is dropped. `is_in_use` must return whether the cluster has any
+    /// page that is dirty, pinned or under I/O.
     ///
-    /// A cluster with a failed fsync stays, because no later checkpoint of it may succeed.
+    /// If an fsync has failed, we must keep the cluster, so that every later checkpoint of it fails
+    /// too.
     pub(crate) fn open_storages(&self, is_in_use: impl Fn(u16) -> bool) -> Vec<Storage> {
         let (mut open, mut closed) = (Vec::new(), Vec::new());
         let mut storages = self.storages.lock();
         storages.retain(|&number, storage| {
-            // A session can reach one of the cluster's pages only through an existing pin, or
-            // through the storage, to which we hold the last reference. So no session can start
-            // using a page after this test.
+            // We can safely drop the cluster, because no session can start to use one of its pages
+            // after this test. To do that, a session would need either an existing pin, in which
+            // case the cluster is in use, or a reference to the storage, but we're holding the last
+            // one.
             let over =
                 storage.is_last() && storage.pending_fsyncs().is_durable() && !is_in_use(number);
             if over {
@@ -97,8 +100,8 @@ impl WritableClusters {
             !over
         });
         drop(storages);
-        // Dropping the last clone closes the cluster's files. That may block, so it must not happen
-        // under the lock.
+        // When the last clone is dropped, the cluster's files are closed. That may block, so we
+        // must not do it while holding the lock.
         drop(closed);
         open
     }
@@ -108,13 +111,13 @@ impl WritableClusters {
         self.log.durable()
     }
 
-    /// Makes the log durable up to a position (PostgreSQL's `XLogFlush`). The caller must not have
-    /// staged I/O and must not hold a claim on a page, because this function waits for storage, and
-    /// other sessions may be waiting for that I/O or that page.
+    /// Makes the log durable up to a position (PostgreSQL's `XLogFlush`). Since this has to wait
+    /// for storage, the caller must not have any staged I/O and must not hold a claim on a page.
+    /// Otherwise, other sessions would have to wait for those in the meantime.
     ///
     /// # Errors
-    /// The log could not be written, or the log ends before `lsn`. In the latter case the page with
-    /// that LSN is damaged.
+    /// We could not write the log, or the log ends before `lsn`. In the latter case, the page with
+    /// that LSN must be damaged.
     pub(crate) fn flush_log(&self, lsn: Lsn) -> Result<(), WriteError> {
         self.log.flush(lsn)?;
         match self.log.durable() < lsn {

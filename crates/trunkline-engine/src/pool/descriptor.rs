@@ -1,10 +1,11 @@
 //! Buffer descriptors: the shared header of each buffer (PostgreSQL's `BufferDesc`,
 //! `buf_internals.h`).
 //!
-//! A descriptor says which page a buffer holds, how many sessions have it pinned, whether it is
-//! dirty, which I/O is in progress on it, and in which mode its content lock is held. Nearly all of
-//! that is one 64-bit atomic, the state word. Each transition of the word is one compare-exchange
-//! that checks its own precondition, so the descriptor needs no spinlock.
+//! A descriptor records which page a buffer contains, how many sessions have it pinned, whether it
+//! is dirty, which I/O is in progress on it, and in which mode its content lock is held. Most of
+//! this is kept in a single 64-bit atomic, the state word. Every change to that word is made with a
+//! compare-exchange that also checks whether the change is allowed, so unlike PostgreSQL we don't
+//! need a spinlock.
 //!
 //! ```text
 //!   entry         BufferDescriptor: one cache line with tag, state word and I/O reference

@@ -1,8 +1,8 @@
 //! Errors of the buffer pool: why a page could not be read or written.
 //!
-//! There's one variant for each way in which a caller can react. A failed read is reported only to
-//! the session that issued it. Other sessions that were waiting for the page retry the read under
-//! their own damaged-page policy.
+//! There's a separate variant for each case that callers must handle differently. A failed read is
+//! reported only to the session that issued it. Other sessions that were waiting for the page retry
+//! the read under their own damaged-page policy.
 
 use crate::Location;
 use crate::log::LogError;
@@ -21,7 +21,7 @@ pub enum PoolError {
         /// Number of buffers requested.
         buffers: u32,
     },
-    /// The page region of the I/O instance has no run of that many free frames.
+    /// The I/O instance's page region has no contiguous range of that many free frames.
     #[error("no memory for {buffers} buffers in the page region")]
     NoMemory {
         /// Number of buffers requested.
@@ -62,7 +62,8 @@ pub enum ReadError {
         /// What is wrong with the page.
         verdict: PageVerdict,
     },
-    /// The file does not accept reads of this shape, for example an offset that direct I/O rejects.
+    /// The file doesn't support a read like this, for example because direct I/O rejects the
+    /// offset.
     #[error("could not read {location}: {source}")]
     Define {
         /// The file.
@@ -96,7 +97,7 @@ impl ReadError {
         }
     }
 
-    /// The block that could not be read, if the error is about one.
+    /// The block that could not be read, if the error is about a block.
     pub fn block(&self) -> Option<BlockNo> {
         self.location().and_then(Location::block)
     }
@@ -113,8 +114,8 @@ impl From<Cancelled> for ReadError {
 pub struct ReadWarning {
     /// File and block.
     pub location: Location,
-    /// The page was zeroed (`zero_damaged_pages`). Otherwise it is as it was read, with a wrong
-    /// checksum (`ignore_checksum_failure`).
+    /// The page was zeroed (`zero_damaged_pages`). If false, the page was left as it was read, with
+    /// a wrong checksum (`ignore_checksum_failure`).
     pub zeroed: bool,
     /// What is wrong with the page.
     pub verdict: PageVerdict,
@@ -173,10 +174,10 @@ pub enum WriteError {
         /// The reason.
         source: DefineError,
     },
-    /// The log could not be made durable, so the page must not be written.
+    /// The log could not be flushed, so the page must not be written.
     #[error("{0}")]
     Log(#[from] LogError),
-    /// A segment could not be made durable. What was written to it may be lost.
+    /// A segment could not be fsynced. Data that was written to it may be lost.
     #[error("could not fsync {location}: {source}")]
     Sync {
         /// The file.
@@ -208,9 +209,9 @@ impl From<Cancelled> for WriteError {
 }
 
 impl WriteError {
-    /// Converts the error of a writing session that could not get a pin or a victim. Errors that
-    /// only a read can return don't occur here. This isn't a `From`, because `?` on a real read
-    /// would turn a corrupt page into "cancelled".
+    /// Converts the error that a writing session got when it failed to get a pin or a victim.
+    /// Errors that only a read can return don't occur here. We don't implement `From`, because then
+    /// `?` on an actual read would silently turn a corrupt page into "cancelled".
     pub(super) fn waiting_for_buffer(error: ReadError) -> Self {
         match error {
             ReadError::Eviction(error) => *error,

@@ -1,22 +1,23 @@
 //! Eviction writes: a session flushes dirty pages when no buffer is clean.
 //!
 //! The clock sweep skips dirty buffers, so a session that needs a buffer takes a clean one if there
-//! is one. Only if every unpinned buffer is dirty does it flush a batch of the least used pages,
-//! with neighbours combined and all writes in flight together. Then it waits for any buffer to
-//! become a victim. The first write to complete provides one, no matter which session issued it.
+//! is one. Only if every unpinned buffer is dirty does the session flush a batch of the least used
+//! pages. Neighbouring blocks are combined into one write, and all of the batch's writes are in
+//! flight at the same time. The session then waits until any buffer becomes a victim, which happens
+//! when the first write completes, no matter which session issued it.
 //!
 //! PostgreSQL flushes one victim at a time, in the backend that needs the buffer
 //! (`GetVictimBuffer`).
 //!
 //! # Progress
 //!
-//! The pin limiter guarantees that an admitted session has a share of the buffers, so some buffer
-//! is unpinned or about to be. If that buffer is dirty, it must be possible to write it. A session
-//! that waits for a victim therefore wakes up for four events: another session unpins a buffer, any
-//! write completes, an I/O handle becomes free, or one of its own writes fails. Only if a write has
-//! failed, no write is in flight and no victim exists does the session report an error. If the
-//! failure was another session's, this session tries its own write first, because only its own
-//! error proves that it can't make progress.
+//! The pin limiter guarantees every admitted session a share of the buffers, so there's always a
+//! buffer that is unpinned or about to be unpinned. If that buffer is dirty, we must be able to
+//! write it. A session that waits for a victim is therefore woken in four cases: another session
+//! unpins a buffer, any write completes, an I/O handle becomes free, or one of its own writes
+//! fails. The session reports an error only if a write has failed, no write is in flight and there
+//! is no victim. If the write that failed was another session's, this session first tries to write
+//! a page itself, because only its own error proves that it can't make progress.
 
 use super::descriptor::{USAGE_MAX, flag};
 use super::error::WriteError;
@@ -33,7 +34,7 @@ use trunkline_aio::{Class, Session};
 const BATCH: usize = 64;
 
 /// Number of buffers, starting at the clock hand, that we search for the least used pages.
-/// Searching the whole pool would take longer than writing a page.
+/// Searching the whole pool could take longer than writing a page.
 const WINDOW: u32 = 1024;
 
 /// Maximum number of writes in flight per session.
@@ -43,7 +44,7 @@ const WRITES: usize = 8;
 const COMBINE: u32 = 16;
 
 /// Counts the writes of a session that writes to many relations in turn, and attributes each write
-/// to its relation.
+/// to the right relation.
 #[derive(Debug)]
 pub(crate) struct WriteCounter {
     counter: IoCounter,
@@ -118,9 +119,10 @@ impl EvictionWriter {
         self.writeback.set_flush_after(blocks);
     }
 
-    /// Whether a session that waits for a victim should look again: there is a victim, one of its
-    /// own writes has ended, or it has no write in flight and some unpinned page is dirty because
-    /// another session's write has failed.
+    /// Whether a session that is waiting for a victim should try again. That's the case if there is
+    /// a victim, or if one of its own writes has ended. If it has no write in flight, it's also the
+    /// case if some unpinned page is dirty, because another session's write of that page may have
+    /// failed.
     pub(crate) fn may_have_victim(&self) -> bool {
         self.manager.has_victim()
             || match self.writes.window().in_flight() {
@@ -129,13 +131,13 @@ impl EvictionWriter {
             }
     }
 
-    /// Starts writing a batch of dirty pages. The session may wait for the log here. If the mount
-    /// executes writes in the session itself, the session also waits for the first write. Returns
-    /// false if no I/O handle was free for any write.
+    /// Starts writing a batch of dirty pages. This may wait for a WAL flush. If the mount executes
+    /// writes in the session itself, it also waits for the first write. Returns false if no write
+    /// is in flight because there was no free I/O handle.
     ///
     /// # Errors
-    /// One of this session's writes has failed, and there is neither a victim nor a write in
-    /// flight, so there may never be a victim.
+    /// One of this session's writes has failed. There is neither a victim nor a write in flight, so
+    /// waiting for a victim could take forever.
     pub(crate) fn start(&mut self, session: &mut Session) -> Result<bool, WriteError> {
         // Free the slots of completed writes first, and learn about failures.
         self.take_ended();
@@ -154,8 +156,8 @@ impl EvictionWriter {
             match refused {
                 Ok(None) => break true,
                 Ok(Some(WriteStart::LogFirst(lsn))) => {
-                    // If the log can't be flushed, skip the page. The log may already be durable
-                    // far enough for other pages.
+                    // If flushing the log fails, skip the page. Other pages may have older LSNs, up
+                    // to which the log is already durable.
                     if let Err(error) = manager.clusters().flush_log(lsn) {
                         failed = Some(error);
                         at += 1;
@@ -185,8 +187,8 @@ impl EvictionWriter {
     pub(crate) fn take_ended(&mut self) {
         while let Some(ended) = self.writes.take_ended() {
             match ended {
-                // The blocks that a short write left out are still dirty, so the next search finds
-                // them again.
+                // If a write was short, the blocks that it didn't write are still dirty, so the
+                // next search will find them again.
                 Ok(written) => {
                     self.counter.add(written.first, written.blocks);
                     self.writeback.push(written.first, written.blocks);
@@ -206,9 +208,9 @@ impl EvictionWriter {
         }
     }
 
-    /// Starts writes of the victims from position `at` on, with neighbours combined, until one of
-    /// the writes has ended. From then on there is a victim, and there's no need to write the rest.
-    /// Returns what prevents the next write.
+    /// Starts writing the victims, beginning at position `at` and combining neighbouring blocks,
+    /// until one of the writes has ended. At that point there is a victim, so there's no need to
+    /// write the rest. Returns the reason if the next write can't be started.
     fn start_writes(
         &mut self,
         session: &mut Session,
@@ -239,11 +241,11 @@ impl EvictionWriter {
     }
 }
 
-/// Lists dirty, unpinned pages, sorted by tag. The search stops at the first window ahead of the
-/// clock hand that contains such pages, and lists those with the lowest usage count. `skip_failed`
-/// leaves out pages whose last write failed: without that, a session could try the same bad block
-/// forever while other pages could be written. No buffer is pinned here, so each write rechecks the
-/// tag.
+/// Lists dirty, unpinned pages, sorted by tag. We search window by window, starting at the clock
+/// hand, and stop at the first window that contains such pages. Of these we list the ones with the
+/// lowest usage count. With `skip_failed`, pages whose last write failed are left out, because
+/// otherwise a session could retry the same bad block forever while other pages could be written.
+/// We don't pin the buffers here, so each write must recheck the tag.
 fn find_dirty_victims(
     manager: &BufferManager,
     skip_failed: bool,
@@ -261,8 +263,8 @@ fn find_dirty_victims(
                 let wanted = state.needs_write() && !(skip_failed && state.has(flag::IO_ERROR));
                 wanted && state.pins() == 0 && state.usage() == usage
             });
-            // One batch consists of pages with the same usage count, so that a popular page isn't
-            // written just because it is close to an unpopular one.
+            // All pages in a batch have the same usage count, so that we don't write a popular page
+            // just because an unpopular page is next to it.
             victims.extend(candidates.map(|buffer| (buffers.tag(buffer), buffer)).take(BATCH));
             if !victims.is_empty() {
                 victims.sort_unstable_by_key(|(tag, _)| tag.words());
@@ -313,8 +315,8 @@ mod tests {
         pool.rows().iter().filter(|row| row.dirty).count()
     }
 
-    /// The clock has passed the only clean page while it was pinned. The pin is released before the
-    /// session starts to write, so it must find that page instead.
+    /// Tests that a session doesn't start writing if there is a clean page that the clock hand has
+    /// already passed. The page was pinned when the hand passed it, but has been unpinned since.
     #[test]
     fn nothing_is_written_while_there_is_a_clean_victim() {
         let (_root, pool, relation) = pool();

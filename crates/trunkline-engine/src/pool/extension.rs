@@ -7,14 +7,15 @@
 //!     ▶ space on disk: posix_fallocate, or zeros that are written now
 //! ```
 //!
-//! This is PostgreSQL's `ExtendBufferedRelBy`, but without the relation extension lock: one atomic
-//! step reserves the block numbers, so two sessions can extend a relation concurrently. A new page
-//! is all zeros in memory and on disk, which PostgreSQL treats as new (`PageIsNew`). If the session
-//! ends before it has filled the pages, empty pages remain, as they do after a crash of PostgreSQL.
+//! This is PostgreSQL's `ExtendBufferedRelBy`, but without the relation extension lock. The block
+//! numbers are reserved in one atomic step, so two sessions can extend a relation concurrently. A
+//! new page is all zeros in memory and on disk, which PostgreSQL recognises as a new page
+//! (`PageIsNew`). If the session exits before it has filled the pages, they remain in the relation
+//! as empty pages, just as they do after a PostgreSQL crash.
 //!
-//! The pages enter the pool before the file grows. In the opposite order another session could see
-//! the new size and read a block from disk before the extension has inserted its own buffer for the
-//! block.
+//! We insert the pages into the pool before we extend the file. If we did it the other way round,
+//! another session could see the new file size and read a block from disk before we've inserted our
+//! own buffer for that block.
 
 use super::backend::Backend;
 use super::bulk_write::BulkWrite;
@@ -32,22 +33,23 @@ use trunkline_aio::facade::{Arc, thread};
 use trunkline_format::BlockNo;
 use trunkline_format::page::is_all_zero;
 
-/// Extensions by up to this many blocks always write zeros, whichever extension method is set.
-/// Allocating space for a few blocks at a time fragments the file. PostgreSQL has the same
-/// threshold: `mdzeroextend` calls `posix_fallocate` only for more than 8 blocks.
+/// If we extend a relation by at most this many blocks, we always write zeros, regardless of the
+/// configured extension method, because allocating space for only a few blocks at a time fragments
+/// the file. PostgreSQL has the same threshold: `mdzeroextend` calls `posix_fallocate` only for
+/// more than 8 blocks.
 const FEW_BLOCKS: u32 = 8;
 
 impl Backend {
-    /// Extends a relation by up to `count` blocks, but by at least one. It adds fewer than `count`
-    /// blocks if the segment ends before that, or if too few pins are available. Returns the new
-    /// pages in order: zeroed, pinned, and not locked.
+    /// Extends a relation by at least one and at most `count` blocks. It adds fewer than `count`
+    /// blocks if it reaches the end of the segment, or if not enough pins are available. Returns
+    /// the new pages in block order. The pages are zeroed and pinned, but not locked.
     ///
-    /// A scan can find the new pages before the caller locks them. A caller that puts tuples into
-    /// "the last page" therefore locks it first, and then tests whether it is still new
-    /// ([`trunkline_format::page::is_new`]).
+    /// A scan can find the new pages before the caller has locked them. A caller that wants to put
+    /// tuples into "the last page" must therefore lock the page first, and then check that it is
+    /// still new ([`trunkline_format::page::is_new`]).
     ///
     /// # Errors
-    /// The cluster is read-only, there is no space, or the session was cancelled.
+    /// The cluster is read-only, the disk is full, or the session was cancelled.
     /// # Panics
     /// If `count` is 0.
     pub fn extend(
@@ -56,17 +58,18 @@ impl Backend {
         count: u32,
         method: ExtendMethod,
     ) -> Result<Vec<Pin>, WriteError> {
-        // Evictions that make room for the new pages are counted for this relation too.
+        // Evictions that make room for the new pages are counted under this relation too.
         self.count_for(relation);
         self.extend_with(relation, count, method, None)
     }
 
-    /// Like [`Backend::extend`], but for a bulk write: the new pages use the buffers of the bulk
-    /// write's ring, whose old pages are written first. Extends by at most half the ring.
+    /// Like [`Backend::extend`], but for bulk writes. The new pages are put into the buffers of the
+    /// bulk write's ring, and the old pages in those buffers are written out first. Extends the
+    /// relation by at most half the ring's size.
     ///
     /// # Errors
-    /// As for [`Backend::extend`], or a page of the ring could not be written. That page stays
-    /// dirty, and the next call tries again.
+    /// The same errors as for [`Backend::extend`]. In addition, writing one of the ring's old pages
+    /// can fail, in which case the page stays dirty and the next call tries again.
     /// # Panics
     /// If `count` is 0, or the bulk write belongs to another session.
     pub fn extend_in_bulk(
@@ -132,8 +135,8 @@ impl Backend {
         }
     }
 
-    /// Reserves block numbers for the buffers, adds the pages to the pool, and allocates their
-    /// space on disk. Returns the blocks.
+    /// Reserves block numbers for the buffers, adds the pages to the pool, and allocates disk space
+    /// for them. Returns the range of new blocks.
     fn add_pages(
         &mut self,
         relation: &Relation,
@@ -164,10 +167,10 @@ impl Backend {
         Ok(blocks)
     }
 
-    /// Removes new pages for which there is no space on disk. A page that another session has
-    /// pinned stays in the pool as an empty page, which no later extension returns. A page that has
-    /// been filled stays too, because a session may have found it after a later extension made the
-    /// fork longer.
+    /// Removes the new pages again after a failed extension, for example if the disk is full. If
+    /// another session has such a page pinned, it stays in the pool as an empty page, and no later
+    /// extension returns it. We must also keep a page that has been filled, because a later
+    /// extension may have made the fork longer, so that other sessions could find the page.
     fn remove_new_pages(
         &mut self,
         relation: &Relation,
@@ -186,8 +189,8 @@ impl Backend {
         }
     }
 
-    /// Inserts the buffers under the new blocks' tags. If a block already has a buffer, that buffer
-    /// replaces the allocated one.
+    /// Inserts the buffers with the new blocks' tags. If a block already has a buffer, we use that
+    /// buffer instead of the allocated one.
     fn insert_new_pages(
         &mut self,
         relation: &Relation,
@@ -201,7 +204,8 @@ impl Backend {
         for (place, block) in buffers.iter_mut().zip(blocks.clone()) {
             manager.frames().zero_empty(*place);
             loop {
-                // The page is dirty, so the next checkpoint writes the zeros at the latest.
+                // The page is dirty, so the zeros will be written by the next checkpoint at the
+                // latest.
                 match manager.insert_new(tag.at(block), *place) {
                     Insertion::Inserted => break,
                     Insertion::Present(pinned) if pinned.state.has(flag::VALID) => {
@@ -213,16 +217,17 @@ impl Backend {
                             let location = relation.location(block);
                             return Err(WriteError::UnexpectedData { location });
                         }
-                        // Another session has read the block beyond the end of the file. Its page
-                        // is all zeros, as ours would be, so we use its buffer instead.
+                        // Another session has read this block although it is beyond the end of the
+                        // file. Its page is all zeros, just like the one we would have added, so we
+                        // use the existing buffer.
                         manager.unpin(*place);
                         *place = pinned.buffer;
                         break;
                     }
                     Insertion::Present(pinned) => {
-                        // Another session is reading beyond the end of the file, or has tried to.
-                        // That read will fail or has failed, so the buffer can be discarded
-                        // afterwards.
+                        // Another session is reading this block, or has tried to, although it is
+                        // beyond the end of the file. That read will fail or has already failed, so
+                        // we can discard the buffer after it has ended.
                         let io = manager.buffers().descriptor(pinned.buffer).io_in_progress();
                         let pinned_elsewhere = io.is_some() || !manager.discard(pinned.buffer);
                         manager.unpin(pinned.buffer);
@@ -238,7 +243,8 @@ impl Backend {
         Ok(())
     }
 
-    /// Writes the new pages, which are zeros unless another session has filled one already.
+    /// Writes the new pages. They are all zeros, unless another session has already filled one of
+    /// them.
     fn write_new_pages(
         &mut self,
         relation: &Relation,
@@ -249,8 +255,8 @@ impl Backend {
         let mut writes = PageWrites::new(&manager, 1, self.iovecs() as u32);
         while !buffers.is_empty() {
             let class = Class::Eviction;
-            // Zero pages have no LSN, but another session may have filled the page already, and
-            // then it has one.
+            // A page of zeros has no LSN, but another session may have filled the page in the
+            // meantime, and then it does have one.
             let request = WriteRequest {
                 needed_now: true,
                 ..WriteRequest::new(&manager, relation, first, buffers, class)

@@ -1,8 +1,8 @@
-//! Frames: the memory of the pages, and the only code that creates references to it.
+//! Frames: the memory that contains the pages, and the only code that creates references to it.
 //!
-//! This is the only file in the engine that uses `unsafe`. A buffer's state word decides which
-//! thread may access its frame. The compiler can't check that, so every access goes through one of
-//! the functions below, which asserts the required right first:
+//! This is the only file in the engine that uses `unsafe`. A buffer's state word determines which
+//! thread may access its frame. The compiler can't check that, so all access goes through one of
+//! the functions below, and each function first asserts that the caller has the required right:
 //!
 //! ```text
 //!   access by                      right                                              gets
@@ -16,11 +16,11 @@
 //!   session that fills a buffer    its pin on a buffer without a tag                  &mut PageBytes
 //! ```
 //!
-//! Access to a valid page always needs the content lock, in some mode, so those cases exclude each
-//! other. The other cases need a page that is not valid. A page becomes valid only when its read
-//! ends or it is filled, and invalid only when the evictor has the only pin. So they exclude every
-//! lock holder too. `BufferState::assert_change` asserts both rules at every change of a buffer
-//! word.
+//! Access to a valid page always requires the content lock in some mode, so the cases with a valid
+//! page exclude each other. The other cases require that the page is not valid. A page becomes
+//! valid only when its read completes or when it is filled, and it becomes invalid only while the
+//! evicting session has the only pin. Those cases therefore exclude every lock holder too.
+//! `BufferState::assert_change` asserts both rules whenever a buffer word changes.
 
 #![expect(unsafe_code, reason = "references to frames, by the rights that the buffer word grants")]
 
@@ -34,7 +34,7 @@ use trunkline_aio::facade::Arc;
 use trunkline_aio::{DefineError, Io, Lease, Payload, Slots, WaitRef};
 use trunkline_format::{BLOCK_SIZE, PageBytes};
 
-/// A pool's buffers with their frames: buffer n uses the lease's n-th frame.
+/// A pool's buffers with their frames. Buffer n uses the lease's n-th frame.
 #[derive(Debug)]
 pub(crate) struct Frames {
     buffers: Buffers,
@@ -43,13 +43,13 @@ pub(crate) struct Frames {
     start: *mut PageBytes,
 }
 
-// SAFETY: the lease owns the frames exclusively and may be used on any thread. Only the functions
-// of this module create references to frames, and each function explains why it may.
+// SAFETY: the lease owns the frames exclusively and may be used on any thread. Only functions in
+// this module create references to frames, and each function explains why that is safe.
 unsafe impl Send for Frames {}
 // SAFETY: as above.
 unsafe impl Sync for Frames {}
 
-/// Whether an I/O fills frames from the file, or writes them to it.
+/// Whether an I/O reads from the file into the frames, or writes the frames to the file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Transfer {
     Read,
@@ -79,7 +79,7 @@ impl Frames {
     /// Asserts that frame numbers of this pool are valid for the I/O.
     ///
     /// # Panics
-    /// If the I/O belongs to another instance, and so to another page region.
+    /// If the I/O belongs to another instance and therefore to a different page region.
     pub(crate) fn assert_same_instance(&self, io: &Io<'_>) {
         assert!(io.owns(&self.lease), "a session of another instance than the pool's");
     }
@@ -95,9 +95,9 @@ impl Frames {
         unsafe { self.start.add(buffer as usize) }
     }
 
-    /// Issues the read or write of `buffers`. The caller must have claimed each buffer for exactly
-    /// this I/O. The I/O must hold a pin on each buffer and, for a write, also its share-exclusive
-    /// lock.
+    /// Issues the read or write of `buffers`. The caller must have claimed every buffer for this
+    /// particular I/O. The I/O must hold a pin on each buffer. For a write, it must also hold each
+    /// buffer's share-exclusive lock.
     ///
     /// # Panics
     /// If a buffer is not claimed for this I/O, or the handle belongs to another instance.
@@ -118,16 +118,17 @@ impl Frames {
         }
         let frames = buffers.iter().map(|&buffer| self.number(buffer));
         match transfer {
-            // SAFETY: each page is claimed for this I/O, as just asserted. It is not valid, so no
-            // lock on it exists or can be taken, until the completion callback ends the read. A
-            // buffer is claimed once, so no frame is listed twice. The I/O's own pins and the
-            // callback, which holds the pool, keep the frames leased until then.
+            // SAFETY: we've just asserted that each page is claimed for this I/O and is not valid.
+            // No session can hold or take a lock on a page that is not valid, and the page stays
+            // that way until the completion callback ends the read. A buffer can be claimed only
+            // once, so no frame is in the list twice. The I/O's own pins, and the callback's
+            // reference to the pool, keep the frames leased until then.
             Transfer::Read => unsafe { io.read_frames(file, *offset, frames, slots, slot) },
-            // SAFETY: each page is claimed for this I/O, as just asserted. The I/O holds its
-            // share-exclusive lock until the completion callback ends the write. Until then nothing
-            // can lock the page exclusively, which is the only way to change it, but other sessions
-            // may read it. The I/O's own pins and the callback, which holds the pool, keep the
-            // frames leased until then.
+            // SAFETY: we've just asserted that each page is claimed for this I/O. The I/O holds the
+            // page's share-exclusive lock until the completion callback ends the write. Until then,
+            // other sessions can read the page, but they can't change it, because that requires the
+            // exclusive lock. The I/O's own pins, and the callback's reference to the pool, keep
+            // the frames leased until then.
             Transfer::Write => unsafe { io.write_frames(file, *offset, frames, slots, slot) },
         }
     }
@@ -143,16 +144,17 @@ impl Frames {
         body: impl FnOnce(&mut PageBytes) -> R,
     ) -> R {
         self.assert_reading(buffer, io);
-        // SAFETY: the page is claimed for this I/O and not valid, so no lock on it is held. The
-        // kernel is done with the frame, and an I/O's callbacks run only once, on one thread.
+        // SAFETY: the page is claimed for this I/O and is not valid, so no session holds a lock on
+        // it. The kernel no longer accesses the frame, and an I/O's callbacks run only once, on one
+        // thread.
         body(unsafe { &mut *self.page(buffer) })
     }
 
-    /// Lends a claimed page to the session that is about to write it, so that it can set the
-    /// checksum.
+    /// Gives the session that is about to write a claimed page access to its bytes, so that it can
+    /// set the checksum.
     ///
     /// # Panics
-    /// If the page was not claimed for this I/O, or readers were let in already.
+    /// If the page was not claimed for this I/O, or if readers have already been let in.
     pub(crate) fn with_claimed_page<R>(
         &self,
         buffer: u32,
@@ -160,12 +162,14 @@ impl Frames {
         body: impl FnOnce(&mut PageBytes) -> R,
     ) -> R {
         self.assert_writing(buffer, io, true);
-        // SAFETY: the claim holds the exclusive lock on a valid page, so no other lock is held.
-        // Only the thread that claimed the page for this I/O calls this, before it issues the I/O.
+        // SAFETY: the claim holds the exclusive lock on a valid page, so no other session holds a
+        // lock on it. Only the thread that claimed the page for this I/O calls this function, and
+        // it does so before it issues the I/O.
         body(unsafe { &mut *self.page(buffer) })
     }
 
-    /// Lends the page of a write in progress for reading, to the issuing session or the completion.
+    /// Gives read-only access to a page that is being written, either to the issuing session or to
+    /// the completion callback.
     ///
     /// # Panics
     /// If the page was not claimed for this I/O.
@@ -176,11 +180,13 @@ impl Frames {
         body: impl FnOnce(&PageBytes) -> R,
     ) -> R {
         self.assert_writing(buffer, io, false);
-        // SAFETY: the write holds the share-exclusive lock of a valid page, so nothing changes it.
+        // SAFETY: the write holds the share-exclusive lock on a valid page, so no session can
+        // change the page.
         body(unsafe { &*self.page(buffer) })
     }
 
-    /// Zeroes the frame of an empty buffer, for the session that has taken it.
+    /// Zeroes the frame of an empty buffer. The caller must be the session that has taken the
+    /// buffer.
     ///
     /// # Panics
     /// If the buffer has a page.
@@ -188,8 +194,8 @@ impl Frames {
         let state = self.buffers.state(buffer);
         let empty = state.is_empty() && state.pins() > 0;
         assert!(empty, "buffer {buffer} is not empty, or not pinned");
-        // SAFETY: without a tag no lookup finds the buffer, no lock on it can be taken and no I/O
-        // is in progress. Only the caller has taken the buffer.
+        // SAFETY: the buffer has no tag, so no lookup can find it, no session can lock it, and no
+        // I/O is in progress. The caller is the only session that has taken the buffer.
         unsafe { (*self.page(buffer)).fill(0) };
     }
 
@@ -220,8 +226,8 @@ pub struct Page<'p> {
 
 /// A page locked for changing. Dropping it releases the lock.
 ///
-/// It dereferences to the bytes of the page. The caller must call [`PageMut::mark_dirty`] before or
-/// after a change, under the same lock.
+/// A `PageMut` dereferences to the page's bytes. The caller must call [`PageMut::mark_dirty`]
+/// before or after changing the page, but before releasing the lock.
 pub struct PageMut<'p> {
     frames: &'p Frames,
     buffer: u32,
@@ -243,18 +249,19 @@ impl<'p> Page<'p> {
 }
 
 impl Page<'_> {
-    /// Sets hint bits in the page, without waiting. Changes nothing and returns false if other
-    /// readers have the page locked, it is being written, or its cluster is read-only. In that case
-    /// a later reader sets the hint.
+    /// Sets hint bits in the page without waiting. This does nothing and returns false if other
+    /// readers have locked the page, if the page is being written, or if its cluster is read-only.
+    /// In that case a later reader will set the hint bits.
     ///
-    /// The page becomes dirty without a WAL record, and its LSN doesn't change. Losing a hint bit
-    /// in a crash does no harm, but a torn page would. With checksums, the log must therefore
-    /// contain a full-page image from after the last checkpoint began before the first hint is set
-    /// (PostgreSQL's `wal_log_hints`).
+    /// This makes the page dirty without writing a WAL record, and the page's LSN doesn't change.
+    /// Losing a hint bit in a crash is harmless, but a torn page isn't. If checksums are enabled,
+    /// the caller must therefore make sure that the WAL contains a full-page image taken since the
+    /// last checkpoint began, before it sets the first hint bit (PostgreSQL's `wal_log_hints`).
     ///
-    /// PostgreSQL 19 sets hint bits under a share-exclusive lock, alongside readers. Here other
-    /// readers hold a `&PageBytes`, and Rust doesn't allow the bytes behind it to change at all. So
-    /// setting a hint bit requires the exclusive lock.
+    /// PostgreSQL 19 sets hint bits under a share-exclusive lock, while other sessions read the
+    /// page. We can't do that, because the other readers hold a `&PageBytes`, and Rust doesn't
+    /// allow the bytes behind such a reference to change. So we need the exclusive lock to set a
+    /// hint bit.
     pub fn try_set_hints(&mut self, set: impl FnOnce(&mut PageBytes)) -> bool {
         let (frames, buffer, mode) = (self.frames, self.buffer, self.mode);
         let cluster = frames.buffers.tag(buffer).cluster();
@@ -264,15 +271,17 @@ impl Page<'_> {
         }
         let upgraded = Upgraded { frames, buffer, mode };
         word.mark_dirty();
-        // SAFETY: the exclusive lock on a valid page until `upgraded` is dropped: no other lock is
-        // held, no I/O is in progress, and &mut self says that no reference of our own is left.
+        // SAFETY: we hold the exclusive lock on a valid page until `upgraded` is dropped, so no
+        // other session holds a lock and no I/O is in progress. Because of &mut self, we have no
+        // other reference to the page either.
         set(unsafe { &mut *frames.page(buffer) });
         drop(upgraded);
         true
     }
 }
 
-/// A reader's lock that is exclusive for a moment. Dropping it, also by a panic, downgrades it.
+/// A reader's lock that we have briefly upgraded to exclusive. Dropping it downgrades the lock
+/// again, even during a panic.
 struct Upgraded<'p> {
     frames: &'p Frames,
     buffer: u32,
@@ -288,8 +297,9 @@ impl Drop for Upgraded<'_> {
 impl Deref for Page<'_> {
     type Target = PageBytes;
     fn deref(&self) -> &PageBytes {
-        // SAFETY: the page is valid. While self exists its lock keeps the page pinned, and excludes
-        // every exclusive lock, the only way to a &mut, and every read into the frame.
+        // SAFETY: the page is valid. As long as self exists, its lock keeps the page pinned. While
+        // it is held, no session can take the exclusive lock, which is the only way to get a &mut,
+        // and no read into the frame can start.
         unsafe { &*self.frames.page(self.buffer) }
     }
 }
@@ -301,8 +311,8 @@ impl Drop for Page<'_> {
 }
 
 impl<'p> PageMut<'p> {
-    /// Locks a page that the caller has pinned, if the lock is free. A cleanup lock also needs the
-    /// caller to have the only pin.
+    /// Locks a page that the caller has pinned, if the lock is free. For a cleanup lock, the
+    /// caller's pin must also be the only one.
     pub(crate) fn try_lock(
         frames: &'p Frames,
         buffer: u32,
@@ -326,16 +336,16 @@ impl<'p> PageMut<'p> {
 }
 
 impl PageMut<'_> {
-    /// Marks the page dirty, so that it is written before it is evicted.
+    /// Marks the page dirty, so that it will be written before it is evicted.
     ///
-    /// A caller that logs its changes must call this first, then append the WAL record, and then
-    /// set the page's LSN to the record's LSN (see PostgreSQL's `access/transam/README`). If the
-    /// page became dirty only after the record was appended, a checkpoint could set its redo point
-    /// after the record and still skip the page. The change would then be neither on disk nor
-    /// redone.
+    /// If the change is WAL-logged, the caller must call this function first, then append the WAL
+    /// record, and then set the page's LSN to that of the record (see PostgreSQL's
+    /// `access/transam/README`). If the caller marked the page dirty only after appending the
+    /// record, a concurrent checkpoint could set its redo point after the record and still skip the
+    /// page. The change would then be neither on disk nor replayed after a crash.
     ///
     /// # Panics
-    /// If the page belongs to a cluster that was opened for reading only.
+    /// If the page belongs to a cluster that was opened read-only.
     pub fn mark_dirty(&mut self) {
         let cluster = self.frames.buffers.tag(self.buffer).cluster();
         assert!(self.frames.clusters.is_writable(cluster), "a page of a read-only cluster changed");
@@ -353,8 +363,8 @@ impl Deref for PageMut<'_> {
 
 impl DerefMut for PageMut<'_> {
     fn deref_mut(&mut self) -> &mut PageBytes {
-        // SAFETY: the exclusive lock on a valid page: no other lock is held, no read is in
-        // progress, and &mut self makes this the only reference.
+        // SAFETY: we hold the exclusive lock on a valid page, so no other session holds a lock and
+        // no read is in progress. Because of &mut self, this is the only reference.
         unsafe { &mut *self.frames.page(self.buffer) }
     }
 }

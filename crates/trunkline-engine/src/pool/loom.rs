@@ -1,7 +1,7 @@
 //! Loom models of the pool's lock-free parts.
 //!
-//! This file takes the place of `pool.rs` in a build with `--cfg loom`. It includes the same source
-//! files for these parts, but not the rest of the pool, which needs I/O.
+//! This file replaces `pool.rs` if we build with `--cfg loom`. It includes the same source files
+//! for the lock-free parts, but not the rest of the pool, because that does I/O.
 
 mod descriptor {
     pub(crate) mod content_lock;
@@ -154,7 +154,7 @@ mod tests {
         });
     }
 
-    /// A waiter that has announced itself is woken, or sees that it need not wait.
+    /// A waiter that has announced itself is either woken or notices that it doesn't need to wait.
     #[test]
     fn loom_no_wake_up_is_lost() {
         loom::model(|| {

@@ -1,8 +1,9 @@
 //! Maintenance: lists and evicts buffers (`pg_buffercache`), and invalidates the pages of dropped
 //! and truncated relations (`DropRelationBuffers`).
 //!
-//! All of these functions visit every descriptor, as `DropRelationBuffers` does in PostgreSQL for
-//! large relations. That is slow in a large pool, but none of them is called while reading a page.
+//! All of these functions visit every buffer descriptor, as PostgreSQL's `DropRelationBuffers` does
+//! for large relations. That's slow if the pool is large, but none of these functions are called on
+//! the read path.
 
 use super::backend::Backend;
 use super::descriptor::{BufferState, flag};
@@ -29,7 +30,7 @@ pub struct BufferRow {
     pub block: BlockNo,
     /// Whether the page must be written before it is evicted.
     pub dirty: bool,
-    /// Whether the page can be used. Otherwise it is being read, or the read failed.
+    /// Whether the page is usable. If not, it is still being read, or the read failed.
     pub valid: bool,
     /// Usage count of the clock sweep.
     pub usage: u32,
@@ -44,7 +45,8 @@ pub struct BufferRow {
 pub struct Evicted {
     /// Buffers that were evicted.
     pub evicted: u32,
-    /// Buffers that were left alone, because they are pinned, dirty or under I/O.
+    /// Buffers that were not evicted because they were pinned or dirty, or because I/O was in
+    /// progress.
     pub skipped: u32,
 }
 
@@ -113,12 +115,12 @@ impl BufferManager {
 }
 
 impl Backend {
-    /// Discards every page of a relation's fork from block `first` on, dirty or not (PostgreSQL's
-    /// `DropRelationBuffers`). Waits for I/O in progress, and for other sessions to release their
-    /// pins. In PostgreSQL the caller's AccessExclusiveLock ensures that only a concurrent flush
-    /// can have such a page pinned. We have no lock manager here, so we must wait for all other
-    /// pins. The session itself must not have any of these pages pinned, or it would wait for
-    /// itself.
+    /// Discards every page of a relation's fork from block `first` on, even if it is dirty
+    /// (PostgreSQL's `DropRelationBuffers`). This waits for I/O in progress, and for other sessions
+    /// to release their pins. In PostgreSQL, the caller holds an AccessExclusiveLock, so only a
+    /// concurrent flush can have one of these pages pinned. We don't have a lock manager, so we
+    /// must wait for all other pins. The calling session must not have any of these pages pinned
+    /// itself, because it would then wait forever for its own pin.
     ///
     /// # Errors
     /// The session was cancelled, in which case some pages may already be discarded.
@@ -128,14 +130,15 @@ impl Backend {
         let wanted = |other: BufferTag| other.same_fork(tag) && other.block() >= first;
         for (buffer, descriptor) in manager.buffers().iter() {
             while wanted(descriptor.tag()) && descriptor.word().pin(0).is_some() {
-                // Our pin keeps the tag stable. The discard succeeds once ours is the only pin.
+                // The tag can't change while we hold a pin. We can discard the page once ours is
+                // the only pin.
                 if !wanted(descriptor.tag()) || manager.discard(buffer) {
                     manager.unpin(buffer);
                     break;
                 }
                 let io = descriptor.io_in_progress();
-                // Release our pin before the wait: another session that discards the same pages is
-                // waiting for it to go away.
+                // We must release our pin before we wait, because another session might be trying
+                // to discard the same page and be waiting for our pin.
                 manager.unpin(buffer);
                 match io {
                     Some(io) => self.session().join(io)?,
@@ -151,14 +154,15 @@ impl Backend {
         Ok(())
     }
 
-    /// Truncates a relation's fork to `blocks` blocks. The pages after them are discarded, dirty or
-    /// not, once they are neither pinned nor under I/O.
+    /// Truncates a relation's fork to `blocks` blocks. The pages beyond the new end are discarded
+    /// even if they are dirty, but only after all pins on them are released and all I/O on them has
+    /// ended.
     ///
     /// # Errors
     /// If the cluster is read-only, the fork cannot be opened, or the session was cancelled,
-    /// nothing has changed on disk. If the file could not be truncated after its pages were
-    /// discarded ([`crate::storage::StorageError::Damaged`]), the caller can try again, but must
-    /// not use the relation before a truncation succeeds.
+    /// nothing has changed on disk. If truncating the file fails after the pages have been
+    /// discarded ([`crate::storage::StorageError::Damaged`]), the caller can retry, but must not
+    /// use the relation until a retry succeeds.
     pub fn truncate(&mut self, relation: &Relation, blocks: BlockNo) -> Result<(), WriteError> {
         // The next checkpoint of this pool must sync the truncated file.
         self.manager().clusters().allow_writes(relation.storage());

@@ -1,14 +1,14 @@
-//! Buffer manager: combines descriptors, frames, mapping table, replacement and pin limits into one
-//! pool.
+//! Buffer manager: combines the descriptors, the frames, the mapping table, the replacement
+//! strategy and the pin limits into one pool.
 //!
-//! The parts don't refer to each other. This type owns one of each, and provides the operations
-//! that involve two of them: a lookup pins through the mapping table, an allocation evicts through
-//! it, and releasing a page returns both the pin and its reservation. Sessions, streams and
-//! completion callbacks share the manager behind one `Arc`, so the frames outlive every I/O, even
-//! one whose issuer is gone.
+//! The parts don't know about each other. The buffer manager owns one of each, and implements the
+//! operations that need two of them: a lookup pins a buffer that it finds in the mapping table, an
+//! allocation evicts pages from the mapping table, and releasing a page also releases the reserved
+//! pin. Sessions, streams and completion callbacks all share the manager through one `Arc`. The
+//! frames therefore outlive every I/O, even if the session that issued the I/O no longer exists.
 //!
-//! Nothing here does I/O or waits. PostgreSQL's counterpart is the bookkeeping half of `bufmgr.c`:
-//! `BufferAlloc`, `PinBuffer`, `InvalidateBuffer`.
+//! None of these functions does I/O or waits. In PostgreSQL, the corresponding functions are those
+//! in `bufmgr.c` that only do bookkeeping: `BufferAlloc`, `PinBuffer` and `InvalidateBuffer`.
 
 use super::buffers::Buffers;
 use super::clusters::WritableClusters;
@@ -41,8 +41,8 @@ impl fmt::Debug for BufferManager {
 }
 
 impl BufferManager {
-    /// A manager of empty buffers over the frames of `lease`. One session's look-ahead may use at
-    /// most `ahead_max` of them.
+    /// Creates a buffer manager whose buffers are all empty and use the frames of `lease`. One
+    /// session's look-ahead may use at most `ahead_max` buffers.
     pub(crate) fn new(
         lease: Lease,
         ahead_max: u32,
@@ -84,7 +84,7 @@ impl BufferManager {
         &self.limits
     }
 
-    /// The writable clusters that are open, or have something left to write or sync.
+    /// The writable clusters that are open, or that still have pages to write or files to sync.
     pub(crate) fn open_storages(&self) -> Vec<Storage> {
         self.clusters().open_storages(|cluster| self.buffers().is_cluster_in_use(cluster))
     }
@@ -110,9 +110,9 @@ impl BufferManager {
         self.limits.give_back(session, 1);
     }
 
-    /// Takes up to `want` empty buffers, each pinned once, for pins that the session has already
-    /// reserved. Returns fewer, or none, if no more are available now. It never waits and never
-    /// flushes.
+    /// Takes up to `want` empty buffers and pins each of them once. The caller must already have
+    /// reserved the pins. Returns fewer buffers than requested, or none, if no more are available
+    /// at the moment. This never waits and never flushes a page.
     pub(crate) fn allocate(
         &self,
         want: u32,
@@ -130,8 +130,8 @@ impl BufferManager {
         self.replacement.has_victim(self.buffers())
     }
 
-    /// Assigns an allocated buffer to a page and claims its read for `io`, unless the page has a
-    /// buffer already.
+    /// Assigns an allocated buffer to a page and claims the page's read for `io`, unless the page
+    /// already has a buffer.
     pub(crate) fn insert_for_read(
         &self,
         tag: BufferTag,
@@ -142,14 +142,14 @@ impl BufferManager {
         self.mapping.insert_for_read(self.buffers(), tag, buffer, usage_max, io)
     }
 
-    /// Assigns an allocated and filled buffer to a new, dirty page, unless the page has a buffer
-    /// already.
+    /// Assigns a buffer to a new, dirty page, unless the page already has a buffer. The caller must
+    /// have allocated the buffer and filled its frame.
     pub(crate) fn insert_new(&self, tag: BufferTag, buffer: u32) -> Insertion {
         self.mapping.insert_new(self.buffers(), tag, buffer)
     }
 
-    /// Removes the page of a buffer that the caller has pinned. Returns false if another session
-    /// has it pinned too, or it is dirty or under I/O.
+    /// Removes the page from a buffer that the caller has pinned. Returns false if another session
+    /// has pinned the buffer too, if the page is dirty, or if I/O on it is in progress.
     pub(crate) fn evict(&self, buffer: u32) -> bool {
         self.mapping.evict(self.buffers(), buffer)
     }
@@ -160,9 +160,10 @@ impl BufferManager {
         self.mapping.discard(self.buffers(), buffer)
     }
 
-    /// Removes a page that a failed extension has added, if it's still all zeros and only the
-    /// caller has it pinned. Also returns true if the buffer has no page. The test and the removal
-    /// must happen under one exclusive lock, or another session could fill the page in between.
+    /// Removes a page that was added by a failed extension, provided that it's still all zeros and
+    /// only the caller has it pinned. Also returns true if the buffer contains no page. We must
+    /// hold the exclusive lock until the page has been removed, because otherwise another session
+    /// could fill the page after we've checked it.
     pub(crate) fn discard_new(&self, buffer: u32) -> bool {
         if !self.buffers().state(buffer).has(flag::TAG_VALID) {
             return true;

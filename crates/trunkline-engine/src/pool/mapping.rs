@@ -1,26 +1,28 @@
-//! Buffer mapping table: from a buffer tag to the buffer that holds the page.
+//! Buffer mapping table: maps a buffer tag to the buffer that contains the page.
 //!
-//! The table is a fixed array of hash buckets with chains of buffers. The chains are linked through
-//! the descriptors, so the table never allocates. To change a chain, a session takes its
-//! partition's lock, for a few instructions and never across I/O. A lookup takes no lock, so the
-//! pin is the only shared write on the hit path:
+//! The table is a fixed-size array of hash buckets, each with a chain of buffers. The chains are
+//! linked through the buffer descriptors, so the table never allocates memory. A session that wants
+//! to change a chain must take the lock of the chain's partition, which it holds for only a few
+//! instructions and never during I/O. A lookup takes no lock, so if the page is in the pool, the
+//! pin is the only write to shared memory:
 //!
 //! ```text
 //!   lookup:  walk the chain ──▶ tag matches? ──▶ pin (compare-exchange) ──▶ tag still matches? ──▶ hit
 //! ```
 //!
 //! A concurrent change can mislead a lookup. If a buffer on the lookup's path is evicted and
-//! inserted into another chain, the lookup continues in that other chain and misses a page that is
-//! in the pool. A miss is therefore only a hint, and the insertion that follows looks again under
-//! the lock. A lookup never returns a wrong page: it compares the tag again after the pin, and a
-//! tag cannot change under a pin.
+//! inserted into another chain, the lookup continues in that other chain and doesn't find the page,
+//! although it is in the pool. A miss is therefore only a hint, and the insertion that follows it
+//! checks again while holding the lock. However, a lookup never returns the wrong page, because it
+//! compares the tag again after pinning the buffer, and the tag of a pinned buffer can't change.
 //!
 //! # Lock order
 //!
-//! A partition lock is the innermost lock. Code that holds one changes only atomics of descriptors:
-//! it takes no other lock, never waits and notifies no waiter. Evicting the old page and inserting
-//! the new one are two separate steps, so no operation needs two partition locks. (PostgreSQL's
-//! `BufferAlloc` held two until version 15, in partition order.)
+//! A partition lock is always the last lock that a session acquires. While holding one, we only
+//! change atomics: we don't take any other lock, don't wait and don't notify waiters. We remove the
+//! old page and insert the new one in two separate steps, so we never need two partition locks at
+//! the same time. (PostgreSQL's `BufferAlloc` held two, taken in partition order, until version
+//! 15.)
 //!
 //! PostgreSQL takes the partition lock in shared mode for every lookup (`BufTableLookup`).
 
@@ -34,9 +36,9 @@ use trunkline_aio::facade::{Mutex, MutexGuard};
 /// Number of partitions, each with its own lock (PostgreSQL's `NUM_BUFFER_PARTITIONS`).
 const PARTITIONS: usize = 128;
 
-/// Maximum number of steps in a lookup without the lock. There are twice as many buckets as
-/// buffers, so chains are a few buffers long. A longer walk has strayed into other chains, and
-/// could even loop forever.
+/// Maximum number of steps that a lookup takes. There are twice as many buckets as buffers, so a
+/// chain normally has only a few buffers. If a lookup takes more steps, concurrent changes have led
+/// it into other chains, where it could even loop forever, because it doesn't hold the lock.
 const STEPS_MAX: u32 = 64;
 
 /// The mapping table.
@@ -44,8 +46,8 @@ const STEPS_MAX: u32 = 64;
 pub(crate) struct BufferMapping {
     /// First buffer of each chain, plus one; 0 is an empty chain.
     heads: Box<[AtomicU32]>,
-    /// A lock for each partition. They protect the chains: links, heads, and tags of buffers in
-    /// them.
+    /// One lock per partition. It protects the partition's chains, that is, their heads and links,
+    /// and the tags of the buffers in them.
     partitions: Box<[Mutex<()>]>,
 }
 
@@ -77,8 +79,9 @@ impl BufferMapping {
         }
     }
 
-    /// Looks the page up and pins its buffer. A `None` can be wrong while chains are changing. In
-    /// that case the insertion that follows the miss finds the page.
+    /// Looks up a page and pins its buffer. This may return `None` for a page that is in the pool,
+    /// if another session is changing the chains at the same time. In that case, the insertion that
+    /// follows will find the page.
     pub(crate) fn pin(
         &self,
         buffers: &Buffers,
@@ -91,8 +94,8 @@ impl BufferMapping {
         if descriptor.tag() == tag {
             return Some(PinnedBuffer { buffer, state });
         }
-        // The buffer was reused in between. A session may be waiting for the last pin on its new
-        // page, so the pin must be released with a wake-up.
+        // The buffer was reused after we found it. Another session may be waiting for all pins on
+        // the buffer's new page to be released, so we must wake it when we release ours.
         buffers.unpin(buffer);
         None
     }
@@ -103,9 +106,10 @@ impl BufferMapping {
         state.has(flag::TAG_VALID).then_some(state)
     }
 
-    /// Returns the buffer that seems to hold the page, if there is one. Either answer is only a
-    /// hint until the buffer is pinned. The acquire loads pair with the release stores of `insert`:
-    /// a buffer that we reach through a new link already has its tag and its own link.
+    /// Returns the buffer that seems to contain the page, if there is one. The result is only a
+    /// hint until the caller has pinned the buffer. The acquire loads pair with the release stores
+    /// in `insert`. They guarantee that if we reach a buffer through a new link, its tag and its
+    /// own link are already set.
     fn find(&self, buffers: &Buffers, tag: BufferTag) -> Option<u32> {
         let mut at = self.head(tag).load(Ordering::Acquire);
         for _ in 0..STEPS_MAX {
@@ -119,9 +123,9 @@ impl BufferMapping {
         None
     }
 
-    /// Assigns the tag to an empty buffer that the caller has allocated, and makes `io` the I/O
-    /// that will read the page. Does nothing if the page already has a buffer. This corresponds to
-    /// PostgreSQL's `BufTableInsert` in `BufferAlloc`.
+    /// Assigns the tag to an empty buffer that the caller has allocated, and records `io` as the
+    /// I/O that will read the page. If the page already has a buffer, this does nothing except pin
+    /// that buffer. This corresponds to the call of `BufTableInsert` in PostgreSQL's `BufferAlloc`.
     pub(crate) fn insert_for_read(
         &self,
         buffers: &Buffers,
@@ -131,24 +135,24 @@ impl BufferMapping {
         io: WaitRef,
     ) -> Insertion {
         self.insert(buffers, tag, buffer, usage_max, |descriptor| {
-            // Store the reference before the buffer is published, so that a session that joins the
-            // read finds it.
+            // Record the I/O before publishing the buffer, so that a session that wants to join the
+            // read can find it.
             descriptor.set_io(io);
             BufferWord::publish
         })
     }
 
-    /// Gives the tag of a new dirty page to an empty buffer that the caller has allocated and
-    /// filled. A block beyond the end of the file can have a buffer already, from a read that
-    /// failed or is about to fail.
+    /// Assigns the tag of a new dirty page to an empty buffer that the caller has allocated and
+    /// filled. Note that a block beyond the end of the file can already have a buffer, because of a
+    /// read that has failed or is about to fail.
     pub(crate) fn insert_new(&self, buffers: &Buffers, tag: BufferTag, buffer: u32) -> Insertion {
         self.insert(buffers, tag, buffer, 0, |_| |word: &BufferWord| word.publish_valid(true))
     }
 
-    /// Inserts under the partition lock, so that a page never has two buffers. The order of the
-    /// stores matters to lookups, which run concurrently: tag and link first, then the state word,
-    /// then the head of the chain. `prepare` runs before the tag is set, and returns the change
-    /// that publishes the word.
+    /// Inserts a buffer while holding the partition lock, so that a page never gets two buffers.
+    /// Because lookups run concurrently, the order of the stores matters: first the tag and the
+    /// link, then the state word, and finally the head of the chain. `prepare` is called before the
+    /// tag is set, and returns the change that publishes the buffer.
     fn insert<P: FnOnce(&BufferWord)>(
         &self,
         buffers: &Buffers,
@@ -178,15 +182,16 @@ impl BufferMapping {
         Insertion::Inserted
     }
 
-    /// Ensures that a buffer has no page. The caller must have pinned the buffer. Returns false if
-    /// another session has pinned it too, or it is dirty or under I/O.
+    /// Makes sure that a buffer contains no page. The caller must have pinned the buffer. Returns
+    /// false if another session has pinned the buffer too, if the page is dirty, or if I/O on it is
+    /// in progress.
     pub(crate) fn evict(&self, buffers: &Buffers, buffer: u32) -> bool {
         !buffers.state(buffer).has(flag::TAG_VALID)
             || self.unlink(buffers, buffer, BufferWord::evict)
     }
 
-    /// Like [`BufferMapping::evict`], for a page whose relation was dropped or truncated: the page
-    /// may be dirty.
+    /// Like [`BufferMapping::evict`], but for a page whose relation was dropped or truncated. The
+    /// page may therefore be dirty.
     pub(crate) fn discard(&self, buffers: &Buffers, buffer: u32) -> bool {
         let discarded = !buffers.state(buffer).has(flag::TAG_VALID)
             || self.unlink(buffers, buffer, BufferWord::discard);
@@ -196,8 +201,8 @@ impl BufferMapping {
         discarded
     }
 
-    /// Like [`BufferMapping::discard`], for a caller that holds the page's exclusive lock. The lock
-    /// is released with the tag.
+    /// Like [`BufferMapping::discard`], but the caller must hold the page's exclusive lock, which
+    /// is released together with the tag.
     pub(crate) fn discard_locked(&self, buffers: &Buffers, buffer: u32) -> bool {
         let discarded = self.unlink(buffers, buffer, BufferWord::discard_locked);
         if discarded {
@@ -206,9 +211,9 @@ impl BufferMapping {
         discarded
     }
 
-    /// Removes the tag with `release`, and the buffer from its chain. Both happen under the
-    /// partition lock, and the word changes first: once it refuses pins, a lookup that still
-    /// reaches the buffer can't pin it.
+    /// Calls `release` to remove the tag, and removes the buffer from its chain, all while holding
+    /// the partition lock. We change the state word first, because after that a lookup that still
+    /// reaches the buffer can no longer pin it.
     fn unlink(
         &self,
         buffers: &Buffers,
@@ -218,8 +223,8 @@ impl BufferMapping {
         let descriptor = buffers.descriptor(buffer);
         let tag = descriptor.tag();
         let _partition = self.lock_partition(tag);
-        // If the buffer has a tag, the caller's pin keeps the tag stable, so we've locked the right
-        // partition. If it has no tag, `release` fails.
+        // If the buffer has a tag, it can't have changed since the caller pinned the buffer, so
+        // we've locked the right partition. If the buffer has no tag, `release` returns false.
         if !release(descriptor.word()) {
             return false;
         }
@@ -250,7 +255,8 @@ mod tests {
     use super::*;
     use trunkline_aio::{Builder, MethodKind};
 
-    /// Creates buffers without waiters to notify, since no session of the instance waits.
+    /// Creates buffers for the tests, in which no session ever waits, so there are no waiters to
+    /// notify.
     fn buffers(count: u32) -> Buffers {
         let aio = Builder::new().method(MethodKind::Sync).start().expect("starts");
         Buffers::new(count, aio.notifier())

@@ -1,12 +1,13 @@
 //! Pins: a pinned page can't be evicted, and its buffer keeps its tag.
 //!
-//! A pin doesn't give access to the page's bytes. For that the page must be locked, which yields a
-//! [`Page`] or a [`PageMut`]. Their lifetimes end before the pin's, so the compiler enforces
-//! PostgreSQL's rule that a content lock is released before the pin. A caller that only wants a
-//! page to be in the pool, such as prewarm, needs no lock.
+//! A pin alone doesn't give access to the page's bytes. To read or change them, the caller must
+//! also lock the page, which returns a [`Page`] or a [`PageMut`]. Neither can outlive the pin, so
+//! the compiler enforces PostgreSQL's rule that the content lock must be released before the pin.
+//! Callers that only want the page to be in the pool, such as prewarm, don't need to lock it.
 //!
-//! There's no counterpart of PostgreSQL's `PrivateRefCount`: each [`Pin`] is one pin in the shared
-//! count, and Rust's ownership rules replace the `ResourceOwner` that would release it on error.
+//! There is no equivalent of PostgreSQL's `PrivateRefCount`, because each [`Pin`] is counted
+//! individually in the shared pin count. We don't need a `ResourceOwner` either: if an error
+//! occurs, Rust's ownership rules ensure that the pin is released.
 
 use super::descriptor::LockMode;
 use super::frame::{Frames, Page, PageMut};
@@ -15,7 +16,8 @@ use std::fmt;
 use trunkline_aio::facade::Arc;
 use trunkline_format::BlockNo;
 
-/// A page that is pinned for the lifetime `'p`, by a [`Pin`] or by a stream. Cheap to copy.
+/// A page that is kept pinned for the lifetime `'p`, either by a [`Pin`] or by a stream. It is
+/// cheap to copy.
 #[derive(Clone, Copy)]
 pub struct PinRef<'p> {
     frames: &'p Frames,
@@ -54,7 +56,8 @@ impl<'p> PinRef<'p> {
         Page::try_lock(self.frames, self.buffer, LockMode::Shared).ok()
     }
 
-    /// Locks the page for reading and keeps changes out (share-exclusive), if the lock is free.
+    /// Locks the page in share-exclusive mode, which allows reading and prevents changes, if the
+    /// lock is free.
     pub fn try_read_stable(self) -> Option<Page<'p>> {
         Page::try_lock(self.frames, self.buffer, LockMode::ShareExclusive).ok()
     }

@@ -1,15 +1,15 @@
-//! Pin limits: guarantees that a session can always pin the pages that a single operation needs,
-//! even in a pool of 16 buffers.
+//! Pin limits: guarantee that a session can always pin all the pages it needs for a single
+//! operation, even in a pool of 16 buffers.
 //!
-//! A session that wants its first pin is *admitted*: it gets permits for [`PINS_GUARANTEED`] pins,
-//! which is as many as any single step of any code path needs. The sum of all permits never exceeds
-//! the number of buffers. An admitted session therefore always finds a victim, at the latest when
-//! other sessions' I/O completes. A session that cannot be admitted waits until another session has
-//! released its pages. It holds no pin while it waits, so sessions that wait for admission cannot
-//! deadlock each other.
+//! Before a session can take its first pin, it must be *admitted*: it receives permits for
+//! [`PINS_GUARANTEED`] pins, the largest number that any code path needs at the same time. The sum
+//! of all permits never exceeds the number of buffers. An admitted session will therefore always
+//! find a victim, although it may have to wait until other sessions' I/O completes. A session that
+//! can't be admitted waits until another session has released its pages. It holds no pins while it
+//! waits, so sessions waiting for admission can't deadlock.
 //!
-//! Permits beyond the guarantee are for look-ahead. Each grant takes at most half of the free
-//! permits, and none are granted while any session is waiting for admission.
+//! Additional permits are used for look-ahead. Each time a session asks for more permits, we grant
+//! at most half of the free ones, and none at all while another session is waiting for admission.
 //!
 //! ```text
 //!   invariant: buffers ≥ sum of all permits;  a session's pins ≤ its permits
@@ -19,30 +19,32 @@
 //!       └──────────────── reclaimed by a waiter, if no pin is held ◀─────────┘
 //! ```
 //!
-//! PostgreSQL divides the pool by the number of sessions that could exist, and reports "no unpinned
-//! buffers available" if a code path pins more (`docs/postgres-lessons.md#lesson-11`,
-//! `#lesson-12`). Here a session without pins reserves nothing.
+//! PostgreSQL instead divides the pool by the maximum number of sessions. If some code path needs
+//! more pins than that, it can fail with "no unpinned buffers available"
+//! (`docs/postgres-lessons.md#lesson-11`, `#lesson-12`). In our scheme, a session without pins
+//! doesn't reserve any buffers.
 //!
 //! # Why the invariant holds
 //!
-//! `taken` is never less than the sum of the permits in all accounts. A grant raises `taken` first
-//! and the account second. A reclaim lowers the account first and `taken` second. A thread that
-//! stops between the two steps only makes permits scarcer for a moment, but there are never more
-//! permits than buffers.
+//! `taken` is never less than the sum of the permits in all accounts. When we grant permits, we
+//! raise `taken` before the account, and when we reclaim permits, we lower the account before
+//! `taken`. Between the two steps, `taken` may be too high and fewer permits seem to be free than
+//! really are, but there are never more permits than buffers.
 //!
-//! A session's pins and permits share one atomic word. Reserving a pin tests the permits and counts
-//! the pin in one step, so another session can reclaim unused permits at any time without a lock.
-//! Only the session itself raises its pins and permits, but any thread may lower them, for example
-//! when a [`super::Pin`] is dropped elsewhere.
+//! A session's pin and permit counts are stored in one atomic word. A session reserves a pin by
+//! checking its permits and incrementing the pin count in one step, so another session can safely
+//! reclaim unused permits at any time, without a lock. Only the session itself raises these counts,
+//! but any thread may lower them, for example when a [`super::Pin`] is dropped on another thread.
 
 use super::waiters::SessionSet;
 use trunkline_aio::Notifier;
 use trunkline_aio::facade::atomic::{AtomicU32, AtomicU64, Ordering};
 use trunkline_aio::limits::SESSIONS_MAX;
 
-/// Pins that an admitted session can always hold: the current pages of two scans, and two further
-/// pages that those lead to, such as a TOAST or visibility map page. A code path that would need
-/// more pins copies the data out of a page and releases it.
+/// Number of pins that an admitted session can always hold. That is enough for the current pages of
+/// two scans, plus two more pages that these refer to, such as a TOAST page or a visibility map
+/// page. If a code path would need more pins, it must copy data out of a page and release that
+/// page.
 pub const PINS_GUARANTEED: u32 = 4;
 
 const PERMIT: u64 = 1 << 32;
@@ -57,9 +59,9 @@ impl Account {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Applies `change` to the account, and returns the old value. If `change` returns `None`, so
-    /// does this, and the account stays as it is. `change` runs again whenever another thread has
-    /// changed the account in between.
+    /// Applies `change` to the account, and returns the old value. If `change` returns `None`, the
+    /// account is left unchanged and this also returns `None`. If another thread has changed the
+    /// account in the meantime, `change` is called again.
     fn update(&self, change: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         let mut old = self.load();
         loop {
@@ -79,7 +81,8 @@ fn permits(account: u64) -> u32 {
     (account >> 32) as u32
 }
 
-/// The session holds this many pins, which is at least its guarantee, and no permit is free.
+/// The session holds this many pins, which is at least its guaranteed number, and there are no free
+/// permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManyPins(pub(crate) u32);
 
@@ -90,17 +93,19 @@ pub(crate) struct PinLimiter {
     guaranteed: u32,
     /// Maximum number of buffers that one session's look-ahead may use.
     ahead_max: u32,
-    /// Permits given out. May exceed the sum of all accounts for a moment, but is never less.
+    /// Number of permits that have been taken. It may briefly be higher than the sum of all
+    /// accounts, but never lower.
     taken: AtomicU32,
     accounts: Box<[Account]>,
-    /// Sessions that wait for admission. While it is not empty, no permits are granted for
-    /// look-ahead, and unused permits are returned with every pin that is released.
+    /// Sessions waiting for admission. While there are any, we don't grant permits for look-ahead,
+    /// and a session that releases a pin also returns its unused permits.
     waiters: SessionSet,
     notifier: Notifier,
 }
 
 impl PinLimiter {
-    /// For a pool of `buffers`; one session's look-ahead may use `ahead_max` of them.
+    /// Creates the limits for a pool of `buffers` buffers. One session's look-ahead may use at most
+    /// `ahead_max` of them.
     pub(crate) fn new(buffers: u32, ahead_max: u32, notifier: Notifier) -> Self {
         Self {
             buffers,
@@ -138,25 +143,27 @@ impl PinLimiter {
         self.reserve_up_to(session, 1, 0) == 1
     }
 
-    /// Reserves up to `want` pins for look-ahead, and returns how many it reserved. Leaves enough
-    /// of the guarantee for the work on the current page.
+    /// Reserves up to `want` pins for look-ahead, and returns the number of pins reserved. It
+    /// leaves enough permits for the other pages that the session may have to pin while it
+    /// processes the current page.
     pub(crate) fn reserve_ahead(&self, session: u32, want: u32) -> u32 {
         self.reserve_up_to(session, want, self.guaranteed - 1)
     }
 
-    /// Reserves as many of `want` pins as the permits allow, if `leave` permits stay unused.
+    /// Reserves up to `want` pins, as far as the session's permits allow, but leaves at least
+    /// `leave` permits unused.
     fn reserve_up_to(&self, session: u32, want: u32, leave: u32) -> u32 {
         let count = |old| want.min(permits(old).saturating_sub(pins(old) + leave));
         let reserve = |old| (count(old) > 0).then(|| old + u64::from(count(old)));
         self.account(session).update(reserve).map_or(0, count)
     }
 
-    /// Reserves one pin, with an additional permit if one is free. Returns false if the session
-    /// must be admitted first.
+    /// Reserves one pin. If the session's permits are used up, tries to take another permit.
+    /// Returns false if the session must be admitted first.
     ///
     /// # Errors
-    /// The session holds its whole guarantee, and no permit is free. If it waited and other
-    /// sessions did the same, they would deadlock.
+    /// The session already holds its guaranteed number of pins, and no permit is free. We don't
+    /// wait for one, because sessions that wait while holding pins could deadlock.
     pub(crate) fn reserve_or_grant(&self, session: u32) -> Result<bool, TooManyPins> {
         if self.reserve(session) {
             return Ok(true);
@@ -176,9 +183,10 @@ impl PinLimiter {
         }
     }
 
-    /// Returns reserved pins. While a session waits for admission, also returns unused permits. The
-    /// pin count is lowered before the waiters are tested, and a waiter registers before it tries
-    /// to be admitted, so at least one of the two sees the other.
+    /// Releases reserved pins. If any session is waiting for admission, also returns this session's
+    /// unused permits. We lower the pin count before we check for waiters, and a waiter registers
+    /// itself before it tries to be admitted. So either we see the waiter, or the waiter sees the
+    /// lower pin count.
     pub(crate) fn give_back(&self, session: u32, count: u32) {
         let old = self.account(session).0.fetch_sub(u64::from(count), Ordering::SeqCst);
         assert!(pins(old) >= count, "more pins given back than were reserved");
@@ -187,15 +195,16 @@ impl PinLimiter {
         }
     }
 
-    /// Admits the session. Returns true if it has its guaranteed permits, whether they were granted
-    /// now or earlier.
+    /// Admits the session. Returns true if it now has its guaranteed permits, including if it
+    /// already had them.
     pub(crate) fn admit(&self, session: u32) -> bool {
         if permits(self.account(session).load()) >= self.guaranteed {
             return true;
         }
         if !self.take(self.guaranteed) {
-            // Other sessions may keep permits that they have no pins for. Keeping them saves a call
-            // of this function on their next read, so we reclaim such permits only here.
+            // Other sessions may have permits that they aren't using. They normally keep them,
+            // because that saves them this call on their next read, so we reclaim unused permits
+            // only if we have run out of free ones.
             (0..SESSIONS_MAX as u32).filter(|&other| other != session).for_each(|other| {
                 self.reclaim(other);
             });
@@ -209,10 +218,10 @@ impl PinLimiter {
         true
     }
 
-    /// Raises the permits of an admitted session so that it can reserve up to `want` more pins for
-    /// look-ahead. It grants at most half of the free permits, so that the first of several scans
-    /// doesn't take the whole pool: the second scan still gets half of the rest. Grants nothing
-    /// while a session waits for admission.
+    /// Takes additional permits for an admitted session, so that it can reserve up to `want` more
+    /// pins for look-ahead. We grant at most half of the free permits, so that the first of several
+    /// scans can't take the whole pool: the second scan can still get half of what is left. Grants
+    /// nothing while a session is waiting for admission.
     pub(crate) fn grant_ahead(&self, session: u32, want: u32) {
         let old = self.account(session).load();
         let (held, allowed) = (pins(old), permits(old));
@@ -228,16 +237,17 @@ impl PinLimiter {
         }
     }
 
-    /// Adds permits that have already been taken to the session's account, unless all of the
-    /// session's permits were reclaimed in between. With fewer permits than the guarantee, the
-    /// session could hold pins while it waits for admission, which could deadlock.
+    /// Adds permits that the caller has already taken to the session's account. If all of the
+    /// session's permits have been reclaimed in the meantime, we don't add any. Otherwise the
+    /// session would have fewer permits than the guarantee, so it could hold pins while it waits
+    /// for admission, which might cause a deadlock.
     fn grant(&self, session: u32, count: u32) {
         let grant = |old| (permits(old) > 0).then_some(old + PERMIT * u64::from(count));
         if self.account(session).update(grant).is_some() {
             return;
         }
         self.taken.fetch_sub(count, Ordering::SeqCst);
-        // A waiter may have failed to get permits because we held these for a moment.
+        // A waiter may have failed to get permits because we were holding these for a moment.
         self.waiters.notify(&self.notifier);
     }
 
@@ -253,9 +263,9 @@ impl PinLimiter {
         }
     }
 
-    /// Reclaims permits that the session doesn't need. If it holds no pin, it needs none. Otherwise
-    /// it keeps one permit for each pin, and enough for the further pages that the current
-    /// operation may have to pin. Returns true if any permits were reclaimed.
+    /// Reclaims the permits that the session doesn't need. A session without pins doesn't need any
+    /// permits. Otherwise we leave it one permit per pin, plus enough for the other pages that its
+    /// current operation may have to pin. Returns true if any permits were reclaimed.
     fn reclaim(&self, session: u32) -> bool {
         let spare = |old| {
             let keep = if pins(old) == 0 { 0 } else { pins(old) + self.guaranteed - 1 };
@@ -267,8 +277,8 @@ impl PinLimiter {
         true
     }
 
-    /// Takes `count` free permits, or none. This is the only place where `taken` grows, so it is
-    /// the place that upholds the invariant.
+    /// Takes `count` permits if that many are free, otherwise none. No other function increases
+    /// `taken`, so this check is enough to maintain the invariant.
     fn take(&self, count: u32) -> bool {
         let mut old = self.taken.load(Ordering::SeqCst);
         while old + count <= self.buffers {

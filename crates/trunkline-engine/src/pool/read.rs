@@ -1,9 +1,9 @@
-//! Page reads: bring blocks into buffers, with one I/O for several consecutive blocks.
+//! Page reads: read blocks into buffers, combining consecutive blocks into one I/O.
 //!
-//! A read has two halves that may run on different threads. The session that issues the read finds
-//! or allocates the buffers, claims them and defines the I/O. The thread that reaps the completion
-//! checks the pages and makes them valid. The pages are therefore usable by every session as soon
-//! as the I/O completes, even if the issuer is busy or has ended.
+//! A read consists of two halves, which may run on different threads. First, the session that
+//! issues the read finds or allocates the buffers, claims them and defines the I/O. Later, the
+//! thread that reaps the completion checks the pages and marks them valid. As soon as that is done,
+//! all sessions can use the pages, even if the session that issued the read is busy or has exited.
 //!
 //! ```text
 //!   start        PageReads: finds or allocates the buffers, claims them, issues the read

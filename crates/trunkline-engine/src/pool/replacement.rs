@@ -1,9 +1,10 @@
 //! Buffer replacement: finds buffers for pages that have none (PostgreSQL's `freelist.c`).
 //!
-//! There is no free list. Empty buffers are victims like all others, and the clock sweep finds
-//! them. PostgreSQL's sweep may return a dirty victim for the backend to flush, but ours returns
-//! only clean buffers. A session flushes only if no clean buffer exists (`eviction`). A read
-//! therefore does not wait for a write while any clean page can be evicted.
+//! There is no free list. An empty buffer is just another victim for the clock sweep to find.
+//! PostgreSQL's sweep may return a dirty victim, which the backend must then flush, but ours
+//! returns only clean buffers. A session flushes pages only if there are no clean buffers at all
+//! (`eviction`). As long as any clean page can be evicted, a read therefore doesn't have to wait
+//! for a write.
 //!
 //! ```text
 //!   victims        Replacement: takes buffers from a ring, the clock sweep or the bitmap

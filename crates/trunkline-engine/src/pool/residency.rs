@@ -1,9 +1,9 @@
 //! Residency: how many blocks of a relation are in the pool, in the kernel's page cache, or in
 //! both.
 //!
-//! Blocks that are in both occupy memory twice. Reading a block that is only in the page cache
-//! costs a copy, but no device I/O. With direct I/O the page cache shouldn't contain any blocks,
-//! and these counts show whether that's so.
+//! Blocks that are cached in both places occupy memory twice. If a block is only in the page cache,
+//! reading it requires a copy but no device I/O. With direct I/O, no blocks should be in the page
+//! cache, and these counts show whether that's the case.
 
 use super::descriptor::flag;
 use super::manager::BufferManager;
@@ -13,7 +13,8 @@ use std::io;
 use trunkline_aio::resident_blocks;
 use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
 
-/// Block counts of one fork, by where the blocks are. `pool` and `cache` both include `both`.
+/// Block counts of one fork, depending on where the blocks are cached. `pool` and `cache` both
+/// include `both`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RelationResidency {
     /// All blocks.

@@ -1,12 +1,12 @@
 //! I/O statistics: what `pg_stat_io` shows, by backend type, object, context and relation.
 //!
-//! A session counts in its own [`Tally`] and adds it to a shared cell from time to time. Counting
-//! a hit therefore touches no shared cache line. Reads are attributed to the session that issued
-//! them, at the moment of issue.
+//! Each session counts in its own [`Tally`], and adds it to a shared cell from time to time, so
+//! counting a hit doesn't touch a shared cache line. A read is counted when it is issued, and is
+//! attributed to the session that issued it.
 //!
-//! Wait time and device time are tracked separately. PostgreSQL 18 tracks only the time a session
-//! waited (`track_io_timing`), which says little about the device once reads are asynchronous: a
-//! perfect read stream never waits, however slow the device is.
+//! Wait time and device time are tracked separately. PostgreSQL 18 tracks only how long sessions
+//! waited (`track_io_timing`). With asynchronous reads, that says little about the device, because
+//! a read stream that looks ahead far enough never waits, no matter how slow the device is.
 
 use super::replacement::ring_buffer::Strategy;
 use crate::storage::{Relation, RelationLocator};
@@ -79,7 +79,8 @@ pub struct IoKey {
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Counts of one row of the statistics, or a part of them. Times are in nanoseconds.
+        /// The counts of one row of the statistics, or of some part of it. Times are in
+        /// nanoseconds.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         pub struct Tally {
             $($(#[$doc])* pub $name: u64,)*
@@ -222,9 +223,9 @@ impl Statistics {
 /// Number of hits that a session counts before it publishes them.
 const UNPUBLISHED_HITS_MAX: u64 = 256;
 
-/// The counts of one session, stream or writer, and the shared cell they're published to. A writer
-/// works on many relations in turn, so it keeps a reference to the last relation's cell and looks
-/// up a new one only when the relation changes.
+/// The counts of one session, stream or writer, and the shared cell to which they are published. A
+/// writer switches between many relations, so it remembers the cell of the last relation and looks
+/// up another one only when the relation changes.
 #[derive(Debug)]
 pub(crate) struct IoCounter {
     statistics: Arc<Statistics>,
@@ -233,8 +234,8 @@ pub(crate) struct IoCounter {
 }
 
 impl IoCounter {
-    /// A counter without a key. [`IoCounter::count_as`] must be called before anything is
-    /// published.
+    /// Creates a counter without a key. The caller must call [`IoCounter::count_as`] before
+    /// anything is published.
     pub(crate) fn new(statistics: &Arc<Statistics>) -> Self {
         Self { statistics: Arc::clone(statistics), tally: Tally::default(), cell: None }
     }
@@ -244,7 +245,8 @@ impl IoCounter {
         &self.statistics
     }
 
-    /// Counts under this key from now on. Returns true if the key has changed.
+    /// Switches to another key, under which everything is counted from now on. Returns true if the
+    /// key has changed.
     pub(crate) fn count_as(&mut self, key: IoKey) -> bool {
         let changed = self.cell.as_ref().is_none_or(|(present, _)| *present != key);
         if changed {

@@ -1,4 +1,5 @@
-//! Buffer tag: identifies the page that a buffer holds, and is the key of the mapping table.
+//! Buffer tag: identifies the page that a buffer contains, and serves as the key of the mapping
+//! table.
 //!
 //! ```text
 //!   word 0   63..56 kind │ 55..48 fork │ 47..32 cluster │ 31..0 tablespace
@@ -6,14 +7,14 @@
 //!   word 2   63..32 owner              │ 31..0 block
 //! ```
 //!
-//! A tag is PostgreSQL's `BufferTag` with three additional fields. The cluster number lets one pool
-//! serve several data directories. The kind leaves room for pages that belong to no relation
-//! (commit log, multixacts) and for pages that exist in memory only. The owner is 0, or the only
-//! session that may see the page.
+//! A tag is PostgreSQL's `BufferTag` with three additional fields. Because of the cluster number,
+//! one pool can serve several data directories. The kind allows for pages that don't belong to any
+//! relation (commit log, multixacts) and for pages that exist only in memory. The owner field
+//! is zero, unless the page belongs to one session, in which case no other session may see it.
 //!
-//! The descriptor stores the words as three atomics, so that a lookup can compare them without a
-//! lock. A lookup may therefore see a mixture of an old and a new tag, and must compare again after
-//! it has pinned the buffer.
+//! The descriptor stores the three words as atomics, so that a lookup can compare them without
+//! taking a lock. This means that a lookup may see a mixture of the old and the new tag, and must
+//! compare the tag again after it has pinned the buffer.
 
 use crate::storage::{Relation, RelationLocator};
 use trunkline_format::{BlockNo, Fork, Oid};
@@ -48,7 +49,8 @@ impl BufferTag {
         Self { words: [first, second, third >> 32 << 32 | u64::from(block)] }
     }
 
-    /// The three words. Sorting by them groups the blocks of a fork in order.
+    /// The tag as three words. Sorting tags by these words puts the blocks of a fork next to each
+    /// other and in order.
     pub(crate) fn words(self) -> [u64; 3] {
         self.words
     }
@@ -88,9 +90,9 @@ impl BufferTag {
     }
 
     /// Hash value for the mapping table: one Fibonacci multiplication per word (Knuth, The Art of
-    /// Computer Programming 3, 6.4), with the high half folded onto the low one. Consecutive blocks
-    /// spread over all buckets, which a plain FNV or identity hash of the block number would not
-    /// guarantee.
+    /// Computer Programming 3, 6.4), after which the high half is folded onto the low half. This
+    /// spreads consecutive blocks over all buckets, which a plain FNV or identity hash of the block
+    /// number wouldn't guarantee.
     pub(crate) fn hash(self) -> u64 {
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
         let mut hash = self.words[0].wrapping_mul(STEP);

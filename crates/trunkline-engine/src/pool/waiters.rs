@@ -1,37 +1,38 @@
 //! Waiters: sessions that sleep until something in the pool changes.
 //!
-//! A session sleeps on a single event, whatever it waits for (see
-//! `trunkline_aio::Session::wait_for`). PostgreSQL's process latch works the same way. The
-//! registrations here decide which sessions an event concerns.
+//! Regardless of what a session waits for, it sleeps on the same per-session event (see
+//! `trunkline_aio::Session::wait_for`), much like a PostgreSQL backend sleeps on its process latch.
+//! The registrations in this module determine which sessions must be woken.
 //!
 //! # No wake-up is lost
 //!
-//! A waiter registers, then tests its condition, then sleeps. The code that changes the condition
-//! changes it first, then looks for registrations. Both sides use sequentially consistent accesses,
-//! so at least one of them sees the other: the waiter sees the condition hold, or the other thread
-//! sees the registration and notifies it. PostgreSQL's condition variables require the same order
-//! (`ConditionVariablePrepareToSleep` before the test).
+//! A session that wants to wait first registers itself, then tests its condition, and then sleeps.
+//! A thread that makes the condition true does so first, and then looks for registrations. Because
+//! both use sequentially consistent accesses, either the waiter sees that the condition is true, or
+//! the other thread sees the registration and wakes the waiter. PostgreSQL's condition variables
+//! require the same order (`ConditionVariablePrepareToSleep` before the test).
 //!
-//! Wake-ups can be spurious. A waiter always tests its condition again, and several sessions may be
-//! woken for one free buffer.
+//! Wake-ups can be spurious. For example, several sessions may be woken although only one buffer is
+//! free, so a waiter must always test its condition again.
 //!
-//! Registration is a store into an array indexed by session number. Nothing here blocks or
-//! allocates, so completion callbacks may notify waiters. A notification must scan the whole array,
-//! but that's rare: a release notifies only if a flag or the count shows that there are waiters.
+//! To register, a session just stores a value in an array indexed by session number. Nothing here
+//! blocks or allocates memory, so completion callbacks can safely notify waiters. To notify them,
+//! we must scan the whole array, but that's rare, because we only do so if a flag or the count
+//! shows that there are waiters.
 
 use trunkline_aio::facade::atomic::{AtomicBool, AtomicU32, Ordering};
 use trunkline_aio::limits::SESSIONS_MAX;
 use trunkline_aio::{Cancelled, Notifier, Session};
 
-/// Sessions that wait for one condition. A session can be registered several times, once for each
-/// of its waiting streams.
+/// The sessions waiting for one condition. A session can be registered more than once, because each
+/// of its streams may be waiting.
 #[derive(Debug)]
 pub(crate) struct SessionSet {
     /// By session: how many of its streams are registered.
     registrations: Box<[AtomicU32]>,
-    /// Total number of registrations, so that a release without waiters costs one load. It is
-    /// raised after a session has been registered, and lowered after a registration has been
-    /// removed.
+    /// Total number of registrations. With this, a release that has no waiters to wake needs only
+    /// one load. We increment the total after registering a session, and decrement it after
+    /// removing a registration.
     count: AtomicU32,
 }
 
@@ -60,8 +61,9 @@ impl SessionSet {
         self.count.load(Ordering::SeqCst) == 0
     }
 
-    /// Makes every registered session test its condition again. The sessions stay registered. There
-    /// is no queue: the sessions compete, and those that lose sleep again.
+    /// Wakes all registered sessions, so that they test their conditions again. They remain
+    /// registered. There is no queue: the sessions compete with each other, and those that lose go
+    /// back to sleep.
     pub(crate) fn notify(&self, notifier: &Notifier) {
         if self.is_empty() {
             return;
@@ -90,8 +92,8 @@ impl SessionSet {
     }
 }
 
-/// For each session, the buffer that it's waiting for, if any. A session waits for at most one
-/// buffer at a time, so one number per session replaces a wait queue per buffer.
+/// The buffer that each session is waiting for, if any. A session waits for at most one buffer at a
+/// time, so one number per session is enough and we don't need a wait queue per buffer.
 #[derive(Debug)]
 pub(crate) struct BufferWaiters {
     /// By session: the buffer number plus one, or 0.
@@ -104,8 +106,9 @@ impl BufferWaiters {
         Self { buffers: (0..SESSIONS_MAX).map(|_| AtomicU32::new(0)).collect() }
     }
 
-    /// Registers a session. It must set `WAITERS` in the buffer word next, and then test its
-    /// condition. A thread that finds the flag then also finds the registration.
+    /// Registers a session. The session must then set `WAITERS` in the buffer word before it tests
+    /// its condition. This order ensures that any thread that sees the flag also sees the
+    /// registration.
     pub(crate) fn begin(&self, session: u32, buffer: u32) {
         self.buffers[session as usize].store(buffer + 1, Ordering::SeqCst);
     }
@@ -125,10 +128,10 @@ impl BufferWaiters {
     }
 }
 
-/// A mutex for code that does I/O under it, such as a checkpoint (PostgreSQL's `CheckpointLock`). A
-/// session waits for this mutex just as for any other event: its staged I/O is submitted before it
-/// sleeps, and a cancel wakes it. An ordinary mutex must not be held across I/O, because a session
-/// would sleep on it with staged I/O and could not be cancelled.
+/// A mutex for operations that do I/O while holding it, such as a checkpoint (PostgreSQL's
+/// `CheckpointLock`). A session waits for this mutex as it does for any other event: it submits its
+/// staged I/O before it sleeps, and a cancel request wakes it. With an ordinary mutex, a session
+/// would sleep without submitting its staged I/O, and could not be cancelled.
 #[derive(Debug)]
 pub(crate) struct SessionLock {
     held: AtomicBool,

@@ -1,10 +1,10 @@
-//! Page writes: flush dirty pages, combining neighbouring blocks into one vectored write
-//! (PostgreSQL's `FlushBuffer`).
+//! Page writes: flush dirty pages, combining adjacent blocks into one vectored write (PostgreSQL's
+//! `FlushBuffer`).
 //!
-//! Evictions, the background writer, checkpoints and relation extension all flush pages through
-//! this module, so the rules are enforced in one place: WAL before data, the checksum is computed
-//! over bytes that can no longer change, the segment is queued for fsync before its pages count as
-//! clean, and only a complete write makes a page clean.
+//! Eviction, the background writer, checkpoints and relation extension all flush pages through this
+//! module, so all of the rules are enforced in one place. The WAL must be flushed before the page.
+//! The checksum must be computed when the page can no longer change. The segment must be queued for
+//! fsync before its pages count as clean. Only a complete write makes a page clean.
 //!
 //! ```text
 //!   request      what a caller asks for, and what became of it

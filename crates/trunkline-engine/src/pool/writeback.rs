@@ -1,24 +1,26 @@
-//! Writeback control: asks the kernel to start writing dirty page-cache pages (`sync_file_range`),
-//! so that the final fsync does not stall behind all of them.
+//! Writeback control: asks the kernel to start writing back dirty page-cache pages
+//! (`sync_file_range`), so that the final fsync doesn't have to write all of them.
 //!
-//! Buffered writes go into the kernel's page cache. Left alone, the kernel writes them back late,
-//! in one burst that stalls every other I/O on the device. So after every `checkpoint_flush_after`,
-//! `bgwriter_flush_after` or `backend_flush_after` blocks, the ranges written since are handed to
-//! the kernel (PostgreSQL's `ScheduleBufferTagForWriteback` and `IssuePendingWritebacks`).
+//! Buffered writes only go to the kernel's page cache. The kernel writes those pages back much
+//! later, often in one big burst that stalls all other I/O on the device. To prevent that, after
+//! every `checkpoint_flush_after`, `bgwriter_flush_after` or `backend_flush_after` blocks we ask
+//! the kernel to write back what we've written since the last time (PostgreSQL's
+//! `ScheduleBufferTagForWriteback` and `IssuePendingWritebacks`).
 //!
 //! ```text
 //!   a write has ended ──▶ range is queued ── enough blocks ──▶ sorted, neighbours merged ──▶ one I/O each
 //! ```
 //!
-//! `sync_file_range` can block, so it is an I/O like any other. The checkpointer blocks when the
-//! device falls behind ([`WritebackQueue::issue_all`]), which bounds the amount of dirty page
-//! cache. A backend that is only evicting a page doesn't block ([`WritebackQueue::issue`]): ranges
-//! for which there's no free slot are left to the kernel.
+//! Because `sync_file_range` can block, we treat it as an I/O like any other. If the device can't
+//! keep up, the checkpointer blocks ([`WritebackQueue::issue_all`]), which limits the amount of
+//! dirty data in the page cache. A backend that is only evicting a page doesn't block
+//! ([`WritebackQueue::issue`]). If there's no free slot for a range, the backend leaves that range
+//! to the kernel.
 //!
-//! An error here counts as a failed fsync. The kernel reports a write error to each open file
-//! description only once (`errseq_t`), so if we ignored it here, the checkpoint's own fsync would
-//! return success for data that was lost. PostgreSQL raises `data_sync_elevel` in `pg_flush_data`
-//! for the same reason.
+//! We treat an error here like a failed fsync. The kernel reports a write error only once per open
+//! file description (`errseq_t`). If we ignored the error here, the checkpoint's own fsync would
+//! succeed although data has been lost. This is also why PostgreSQL uses `data_sync_elevel` in
+//! `pg_flush_data`.
 
 use super::clusters::WritableClusters;
 use super::error::WriteError;
@@ -39,25 +41,26 @@ use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
 /// Maximum number of ranges in flight.
 const RANGES: usize = 4;
 
-/// Maximum number of ranges in flight while other sessions do I/O, which would queue behind these
-/// ranges.
+/// Maximum number of ranges in flight while other sessions are doing I/O, because their I/O would
+/// queue behind these ranges.
 const RANGES_BESIDE_OTHERS: usize = 2;
 
-/// Number of blocks that are issued together while no other session does I/O: 2 MB, PostgreSQL's
-/// upper bound of these settings (decision 0008).
+/// Number of blocks to issue together while no other session is doing I/O: 2 MB, which is the
+/// maximum for these settings in PostgreSQL (decision 0008).
 const BLOCKS_ALONE_MIN: u32 = 256;
 
 /// Writes that average fewer blocks than this count as scattered.
 const BLOCKS_PER_WRITE_MIN: u32 = 4;
 
-/// Largest gap between two ranges that are merged (1 MB). The kernel only searches the range for
-/// dirty pages, and a second call costs more than searching the gap.
+/// Largest gap between two ranges that we still merge (1 MB). The kernel has to search the gap for
+/// dirty pages, but that's cheaper than a second call.
 const GAP_MAX: u32 = (1 << 20) / BLOCK_SIZE as u32;
 
 // The longest range is a segment.
 const _: () = assert!(SEGMENT_BLOCKS as u64 * BLOCK_SIZE as u64 <= u32::MAX as u64, "its length");
 
-/// Ranges that were written but not yet handed to the kernel, and the writebacks in flight.
+/// The ranges that have been written but not yet passed to the kernel for writeback, and the
+/// writebacks in flight.
 #[derive(Debug)]
 pub(crate) struct WritebackQueue {
     clusters: Arc<WritableClusters>,
@@ -66,8 +69,8 @@ pub(crate) struct WritebackQueue {
     class: Class,
     /// The item is the first block of the range in flight.
     window: SlotWindow<WritebackPayload, Option<(BufferTag, WaitRef)>>,
-    /// First blocks and lengths. We keep only tags, because an idle session must not keep a removed
-    /// file or a closed cluster open.
+    /// Each range's first block and length. We store only tags, because an idle session must not
+    /// hold a reference to a file that has been removed or a cluster that has been closed.
     ranges: Vec<(BufferTag, u32)>,
     blocks: u32,
     issued: u64,
@@ -75,8 +78,9 @@ pub(crate) struct WritebackQueue {
     failure: Option<WriteError>,
 }
 
-/// Records a failure even if the issuing session never takes the result. The value stays until the
-/// slot's next writeback, so that the callback frees nothing.
+/// Contains the callback that records a failure, even if the issuing session never takes the
+/// result. We keep it until the slot's next writeback, because a completion callback must not free
+/// memory.
 #[derive(Default)]
 struct WritebackPayload(Option<FsyncCallback>);
 
@@ -107,8 +111,8 @@ impl Callback<WritebackPayload> for WritebackCallback {
     }
 }
 
-/// The errno of a range that could not be written. Also `None` if the file system doesn't support
-/// `sync_file_range`: in that case nothing was attempted, so nothing can have been lost.
+/// Returns the errno if a range could not be written. Returns `None` if the file system doesn't
+/// support `sync_file_range`, because then nothing was attempted and nothing can have been lost.
 fn error_of(outcome: Outcome) -> Option<i32> {
     let errno = outcome.errno().filter(|_| outcome.status == Status::Error)?;
     let unsupported = [Errno::NOSYS, Errno::OPNOTSUPP, Errno::INVAL, Errno::SPIPE];
@@ -116,8 +120,8 @@ fn error_of(outcome: Outcome) -> Option<i32> {
 }
 
 impl WritebackQueue {
-    /// A queue that issues writeback, as I/O of `class`, after every `flush_after` blocks. 0
-    /// disables it.
+    /// Creates a queue that issues writeback after every `flush_after` blocks, as I/O of the given
+    /// class. If `flush_after` is 0, it never issues any.
     pub(crate) fn new(clusters: &Arc<WritableClusters>, flush_after: u32, class: Class) -> Self {
         let mut queue = Self {
             clusters: Arc::clone(clusters),
@@ -157,9 +161,10 @@ impl WritebackQueue {
         self.blocks > 0 && self.blocks >= self.flush_after
     }
 
-    /// Whether enough blocks are queued for a writer that has the device to itself. In that case
-    /// issuing longer ranges less often gains more than keeping the amount of dirty page cache
-    /// steady. Scattered pages don't form long ranges, so waiting for more of them gains nothing.
+    /// Whether enough blocks are queued for a writer whose session is the only one doing I/O. Such
+    /// a writer should issue longer ranges less often, because that gains more than keeping the
+    /// amount of dirty page cache steady. If the queued pages are scattered, they won't form long
+    /// ranges, so we don't wait for more of them.
     pub(crate) fn is_due_alone(&self) -> bool {
         let scattered = self.blocks < self.ranges.len() as u32 * BLOCKS_PER_WRITE_MIN;
         self.is_due() && (scattered || self.blocks >= BLOCKS_ALONE_MIN)
@@ -170,14 +175,14 @@ impl WritebackQueue {
         std::mem::take(&mut self.issued)
     }
 
-    /// The first range since the last call that could not be written. Data in that range's segment
-    /// may be lost, so every later checkpoint fails.
+    /// Returns the first failure since the last call. Data in that range's segment may have been
+    /// lost, so all later checkpoints will fail.
     pub(crate) fn take_failure(&mut self) -> Option<WriteError> {
         self.failure.take()
     }
 
-    /// Issues queued ranges while slots and handles are free. Never waits. Ranges that can't be
-    /// issued are dropped, and the kernel writes them back later.
+    /// Issues queued ranges as long as there are free slots and handles. Never waits. If we can't
+    /// issue a range, we drop it, and the kernel will write it back later.
     pub(crate) fn issue(&mut self, session: &mut Session) {
         let ranges = self.take_ranges();
         let mut batch = session.batch();
@@ -189,9 +194,9 @@ impl WritebackQueue {
         self.keep_memory(ranges);
     }
 
-    /// Issues all queued ranges, waiting for slots. With `beside_others`, only a few ranges are in
-    /// flight at a time, and each I/O completes only once its range is on the device, so that other
-    /// sessions' I/O does not queue behind the ranges.
+    /// Issues all queued ranges, waiting for free slots. If `beside_others` is set, we keep only a
+    /// few ranges in flight, and each I/O doesn't complete until its range has been written to the
+    /// device. This prevents other sessions' I/O from queueing behind too many ranges.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -226,8 +231,8 @@ impl WritebackQueue {
         Ok(())
     }
 
-    /// Issues one range, if a slot and a handle are free. Otherwise the kernel writes the range
-    /// back some time later.
+    /// Issues one range if a slot and a handle are free. If not, the kernel will write the range
+    /// back later.
     fn issue_range(
         &mut self,
         session: &mut Session,
@@ -243,9 +248,9 @@ impl WritebackQueue {
             return;
         }
         let Some(io) = session.try_acquire(self.class) else { return };
-        // Register the writeback before it can complete: a concurrent checkpoint must wait for it,
-        // since the kernel may report a lost page to this call instead of to the checkpoint's
-        // fsync.
+        // Register the writeback before it can complete. A concurrent checkpoint must wait for it,
+        // because if a page could not be written, the kernel may report the error to this call
+        // rather than to the checkpoint's fsync.
         let wait_ref = io.wait_ref();
         let storage = self.clusters.storage(first.cluster());
         if let Some(storage) = &storage {
@@ -265,7 +270,7 @@ impl WritebackQueue {
         self.issued += 1;
     }
 
-    /// Takes the results of ranges that have ended, and keeps the first failure.
+    /// Takes the results of ranges that have ended, and remembers the first failure.
     fn take_ended(&mut self) {
         while let Some((slot, outcome)) = self.window.take_any() {
             let Some((first, io)) = self.window.item_mut(slot).take() else { continue };
@@ -327,7 +332,8 @@ mod tests {
             // Written twice, but only partially the second time.
             (tag(0, 500), 20),
             (tag(0, 505), 1),
-            // The largest gap that is merged, measured from the range before; and one block more.
+            // A range at the largest distance that is still merged, and a range that is one block
+            // too far away.
             (tag(0, 506 + GAP_MAX), 1),
             (tag(0, 508 + 2 * GAP_MAX), 1),
             // Consecutive blocks in different segments.

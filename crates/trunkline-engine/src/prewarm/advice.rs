@@ -1,8 +1,9 @@
 //! `prefetch` mode: asks the kernel to read blocks into its page cache (`posix_fadvise`).
 //!
-//! `posix_fadvise` returns as soon as the reads are queued, and doesn't report when they complete,
-//! so we can't use an I/O handle for it. The report shows how much was cached before the calls and
-//! right after them. The kernel may read the remaining blocks later, or never.
+//! `posix_fadvise` returns as soon as the reads have been queued, and there is no way to find out
+//! when they complete, so we can't use an I/O handle for it. The report shows how much was cached
+//! before the calls and right after them. At that point the kernel may not have read all of the
+//! blocks, and it may never read some of them.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -17,14 +18,14 @@ use super::target::Target;
 use crate::datadir::{DataDir, FileEntry};
 use crate::job::{Job, JobError, Observer, by_mount};
 
-/// Blocks per call. The kernel reads at most the device's read-ahead size per call, usually 128
-/// KiB, and silently ignores the rest of a longer range.
+/// Number of blocks per call. The kernel reads at most the device's read-ahead size per call, which
+/// is usually 128 KiB. If the range is longer, the kernel silently ignores the rest.
 const BLOCKS: u32 = 16;
 
 /// Issues `posix_fadvise` for the targets.
 ///
 /// # Errors
-/// [`JobError`]: nothing could be done at all, or a server has started on the directory.
+/// [`JobError`]: nothing could be done at all, or a server was started on the directory.
 pub fn prefetch(
     aio: &Aio,
     dir: &DataDir,
@@ -52,8 +53,8 @@ pub fn prefetch(
     })
 }
 
-/// Issues `posix_fadvise` for one file's wanted blocks. We open the file directly rather than
-/// through the instance, because no I/O handle is involved.
+/// Calls `posix_fadvise` for the selected blocks of one file. We open the file directly rather than
+/// through the I/O instance, because we don't need an I/O handle.
 fn advise(job: &Job, target: &Target, file: &FileEntry) -> io::Result<()> {
     let first = target.first.saturating_sub(file.first_block().unwrap_or_default());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;

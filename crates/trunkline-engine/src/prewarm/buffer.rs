@@ -1,9 +1,10 @@
 //! `buffer` mode: loads blocks into the buffer pool through a maintenance stream and verifies each
 //! page.
 //!
-//! We report damaged pages, truncated files and missing segments with file and block, and load the
-//! rest. If a segment ends early or can't be read at all, we skip its remaining blocks. Trying them
-//! one by one would fail every time, and could take hours on a dying disk.
+//! We report damaged pages, truncated files and missing segments with their file and block, and
+//! load everything else. If a segment ends early or can't be read at all, we skip the rest of it.
+//! Trying the remaining blocks one by one would fail every time, and could take hours on a dying
+//! disk.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,11 +30,11 @@ use crate::storage::{Relation, Storage, StorageError};
 /// How many blocks of a segment may fail with an I/O error before we skip the rest of the segment.
 const FAILED_BLOCKS_MAX: u32 = 1024;
 
-/// Loads the targets, which are relations of `storage`, into the pool. If `dir` is given, the job
-/// checks once a second whether a server has started on it.
+/// Loads the targets, which must be relations of `storage`, into the pool. If `dir` is given, the
+/// job checks once a second that no server has been started on that directory.
 ///
 /// # Errors
-/// [`JobError`]: nothing could be read at all, or a server has started on the directory.
+/// [`JobError`]: nothing could be read at all, or a server was started on the directory.
 pub fn into_pool(
     pool: &Pool,
     storage: &Storage,
@@ -48,7 +49,8 @@ pub fn into_pool(
         pool: pool.clone(),
         storage: storage.clone(),
         options: BufferOptions {
-            // An error doesn't include its block, so we match errors with blocks by their order.
+            // An error doesn't say which block it is for, so we match errors with blocks by their
+            // order.
             stream: StreamOptions { unordered: false, ..options.stream },
             ..options
         },
@@ -106,8 +108,8 @@ struct Results {
     failures: Failures,
     warnings: WarningLog,
     streams: StreamStats,
-    /// The slowest mount's time. Mounts are read concurrently, so this is the job's time without
-    /// the residency queries.
+    /// The slowest mount's load time. All mounts are read concurrently, so this is how long the job
+    /// took, not including the residency queries.
     reading: Duration,
 }
 
@@ -123,8 +125,8 @@ impl Loader {
         let files = targets.iter().map(|target| target.files.len()).sum();
         job.observer().begins(files, blocks * BLOCK_SIZE as u64);
         let mounts = Arc::new(by_mount(targets, Target::device));
-        // Measuring how much is cached opens files, so it can also hang if the mount does. That's
-        // why we leave it to the workers as well.
+        // Finding out how much is cached requires opening files, so that can hang too if the mount
+        // does. We therefore let the workers do it as well.
         let phases: [Phase; 2] = [Loader::read_mount, Loader::residency_after];
         for phase in phases {
             let recheck = || dir.map_or(Ok(()), |dir| Ok(dir.recheck()?));
@@ -143,8 +145,8 @@ impl Loader {
         self.storage.relation(target.locator, target.fork)
     }
 
-    /// Counts the targets' blocks in the pool and in the page cache. We ignore errors here, because
-    /// reading the same relation will report them.
+    /// Counts how many of the targets' blocks are in the pool and in the page cache. We ignore
+    /// errors here, because reading the same relation will report them.
     fn residency(&self, job: &Job, targets: &[Target]) -> RelationResidency {
         let mut sum = RelationResidency::default();
         for target in targets {
@@ -156,7 +158,7 @@ impl Loader {
         sum
     }
 
-    /// A worker's second phase. A mount only counts as complete if the job was not stopped.
+    /// A worker's second phase. A mount counts as complete only if the job was not stopped.
     fn residency_after(&self, job: &Job, targets: &[Target]) -> Result<(), JobError> {
         let after = self.residency(job, targets);
         let mut results = self.results.lock();
@@ -168,7 +170,7 @@ impl Loader {
     /// Loads the targets on one mount.
     fn read_mount(&self, job: &Job, targets: &[Target]) -> Result<(), JobError> {
         let mut backend = job.backend(&self.pool, BackendType::Standalone, self.options.policy)?;
-        // Query the residency in this worker, because the query opens files on this mount.
+        // Query the residency in this worker, because that opens files on this mount.
         let before = self.residency(job, targets);
         self.results.lock().before.add(before);
         let started = clock::now();
@@ -188,9 +190,9 @@ impl Loader {
 
     /// Loads one target.
     ///
-    /// The stream requests blocks well ahead of what it returns, so its own position doesn't tell
+    /// The stream requests blocks well ahead of the ones it returns, so its position doesn't tell
     /// us which block an error belongs to. We therefore keep a clone of its block source,
-    /// `expected`, and advance it with each page or error returned.
+    /// `expected`, and advance it for each page or error that the stream returns.
     fn read_target(
         &self,
         job: &Job,
@@ -256,7 +258,7 @@ impl Loader {
     }
 }
 
-/// The text of an error without the file and block, which the report shows separately.
+/// The text of an error, not including the file and the block, which the report shows separately.
 fn reason(error: &ReadError) -> String {
     match error {
         ReadError::Io { source, .. } => format!("could not be read: {source}"),

@@ -17,7 +17,7 @@ use crate::job::{JobError, Observer};
 /// Reads the targets into the page cache.
 ///
 /// # Errors
-/// [`JobError`]: nothing could be read at all, or a server has started on the directory.
+/// [`JobError`]: nothing could be read at all, or a server was started on the directory.
 pub fn prewarm(
     aio: &Aio,
     dir: &DataDir,
@@ -25,9 +25,9 @@ pub fn prewarm(
     options: ReadOptions,
     observer: Arc<dyn Observer>,
 ) -> Result<PrewarmReport, JobError> {
-    // The file list already ends at each target's last block, so we only have to pass on where to
-    // begin. All targets that don't begin at block 0 begin at the same block, because the user
-    // specifies one starting block for all relations.
+    // The file list already ends at each target's last block, so we only need to tell the job where
+    // to begin. The user specifies one starting block for all relations, so every target begins
+    // either there or at block 0.
     let first = targets.iter().map(|target| target.first).max().unwrap_or_default();
     let files: Vec<FileEntry> = targets.iter().flat_map(Target::wanted_files).collect();
     let options = ReadOptions { direct: false, ..options };

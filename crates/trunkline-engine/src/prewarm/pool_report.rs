@@ -39,11 +39,11 @@ pub struct BufferReport {
     pub relations: u64,
     /// Pages loaded.
     pub blocks: u64,
-    /// Where the relations' blocks were before. This covers all of the relations' blocks, not just
-    /// those to load.
+    /// Where the relations' blocks were cached before. This covers all of the relations' blocks,
+    /// not just those to load.
     pub before: RelationResidency,
-    /// How many blocks were cached after prewarming, and where. `None` if a mount hung, or if the
-    /// job was cancelled before we could find out.
+    /// How many blocks were cached after prewarming, and where. This is `None` if a mount hung, or
+    /// if the job was cancelled before we could find out.
     pub after: Option<RelationResidency>,
     /// Files and blocks that could not be read, with the reason.
     pub failures: Failures,

@@ -1,4 +1,4 @@
-//! Results of filling the page cache, and failures of single files and blocks.
+//! Results of loading blocks into the page cache, and the failures of individual files and blocks.
 //!
 //! The modes `read` and `prefetch` use this report.
 
@@ -44,9 +44,9 @@ impl PrewarmReport {
         bytes_per_second(self.bytes(), self.elapsed)
     }
 
-    /// Runs `work` as a job, passing it the mutex to which it adds its failures. Also queries how
-    /// much of `files` is in the page cache, before and after. The coordinator thread does this,
-    /// because the query opens files and can hang.
+    /// Runs `work` as a job, and passes it a mutex-protected list to add its failures to. Also
+    /// queries how much of `files` is in the page cache, before and afterwards. The queries run on
+    /// the coordinator thread, because they open files and can hang.
     pub(super) fn measure(
         aio: &Aio,
         files: Vec<FileEntry>,
@@ -81,8 +81,8 @@ impl PrewarmReport {
     }
 }
 
-/// How much of the files is in the page cache (`mincore` or `cachestat`). A file that cannot be
-/// opened counts as not cached.
+/// How much of the files is in the page cache, according to `mincore` or `cachestat`. If a file
+/// can't be opened, we count it as not cached.
 pub fn cached_part(aio: &Aio, files: &[FileEntry]) -> Residency {
     let options = OpenOptions { no_follow: true, ..OpenOptions::default() };
     let mut sum = Residency::default();
@@ -99,7 +99,8 @@ const FAILURES_LISTED: usize = 10_000;
 /// Files and blocks that could not be read.
 #[derive(Debug, Default)]
 pub struct Failures {
-    /// The first ten thousand failures: the file, and the block with the reason.
+    /// The first ten thousand failures. Each entry contains the file, and a text with the block and
+    /// the reason.
     pub listed: Vec<(PathBuf, String)>,
     /// The number of failures, including those that aren't listed.
     pub total: u64,

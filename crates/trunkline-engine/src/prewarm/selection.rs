@@ -1,12 +1,12 @@
-//! Selects the blocks to prewarm: resolves names given by the user to block ranges.
+//! Selects the blocks to prewarm: converts the names given by the user to block ranges.
 //!
 //! The user may name a relation, such as `5/16384` or `1663/5/16384`, or a file, such as
-//! `base/5/16384.1`. A relation name selects one fork, `main` by default, and can be narrowed by
-//! block numbers as in `pg_prewarm`. A file name selects the blocks in that file. Without any
-//! names, all forks of all relations are selected.
+//! `base/5/16384.1`. A relation name selects one fork, `main` by default, and the user can restrict
+//! it to a range of blocks, as with `pg_prewarm`. A file name selects the blocks in that file. If
+//! no names are given, all forks of all relations are selected.
 //!
-//! Block ranges come from the directory listing. If a middle segment is missing, we still select
-//! the segments before and after it.
+//! We determine the block ranges from the directory listing. If a segment in the middle is missing,
+//! we still select the segments before and after it.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -30,7 +30,8 @@ pub struct Choice {
     pub fork: Option<Fork>,
     /// The first block of each relation; 0 by default.
     pub first: Option<i64>,
-    /// The last block of each relation, inclusive. The default is the relation's last block.
+    /// The last block to load of each relation, inclusive. By default, that's the last block of the
+    /// relation.
     pub last: Option<i64>,
 }
 
@@ -123,7 +124,7 @@ impl SelectError {
 /// Selects blocks from the files of a directory.
 ///
 /// # Errors
-/// See [`SelectError`]; reports the first name or block number that is not valid.
+/// See [`SelectError`]. The error is for the first name or block number that is not valid.
 pub fn select(dir: &DataDir, choice: &Choice) -> Result<Selection, SelectError> {
     let list = dir.relation_files();
     let has_range = choice.first.is_some() || choice.last.is_some();
@@ -232,8 +233,8 @@ fn inside(root: &Path, name: &Path) -> PathBuf {
     if let Ok(rest) = name.strip_prefix(root) {
         return root.join(rest);
     }
-    // The user may have given a different path to the directory. Resolve symbolic links on both
-    // sides.
+    // The user may have specified the directory by a different path, so resolve symbolic links on
+    // both sides.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     match real(name).strip_prefix(real(root)) {
         Ok(rest) => root.join(rest),

@@ -5,26 +5,28 @@
 //!   combine distance       blocks collected before a read starts   doubles with every read
 //! ```
 //!
-//! Both start at one page, so a scan that stops after its first page (`LIMIT 1`) hasn't read any
-//! other block, and a scan of cached pages never looks ahead. The distances shrink by one per hit,
-//! but only while no read is in flight, and only after as many hits as the stream may pin.
-//! Otherwise a scan in which every other page is a hit would never look ahead
-//! (`docs/postgres-lessons.md#lesson-16`). The rules are those of PostgreSQL 19's `read_stream.c`.
+//! Both distances start at one page, so a scan that stops after its first page (`LIMIT 1`) doesn't
+//! read any other blocks, and a scan of cached pages never looks ahead. Each hit decrements the
+//! distances, but only if no read is in flight, and only if the number of hits since the last read
+//! has reached the stream's maximum number of pins. Without this rule, a scan would never look
+//! ahead if every other page were a hit (`docs/postgres-lessons.md#lesson-16`). These are the same
+//! rules as in PostgreSQL 19's `read_stream.c`.
 
 /// The two distances of a stream, with their bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Distances {
     ahead: u32,
     combine: u32,
-    /// Hits that are left before the distances may shrink. Set again by every read that ends.
+    /// Number of hits still to come before the distances may shrink. Each completed read resets
+    /// this.
     hold_off: u32,
     ahead_max: u32,
     combine_max: u32,
 }
 
 impl Distances {
-    /// The distances of a new stream. `full` skips the slow start, for a consumer that reads
-    /// everything.
+    /// The distances of a new stream. If `full` is set, the stream skips the slow start, because
+    /// the consumer is going to read everything.
     pub(super) fn new(ahead_max: u32, combine_max: u32, full: bool) -> Self {
         let combine_max = combine_max.clamp(1, ahead_max.max(1));
         let start = if full { combine_max } else { 1 };
@@ -51,13 +53,15 @@ impl Distances {
         self.combine_max
     }
 
-    /// Maximum length of the queue: room for the entries that may be pinned or pending, and as much
-    /// again for the holes that an unordered stream leaves and for blocks that were released.
+    /// Maximum length of the queue. It must have room for the entries that may be pinned or
+    /// pending. We allow the same number again, because the queue also contains blocks that were
+    /// released, and entries that an unordered stream has already returned.
     pub(super) fn queue_capacity(&self) -> usize {
         2 * (self.ahead_max + self.combine_max) as usize
     }
 
-    /// A read has ended. `waited`: the consumer had to wait for it, or executed it itself.
+    /// Called when a read has ended. `waited` is true if the consumer had to wait for the read or
+    /// executed it itself.
     pub(super) fn read_ended(&mut self, waited: bool) {
         self.hold_off = self.ahead_max;
         self.combine = (self.combine * 2).min(self.combine_max);
@@ -76,9 +80,9 @@ impl Distances {
         }
     }
 
-    /// No more than `pinned` pages could be pinned, because pins, buffers or handles ran out. Look
-    /// ahead no further than that, so that the stream doesn't repeat a futile attempt for every
-    /// page. The distance can grow again when later reads make the consumer wait.
+    /// Called if we ran out of pins, buffers or handles after pinning `pinned` pages. We reduce the
+    /// look-ahead distance to that number, so that we don't make another futile attempt for every
+    /// page. The distance can grow again if the consumer has to wait for later reads.
     pub(super) fn limited_to(&mut self, pinned: u32) {
         self.ahead = self.ahead.min(pinned.max(1));
     }

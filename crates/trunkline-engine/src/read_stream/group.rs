@@ -1,13 +1,13 @@
 //! Group size: how many reads are submitted together, and waited for together.
 //!
-//! Submitting a single read costs a system call and perhaps a wake-up of the ring driver. Waiting
-//! for a single read costs a wake-up of the session. On a fast device these cost more than the read
-//! itself, so we spread them over a group of reads.
+//! Submitting a single read costs a system call and possibly a wake-up of the ring driver, and
+//! waiting for it costs a wake-up of the session. If the device is fast, this takes longer than the
+//! read itself, so we spread the cost over a group of reads.
 //!
-//! The price is higher latency, because slots stay empty until a group is complete, and a page may
-//! have to wait for the rest of its group. So we limit a group to as many reads as the device
-//! completes in a quarter of a millisecond, and to a quarter of the concurrency. If the device or
-//! the consumer is slow, a group is just one read.
+//! The downside is higher latency, because slots stay empty until a group is complete, and a page
+//! may have to wait for the rest of its group. We therefore limit a group to the number of reads
+//! that the device completes in a quarter of a millisecond, and to a quarter of the maximum
+//! concurrency. If the device or the consumer is slow, a group is just one read.
 
 use trunkline_aio::clock::{self, Time};
 

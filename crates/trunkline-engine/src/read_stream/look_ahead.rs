@@ -11,10 +11,10 @@
 //!     or nothing is pinned and no more blocks are wanted
 //! ```
 //!
-//! Under `sync` a read is executed in this thread as soon as it starts, so starting it early would
-//! only make the consumer wait early. Instead the stream issues `posix_fadvise` for the blocks to
-//! come, and reads each block when its page is needed. For consecutive blocks it relies on the
-//! kernel's own read-ahead, as PostgreSQL does.
+//! With `io_method = sync`, a read is executed in this thread as soon as we start it. Starting it
+//! early would therefore only make the consumer wait earlier. Instead, the stream calls
+//! `posix_fadvise` for upcoming blocks, and reads each block when the consumer needs it. For
+//! consecutive blocks, we rely on the kernel's own read-ahead, as PostgreSQL does.
 
 use super::ReadStream;
 use super::blocked::{Blocked, ReadInFlight};
@@ -36,9 +36,9 @@ enum Prefetch {
 }
 
 impl<S: BlockSource> ReadStream<S> {
-    /// Starts the consumer's next block if it must be read again. This must come before look-ahead,
-    /// which could otherwise take the last slot, pin or handle for a later block. Returns what
-    /// prevents it.
+    /// If the block that the consumer needs next must be read again, starts that read. We must do
+    /// this before we look ahead, because look-ahead might use up the last slot, pin or handle for
+    /// a later block. If the read can't be started, returns the reason.
     pub(super) fn start_overdue(&mut self, backend: &mut Backend) -> Option<Blocked> {
         self.finish_released();
         let started = self.queue.len() > self.queue.pending() && self.ready.is_empty();
@@ -48,8 +48,9 @@ impl<S: BlockSource> ReadStream<S> {
         self.start_front(backend, 0)
     }
 
-    /// Looks ahead up to the look-ahead distance, if pins, buffers and handles allow that. If
-    /// nothing is in flight or ready afterwards, returns what prevents a read.
+    /// Looks ahead up to the look-ahead distance, or until we run out of pins, buffers or handles.
+    /// If nothing is in flight or ready afterwards, returns the reason why no read could be
+    /// started.
     pub(super) fn look_ahead(&mut self, backend: &mut Backend) -> Option<Blocked> {
         let prefetch = self.prefetch(backend.session());
         if self.reads.window().idle() < self.group.size() as usize {
@@ -67,17 +68,17 @@ impl<S: BlockSource> ReadStream<S> {
         refused.filter(|_| self.queue.len() == self.queue.pending())
     }
 
-    /// Takes the results of reads that have ended, so that other reads can be in flight while the
-    /// consumer processes these pages.
+    /// Takes the results of completed reads and frees their slots, so that other reads can be in
+    /// flight while the consumer processes the pages.
     fn finish_ended(&mut self, backend: &mut Backend) {
         while let Some((slot, outcome)) = self.reads.window_mut().take_any() {
             self.read_ended(backend, slot, outcome);
         }
     }
 
-    /// Whether to delay new reads until a whole group can start together. We may do that only while
+    /// Whether to delay new reads until we can start a whole group together. We can do that only if
     /// the consumer has a page to process and a read is in flight, because otherwise the device
-    /// would sit idle.
+    /// would be idle.
     fn waits_for_group(&self, prefetch: Prefetch) -> bool {
         let busy = self.pinned > 0 && self.reads.window().in_flight() > 0;
         prefetch == Prefetch::Reads
@@ -111,8 +112,9 @@ impl<S: BlockSource> ReadStream<S> {
                 break;
             }
             let Some((block, data)) = self.next_block() else { break };
-            // The block doesn't continue the pending blocks, so those must be started first. Until
-            // that succeeds we keep the block aside, because the source can't take it back.
+            // This block doesn't continue the pending blocks, so we must start reading those first.
+            // If that fails, we keep the block for later, because there is no way to return it to
+            // the source.
             if self.queue.pending() > 0 && self.queue.continuation() != Some(block) {
                 self.unget = Some((block, data));
                 while self.queue.pending() > 0 {
@@ -127,9 +129,9 @@ impl<S: BlockSource> ReadStream<S> {
             }
             self.queue.push(block, data);
         }
-        // What remains is a read that could still grow. Start it now only if it's as large as we
-        // want, if it can't grow any more, or if the consumer would otherwise have nothing to wait
-        // for.
+        // The pending blocks form a read that could still grow. Start it now only if it has reached
+        // the desired size, if it can't grow any further, or if the consumer would otherwise have
+        // nothing to wait for.
         let pending = self.queue.pending();
         let whole = pending >= self.distances.combine() as usize;
         let alone = self.pinned + self.advised == 0;
@@ -161,15 +163,15 @@ impl<S: BlockSource> ReadStream<S> {
         if self.is_exhausted() || !self.may_start(prefetch) {
             return false;
         }
-        // Duplicates don't use additional buffers, so a source that repeats blocks must not stop
-        // look-ahead to new blocks.
+        // Duplicates don't use any additional buffers, so if the source repeats blocks, that must
+        // not prevent us from looking ahead to new blocks.
         let pending = self.queue.pending() as u32;
         let ahead = self.pinned - self.duplicates + self.advised;
         let first = ahead == 0 && pending < self.distances.combine();
         first || (prefetch != Prefetch::None && ahead + pending < self.distances.ahead())
     }
 
-    /// Whether one more read may start, and the queue has room for more blocks.
+    /// Whether we may start another read and the queue has room for more blocks.
     fn may_start(&self, prefetch: Prefetch) -> bool {
         let room = self.queue.len() < self.distances.queue_capacity();
         match prefetch {
@@ -197,8 +199,9 @@ impl<S: BlockSource> ReadStream<S> {
         self.start(session, at, pending, class, needed_now)
     }
 
-    /// Starts the entry that the consumer waits for, together with the entries that continue it.
-    /// They were released, must be read again, or have only been passed to `posix_fadvise`.
+    /// Starts reading the entry that the consumer is waiting for, together with the entries that
+    /// continue it. This is used for entries that were released, that must be read again, or for
+    /// which we've only called `posix_fadvise`.
     pub(super) fn start_front(&mut self, backend: &mut Backend, at: usize) -> Option<Blocked> {
         let run = self.queue.run_length(at, self.distances.combine_max() as usize);
         let prefetch = self.prefetch(backend.session());
@@ -218,8 +221,8 @@ impl<S: BlockSource> ReadStream<S> {
         if !self.reads.window().has_idle() {
             return Some(Blocked::Any);
         }
-        // Pins come first. `PageReads::start` acquires the handle, the buffers and the claims, in
-        // this order, and never waits.
+        // Reserve the pins first. `PageReads::start` then acquires the handle, the buffers and the
+        // claims, in this order, and never waits.
         let reserved = match self.reserve_pins(count, at == 0) {
             0 => return Some(Blocked::Pin),
             reserved => reserved,
@@ -274,8 +277,8 @@ impl<S: BlockSource> ReadStream<S> {
             }
         };
         self.pinned += used;
-        // The read may cover fewer blocks than we reserved pins for, for example because another
-        // session claimed one of them first. Return the pins that weren't used.
+        // We may have reserved more pins than the read needs, for example because another session
+        // claimed one of the blocks first. If so, return the unused pins.
         if reserved > used {
             self.manager.limits().give_back(self.session, reserved - used);
         }
@@ -285,7 +288,7 @@ impl<S: BlockSource> ReadStream<S> {
         blocked
     }
 
-    /// Reserves pins for entries about to be started; 0 if none are available.
+    /// Reserves pins for entries that are about to be started. Returns 0 if no pins are available.
     fn reserve_pins(&mut self, count: u32, front: bool) -> u32 {
         let limits = self.manager.limits();
         let mut reserved = u32::from(std::mem::take(&mut self.reserved));
@@ -297,12 +300,13 @@ impl<S: BlockSource> ReadStream<S> {
         // The page that the consumer is waiting for may use the guaranteed pins.
         if reserved == 0 && (front || self.pinned == 0) && limits.reserve(self.session) {
             reserved = 1;
-            // The guarantee must also cover other pages that the consumer needs while it processes
-            // the current page, so the pages ahead must make room for those.
+            // The consumer may need other pages while it processes the current one, and these use
+            // the guaranteed pins too. So release the pages that we pinned ahead, to make room for
+            // those pages.
             self.release_queue();
         }
-        // If we got no pin at all, the session waits for admission. How many pins it gets after
-        // that is unknown, so don't reset the distance.
+        // If we didn't get any pins, the session must wait for admission. We can't tell how many
+        // pins it will get then, so we don't reduce the distance.
         if reserved < count && self.pinned + reserved > 0 {
             self.distances.limited_to(self.pinned + reserved);
         }
@@ -315,8 +319,8 @@ impl<S: BlockSource> ReadStream<S> {
         (0..results.len()).any(|slot| results.wait_ref(slot) == Some(io))
     }
 
-    /// Records entries that are being read or were passed to `posix_fadvise`, because the kernel's
-    /// read-ahead continues after them. Hits don't count, since the kernel never sees them.
+    /// Remembers where the last read or `posix_fadvise` ended, because the kernel's read-ahead
+    /// continues from there. We ignore hits, because the kernel doesn't see them.
     fn note_sequential(&mut self, at: usize, count: u32) {
         self.next_sequential = self.queue.at(at + count as usize - 1).block.checked_add(1);
     }
@@ -335,16 +339,16 @@ impl<S: BlockSource> ReadStream<S> {
         self.queue.started(end.saturating_sub(pending_from.max(at)));
     }
 
-    /// Marks an entry whose read could not be started. The consumer gets the error at the entry's
-    /// turn.
+    /// Marks an entry whose read could not be started. The stream returns the error when the
+    /// consumer reaches that entry.
     fn fail(&mut self, at: usize, error: ReadError) {
         self.enter(at, 1, || EntryState::Unread { advised: false });
         self.queue.at_mut(at).state = EntryState::Failed(Box::new(error));
     }
 
-    /// Issues `posix_fadvise` for the pending blocks instead of reading them. Returns false if the
-    /// first pending block is in the pool, or if the consumer needs it next, so that advice would
-    /// be useless.
+    /// Calls `posix_fadvise` for the pending blocks instead of reading them. Returns false if the
+    /// first pending block is already in the pool. Also returns false if the consumer needs that
+    /// block next, because then it's too late for advice.
     fn advise(&mut self, session: &mut Session, at: usize) -> bool {
         let first = self.queue.at(at).block;
         let in_pool = |block| {

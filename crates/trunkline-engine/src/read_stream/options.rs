@@ -7,8 +7,8 @@ use trunkline_aio::Class;
 /// Options of a read stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamOptions {
-    /// Maximum number of reads in flight (`effective_io_concurrency`), from 0 to 1000. With 0, each
-    /// page is read when the consumer asks for it, in the consumer's thread.
+    /// Maximum number of reads in flight (`effective_io_concurrency`), from 0 to 1000. If this is
+    /// 0, each page is read in the consumer's thread, and only when the consumer asks for it.
     pub concurrency: u32,
     /// Maximum number of blocks in one read (`io_combine_limit`), 1 to 128.
     pub combine: u32,
@@ -16,8 +16,8 @@ pub struct StreamOptions {
     pub unordered: bool,
     /// All blocks will be read, so skip the slow start.
     pub full: bool,
-    /// Blocks are mostly consecutive. Under `sync` the kernel's own read-ahead then replaces
-    /// `posix_fadvise`.
+    /// The blocks are mostly consecutive. With `io_method = sync`, we then rely on the kernel's own
+    /// read-ahead instead of calling `posix_fadvise`.
     pub sequential: bool,
     /// Access strategy: bulk work uses a ring.
     pub strategy: Strategy,

@@ -1,12 +1,14 @@
-//! Stream queue: the blocks between the source and the consumer, in the order of the source.
+//! Stream queue: the blocks that the source has returned but the consumer has not yet received, in
+//! the source's order.
 //!
 //! ```text
 //!   front ▶ taken  ready  reading  joined │ unread  unread ◀ back
 //!                       started           │ pending: collected, not started yet
 //! ```
-//! Each entry has a sequence number that never changes, so a completed read finds its entries no
-//! matter how far the front has moved. An unordered stream may return any entry that is ready. Such
-//! an entry stays in the queue, marked as taken, until the front reaches it.
+//! Each entry has a sequence number that never changes. When a read completes, we can therefore
+//! find its entries even if the front of the queue has moved. An unordered stream can return any
+//! entry that is ready. We mark such an entry as taken, and leave it in the queue until the front
+//! reaches it.
 
 use crate::pool::ReadError;
 use std::collections::VecDeque;
@@ -19,25 +21,26 @@ pub(super) struct Entry<D> {
     pub(super) block: BlockNo,
     pub(super) data: Option<D>,
     pub(super) state: EntryState,
-    /// A combined read that contained the block has failed. The block is now read alone, because
-    /// the error doesn't say which block is bad.
+    /// A combined read of this block and others has failed. The error doesn't say which of the
+    /// blocks is bad, so we now read this block alone.
     pub(super) alone: bool,
-    /// Another entry of this stream has pinned the same page, so this pin doesn't use an additional
-    /// buffer. Sources that return a block twice, such as an index scan, cause this.
+    /// Another entry of this stream has already pinned the same page, so this pin doesn't use
+    /// another buffer. This happens if the source returns a block twice, for example during an
+    /// index scan.
     pub(super) duplicate: bool,
 }
 
-/// Where an entry is between collection and consumption. An entry holds a pin if it is reading,
-/// joined or ready, and otherwise doesn't.
+/// State of an entry after the source has returned it and before the consumer takes it. An entry
+/// holds a pin only if it is reading, joined or ready.
 #[derive(Debug)]
 pub(super) enum EntryState {
-    /// Not pinned, because the read hasn't started yet, the page was released, or the block is
-    /// about to be read again. `advised` is set if `posix_fadvise` was issued for the block.
+    /// Not pinned. Either we haven't started reading the block, or its page was released, or the
+    /// block must be read again. `advised` is set if we've called `posix_fadvise` for the block.
     Unread { advised: bool },
     /// This stream has a read of the block in flight.
     Reading { slot: usize },
-    /// Another session, or another entry of this stream, is reading the block into this buffer,
-    /// which is pinned.
+    /// Another session, or another entry of this stream, is reading the block into this buffer. We
+    /// have it pinned.
     Joined { buffer: u32, io: WaitRef },
     /// The block is in this buffer, which is pinned.
     Ready { buffer: u32 },
@@ -132,7 +135,7 @@ impl<D> Queue<D> {
         self.entries.iter_mut()
     }
 
-    /// Number of consecutive blocks from a position on that can be read together.
+    /// Number of consecutive blocks, starting at a position, that can be read together.
     pub(super) fn run_length(&self, at: usize, most: usize) -> usize {
         let first = &self.entries[at];
         if first.alone {
@@ -147,7 +150,7 @@ impl<D> Queue<D> {
         run.take_while(|&pair| follows(pair)).count()
     }
 
-    /// Takes an entry for the consumer, and removes taken entries from the front.
+    /// Takes an entry out of the queue for the consumer, and removes taken entries from the front.
     pub(super) fn take(&mut self, at: usize) -> (EntryState, BlockNo, Option<D>) {
         let entry = &mut self.entries[at];
         let state = std::mem::replace(&mut entry.state, EntryState::Taken);

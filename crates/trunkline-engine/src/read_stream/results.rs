@@ -1,9 +1,9 @@
-//! Results of reads: turns the outcome of a read into ready pages, blocks to read again, and errors
-//! that are returned when their block's turn comes.
+//! Results of reads: decides for each block of a completed read whether its page is ready, whether
+//! to read it again, or whether to return an error when the consumer reaches it.
 //!
-//! The stream's own reads report a result for each block. But if an entry has joined another
-//! session's read, we learn only whether the page is valid now. If it isn't, we read it ourselves,
-//! because the error belongs to the other session.
+//! When one of the stream's own reads completes, we get a result for each block. But if an entry
+//! has joined another session's read, we can only see whether the page is now valid. If it isn't,
+//! we read the block ourselves, because the error was reported only to the other session.
 
 use super::queue::EntryState;
 use super::source::BlockSource;
@@ -13,8 +13,9 @@ use trunkline_aio::Outcome;
 use trunkline_aio::facade::Arc;
 
 impl<S: BlockSource> ReadStream<S> {
-    /// Position of the entry that an unordered stream should return next: a ready entry if there is
-    /// one, else the first entry of a completed read, else the front of the queue.
+    /// Position of the entry that an unordered stream should return next. We prefer an entry that
+    /// is ready, then the first entry of a completed read, and otherwise use the front of the
+    /// queue.
     pub(super) fn first_usable(&mut self) -> usize {
         let ready = self.ready.pop_front().or_else(|| {
             let done = self.reads.window().results().first_done()?;
@@ -55,7 +56,8 @@ impl<S: BlockSource> ReadStream<S> {
     pub(super) fn read_ended(&mut self, backend: &mut Backend, slot: usize, outcome: Outcome) {
         let (manager, session) = (Arc::clone(&self.manager), self.session);
         let Some(read) = self.in_flight[slot].take() else {
-            // The read's pages were released while it was in flight. Only its slot must be freed.
+            // The pages of this read were released while it was in flight, so all we have to do is
+            // free its slot.
             self.released_reads -= 1;
             self.reads.finish(slot, outcome, self.counter.tally(), |_, _, _| {});
             return;
@@ -95,8 +97,9 @@ impl<S: BlockSource> ReadStream<S> {
                 manager.release(buffer, session);
                 *pinned -= 1;
             }
-            // An unordered stream may already have returned later entries. We find this entry by
-            // its sequence number, which doesn't change when the front of the queue moves.
+            // An unordered stream may already have returned later entries, so the front of the
+            // queue may have moved. We use the sequence number to find this entry, because that
+            // never changes.
             entry.state = state;
             sequence += 1;
         });

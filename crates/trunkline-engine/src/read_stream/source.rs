@@ -1,16 +1,15 @@
-//! Block sources: where the block numbers of a stream come from (PostgreSQL's
-//! `ReadStreamBlockNumberCB`).
+//! Block sources: determine which blocks a stream reads (PostgreSQL's `ReadStreamBlockNumberCB`).
 //!
-//! The stream calls its source only while it looks ahead, and not again after the source has
-//! returned `None`. A source must not wait for anything, because the stream may have staged I/O
-//! that isn't submitted yet, and another session may be waiting for it.
+//! The stream calls its source only while it is looking ahead, and doesn't call it again after the
+//! source has returned `None`. A source must not wait for anything. The stream may have staged I/O
+//! that it hasn't submitted yet, and another session could be waiting for that I/O.
 
 use std::ops::Range;
 use trunkline_aio::facade::Arc;
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_format::BlockNo;
 
-/// Returns block numbers, each with data for the consumer. A closure is a source.
+/// Returns block numbers, each with some data for the consumer. A closure can be used as a source.
 pub trait BlockSource {
     /// Data that belongs to a block.
     type Data;
@@ -70,15 +69,15 @@ impl BlockSource for BlockList {
     }
 }
 
-/// Blocks of the largest chunk that a worker of a parallel scan takes (PostgreSQL's
+/// Number of blocks in the largest chunk that a worker of a parallel scan takes (PostgreSQL's
 /// `PARALLEL_SEQSCAN_MAX_CHUNK_SIZE`).
 const CHUNK_MAX: u32 = 8192;
 
 /// A table is divided into about this many chunks (PostgreSQL's `PARALLEL_SEQSCAN_NCHUNKS`).
 const CHUNKS: u32 = 2048;
 
-/// The blocks of a table, in chunks for several workers. Chunks get smaller towards the end, so
-/// that all workers finish at about the same time.
+/// The blocks of a table, divided into chunks for several workers. The chunks get smaller towards
+/// the end, so that all workers finish at about the same time.
 #[derive(Debug, Clone)]
 pub struct ParallelRange {
     chunks: Arc<Chunks>,
@@ -100,9 +99,9 @@ impl ParallelRange {
         Self { chunks: Arc::new(chunks), current: 0..0 }
     }
 
-    /// Takes the next chunk. When fewer than 64 chunks of the current size are left, the size is
-    /// halved, as in PostgreSQL. `left` may be outdated by the time the chunk is taken, but that
-    /// only makes the chunk a bit too large.
+    /// Takes the next chunk. If fewer than 64 chunks of the current size are left, we halve the
+    /// chunk size, as PostgreSQL does. `left` may be out of date by the time we take the chunk, but
+    /// then the chunk is just a bit too large.
     fn take_chunk(&self) -> Option<Range<BlockNo>> {
         let Chunks { next, end, size } = &*self.chunks;
         let mut size = *size;

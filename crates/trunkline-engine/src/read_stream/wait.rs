@@ -1,7 +1,8 @@
-//! Waits of a stream: what must happen before the next page can be returned.
+//! Waiting in a stream: waits for whatever must happen before the stream can return the next page.
 //!
-//! A thread sleeps here; a task is woken later ([`Waiting`]). If a task waits for a pin or a
-//! victim, its session stays registered until the task polls again or the stream is dropped.
+//! A thread sleeps in one of these functions, whereas a task returns and is woken later
+//! ([`Waiting`]). If a task is waiting for a pin or a victim, its session stays registered until
+//! the task polls again or the stream is dropped.
 
 use super::ReadStream;
 use super::blocked::Blocked;
@@ -28,8 +29,8 @@ impl<S: BlockSource> ReadStream<S> {
         }
     }
 
-    /// Waits for the event that blocks the stream. While it waits, the backend counts into the
-    /// stream's tally, so that evictions and waits are attributed to the stream's strategy.
+    /// Waits for whatever is blocking the stream. During the wait, the backend counts evictions and
+    /// waits in the stream's tally, so that they are attributed to the stream's strategy.
     pub(super) fn wait(
         &mut self,
         waiting: &mut Waiting<'_, '_>,
@@ -39,8 +40,8 @@ impl<S: BlockSource> ReadStream<S> {
         if let Blocked::Joined(io) = blocked
             && self.joined.replace(io) != Some(io)
         {
-            // The other session's read was not fast enough: look further ahead, as after a read of
-            // our own.
+            // The other session's read wasn't fast enough, so look further ahead, as we do after
+            // one of our own reads.
             self.stats.waits += 1;
             self.distances.read_ended(true);
         }
@@ -60,13 +61,14 @@ impl<S: BlockSource> ReadStream<S> {
         if let Some((slot, outcome)) = ready!(waited)? {
             self.read_ended(backend, slot, outcome);
         }
-        // Keep the pin that was reserved. The next read uses it, or `release_ahead` returns it.
+        // Keep the pin that we've reserved. Either the next read uses it, or `release_ahead`
+        // returns it.
         self.reserved |= blocked == Blocked::Pin;
         Poll::Ready(Ok(()))
     }
 
-    /// Waits for any read, and takes its result. The read that completes first counts as one the
-    /// consumer had to wait for, unless it had already completed before this call.
+    /// Waits until any read has completed, and takes its result. We count this as a wait by the
+    /// consumer, unless the read had already completed before this call.
     fn wait_for_any(
         &mut self,
         waiting: &mut Waiting<'_, '_>,
@@ -82,10 +84,10 @@ impl<S: BlockSource> ReadStream<S> {
         ended.map_ok(Some).map_err(ReadError::from)
     }
 
-    /// Waits for one read, and takes its result. A thread that must sleep anyway sleeps until a
-    /// whole group of reads has completed, so that it's woken only once per group. If it still
-    /// lacks this read, it then waits for the read itself, because the read may not have been part
-    /// of that group.
+    /// Waits for one particular read, and takes its result. If the thread has to sleep anyway, it
+    /// sleeps until a whole group of reads has completed, so that it's woken only once per group.
+    /// That group may not include the read we need, in which case we then wait for that read
+    /// itself.
     fn wait_for_own(
         &mut self,
         waiting: &mut Waiting<'_, '_>,

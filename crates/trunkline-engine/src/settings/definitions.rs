@@ -1,12 +1,12 @@
-//! The settings' definitions (PostgreSQL's `guc_tables.c`): name, kind, unit, bounds, default, and
-//! a line of help.
+//! The definitions of all settings (PostgreSQL's `guc_tables.c`), each with its name, kind, unit,
+//! bounds, default, and a line of help.
 //!
-//! Names, units and defaults are PostgreSQL 18's and 19's. Our bounds differ only where we can
-//! allow more: up to 256 I/O workers instead of 32, because ours are threads and are woken in
-//! batches.
+//! The names, units and defaults are those of PostgreSQL 18 and 19. The bounds are different only
+//! where we can allow more. For example, we allow up to 256 I/O workers instead of 32, because ours
+//! are threads and are woken in batches.
 //!
-//! A macro generates both the enum of settings and the table of definitions from a single list, so
-//! they can't get out of sync.
+//! We use a macro that generates both the enum of settings and the table of definitions from a
+//! single list, so the two can't get out of sync.
 
 use super::number::Unit;
 
@@ -42,7 +42,8 @@ pub enum Kind {
     List {
         /// The words, in lower case.
         words: &'static [&'static str],
-        /// Words PostgreSQL accepts but that would have no effect here. We reject them by name.
+        /// Words that PostgreSQL accepts, but which would have no effect here. We reject them by
+        /// name.
         unsupported: &'static [&'static str],
     },
 }
@@ -146,7 +147,7 @@ macro_rules! settings {
 
 settings! {
     /// The default is `worker`, as in PostgreSQL. It works with every kernel, container and seccomp
-    /// profile, so the default never falls back to another method.
+    /// profile, so we never have to fall back to another method by default.
     IoMethod: "io_method", Kind::Choice { words: IO_METHODS },
         IoMethod::Worker as u8 as f64, "selects the method for executing I/O";
     IoDirect: "io_direct", Kind::List { words: &["data"], unsupported: &["wal", "wal_init"] },

@@ -1,5 +1,5 @@
-//! Errors about settings. We use PostgreSQL's texts, so that searching for a message finds an
-//! answer.
+//! Errors about settings. We use PostgreSQL's wording, so that users can find help by searching for
+//! the message.
 //!
 //! The text is PostgreSQL's error message. Its `DETAIL` and `HINT` lines come from
 //! [`SettingError::hint`].
@@ -19,8 +19,8 @@ pub enum SettingError {
         /// The name as written.
         name: String,
     },
-    /// Not a number, a number followed by an invalid unit, a word that isn't one of the valid ones,
-    /// or a list containing such a word.
+    /// The value is not a number, is a number followed by an invalid unit, is not one of the valid
+    /// words, or is a list that contains an invalid word.
     #[error("invalid value for parameter \"{name}\": \"{value}\"")]
     Invalid {
         /// The setting.

@@ -9,15 +9,16 @@ use super::{IoMethod, Settings};
 const SESSION_QUOTA: u32 = 512;
 
 /// Minimum number of handles per instance. PostgreSQL allocates `io_max_concurrency` handles for
-/// every backend; here all sessions share one table, which can therefore be smaller.
+/// each backend. We use one table for all sessions, so ours can be smaller.
 const HANDLES_MIN: u32 = 1024;
 
 impl Settings {
-    /// A builder for an I/O instance with these settings. The caller must set the page memory size.
+    /// Returns a builder for an I/O instance with these settings. The caller must still set the
+    /// page memory size.
     ///
-    /// A session may hold as many handles as its deepest read stream needs, plus one for a page it
-    /// needs immediately. The table has room for at least two such sessions; any others have to
-    /// wait for a free handle.
+    /// A session may use as many handles as its deepest read stream needs, plus one for a page that
+    /// it needs immediately. The table has room for at least two such sessions. Any other sessions
+    /// may have to wait for a free handle.
     pub fn io_builder(&self) -> Builder {
         let depth = self.effective_io_concurrency().max(self.maintenance_io_concurrency());
         let quota = self.io_max_concurrency().unwrap_or(SESSION_QUOTA.max(depth + 1));

@@ -1,13 +1,14 @@
 //! Numbers with units, parsed and printed as PostgreSQL does (`parse_int`, `ShowGUCOption`).
 //!
-//! The parser accepts blanks, a sign, and decimal, octal (`017`) or hexadecimal (`0x1F`) digits; a
-//! `.` or an exponent makes the number a fraction. Blanks may precede the unit, which is
-//! case-sensitive. A fraction is first rounded to the next smaller unit, so that `30.1GB` is a
-//! whole number of megabytes, and then to the setting's own unit. Values are printed in the largest
-//! unit that represents them exactly.
+//! A number may be preceded by blanks and a sign. It is decimal, octal (`017`) or hexadecimal
+//! (`0x1F`), or a fraction if it contains a `.` or an exponent. It may be followed by a unit, with
+//! or without blanks in between; units are case-sensitive. We round a value with a unit twice, as
+//! PostgreSQL does: first to a multiple of the next smaller unit, so that `30.1GB` is a whole
+//! number of megabytes, and then to the setting's own unit. We print values in the largest unit
+//! that represents them exactly.
 //!
-//! As in PostgreSQL, we calculate in double precision, which can represent any `i32` exactly.
-//! Rounding must match C's `rint`, which rounds halves to even.
+//! As in PostgreSQL, we do the arithmetic in double precision, which can represent any `i32`
+//! exactly. We must round in the same way as C's `rint`, that is, round halves to even.
 
 const MEMORY_HINT: &str =
     "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".";
@@ -18,8 +19,9 @@ const RANGE_HINT: &str = "Value exceeds integer range.";
 const BLOCK_BYTES: f64 = 8192.0;
 const KB: f64 = 1024.0;
 
-/// Each unit's name and its size in the base unit, largest first. The order matters: printing uses
-/// the first unit that fits, and parsing rounds to the next entry's unit.
+/// The name of each unit and its size in the base unit, ordered from largest to smallest. The order
+/// matters, because [`show`] uses the first unit that fits, and [`to_base`] rounds to the unit that
+/// follows in the table.
 const MEMORY_UNITS: [(&str, f64); 5] = [
     ("TB", KB * KB * KB * KB / BLOCK_BYTES),
     ("GB", KB * KB * KB / BLOCK_BYTES),
@@ -38,16 +40,16 @@ const TIME_UNITS: [(&str, f64); 6] = [
 const TIME_UNITS_OF_SECONDS: [(&str, f64); 6] =
     [("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0), ("ms", 0.001), ("us", 0.000_001)];
 
-/// The unit of a number given without a unit, and the units that may follow a number.
+/// The unit that a setting is stored in, which also determines the units a value may be given in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// A plain count, which can't have a unit.
     None,
-    /// Blocks of 8192 bytes; `B`, `kB`, `MB`, `GB`, `TB` may follow.
+    /// Blocks of 8192 bytes. A value may be given in `B`, `kB`, `MB`, `GB` or `TB`.
     Blocks,
-    /// Milliseconds; `us`, `ms`, `s`, `min`, `h`, `d` may follow.
+    /// Milliseconds. A value may be given in `us`, `ms`, `s`, `min`, `h` or `d`.
     Milliseconds,
-    /// Seconds; the same units may follow.
+    /// Seconds. A value may be given in the same units.
     Seconds,
 }
 
@@ -80,7 +82,8 @@ impl Unit {
     }
 }
 
-/// Converts `text` to `unit`. Fails with a hint wherever PostgreSQL gives one.
+/// Parses `text` and converts the number to `unit`. On failure, returns a hint in those cases where
+/// PostgreSQL gives one.
 pub(super) fn parse(text: &str, unit: Unit) -> Result<i32, Option<&'static str>> {
     let (number, rest) = leading_number(text.trim_ascii_start()).ok_or(None)?;
     let word = rest.trim_ascii();
@@ -93,7 +96,7 @@ pub(super) fn parse(text: &str, unit: Unit) -> Result<i32, Option<&'static str>>
     Ok(value as i32)
 }
 
-/// Parses a number with an optional fraction and no unit; `None` for anything else.
+/// Parses a number that may have a fraction but no unit. Returns `None` for anything else.
 pub(super) fn parse_real(text: &str) -> Option<f64> {
     let text = text.trim_ascii_start();
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -105,8 +108,8 @@ pub(super) fn parse_real(text: &str) -> Option<f64> {
     rest.trim_ascii().is_empty().then_some(sign * number)
 }
 
-/// Prints a floating-point number like C's `%g`, with six significant digits. We never print an
-/// exponent, because no real setting allows numbers that large.
+/// Formats a floating-point number like C's `%g`, with six significant digits. Unlike `%g`, we
+/// never use an exponent for large numbers, because no real setting allows numbers that large.
 pub(super) fn show_real(value: f64) -> String {
     let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
     match rounded.abs() {
@@ -132,8 +135,9 @@ fn to_base(number: f64, word: &str, unit: Unit) -> Result<f64, Option<&'static s
     })
 }
 
-/// Parses whatever C's `strtol` with base 0 accepts, or `strtod` if a `.` or an exponent follows.
-/// Returns the number and the rest of the text.
+/// Parses a number at the start of `text`. We accept the same syntax as C's `strtol` with base 0
+/// or, if a `.` or an exponent follows the digits, the same syntax as `strtod`. Returns the number
+/// and the rest of the text.
 fn leading_number(text: &str) -> Option<(f64, &str)> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
@@ -175,7 +179,8 @@ fn fraction(text: &str) -> Option<(f64, &str)> {
     number.is_finite().then_some((number, &text[end..]))
 }
 
-/// `value` in the largest unit that represents it exactly. Zero and negative numbers have no unit.
+/// Formats `value` in the largest unit that represents it exactly. Zero and negative numbers are
+/// printed without a unit.
 pub(super) fn show(value: i32, unit: Unit) -> String {
     if value > 0 {
         for (name, size) in unit.table() {

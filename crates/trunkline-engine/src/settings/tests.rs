@@ -1,6 +1,6 @@
-//! Tests of setting and showing values. Every case was also run on a PostgreSQL 15 server, using a
-//! setting with the same unit (`checkpoint_flush_after`, `authentication_timeout` and others) if
-//! that release has one.
+//! Tests for setting and showing values. We also ran every case on a PostgreSQL 15 server, using
+//! some setting with the same unit (`checkpoint_flush_after`, `authentication_timeout` and so on)
+//! if PostgreSQL 15 has one.
 
 use super::*;
 

@@ -18,7 +18,7 @@ use super::open_files::OpenFiles;
 use super::pending_fsyncs::PendingFsyncs;
 use crate::datadir::{DataDir, database_directory};
 
-/// The cluster properties that determine its files' layout.
+/// The properties of a cluster that determine how its files are laid out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// Whether pages have checksums.
@@ -37,29 +37,29 @@ impl Layout {
     }
 }
 
-/// One cluster's relation files. Clones refer to the same cluster. Once the last clone and the last
-/// [`Relation`](super::Relation) have been dropped, the cluster's files are closed and removed from
-/// the open-file table.
+/// A handle for one cluster's relation files. Cloning it is cheap, and all clones refer to the same
+/// cluster. When the last clone and the last [`Relation`](super::Relation) have been dropped, we
+/// close the cluster's files and remove them from the open-file table.
 #[derive(Clone)]
 pub struct Storage(Arc<Inner>);
 
 struct Inner {
     root: PathBuf,
     layout: Layout,
-    /// Tablespaces that have been moved without updating their symbolic links, with their new
-    /// directories.
+    /// Tablespaces that were moved to another directory without updating their symbolic links, and
+    /// the directories they are in now.
     moved: Vec<(Oid, PathBuf)>,
     files: OpenFiles,
-    /// Relations may be changed only if this is set, even if `files` allows writing. Protects
-    /// PostgreSQL data directories, which share `files` with our own clusters.
+    /// Whether relations may be changed. We check this in addition to `files`, because PostgreSQL
+    /// data directories, which we must never modify, share `files` with our own clusters.
     writable: bool,
     /// Whether files are opened with `O_DIRECT`. This is the same for all of the cluster's files.
     direct: bool,
     number: u16,
     pending_fsyncs: PendingFsyncs,
-    /// For each fork that we have extended, the first block that isn't reserved yet. The file
-    /// itself may still be shorter. We hold this lock only while updating the map, never during a
-    /// system call. It replaces PostgreSQL's relation extension lock.
+    /// For each fork that we have extended, the number of the next block to reserve. The file
+    /// itself may still be shorter than that. The lock takes the place of PostgreSQL's relation
+    /// extension lock, but we hold it only while updating the map, never during a system call.
     ends: Mutex<Map<(RelationLocator, Fork), BlockNo>>,
 }
 
@@ -67,17 +67,17 @@ struct Inner {
 static NEXT_NUMBER: AtomicU32 = AtomicU32::new(1);
 
 impl Storage {
-    /// A read-only cluster at `root`. Doesn't open any files yet.
+    /// Opens the cluster at `root` for reading only. Doesn't open any of its files yet.
     ///
     /// # Panics
-    /// When the process opens its 65,536th cluster. Numbers are never reused, because a closed
-    /// cluster's pages may still be in a buffer pool.
+    /// If the process has already opened 65,535 clusters. We can't reuse their numbers, because
+    /// pages of a closed cluster may still be in a buffer pool.
     pub fn new(root: &Path, layout: Layout, files: &OpenFiles, direct: bool) -> Self {
         Self::make((root, &[]), layout, files, false, direct)
     }
 
-    /// One of our own clusters, in which relations can be created, changed and removed. It must
-    /// never be a PostgreSQL data directory.
+    /// Opens one of our own clusters, in which relations can be created, changed and removed.
+    /// `root` must never be a PostgreSQL data directory.
     ///
     /// # Panics
     /// As for [`Storage::new`].
@@ -85,7 +85,8 @@ impl Storage {
         Self::make((root, &[]), layout, files, true, direct)
     }
 
-    /// An open data directory's files, with the layout described by its control file. Read-only.
+    /// Opens the files of a data directory for reading only. Their layout is described by its
+    /// control file.
     ///
     /// # Panics
     /// As for [`Storage::new`].
@@ -116,7 +117,7 @@ impl Storage {
         }))
     }
 
-    /// The cluster's number, which is unique within the process; 1 to 65,535, never reused.
+    /// The cluster's number, from 1 to 65,535. It is unique within the process and never reused.
     pub fn number(&self) -> u16 {
         self.0.number
     }
@@ -157,9 +158,10 @@ impl Storage {
         &self.0.files
     }
 
-    /// Closes a relation's files, including all forks and segments, so that the next access reopens
-    /// them (`smgrrelease`). Must be called after the relation has been dropped, truncated or
-    /// replaced. I/O in flight is not affected, because it holds its own reference to the file.
+    /// Closes all of a relation's files (every fork and segment), so that the next access reopens
+    /// them. This is the equivalent of PostgreSQL's `smgrrelease`, and must be called after the
+    /// relation has been dropped, truncated or replaced. It doesn't disturb I/O in flight, because
+    /// each I/O holds its own reference to the file.
     pub fn forget(&self, locator: RelationLocator) {
         self.table().forget(self.number(), Some(locator));
     }
@@ -186,7 +188,7 @@ impl Storage {
         writer.ok_or_else(|| StorageError::ReadOnly { path: self.0.root.clone() })
     }
 
-    /// For each fork that we have extended, the first block that isn't reserved yet.
+    /// For each fork that we have extended, the number of the next block to reserve.
     pub(super) fn ends(&self) -> &Mutex<Map<(RelationLocator, Fork), BlockNo>> {
         &self.0.ends
     }
@@ -194,8 +196,8 @@ impl Storage {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The table outlives the cluster, so without this call it would keep the cluster's files
-        // open until it needs their slots.
+        // The open-file table outlives the cluster. Without this call, the table would keep the
+        // cluster's files open until it needed to evict them.
         self.files.table().forget(self.number, None);
     }
 }

@@ -1,8 +1,9 @@
 //! Storage manager errors: why a relation's file can't be used.
 //!
-//! There is one variant for each possible reaction: retry as another user, read through the page
-//! cache, or skip a relation that has lost a segment. Every message includes the file, what we
-//! found and what we expected.
+//! We have a separate variant for each error that the caller can react to differently, for example
+//! by retrying as another user, by reading through the page cache, or by skipping a relation that
+//! has lost a segment. Every message says which file is affected, what we found and what we
+//! expected.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ pub enum StorageError {
         /// The requested block.
         location: Location,
     },
-    /// The file is a symbolic link, which might lead out of the cluster.
+    /// The file is a symbolic link, which might point to a file outside the cluster.
     #[error(
         "\"{}\" is a symbolic link, expected a file of the cluster; not followed",
         path.display()
@@ -55,8 +56,8 @@ pub enum StorageError {
         /// The file system type.
         file_system: String,
     },
-    /// Direct I/O needs a coarser alignment than a block, but the cluster can still be read through
-    /// the page cache.
+    /// Direct I/O requires an alignment larger than a block, but the cluster can still be read
+    /// through the page cache.
     #[error(
         "\"{}\" cannot be read by direct I/O: the file system, {file_system}, wants multiples of \
          {alignment} bytes, expected at most {BLOCK_SIZE}",
@@ -70,8 +71,8 @@ pub enum StorageError {
         /// The required alignment of offsets and lengths in bytes.
         alignment: u32,
     },
-    /// A segment file is larger than a segment: it was created with a different segment size, or is
-    /// damaged.
+    /// A segment file is larger than a segment can be: it is damaged or was created with a
+    /// different segment size.
     #[error(
         "segment \"{}\" has {bytes} bytes, expected at most {most} ({} blocks of {BLOCK_SIZE})",
         path.display(),
@@ -91,10 +92,10 @@ pub enum StorageError {
         /// The cluster's directory.
         path: PathBuf,
     },
-    /// Truncating or removing a relation failed after its pages had been invalidated. All changes
-    /// since those pages were last flushed are lost, and the file still contains older versions of
-    /// the pages. The caller must not use the relation until it has successfully truncated or
-    /// removed it.
+    /// Truncating or removing a relation failed after we had already invalidated its pages. The
+    /// changes that weren't flushed before that are lost, so the file still contains old versions
+    /// of the pages. The caller must not use the relation until an attempt to truncate or remove it
+    /// has succeeded.
     #[error(
         "could not {operation} \"{}\": {source}; changes from block {} on are lost, the relation is \
          damaged",
@@ -120,8 +121,9 @@ pub enum StorageError {
 }
 
 impl StorageError {
-    /// Classifies an open(2) error. If we opened the file with `O_DIRECT`, `EINVAL` means that the
-    /// file system doesn't support that; otherwise we report `EINVAL` unchanged.
+    /// Turns an error from open(2) into a [`StorageError`]. If we tried to open the file with
+    /// `O_DIRECT`, `EINVAL` means that the file system doesn't support direct I/O. Otherwise, we
+    /// report `EINVAL` like any other error.
     pub(super) fn opening(location: Location, direct: bool, source: io::Error) -> Self {
         let path = location.path().to_owned();
         match Errno::from_io_error(&source) {
@@ -146,7 +148,7 @@ impl StorageError {
         Self::Direct { file_system: file_system_of(&path), path }
     }
 
-    /// The error for a file that needs a coarser direct I/O alignment than a block.
+    /// The error for a file whose direct I/O alignment is larger than a block.
     pub(super) fn alignment(path: PathBuf, alignment: u32) -> Self {
         Self::Alignment { file_system: file_system_of(&path), path, alignment }
     }

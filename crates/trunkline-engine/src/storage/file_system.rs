@@ -1,13 +1,13 @@
 //! The file system for relation files: the kernel's, or a simulated disk in tests.
 //!
-//! There are two traits, so that the type system determines whether a cluster can be changed.
-//! [`FileSystem`] can only read; [`WritableFiles`] adds every call that changes a file or
-//! directory. PostgreSQL data directories are opened with just a [`FileSystem`]. Any method may
-//! block, so we must never call one while holding a lock.
+//! We use two traits, so that the type system can tell whether a cluster may be changed.
+//! [`FileSystem`] can only read, and [`WritableFiles`] adds every call that changes a file or
+//! directory. For a PostgreSQL data directory we only ever have a [`FileSystem`]. Any of the
+//! methods may block, so we must not call them while holding a lock.
 //!
-//! These traits don't read or write blocks: [`FileSystem::open`] returns a [`File`], which is then
-//! read and written through I/O handles. They only cover the system calls we make synchronously:
-//! open, stat, fallocate, ftruncate and unlink.
+//! These traits don't read or write any blocks. [`FileSystem::open`] returns a [`File`], and blocks
+//! are then read and written through I/O handles. The traits only cover the system calls that we
+//! make synchronously: open, stat, fallocate, ftruncate and unlink.
 
 use std::io;
 use std::path::Path;
@@ -16,12 +16,12 @@ use trunkline_aio::File;
 
 /// Opens files for reading and reports their lengths.
 pub trait FileSystem: Send + Sync {
-    /// Opens a file for reading, bypassing the page cache if `direct`.
+    /// Opens a file for reading, bypassing the page cache if `direct` is set.
     ///
     /// # Errors
-    /// As for open(2): `ENOENT` if the file doesn't exist, `EINVAL` if direct I/O is refused,
-    /// `ELOOP` for a symbolic link, `EMFILE` or `ENFILE` if the process or system is out of
-    /// descriptors.
+    /// The same errors as open(2): `ENOENT` if the file doesn't exist, `EINVAL` if direct I/O isn't
+    /// supported, `ELOOP` if the file is a symbolic link, and `EMFILE` or `ENFILE` if the process
+    /// or the system has run out of file descriptors.
     fn open(&self, path: &Path, direct: bool) -> io::Result<File>;
 
     /// An open file's length in bytes.
@@ -30,29 +30,32 @@ pub trait FileSystem: Send + Sync {
     /// As for fstat(2).
     fn length(&self, file: &File) -> io::Result<u64>;
 
-    /// A file's length in bytes, without opening it; `None` if it doesn't exist. To count a large
-    /// relation's blocks we must check every segment, and shouldn't need to open them all.
+    /// Returns the length of a file in bytes without opening it, or `None` if it doesn't exist. To
+    /// determine the length of a large relation, we have to check every segment, and we don't want
+    /// to open them all just for that.
     ///
     /// # Errors
-    /// As for lstat(2). Like [`FileSystem::open`], refuses anything but a regular file.
+    /// The same errors as lstat(2). Like [`FileSystem::open`], this refuses anything but a regular
+    /// file.
     fn file_length(&self, path: &Path) -> io::Result<Option<u64>>;
 }
 
 /// Adds everything that changes files, for our own clusters.
 pub trait WritableFiles: FileSystem {
-    /// Opens a file for reading and writing, bypassing the page cache if `direct`. If `create` is
-    /// set, a missing file is created.
+    /// Opens a file for reading and writing, bypassing the page cache if `direct` is set. Creates
+    /// the file if it doesn't exist and `create` is set.
     ///
     /// # Errors
     /// As for [`FileSystem::open`].
     fn open_for_writing(&self, path: &Path, direct: bool, create: bool) -> io::Result<File>;
 
-    /// Allocates `length` bytes of zeros at `offset`, and extends the file to cover them. Unlike
-    /// with a hole, a later write of the page can't fail with `ENOSPC`, except on a copy-on-write
-    /// file system.
+    /// Allocates `length` zeroed bytes at `offset`, extending the file if necessary. We don't just
+    /// leave a hole, because filling the hole later could fail with `ENOSPC`. On a copy-on-write
+    /// file system, this can happen even after the allocation.
     ///
     /// # Errors
-    /// As for posix_fallocate(3); `EOPNOTSUPP` if the caller must write zeros instead.
+    /// The same errors as posix_fallocate(3). `EOPNOTSUPP` means that the caller must write zeros
+    /// instead.
     fn allocate(&self, file: &File, offset: u64, length: u64) -> io::Result<()>;
 
     /// Truncates a file, or extends it with a hole.
@@ -67,8 +70,8 @@ pub trait WritableFiles: FileSystem {
     /// As for unlink(2).
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Fsyncs the directory that contains `path`. Required after creating a file, because an fsync
-    /// of just the file doesn't guarantee that its directory entry survives a crash.
+    /// Fsyncs the directory that contains `path`. This is necessary after creating a file: an fsync
+    /// of the file itself doesn't guarantee that its directory entry will survive a crash.
     ///
     /// # Errors
     /// As for fsync(2) on the directory.

@@ -1,30 +1,32 @@
-//! The open-file table for segments (PostgreSQL's `fd.c`): bounded, with clock replacement.
+//! The open-file table for segments (PostgreSQL's `fd.c`), which closes files by clock sweep to
+//! stay within its limit.
 //!
-//! A process can have only a limited number of files open, and a large cluster has more segments
-//! than that. The table keeps up to `limit` segments open, and closes another segment whenever it
-//! needs room. In PostgreSQL each backend has a private table of virtual file descriptors (VFDs).
-//! Here all sessions share one table, so a segment is opened once per process rather than once per
-//! session.
+//! The number of files a process can have open is limited, and a large cluster has more segments
+//! than that. The table keeps at most `limit` segments open. When it's full, it closes one segment
+//! before it opens another. In PostgreSQL, each backend has its own virtual file descriptors
+//! (VFDs). Here all sessions share one table, so each segment is opened only once per process
+//! rather than once per session.
 //!
 //! ```text
 //!   key ──▶ shard ──▶ map: key ──▶ slot of the clock      [f][f ✓][ ][f]
 //!                                                            ▲ hand
 //! ```
-//! Each shard has a lock and a clock: the hand skips files that were used since it last passed. A
-//! file used only once is therefore closed before frequently used files, so scanning thousands of
-//! small relations doesn't close the large relations' segments. Plain LRU, which `fd.c` uses, would
-//! close them.
+//! The table is divided into shards, each with its own lock and clock. The clock hand skips files
+//! that have been used since it last passed them. As a result, files that were used only once are
+//! closed before files that are used often, so a scan of thousands of small relations doesn't close
+//! the segments of the large ones. With the plain LRU list that `fd.c` uses, it would.
 //!
-//! Closing a file here only drops the table's reference. Readers hold a clone of the [`File`], and
-//! the descriptor isn't closed until the last clone is dropped. So the kernel can't reuse a
-//! descriptor number that an I/O in flight still needs. We open and close files outside the shard
-//! locks, because both may block.
+//! When the table closes a file, it only drops its own reference. Every I/O in flight holds another
+//! clone of the [`File`], and the descriptor stays open until the last clone is dropped. This
+//! guarantees that the kernel doesn't reuse a descriptor number while an I/O still needs it. We
+//! don't hold a shard lock while opening or closing a file, because both may block.
 //!
-//! Opening files outside the lock creates two races, which [`FileTable::get`] must handle. First,
-//! two threads may open the same segment; the slower thread then finds the entry, uses that, and
-//! closes its own file. Second, a relation may be removed while we're opening one of its segments.
-//! In that case the shard's epoch has changed, so we return the file to the caller without
-//! inserting it.
+//! Since we don't hold a lock while opening a file, [`FileTable::get`] must deal with two race
+//! conditions. First, two threads may open the same segment at the same time. In that case, the
+//! slower thread uses the file that the other thread has inserted, and closes its own. Second, the
+//! relation may be removed while we're opening one of its segments. We detect that because the
+//! shard's epoch has changed, and then return the file to the caller without inserting it into the
+//! table.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -39,17 +41,17 @@ use trunkline_format::segment::LAST_SEGMENT;
 use super::error::StorageError;
 use super::locator::RelationLocator;
 
-/// Number of shards in a large table. Every read and write looks up its segment, so a single lock
-/// would be contended.
+/// Number of shards in a large table. We have to look up the segment for every read and write, so a
+/// single lock would be contended.
 const SHARDS_MAX: usize = 16;
 
-/// Minimum number of slots per shard. A clock with only a few slots would close files that are
-/// still in use, so a small table has fewer shards rather than smaller shards.
+/// Minimum number of slots per shard. With only a few slots per shard, the clock would close files
+/// that are still being used, so we give a small table fewer shards instead of smaller ones.
 const SHARD_SLOTS_MIN: usize = 32;
 
-/// Identifies a segment file: cluster, relation, fork and segment number. `storage` is the
-/// cluster's number ([`super::Storage::number`]), which we need because all clusters' files are in
-/// one table.
+/// Identifies a segment file by cluster, relation, fork and segment number. `storage` is the
+/// cluster's number ([`super::Storage::number`]). We need it because one table contains the files
+/// of all clusters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Key {
     locator: RelationLocator,
@@ -66,9 +68,9 @@ impl Key {
         Self { locator, storage, segment: segment as u16, fork }
     }
 
-    /// The key as two words, for hashing. The second word contains the parts that differ most
-    /// between keys. Two different keys can in theory have the same words, because the fork shares
-    /// bits with the database; equality compares the fields instead.
+    /// Packs the key into two words for hashing, with the fields that vary most in the second word.
+    /// The fork overlaps with the database's bits, so in theory two different keys can produce the
+    /// same words. That's OK because we compare keys field by field.
     fn words(&self) -> [u64; 2] {
         let RelationLocator { tablespace, database, relfilenode } = self.locator;
         let high = u64::from(tablespace.0) << 32 | u64::from(database.0);
@@ -90,43 +92,46 @@ impl Hash for Key {
 pub(super) struct FileTable {
     shards: Box<[Mutex<Shard>]>,
     limit: usize,
-    /// Open files, including those being opened. The limit applies to the table as a whole, so this
-    /// counter isn't protected by any shard's lock.
+    /// Number of open files, including those being opened. It is not protected by any shard's lock,
+    /// because the limit applies to the table as a whole.
     count: AtomicUsize,
-    /// The shard to evict from next. Shards take turns, no matter which shard needs the room.
+    /// The shard to evict the next file from. We go through the shards in turn, no matter which
+    /// shard needs the room.
     hand: AtomicUsize,
     opens: AtomicU64,
     evictions: AtomicU64,
 }
 
-/// One shard of the table. `index`, `clock` and `free` must always agree: every clock slot either
-/// holds an entry that the index points to, or is in the free list.
+/// One shard of the table. Every slot of `clock` either holds an entry, in which case `index`
+/// points to it, or is empty and listed in `free`.
 #[derive(Default)]
 struct Shard {
     index: Map<Key, usize>,
     clock: Vec<Option<Entry>>,
     /// The clock's empty slots.
     free: Vec<usize>,
-    /// The next slot the clock hand looks at. May equal the clock's length, in which case it wraps.
+    /// The next slot for the clock hand to look at. It may be equal to the clock's length, in which
+    /// case the hand continues at the first slot.
     hand: usize,
     hits: u64,
-    /// Incremented by every [`Shard::forget`]. A file that we began to open in an earlier epoch
-    /// isn't inserted, because it may belong to a removed relation.
+    /// Incremented by every call of [`Shard::forget`]. If the epoch has changed since we began to
+    /// open a file, we must not insert the file, because its relation may have been removed in the
+    /// meantime.
     epoch: u64,
 }
 
 struct Entry {
     key: Key,
     file: File,
-    /// Whether the file has been looked up since the hand last passed. It's initially false, so
-    /// files that are opened but never used again are evicted first.
+    /// Whether the file has been looked up since the hand last passed it. Initially false, so that
+    /// a file that is opened but never used again is evicted first.
     used: bool,
 }
 
 impl FileTable {
-    /// A table of at most `limit` files, at least 1. If more than `limit` threads open files at the
-    /// same time, each additional thread exceeds the limit by one file. A file evicted during an
-    /// I/O stays open until that I/O completes.
+    /// Creates a table that keeps at most `limit` files open (at least one). If more than `limit`
+    /// threads are opening files at the same time, we exceed the limit by one file for each
+    /// additional thread. A file that is evicted during an I/O stays open until the I/O completes.
     pub(super) fn new(limit: usize) -> Self {
         let limit = limit.max(1);
         let shards = (limit / SHARD_SLOTS_MIN).clamp(1, SHARDS_MAX);
@@ -165,11 +170,12 @@ impl FileTable {
         self.evictions.load(Ordering::SeqCst)
     }
 
-    /// The file for `key`. If it isn't in the table, calls `open` to open it. If the process is out
-    /// of descriptors, we close other files first, twice as many with each attempt.
+    /// Returns the file for `key`, calling `open` to open it if it isn't in the table. If the
+    /// process is out of descriptors, we close other files and try again, closing twice as many
+    /// with each attempt.
     ///
-    /// `open` is called without holding any lock. It may be called by several threads for the same
-    /// key, and more than once within one call.
+    /// We don't hold any lock while calling `open`. Several threads may call `open` for the same
+    /// key at the same time, and a single call of this function may call it more than once.
     pub(super) fn get(
         &self,
         key: Key,
@@ -183,8 +189,8 @@ impl FileTable {
             }
             shard.epoch
         };
-        // Make room before opening the file, so that concurrent opens stay within the limit. If the
-        // open fails, dropping `slot` releases the room.
+        // Make room before opening the file, so that we don't exceed the limit if several threads
+        // open files at the same time. If the open fails, dropping `slot` gives the room back.
         let slot = self.reserve_slot();
         let file = self.open_file(open)?;
         let (file, mine) = {
@@ -193,8 +199,9 @@ impl FileTable {
                 // Another thread was faster. We close our file below, outside the lock.
                 Some(theirs) => (theirs, Some(file)),
                 None => {
-                    // If the epoch has changed, the relation may have been removed since the
-                    // lookup, and a later relation with the same number would get this file.
+                    // Don't insert the file if the epoch has changed. The relation may have been
+                    // removed since we looked up the file, and if its relfilenode were then reused,
+                    // the table would return this file for the new relation.
                     if shard.epoch == epoch {
                         shard.insert(key, file.clone());
                         slot.keep();
@@ -207,31 +214,32 @@ impl FileTable {
         Ok(file)
     }
 
-    /// The file for `key`, if it is open. Doesn't mark the file as used, because callers only need
-    /// its length or identity, and that shouldn't keep it open longer.
+    /// Returns the file for `key` if it is open. We don't mark the file as used, because callers of
+    /// this function only need its length or identity, which is no reason to keep the file open
+    /// longer.
     pub(super) fn peek(&self, key: &Key) -> Option<File> {
         self.shard(key).lock().peek(key)
     }
 
-    /// Removes all of a relation's or a whole cluster's files. We must visit every entry, because a
-    /// relation's forks and segments are spread over all shards. That's acceptable since it only
-    /// happens when a relation is dropped.
+    /// Removes all files of a relation or of a whole cluster. A relation's forks and segments are
+    /// spread over all shards, so we have to visit every entry of the table. That's OK because it
+    /// only happens when a relation is dropped, truncated or replaced.
     pub(super) fn forget(&self, storage: u16, locator: Option<RelationLocator>) {
         let wanted = |key: &Key| {
             key.storage == storage && locator.is_none_or(|locator| locator == key.locator)
         };
         for shard in &self.shards {
-            // The files are closed at the end of each iteration, after the shard's lock has been
-            // released.
+            // The files are closed at the end of each iteration, when we no longer hold the shard's
+            // lock.
             let forgotten = shard.lock().forget(wanted);
             self.count.fetch_sub(forgotten.len(), Ordering::SeqCst);
         }
     }
 
-    /// Opens a file, evicting other files while the process is out of descriptors. That can happen
-    /// even below our limit, because other parts of the process use descriptors too. PostgreSQL's
-    /// `BasicOpenFilePerm` does the same. We evict twice as many files after each failure, which
-    /// bounds the number of attempts.
+    /// Opens a file. If the process is out of descriptors, we evict other files and try again, as
+    /// PostgreSQL's `BasicOpenFilePerm` does. This can happen even if we're below our own limit,
+    /// because other parts of the process use descriptors too. We evict twice as many files after
+    /// each failed attempt, so that only a few attempts are needed.
     fn open_file(
         &self,
         open: impl Fn() -> Result<File, StorageError>,
@@ -260,16 +268,17 @@ impl FileTable {
         (0..count).take_while(|_| self.evict()).count() > 0
     }
 
-    /// Evicts one file. The first round skips shards that hold less than their share, because
-    /// otherwise files in a nearly empty shard would be evicted sooner than other files. If no
-    /// shard qualifies, the second round accepts any shard.
+    /// Evicts one file. In the first round we skip any shard that holds less than its share of the
+    /// files, because otherwise the files in a nearly empty shard would be evicted earlier than
+    /// other files. If we find no victim that way, we accept any shard in the second round.
     fn evict(&self) -> bool {
         let share = self.limit / self.shards.len();
         for least in [share, 1] {
             for _ in 0..self.shards.len() {
                 let at = self.hand.fetch_add(1, Ordering::SeqCst) % self.shards.len();
                 let victim = self.shards[at].lock().evict(least);
-                // The file is closed here, after the lock is released.
+                // The victim is closed at the end of this iteration, when we no longer hold the
+                // lock.
                 if victim.is_some() {
                     self.count.fetch_sub(1, Ordering::SeqCst);
                     self.evictions.fetch_add(1, Ordering::SeqCst);
@@ -280,8 +289,8 @@ impl FileTable {
         false
     }
 
-    /// The key's shard, by Fibonacci hashing of both words. This must be cheap, because every I/O
-    /// looks up its segment.
+    /// Returns the key's shard, using Fibonacci hashing of both words. This must be cheap, because
+    /// we have to look up the segment for every I/O.
     fn shard(&self, key: &Key) -> &Mutex<Shard> {
         let [high, low] = key.words();
         let mixed = (high.rotate_left(32) ^ low).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -321,10 +330,10 @@ impl Shard {
         Some(entry.file)
     }
 
-    /// Advances the hand to a file that hasn't been used since the hand last passed, and removes
-    /// that file. Does nothing if the shard has fewer than `least` files. This takes at most two
-    /// rounds: the hand clears each file's `used` flag as it passes, and no lookup can set the flag
-    /// again while we hold the lock.
+    /// Advances the clock hand to a file that hasn't been used since the hand last passed it, and
+    /// removes that file. Does nothing if the shard has fewer than `least` files. The loop ends
+    /// after at most two rounds: the hand clears the `used` flag of each file it passes, and no
+    /// lookup can set the flag again while we hold the lock.
     fn evict(&mut self, least: usize) -> Option<File> {
         if self.index.len() < least.max(1) {
             return None;
@@ -340,9 +349,9 @@ impl Shard {
         }
     }
 
-    /// Removes the wanted entries and returns their files, so that the caller can close them
-    /// without holding the lock. We change the epoch even if there were no such entries, because
-    /// one might be about to be inserted.
+    /// Removes all entries that `wanted` selects and returns their files, so that the caller can
+    /// close them after releasing the lock. We must change the epoch even if we find no such entry,
+    /// because another thread may be about to insert one.
     fn forget(&mut self, wanted: impl Fn(&Key) -> bool) -> Vec<File> {
         self.epoch += 1;
         let is_wanted = |place: &Option<Entry>| place.as_ref().is_some_and(|e| wanted(&e.key));
@@ -389,8 +398,8 @@ mod tests {
         Key::new(1, locator, Fork::Main, 0)
     }
 
-    /// Shards evict in turn, so each shard keeps about its share of the files. Otherwise a file's
-    /// lifetime would depend on its number.
+    /// We evict from the shards in turn, so each shard should hold about the same number of files.
+    /// Otherwise, how long a file stays open would depend on its relfilenode.
     #[test]
     fn shards_keep_their_shares() {
         let aio = Builder::new().start().expect("started");
@@ -406,7 +415,8 @@ mod tests {
         assert!(sizes.iter().all(|size| (24..=40).contains(size)), "{sizes:?}");
     }
 
-    /// A relation's segments, forks and neighbours are spread over the shards.
+    /// A relation's segments, and relations with consecutive relfilenodes, must be spread over all
+    /// shards.
     #[test]
     fn keys_spread() {
         let table = FileTable::new(512);

@@ -1,9 +1,9 @@
 //! The operating system's files, opened for one I/O instance.
 //!
-//! We only open regular files. A data directory may come from an untrusted source, and a symbolic
-//! link in place of a segment could lead out of the cluster. `O_NOFOLLOW` only refuses a link in a
-//! path's last component, so we still follow the links in `pg_tblspc`, which PostgreSQL creates and
-//! which point to directories.
+//! We only open regular files. The data directory may come from an untrusted source, and if a
+//! segment were a symbolic link, it could point to a file outside the cluster. `O_NOFOLLOW` only
+//! refuses a link in the last component of a path. We still follow the links in `pg_tblspc`, which
+//! are created by PostgreSQL and point to directories.
 
 use std::fmt;
 use std::fs;
@@ -74,8 +74,8 @@ impl WritableFiles for KernelFiles {
     fn sync_directory_of(&self, path: &Path) -> io::Result<()> {
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         match fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all() {
-            // Some file systems can't fsync a directory. Like PostgreSQL's fsync_fname, we ignore
-            // EBADF and EINVAL.
+            // Some file systems don't support fsync on a directory. Like PostgreSQL's fsync_fname,
+            // we ignore EBADF and EINVAL in that case.
             Err(error) if is_unsupported(&error) => Ok(()),
             synced => synced,
         }

@@ -1,9 +1,9 @@
-//! An engine's open segment files, and their file system.
+//! The segment files that an engine has open, and the file system they are on.
 //!
-//! All of an engine's clusters share one [`OpenFiles`], so `max_files_per_process` bounds the whole
-//! process's file descriptors. A cluster asks for a segment by name; [`super::file_table`] returns
-//! the open file, or opens it through the [`FileSystem`], closing another file if the limit has
-//! been reached.
+//! All clusters of an engine share one [`OpenFiles`], so `max_files_per_process` limits the number
+//! of file descriptors for the process as a whole. When a cluster needs a segment,
+//! [`super::file_table`] returns its file if it is already open. Otherwise, it opens the file
+//! through the [`FileSystem`], and closes another file first if the limit has been reached.
 
 use std::fmt;
 
@@ -14,29 +14,29 @@ use super::file_system::{FileSystem, WritableFiles};
 use super::file_table::FileTable;
 use super::kernel::KernelFiles;
 
-/// The open-file table and its file system. Clones share both.
+/// The open-file table and its file system. All clones share both of them.
 #[derive(Clone)]
 pub struct OpenFiles {
     table: Arc<FileTable>,
     system: Arc<dyn FileSystem>,
-    /// The same file system as `system`, if it's writable. A cluster must also have been opened for
-    /// writing.
+    /// The same file system as `system` if it allows writing, otherwise `None`. Note that a cluster
+    /// can only write if it was also opened for writing.
     writer: Option<Arc<dyn WritableFiles>>,
 }
 
 impl OpenFiles {
-    /// The operating system's files, for I/O through `aio`, with at most `limit` of them open. Our
-    /// own clusters may be written through it.
+    /// Uses the operating system's files. I/O goes through `aio`, and at most `limit` files are
+    /// kept open. Our own clusters can be opened for writing.
     pub fn kernel(aio: &Aio, limit: usize) -> Self {
         Self::writable(limit, Arc::new(KernelFiles::new(aio)))
     }
 
-    /// Another file system's files, for reading only.
+    /// Uses the given file system's files, for reading only.
     pub fn read_only(limit: usize, system: Arc<dyn FileSystem>) -> Self {
         Self { table: Arc::new(FileTable::new(limit)), system, writer: None }
     }
 
-    /// Another file system's files, for reading and writing.
+    /// Uses the given file system's files, for reading and writing.
     pub fn writable(limit: usize, system: Arc<dyn WritableFiles>) -> Self {
         let writer = Some(Arc::clone(&system));
         Self { table: Arc::new(FileTable::new(limit)), system, writer }

@@ -1,13 +1,16 @@
-//! Pending fsyncs: the segments written since their last fsync (PostgreSQL's `sync.c`).
+//! Pending fsyncs: keeps track of the segments that have been written since their last fsync
+//! (PostgreSQL's `sync.c`).
 //!
-//! For each segment we track how many writes are in flight and how many have completed. A
-//! checkpoint fsyncs every segment that has been written since its last fsync. If a write is still
-//! in flight when the fsync starts, the fsync might not cover it, so the segment must stay pending.
+//! For each segment, we count the writes in flight and the writes that have completed. A checkpoint
+//! fsyncs every segment that has been written since its last fsync. If a write is still in flight
+//! when we start the fsync, the fsync might not cover that write, so the segment must remain
+//! pending.
 //!
-//! PostgreSQL writes synchronously: a backend registers its request after `pwrite` has returned,
-//! and a cycle counter separates requests that arrive during a checkpoint. With asynchronous writes
-//! that isn't enough, because a write may be issued before the fsync but complete during it. So we
-//! use counters instead of a cycle number. Sessions update the counters directly; there is no
+//! In PostgreSQL, writes are synchronous. A backend doesn't register its fsync request until
+//! `pwrite` has returned, and a cycle counter separates the requests that arrive during a
+//! checkpoint from earlier ones. That isn't enough for asynchronous writes, because a write may be
+//! issued before the fsync starts but complete while the fsync is running. We therefore use
+//! counters instead of a cycle number. Sessions update the counters directly, so there is no
 //! request queue that could overflow.
 //!
 //! ```text
@@ -15,24 +18,24 @@
 //!   sync:  covered = ended; fsync; synced = covered      remove if synced = ended, none in flight
 //! ```
 //!
-//! A failed fsync is final, as it is in PostgreSQL, where it raises a PANIC. The kernel may have
-//! marked the pages clean even though it failed to write them, so we can't trust a later fsync that
-//! succeeds. [`PendingFsyncs::has_failed`] therefore never becomes false again, and every later
+//! A failed fsync can't be retried, which is why PostgreSQL raises a PANIC. The kernel may have
+//! marked the pages clean even though it couldn't write them, so even if a later fsync succeeds, we
+//! can't trust it. Once [`PendingFsyncs::has_failed`] returns true, it stays true, and every later
 //! checkpoint of the cluster fails.
 //!
-//! Locking: the `segments` lock and a segment's file lock are never held together. A file lock may
-//! be held while taking a shard lock of the file table. Files are only closed after both have been
-//! released, because closing may block.
+//! Locking: a session must never hold the `segments` lock and a segment's file lock at the same
+//! time. While holding a file lock, it may take a shard lock of the file table. Files must only be
+//! closed after both locks have been released, because closing a file may block.
 //!
 //! The rest of the design follows from two properties of Linux (see `docs/postgres-lessons.md`):
 //!
-//! - A writeback error is reported to the next fsync of the file, through any descriptor, but only
-//!   while the inode is in memory. Only an open descriptor guarantees that. We therefore keep a
-//!   segment's file open until it has been fsynced, even if the file table evicts it, unless we run
-//!   out of descriptors.
-//! - The error is reported only once per open file description, so only one of two concurrent
-//!   fsyncs sees it. A checkpoint must therefore wait for all other fsyncs in flight before it can
-//!   conclude that its own fsyncs succeeded.
+//! - A writeback error is reported to the next fsync of the file, no matter which descriptor is
+//!   used, but only as long as the inode stays in memory. Keeping a descriptor open is the only way
+//!   to ensure that it does. We therefore keep a segment's file open until it has been fsynced,
+//!   even if the file table evicts it, unless we run out of descriptors.
+//! - The error is reported only once per open file description, so if two fsyncs run concurrently,
+//!   only one of them sees it. A checkpoint must therefore wait for all other fsyncs in flight
+//!   before it can conclude that its own fsyncs succeeded.
 
 use super::file_table::{FileTable, Key};
 use super::locator::RelationLocator;
@@ -49,8 +52,8 @@ pub(crate) type SegmentName = (RelationLocator, Fork, u32);
 
 /// One segment's writes since its last fsync.
 ///
-/// Invariant: `synced` <= `ended`. Both only grow. The segment is clean when they are equal and
-/// nothing is in flight.
+/// Invariant: `synced` <= `ended`. Neither of them ever decreases. A segment is clean if they are
+/// equal and no write is in flight.
 #[derive(Debug, Default)]
 pub(crate) struct PendingFsync {
     /// Number of writes that were issued but haven't completed.
@@ -69,37 +72,38 @@ enum KeptFile {
     #[default]
     None,
     Open(File),
-    /// The segment is no longer pending. A session that still has a reference to the entry must not
-    /// store a file here, because nothing would ever close it.
+    /// The segment is no longer pending. A session may still have a reference to the entry, but it
+    /// must not store a file here, because nothing would ever close that file.
     Released,
 }
 
 impl PendingFsync {
-    /// Records that a write has completed. Failed writes count too, because they may have changed
-    /// part of the file.
+    /// Records that a write has completed. We count failed writes too, because a failed write may
+    /// still have changed part of the file.
     ///
-    /// Note that the order matters: [`PendingFsync::is_clean`] reads `in_flight` first, and once it
-    /// reads zero, `ended` must already include this write.
+    /// Note that the order is important. [`PendingFsync::is_clean`] reads `in_flight` first, and if
+    /// it finds zero there, `ended` must already include this write.
     pub(crate) fn write_ended(&self) {
         self.ended.fetch_add(1, Ordering::SeqCst);
         self.in_flight.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// How many writes an fsync issued now would cover. The caller must read this before issuing
-    /// the fsync, because a write that completes during the fsync may or may not be covered.
+    /// Returns the number of writes that an fsync would cover if it were issued now. This must be
+    /// called before issuing the fsync, because a write that completes while the fsync is running
+    /// may or may not be covered.
     pub(crate) fn before_sync(&self) -> u64 {
         self.ended.load(Ordering::SeqCst)
     }
 
-    /// Records a successful fsync. We take the maximum because, with two concurrent checkpoints,
-    /// the checkpoint that started later may finish first.
+    /// Records a successful fsync. We take the maximum because, if two checkpoints run
+    /// concurrently, the one that started later may finish first.
     pub(crate) fn synced(&self, covered: u64) {
         self.synced.fetch_max(covered, Ordering::SeqCst);
     }
 
-    /// The file that was written, if we have kept it open. An fsync through this descriptor reports
-    /// every error since it was opened; an fsync through a new descriptor only reports errors that
-    /// nothing else has seen yet.
+    /// Returns the file that was written, if we have kept it open. If we fsync through this
+    /// descriptor, we see every error that has occurred since it was opened. Through a new
+    /// descriptor, we would only see errors that have not been reported before.
     pub(crate) fn kept_file(&self) -> Option<File> {
         match &*self.file.lock() {
             KeptFile::Open(file) => Some(file.clone()),
@@ -107,8 +111,8 @@ impl PendingFsync {
         }
     }
 
-    /// Releases the file. The caller must not hold a lock when it drops the result, because that
-    /// may close the file.
+    /// Releases the file. The caller must not hold any lock when it drops the returned value,
+    /// because dropping it may close the file.
     fn release(&self) -> KeptFile {
         std::mem::replace(&mut *self.file.lock(), KeptFile::Released)
     }
@@ -120,15 +124,16 @@ impl PendingFsync {
     }
 }
 
-/// The files we keep open for their fsync may exceed the open-file limit by up to a quarter: the
-/// limit divided by this number. Any further segments may have to be reopened for their fsync.
+/// In addition to the files in the open-file table, we keep up to a quarter as many files open for
+/// their fsync: the table's limit divided by this number. If more segments than that are pending,
+/// we may have to reopen the others for their fsync.
 const KEPT_FRACTION: usize = 4;
 
 /// One cluster's pending fsyncs.
 pub(crate) struct PendingFsyncs {
     /// Ordered by name, so that checkpoints sync segments in a defined order.
     segments: Mutex<BTreeMap<SegmentName, Arc<PendingFsync>>>,
-    /// Set by the first failure and never cleared. It's shared with the callbacks of I/Os in
+    /// Set by the first failed fsync and never cleared. We share it with the callbacks of I/Os in
     /// flight, which may run after the cluster has been closed.
     failed: Arc<AtomicBool>,
     /// Fsyncs and writeback requests that may be in flight.
@@ -144,9 +149,10 @@ impl fmt::Debug for PendingFsyncs {
     }
 }
 
-/// Completion callback that records a failed fsync. The kernel reports the error only once, and the
-/// issuer might no longer be waiting for the result, because its checkpoint was cancelled. The
-/// callback always runs, on whichever thread reaps the completion.
+/// Completion callback that records a failed fsync. We can't leave this to the issuer, because the
+/// kernel reports the error only once, and the issuer may have stopped waiting for the result when
+/// its checkpoint was cancelled. The callback always runs, in whichever thread reaps the
+/// completion.
 pub(crate) struct FsyncCallback(Arc<AtomicBool>);
 
 impl<P> Callback<P> for FsyncCallback {
@@ -179,8 +185,8 @@ impl PendingFsyncs {
         FsyncCallback(Arc::clone(&self.failed))
     }
 
-    /// Must be called before issuing an fsync or writeback request with that callback. Until the
-    /// request completes, the kernel might report an error to this I/O and nowhere else.
+    /// Must be called before issuing an fsync or writeback request with this cluster's callback.
+    /// Until the request completes, the kernel might report a write error to this I/O only.
     pub(crate) fn fsync_begins(&self, io: WaitRef) {
         self.in_flight.lock().push(io);
     }
@@ -191,8 +197,8 @@ impl PendingFsyncs {
         self.in_flight.lock().retain(|other| *other != io);
     }
 
-    /// The fsyncs and writeback requests that may be in flight. Their issuers may be gone, so any
-    /// session may have to complete these I/Os.
+    /// Returns the fsyncs and writeback requests that may be in flight. The sessions that issued
+    /// them may be gone, so any session must be able to complete these I/Os.
     pub(crate) fn fsyncs_in_flight(&self) -> Vec<WaitRef> {
         self.in_flight.lock().clone()
     }
@@ -202,26 +208,26 @@ impl PendingFsyncs {
         self.failed.store(true, Ordering::SeqCst);
     }
 
-    /// Whether any fsync has failed since startup, in which case we can't assume that any write is
+    /// Whether any fsync has failed since startup. If so, we can't assume that any write is
     /// durable.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Ordering::SeqCst)
     }
 
-    /// Must be called before issuing a write to a segment. The caller must call
-    /// [`PendingFsync::write_ended`] on the result once the write has completed.
+    /// Must be called before issuing a write to a segment. Once the write has completed, the caller
+    /// must call [`PendingFsync::write_ended`] on the returned entry.
     pub(crate) fn write_begins(&self, name: SegmentName) -> Arc<PendingFsync> {
         let mut segments = self.segments.lock();
         let segment = Arc::clone(segments.entry(name).or_default());
         let may_keep = segments.len() <= (self.files.limit() / KEPT_FRACTION).max(1);
-        // We must increment this under the lock, because otherwise a checkpoint could find the
+        // We must increment this while we hold the lock. Otherwise, a checkpoint could find the
         // entry clean and remove it.
         segment.in_flight.fetch_add(1, Ordering::SeqCst);
         drop(segments);
         let mut file = segment.file.lock();
         if matches!(*file, KeptFile::None) && may_keep {
-            // The caller has just opened the file for its write, so it's usually still in the
-            // table.
+            // The caller has just opened the file for its write, so the file is usually still in
+            // the table.
             let (locator, fork, number) = name;
             let found = self.files.peek(&Key::new(self.number, locator, fork, number));
             *file = found.map_or(KeptFile::None, KeptFile::Open);
@@ -230,10 +236,10 @@ impl PendingFsyncs {
         segment
     }
 
-    /// Closes the files we've kept open, because the process is out of descriptors. Returns false
-    /// if there were none. We might then miss an earlier writeback error, if the kernel also evicts
-    /// the inode. But the only alternative would be to fail the operation that needs a descriptor
-    /// now.
+    /// Closes the files that we've kept open for their fsync, because the process is out of
+    /// descriptors. Returns false if there were no such files. If the kernel then also evicts the
+    /// inode, we might miss an earlier writeback error. But the only alternative would be to fail
+    /// the operation that needs a descriptor now.
     pub(super) fn close_kept_files(&self) -> bool {
         let segments: Vec<_> = self.segments.lock().values().cloned().collect();
         let files = segments.iter().map(|segment| match &mut *segment.file.lock() {
@@ -268,18 +274,18 @@ impl PendingFsyncs {
     /// Removes a segment if all of its writes are durable.
     pub(crate) fn forget_clean(&self, name: &SegmentName) {
         let mut segments = self.segments.lock();
-        // No write can begin while the lock is held, so a clean segment stays clean until it is
-        // removed from the map.
+        // No new write can begin while we hold the lock, so if the segment is clean now, it's still
+        // clean when we remove it from the map.
         let clean = segments.get(name).is_some_and(|segment| segment.is_clean());
         let gone = if clean { segments.remove(name) } else { None };
         drop(segments);
-        // A write's issuer may keep its reference to the entry much longer, so we release the file
-        // explicitly.
+        // The session that issued a write may keep its reference to the entry for much longer, so
+        // we release the file explicitly.
         drop(gone.map(|segment| segment.release()));
     }
 
-    /// Removes a relation's segments, starting at `first`, because their files are being removed or
-    /// truncated.
+    /// Removes a relation's segments, starting with segment `first`, because their files are about
+    /// to be removed or truncated.
     pub(crate) fn forget(&self, locator: RelationLocator, fork: Option<Fork>, first: u32) {
         let mut gone = Vec::new();
         self.segments.lock().retain(|(other, of, number), segment| {

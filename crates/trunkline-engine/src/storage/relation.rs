@@ -1,24 +1,26 @@
 //! One fork of a relation (PostgreSQL's `md.c`): its length, block locations, extension and
 //! truncation.
 //!
-//! A fork ends in its first segment that isn't full. PostgreSQL uses the same rule, because
-//! truncation may leave later segments behind, whose contents must be ignored.
+//! The first segment that isn't full is the last segment of a fork. Truncation may leave further
+//! segments behind, and we must ignore their contents. PostgreSQL uses the same rule.
 //!
-//! Extension has two steps. [`Relation::reserve`] assigns block numbers to one session under a
-//! lock; [`Relation::allocate`] then allocates the space without a lock, because that may block.
-//! PostgreSQL holds the relation extension lock throughout, so its backends wait for each other's
-//! `fallocate`. Here, blocks reserved by different sessions may reach the disk in any order. We
-//! must handle two consequences:
+//! Extending a fork takes two steps. First, [`Relation::reserve`] assigns block numbers to a
+//! session under a lock. Then [`Relation::allocate`] allocates the space for them without holding a
+//! lock, because that may block. In PostgreSQL, a backend holds the relation extension lock during
+//! both steps, so other backends must wait for its `fallocate`. Here, blocks reserved by different
+//! sessions may reach the disk in any order, and we must handle two consequences of that:
 //!
 //! - A segment may be created before the previous segment is full, in which case the fork would
-//!   appear to end in the previous segment. Whichever session creates a segment must therefore
-//!   first extend the previous segment to its full size, with a hole.
-//! - A session may fail to allocate its blocks when later blocks already exist. Its blocks then
-//!   remain in the fork as zeroed pages; we can only release blocks at the very end.
+//!   appear to end in the previous segment. The session that creates a segment must therefore first
+//!   extend the previous segment to its full size, leaving a hole.
+//! - A session may fail to allocate its blocks after other sessions have already allocated later
+//!   blocks. The blocks of the failed session then remain in the fork as zeroed pages, because we
+//!   can only release blocks at the end of the fork.
 //!
-//! Truncation and removal are split into a part that can fail without harm (`prepare_truncate`,
-//! `prepare_remove`) and a part that runs after the pool has invalidated the pages. An error in the
-//! second part is [`StorageError::Damaged`], because the discarded changes cannot be recovered.
+//! Truncation and removal each have two parts. The first part (`prepare_truncate`,
+//! `prepare_remove`) changes nothing, so it can safely fail. The second part runs after the pool
+//! has invalidated the pages. If the second part fails, we return [`StorageError::Damaged`],
+//! because the changes in the invalidated pages can't be recovered.
 
 use std::fmt;
 use std::io;
@@ -43,13 +45,13 @@ pub struct Located {
     pub file: File,
     /// The block's offset in the segment, in bytes.
     pub offset: u64,
-    /// Number of blocks from this block to the end of a full segment, 1 to [`SEGMENT_BLOCKS`]. No
-    /// single I/O may be longer than that. The file itself may be shorter.
+    /// Number of blocks from this block to the end of a full segment, from 1 to [`SEGMENT_BLOCKS`].
+    /// A single I/O must not be longer than that. Note that the file may currently be shorter.
     pub blocks_left: u32,
 }
 
-/// One fork of a relation. Cheap to clone. Unlike PostgreSQL's `SMgrRelation`, it caches neither
-/// open files nor the fork's length, so it can't become stale.
+/// One fork of a relation. Cloning it is cheap. Unlike PostgreSQL's `SMgrRelation`, it doesn't
+/// cache open files or the fork's length, so it can't become stale.
 #[derive(Clone)]
 pub struct Relation {
     storage: Storage,
@@ -74,7 +76,7 @@ impl Relation {
         &self.storage
     }
 
-    /// The numbers its file names are built from.
+    /// The identifiers that make up the fork's file names.
     pub fn locator(&self) -> RelationLocator {
         self.locator
     }
@@ -91,9 +93,9 @@ impl Relation {
         self.storage.directory(&self.locator).join(file.to_string())
     }
 
-    /// The fork's length in blocks, up to the end of the first segment that isn't full. A partial
-    /// block at the end of a segment doesn't count. This checks every segment's length, so callers
-    /// shouldn't call it for every block.
+    /// Returns the fork's length in blocks, up to the end of the first segment that isn't full. If
+    /// a segment ends mid-block, the partial block isn't counted. Note that we have to check the
+    /// length of every segment, so callers shouldn't call this for every block they access.
     ///
     /// # Errors
     /// [`StorageError`]: the first segment is missing, a segment is too long, or a length is
@@ -130,9 +132,10 @@ impl Relation {
         lengths.filter(|(_, bytes)| bytes % BLOCK_SIZE as u64 != 0).collect()
     }
 
-    /// Finds `block`: its segment, opened if necessary, and its offset. We don't check the file's
-    /// length, because that would take a system call per I/O. Instead, a read past the end returns
-    /// no bytes, and [`Relation::missing`] then works out why.
+    /// Returns the location of `block`, opening its segment if necessary. We don't check whether
+    /// the block is within the file, because that would take an extra system call for each I/O. If
+    /// the block is past the end of the file, the read returns no bytes, and [`Relation::missing`]
+    /// then finds out why.
     ///
     /// # Errors
     /// [`StorageError`]: the segment is missing or cannot be opened, or the number is out of range.
@@ -147,16 +150,16 @@ impl Relation {
         Ok(Located { file, offset, blocks_left })
     }
 
-    /// Whether the segment containing `block` is open, so that [`Relation::locate`] won't need a
-    /// system call. If it isn't open, a session must submit its staged I/O before calling `locate`,
-    /// because opening the file may block.
+    /// Whether the segment containing `block` is open, in which case [`Relation::locate`] doesn't
+    /// need a system call. If the segment isn't open, the session must submit its staged I/O before
+    /// it calls `locate`, because opening the file may block.
     pub fn is_open(&self, block: BlockNo) -> bool {
         self.storage.table().peek(&self.key(segment_of(block).0)).is_some()
     }
 
-    /// Whether `file` is still the segment file containing `block`, according to the open-file
-    /// table. The relation may have been removed since, and a new relation created with the same
-    /// number.
+    /// Whether `file` is still the file of the segment containing `block`, according to the
+    /// open-file table. It isn't if the relation has since been removed, and another relation
+    /// created with the same relfilenode.
     pub(crate) fn is_current(&self, (file, block): (&File, BlockNo)) -> bool {
         let found = self.storage.table().peek(&self.key(segment_of(block).0));
         found.is_none_or(|found| found.id() == file.id())
@@ -164,14 +167,14 @@ impl Relation {
 
     /// Creates the fork's first segment file, which is initially empty.
     ///
-    /// A removed relation's relfilenode must not be reused until a checkpoint that began after the
-    /// removal has completed. A session that flushes a page first looks up the file by number, and
-    /// may have found the old file. PostgreSQL keeps an empty file until the next checkpoint for
-    /// the same reason.
+    /// After a relation has been removed, its relfilenode must not be reused until a checkpoint
+    /// that began after the removal has completed. This is because a session looks up the file by
+    /// relfilenode before it flushes a page, so it may still be about to write to the old file.
+    /// PostgreSQL enforces the same rule by keeping an empty file until the next checkpoint.
     ///
     /// # Errors
-    /// [`StorageError`]: the cluster is read-only, the file exists, or it cannot be created. If the
-    /// directory could not be synced, every later checkpoint fails.
+    /// [`StorageError`]: the cluster is read-only, the file already exists, or we can't create it.
+    /// If we couldn't fsync the directory, every later checkpoint fails too.
     pub fn create(&self) -> Result<(), StorageError> {
         let direct = self.storage.is_direct();
         let path = self.path(0);
@@ -185,15 +188,16 @@ impl Relation {
         opened.map_err(|e| StorageError::opening(self.location(0), direct, e))?;
         self.storage.pending_fsyncs().note((self.locator, self.fork, 0));
         self.sync_directory(&path).inspect_err(|_| {
-            // Remove the file, so that the caller can try again. If removing it fails too, the next
-            // attempt reports that the file already exists.
+            // Remove the file, so that the caller can try again. If we can't remove it either, the
+            // next attempt will fail because the file already exists.
             self.storage.pending_fsyncs().forget(self.locator, Some(self.fork), 0);
             let _ = self.storage.writer().map(|writer| writer.remove(&path));
         })
     }
 
-    /// Makes a file's name durable. A failure is final, just as for a segment: the kernel reports a
-    /// write error only once, so a second fsync that succeeds proves nothing.
+    /// Makes a new file's directory entry durable. As with a segment, a failed fsync can't be
+    /// retried: the kernel reports a write error only once, so it would prove nothing if a second
+    /// fsync succeeded.
     fn sync_directory(&self, path: &Path) -> Result<(), StorageError> {
         let synced = self.storage.writer()?.sync_directory_of(path);
         synced.map_err(|source| {
@@ -208,17 +212,18 @@ impl Relation {
         })
     }
 
-    /// Reserves the fork's next `count` blocks for the caller, or fewer, so that all are in one
-    /// segment. The blocks don't exist on disk until [`Relation::allocate`] allocates them or they
-    /// are written.
+    /// Reserves the next `count` blocks of the fork for the caller, or fewer blocks if that many
+    /// would not fit in the current segment. The blocks don't exist on disk until they are
+    /// allocated by [`Relation::allocate`] or written.
     ///
     /// # Errors
     /// [`StorageError`]: the cluster is read-only, the length is unknown, or the fork is full.
     pub(crate) fn reserve(&self, count: u32) -> Result<Range<BlockNo>, StorageError> {
         self.storage.writer()?;
         let ends = self.storage.ends();
-        // Don't hold the lock while determining the length, because that takes system calls. If two
-        // sessions do so concurrently, the slower session uses the faster session's result.
+        // Don't hold the lock while determining the fork's length, because that takes system calls.
+        // If two sessions do that at the same time, the slower session uses the value that the
+        // faster session has stored.
         let known = ends.lock().get(&(self.locator, self.fork)).copied();
         let end = match known {
             Some(end) => end,
@@ -236,8 +241,8 @@ impl Relation {
         Ok(first..first + count)
     }
 
-    /// Releases reserved blocks, unless later blocks have been reserved in the meantime. In that
-    /// case the blocks stay in the fork, as zeroed pages.
+    /// Releases reserved blocks. If later blocks have been reserved in the meantime, we can't
+    /// release them, and they stay in the fork as zeroed pages.
     pub(crate) fn unreserve(&self, blocks: &Range<BlockNo>) {
         let mut ends = self.storage.ends().lock();
         if let Some(end) = ends.get_mut(&(self.locator, self.fork))
@@ -247,9 +252,9 @@ impl Relation {
         }
     }
 
-    /// Allocates space for reserved blocks, as zeros, and creates the segment if necessary. May
-    /// block. The segment needs an fsync even if the allocation fails, because it may have been
-    /// partly extended.
+    /// Allocates zeroed space for reserved blocks, creating the segment if necessary. This may
+    /// block. Even if the allocation fails, the segment needs an fsync, because part of the space
+    /// may have been allocated.
     ///
     /// # Errors
     /// [`StorageError`]; `EOPNOTSUPP` if the caller must write zeros instead.
@@ -266,7 +271,7 @@ impl Relation {
         })
     }
 
-    /// A reserved block's segment, which is created if it doesn't exist.
+    /// Returns the segment of a reserved block, creating the segment if it doesn't exist.
     pub(crate) fn segment_for_writing(
         &self,
         segment: u32,
@@ -274,9 +279,9 @@ impl Relation {
     ) -> Result<File, StorageError> {
         self.storage.writer()?;
         let file = self.segment_file(segment, block, true)?;
-        // The segment may be new even if this isn't its first block, because the session that
-        // reserved the first block may have failed. Every session does this before it writes to the
-        // segment.
+        // Usually a segment is created for its first block. But the session that reserved the first
+        // block may have failed, so any session may find that it is the first to use the segment.
+        // Every session must therefore check for this before it writes to the segment.
         let is_new =
             || Ok::<_, StorageError>(segment > 0 && self.segment_length(segment)? == Some(0));
         if block.is_multiple_of(SEGMENT_BLOCKS) || is_new()? {
@@ -286,9 +291,10 @@ impl Relation {
         Ok(file)
     }
 
-    /// Extends the previous segment to its full size with a hole. Blocks are reserved in order, but
-    /// sessions may write them in any order, or not at all. Without this, the fork would appear to
-    /// end in the previous segment, and scans wouldn't see the new segment's blocks.
+    /// Extends the previous segment to its full size, leaving a hole. This is necessary because,
+    /// although blocks are reserved in order, sessions may write them in any order or not at all.
+    /// If the previous segment weren't full, the fork would appear to end there, and scans wouldn't
+    /// see the blocks in the new segment.
     fn fill_up(&self, segment: u32) -> Result<(), StorageError> {
         let Some(before) = segment.checked_sub(1) else { return Ok(()) };
         let full = u64::from(SEGMENT_BLOCKS) * BLOCK_SIZE as u64;
@@ -305,9 +311,9 @@ impl Relation {
         })
     }
 
-    /// Opens the segments that would change if the fork were truncated to `blocks` blocks; `None`
-    /// if the fork isn't longer than that. Doesn't change anything yet, so that most errors are
-    /// found before the pool invalidates any pages.
+    /// Opens all segments that we would have to change to truncate the fork to `blocks` blocks.
+    /// Returns `None` if the fork isn't longer than that. We don't change anything yet. This way we
+    /// find most errors before the pool invalidates any pages.
     ///
     /// # Errors
     /// [`StorageError`]: the cluster is read-only, or a segment cannot be opened.
@@ -316,7 +322,8 @@ impl Relation {
         blocks: BlockNo,
     ) -> Result<Option<Truncation>, StorageError> {
         self.storage.writer()?;
-        // Reserved blocks may have pages in the pool before they are part of the file.
+        // Reserved blocks may already have pages in the pool, even though they aren't part of the
+        // file yet.
         let given = self.storage.ends().lock().get(&(self.locator, self.fork)).copied();
         if blocks >= self.blocks()?.max(given.unwrap_or_default()) {
             return Ok(None);
@@ -336,7 +343,7 @@ impl Relation {
     /// How many segments [`Relation::remove`] has to remove.
     ///
     /// # Errors
-    /// [`StorageError`]: the cluster is read-only, or cannot be examined.
+    /// [`StorageError`]: the cluster is read-only, or we can't determine a segment's length.
     pub(crate) fn prepare_remove(&self) -> Result<u32, StorageError> {
         self.storage.writer()?;
         let mut segments = 0;
@@ -364,14 +371,14 @@ impl Relation {
                 break;
             }
         }
-        // Do this last, even after a failure. Another session may have opened a file while we were
-        // removing it, and the table must not keep that file.
+        // We must do this last, even after a failure. Another session may have opened a file while
+        // we were removing it, and such a file must not stay in the table.
         self.storage.forget(self.locator);
         removed
     }
 
-    /// Explains a read of `block` that returned no bytes: the file is shorter than the caller
-    /// expected, or was removed.
+    /// Finds out why a read of `block` returned no bytes: either the file is shorter than the
+    /// caller expected, or it was removed.
     pub fn missing(&self, block: BlockNo) -> StorageError {
         match self.blocks() {
             Ok(blocks) => StorageError::BeyondEnd { location: self.location(block), blocks },
@@ -379,7 +386,7 @@ impl Relation {
         }
     }
 
-    /// A segment's length in bytes, without opening it; `None` if it doesn't exist.
+    /// Returns a segment's length in bytes without opening it, or `None` if it doesn't exist.
     fn segment_length(&self, segment: u32) -> Result<Option<u64>, StorageError> {
         let system = self.storage.system();
         if let Some(file) = self.storage.table().peek(&self.key(segment)) {
@@ -390,9 +397,9 @@ impl Relation {
         system.file_length(&path).map_err(|error| StorageError::examining(&path, error))
     }
 
-    /// Tries once to open a segment file: for writing in our own clusters, otherwise for reading.
-    /// For direct I/O it also checks that the file really bypasses the page cache and that an 8 kB
-    /// block satisfies its alignment.
+    /// Opens a segment file, without retrying. Files of our own clusters are opened for writing,
+    /// all others only for reading. If the cluster uses direct I/O, we also check that the file
+    /// really bypasses the page cache and that an 8 kB block satisfies its alignment requirements.
     fn try_open(&self, path: PathBuf, block: BlockNo, create: bool) -> Result<File, StorageError> {
         let direct = self.storage.is_direct();
         let opened = match self.storage.writer() {
@@ -411,7 +418,8 @@ impl Relation {
         }
     }
 
-    /// A segment's file, from the open-file table. `block` is for an error.
+    /// Returns a segment's file from the open-file table, opening it if necessary. `block` is only
+    /// used in error messages.
     fn segment_file(
         &self,
         segment: u32,
@@ -422,8 +430,8 @@ impl Relation {
         self.storage.table().get(self.key(segment), open)
     }
 
-    /// Opens a segment. If the process is out of descriptors, closes the files kept open for their
-    /// fsync and tries again.
+    /// Opens a segment. If the process is out of descriptors, we close the files that we've kept
+    /// open for their fsync, and try again.
     fn open_segment(
         &self,
         segment: u32,
@@ -451,7 +459,7 @@ impl Relation {
     }
 }
 
-/// A prepared truncation: the new length, and the open segments it changes.
+/// A truncation that has been prepared: the new length, and the open segments it will change.
 pub(crate) struct Truncation {
     relation: Relation,
     blocks: BlockNo,
@@ -463,8 +471,8 @@ impl Truncation {
     /// Truncates the fork. No session may use the removed blocks any more.
     ///
     /// We truncate the last segment first, so that a crash can't leave a gap in the fork. As in
-    /// PostgreSQL, later segments become empty but aren't removed, because sessions may still have
-    /// them open.
+    /// PostgreSQL, segments beyond the new end are truncated to zero length but not removed,
+    /// because other sessions may still have them open.
     ///
     /// # Errors
     /// [`StorageError::Damaged`]; some segments may already have been truncated, starting with the
@@ -474,8 +482,8 @@ impl Truncation {
         let writer = relation.storage.writer()?;
         for (segment, file, length) in segments.into_iter().rev() {
             let truncated = writer.truncate(&file, length);
-            // The truncation must be synced too: old pages with valid checksums must not come back
-            // after a crash.
+            // The truncation must be fsynced too. Otherwise, old pages with valid checksums might
+            // reappear after a crash.
             relation.storage.pending_fsyncs().note((relation.locator, relation.fork, segment));
             truncated.map_err(|source| StorageError::Damaged {
                 operation: "truncate file",
@@ -488,9 +496,9 @@ impl Truncation {
     }
 }
 
-/// Checks that a file opened for direct I/O really uses it, and that a block satisfies its
-/// alignment. We can't silently fall back to buffered I/O, because mixing the two on one file can
-/// return stale data.
+/// Checks that a file opened for direct I/O really bypasses the page cache, and that a block
+/// satisfies its alignment requirements. We can't silently fall back to buffered I/O, because
+/// mixing the two on one file can return stale data.
 fn check_direct(path: PathBuf, is_direct: bool, alignment: u32) -> Result<(), StorageError> {
     if !is_direct {
         return Err(StorageError::direct(path));
@@ -501,9 +509,9 @@ fn check_direct(path: PathBuf, is_direct: bool, alignment: u32) -> Result<(), St
     Ok(())
 }
 
-/// Whether a failed directory sync may have lost something. The errors listed here come from
-/// opening the directory, in which case no fsync was issued and the caller can try again. We treat
-/// any other error as a loss.
+/// Whether changes may have been lost because we failed to fsync a directory. The errors listed
+/// here come from opening the directory. In that case no fsync was issued, so the caller can try
+/// again. After any other error, we must assume that something was lost.
 fn is_loss(error: &io::Error) -> bool {
     let of_open = [
         Errno::ACCESS,
@@ -518,8 +526,8 @@ fn is_loss(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_none_or(|errno| !of_open.contains(&errno))
 }
 
-/// Number of blocks from `block` to the end of its segment. The last segment has one block less,
-/// because the last number is `InvalidBlockNumber`.
+/// Number of blocks from `block` to the end of its segment. The last segment that a fork can have
+/// is one block shorter than the others, because `InvalidBlockNumber` isn't a valid block number.
 fn blocks_after(block: BlockNo) -> u32 {
     (SEGMENT_BLOCKS - block % SEGMENT_BLOCKS).min(BlockNo::MAX - block)
 }

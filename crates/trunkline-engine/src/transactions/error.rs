@@ -1,7 +1,7 @@
 //! Errors of transaction status lookups.
 //!
-//! Each message includes the file, and either the transaction or an offset, so that the damage can
-//! be located without another tool.
+//! Every message says which file is affected, together with the transaction or the offset, so that
+//! the user can find the damage without any other tool.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use thiserror::Error;
 use trunkline_aio::Cancelled;
 use trunkline_aio::facade::Arc;
 
-/// Why a transaction's status is unknown. A single damaged page can affect many rows, each of which
-/// gets a clone of the error, so clones must be cheap.
+/// Why we couldn't determine a transaction's status. Since a single damaged page can affect many
+/// rows, and each of those rows gets a copy of the error, the error must be cheap to clone.
 #[derive(Debug, Clone, Error)]
 pub enum TransactionError {
     /// A file cannot be opened or read.
@@ -24,9 +24,9 @@ pub enum TransactionError {
         /// The system's error.
         source: Arc<io::Error>,
     },
-    /// The transaction is so old that its part of the commit log was removed. VACUUM only removes
-    /// that part after freezing all rows that refer to the transaction, so the row is damaged or
-    /// was restored wrongly.
+    /// The transaction is so old that its part of the commit log has been removed. VACUUM doesn't
+    /// remove that part until it has frozen every row that refers to the transaction, so the row
+    /// must be damaged or must have been restored incorrectly.
     #[error(
         "transaction {xid} has no record: \"{}\" is missing, the oldest transaction is {oldest}",
         path.display()
@@ -44,7 +44,7 @@ pub enum TransactionError {
     Multixact {
         /// Its id.
         multi: u32,
-        /// The file that contains its entry, or would contain it.
+        /// The file that should contain the multixact's entry.
         path: PathBuf,
         /// What is wrong with it.
         problem: MultixactProblem,
@@ -60,7 +60,7 @@ pub enum TransactionError {
 /// What is wrong with a multixact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum MultixactProblem {
-    /// It was removed, so no row may refer to it.
+    /// The multixact was removed, so no row may refer to it.
     #[error("no longer exists, the oldest is {oldest}")]
     TooOld {
         /// The oldest multixact.
@@ -72,12 +72,12 @@ pub enum MultixactProblem {
         /// The next multixact to be created.
         next: u32,
     },
-    /// It has no first member, or too many members.
+    /// The multixact has no first member, or too many members.
     #[error("its members are from {first} up to {next}")]
     Members {
-        /// The number of its first member; 0 if that number was never written.
+        /// The number of the multixact's first member, or 0 if it was never written.
         first: u64,
-        /// The number of the first member of the next multixact.
+        /// The number of the next multixact's first member.
         next: u64,
     },
     /// A member has an unknown status.

@@ -1,8 +1,8 @@
 //! A small page cache for SLRU files with clock replacement, the counterpart of the buffers in
 //! PostgreSQL's `slru.c`.
 //!
-//! It also remembers which files are missing. Otherwise every row of an old table would try to open
-//! the missing file again.
+//! The cache also remembers which files don't exist. Otherwise, we would try to open the missing
+//! file again for every row of an old table.
 
 use trunkline_aio::facade::hash::Map;
 use trunkline_format::PageBytes;
@@ -22,13 +22,13 @@ pub(super) enum Slru {
 /// The kind of SLRU file, and the page number within it.
 pub(super) type Key = (Slru, u64);
 
-/// The cache. A single mutex protects all of it; scans rarely need it, because each scan first
-/// searches its own [`XidStatusCache`](super::XidStatusCache).
+/// The cache. A single mutex protects all of it. That's good enough, because each scan searches its
+/// own [`XidStatusCache`](super::XidStatusCache) first and rarely needs this cache.
 #[derive(Debug, Default)]
 pub(super) struct PageCache {
     entries: Vec<Entry>,
     index: Map<Key, usize>,
-    /// The clock hand: the entry where the next search for a victim begins.
+    /// The clock hand: the entry at which the next search for a victim starts.
     hand: usize,
 }
 
@@ -38,13 +38,13 @@ struct Entry {
     key: Key,
     /// `None` if the file is missing.
     page: Option<Box<PageBytes>>,
-    /// Whether the entry was used since the clock hand passed it.
+    /// Whether the entry has been used since the clock hand last passed it.
     used: bool,
 }
 
 impl PageCache {
-    /// Passes a page to `look`. Returns `None` if the cache has no entry for the page, and
-    /// `Some(None)` if the entry says that the page's file is missing.
+    /// Looks up a page and passes it to `look`. Returns `None` if the page isn't in the cache, and
+    /// `Some(None)` if we know from the cache that the page's file doesn't exist.
     pub(super) fn get<T>(
         &mut self,
         key: &Key,
@@ -55,10 +55,10 @@ impl PageCache {
         Some(entry.page.as_deref().map(look))
     }
 
-    /// Adds a page. If the cache is full, the page replaces a page that was not used recently.
+    /// Adds a page. If the cache is full, the page replaces one that hasn't been used recently.
     pub(super) fn insert(&mut self, key: Key, page: Option<Box<PageBytes>>) {
         let entry = Entry { key, page, used: false };
-        // Another session may have read the same page at the same time.
+        // Another session may have read and inserted the same page in the meantime.
         if let Some(place) = self.index.get(&key).and_then(|&at| self.entries.get_mut(at)) {
             *place = entry;
             return;
@@ -76,9 +76,9 @@ impl PageCache {
         }
     }
 
-    /// Clock sweep: returns the next entry not used since the hand passed it, clearing used bits
-    /// along the way. It ends after at most one full sweep, because by then the hand has cleared
-    /// every bit.
+    /// Clock sweep: advances the hand to the first entry that hasn't been used since the hand last
+    /// passed it, clearing the used bits along the way. The loop ends after one full sweep at the
+    /// latest, because by then the hand has cleared every used bit.
     fn victim(&mut self) -> usize {
         loop {
             let at = self.hand % PAGES_MAX;

@@ -1,8 +1,8 @@
 //! The cluster's SLRU files: commit log, multixact offsets and multixact members.
 //!
-//! An SLRU consists of segments of 32 pages without page headers. Without a header there is no data
-//! checksum, so damage in these files only shows up as implausible contents. We report a missing
-//! segment as missing, and the caller decides whether that is an error.
+//! An SLRU is stored in segments of 32 pages each. The pages have no header and therefore no
+//! checksum, so we can only notice damage in these files if their contents are implausible. If a
+//! segment is missing, we report that to the caller, which must decide whether it is an error.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,11 +17,11 @@ use super::error::TransactionError;
 use super::page_cache::{PageCache, Slru};
 use crate::storage::Storage;
 
-/// How many times we try to read a page that is entirely within the file. If a read returns short,
-/// we read the page again from its beginning.
+/// Maximum number of attempts to read a page that is entirely within the file. If a read returns
+/// short, we read the whole page again.
 const READS_MAX: u32 = 8;
 
-/// The SLRU files of one cluster, with their cached pages. Every lookup reads through
+/// The SLRU files of one cluster, and a cache of their pages. Every lookup goes through
 /// [`SlruFiles::look`].
 #[derive(Debug)]
 pub(super) struct SlruFiles {
@@ -31,7 +31,7 @@ pub(super) struct SlruFiles {
 }
 
 impl SlruFiles {
-    /// The files of a cluster of this version. Reads nothing yet.
+    /// The SLRU files of a cluster with the given version. Doesn't read anything yet.
     pub(super) fn new(storage: &Storage, version: PgVersion) -> Self {
         let layout = MultixactLayout::of(version);
         Self { storage: storage.clone(), layout, cache: Mutex::default() }
@@ -42,12 +42,13 @@ impl SlruFiles {
         self.layout
     }
 
-    /// Passes a page to `look`, reading it first if it isn't cached. Returns `None` if its file is
-    /// missing.
+    /// Looks up a page, reading it if it isn't cached, and passes it to `look`. Returns `None` if
+    /// the page's file doesn't exist.
     ///
-    /// We don't hold the lock during the read, because other scans must not have to wait for our
-    /// I/O. Two scans can therefore read the same page concurrently, in which case the second one
-    /// replaces the entry with identical contents.
+    /// We don't hold the lock while reading the page, because otherwise other scans would have to
+    /// wait for our I/O. It can therefore happen that two scans read the same page at the same
+    /// time. That's harmless, because the second scan just replaces the cached page with an
+    /// identical copy.
     pub(super) fn look<T>(
         &self,
         session: &mut Session,
@@ -65,9 +66,9 @@ impl SlruFiles {
         Ok(found)
     }
 
-    /// Reads a page. Bytes beyond the end of the file read as zeros. Returns `None` if the file
-    /// doesn't exist. This is the only place that decides what a missing or short file means for a
-    /// page.
+    /// Reads a page. If the file ends before the end of the page, we fill the rest with zeros, and
+    /// if the file doesn't exist, we return `None`. No other function deals with short or missing
+    /// files.
     fn read(
         &self,
         session: &mut Session,
@@ -89,11 +90,11 @@ impl SlruFiles {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(io(error)),
         };
-        // Note that we don't continue a short read where it ended, but repeat the whole read. Short
-        // reads are so rare here that resuming them isn't worth the code.
+        // Note that if a read returns short, we don't continue where it ended but read the whole
+        // page again. Short reads are so rare here that it isn't worth having code to resume them.
         for _ in 0..READS_MAX {
-            // If the file ends there, the read is complete even though it's short. Ask for the
-            // length every time, in case the file has changed.
+            // If the file ends within this page, a short read is all we can get. We check the
+            // file's length for every attempt, in case it has changed.
             let length = system.length(&file).map_err(io)?.saturating_sub(offset);
             let wanted = length.min(BLOCK_SIZE as u64) as usize;
             let (page, found) = match read_page(session, &file, offset)? {
@@ -107,7 +108,8 @@ impl SlruFiles {
         Err(io(io::ErrorKind::UnexpectedEof.into()))
     }
 
-    /// A segment's path. Segment names have different lengths in different PostgreSQL versions.
+    /// Returns the path of a segment. The length of segment names depends on the PostgreSQL
+    /// version.
     pub(super) fn path(&self, slru: Slru, segment: u64) -> PathBuf {
         let (directory, name) = match slru {
             Slru::CommitLog => (commit_log::DIRECTORY, commit_log::segment_name(segment)),
@@ -118,14 +120,14 @@ impl SlruFiles {
     }
 }
 
-/// Reads one page into a leased frame. Returns the frame and the number of bytes read; the rest of
-/// the frame is zero.
+/// Reads one page into a leased frame. Returns a copy of the page and the number of bytes read. Any
+/// bytes that weren't read are zero.
 fn read_page(
     session: &mut Session,
     file: &File,
     offset: u64,
 ) -> Result<io::Result<(Box<PageBytes>, usize)>, TransactionError> {
-    // Lease the frame from the page region, which is registered with the rings.
+    // Lease the frame from the page region, because that memory is registered with the rings.
     let lease = session.lease(1).ok_or(TransactionError::Memory)?;
     let mut slots = Slots::new(1);
     if let Some(memory) = slots.memory(0) {
@@ -139,8 +141,8 @@ fn read_page(
     if outcome.status == Status::Error {
         return Ok(Err(io::Error::from_raw_os_error(outcome.detail as i32)));
     }
-    // Copy the page out and release the frame, because frames are scarce and cached pages live
-    // long.
+    // Copy the page and release the frame. There aren't many frames, and we may keep the page in
+    // the cache for a long time.
     let mut page = Box::new([0; BLOCK_SIZE]);
     let found = (outcome.count as usize).min(BLOCK_SIZE);
     if let Some(frame) = slots.memory(0).and_then(|memory| memory.first())

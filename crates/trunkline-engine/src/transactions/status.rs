@@ -1,7 +1,9 @@
-//! Transaction status lookup: whether transactions committed, and the members of multixacts.
+//! Transaction status lookup: whether a transaction has committed, and which members a multixact
+//! has.
 //!
-//! All scans share the cached pages ([`SlruFiles`]). In addition, each scan remembers the statuses
-//! it looked up most recently, just as PostgreSQL's `transam.c` remembers one (`cachedFetchXid`).
+//! The cached pages ([`SlruFiles`]) are shared by all scans. In addition, each scan remembers the
+//! statuses that it has looked up most recently. PostgreSQL's `transam.c` does the same, but for
+//! only one transaction (`cachedFetchXid`).
 
 use trunkline_aio::Session;
 use trunkline_aio::facade::hash::Map;
@@ -17,8 +19,9 @@ use super::slru::SlruFiles;
 use crate::datadir::DataDir;
 use crate::storage::Storage;
 
-/// Transaction status lookup for one cluster. All scans of the cluster share it. The limits come
-/// from the checkpoint in the control file; a clean shutdown makes them exact.
+/// Transaction status lookup for one cluster, shared by all scans of that cluster. We take the
+/// limits from the checkpoint in the control file. They are exact if the cluster was shut down
+/// cleanly.
 #[derive(Debug)]
 pub struct Transactions {
     files: SlruFiles,
@@ -33,7 +36,8 @@ pub struct Transactions {
 }
 
 impl Transactions {
-    /// For an open data directory whose files are in `storage`. Reads nothing yet.
+    /// Creates the lookup for an open data directory, whose files are in `storage`. Doesn't read
+    /// anything yet.
     pub fn of_datadir(dir: &DataDir, storage: &Storage) -> Self {
         Self::new(dir.control(), storage)
     }
@@ -50,8 +54,9 @@ impl Transactions {
         }
     }
 
-    /// For relations that this engine created itself. They have no commit log, and don't need one
-    /// because all their rows are frozen. There should never be a lookup.
+    /// Creates the lookup for relations that this engine has created itself. They have no commit
+    /// log. They don't need one either, because all of their rows are frozen, so we should never
+    /// have to look up a transaction.
     pub fn all_frozen(storage: &Storage) -> Self {
         Self {
             files: SlruFiles::new(storage, PgVersion::V18),
@@ -62,20 +67,23 @@ impl Transactions {
         }
     }
 
-    /// Looks up the status of a normal transaction. A transaction beyond the end of the commit log
-    /// counts as in progress, because no outcome was ever recorded for it.
+    /// Looks up the status of a normal transaction. If the transaction is beyond the end of the
+    /// commit log, we report it as in progress, because its outcome was never recorded.
     ///
     /// # Errors
-    /// See [`TransactionError`]. `NotRecorded` means that the commit log was truncated past the
-    /// transaction, so the row that refers to it is damaged.
+    /// See [`TransactionError`]. `NotRecorded` means that the commit log has been truncated and no
+    /// longer covers this transaction. In that case, the row that refers to the transaction is
+    /// damaged.
     pub fn fate(&self, session: &mut Session, xid: u32) -> Result<XidStatus, TransactionError> {
-        // Two bits per transaction; the address follows directly from the transaction id.
+        // The commit log has two bits per transaction, so we can compute their position from the
+        // transaction id.
         let place = commit_log::place(xid);
         let look = |page: &PageBytes| page.get(place.byte).copied();
         match self.files.look(session, Slru::CommitLog, place, look)? {
             Some(byte) => Ok(XidStatus::in_byte(byte.unwrap_or_default(), xid)),
-            // The file is missing. That's fine at the end of the commit log, which grows on demand,
-            // but at its beginning it means that VACUUM truncated the log past this transaction.
+            // The file doesn't exist. That's OK if it would be at the end of the commit log,
+            // because PostgreSQL creates commit log files only when they are needed. Otherwise,
+            // VACUUM has truncated the commit log, and it no longer covers this transaction.
             None if precedes(xid, self.oldest_xid) => Err(TransactionError::NotRecorded {
                 xid,
                 oldest: self.oldest_xid,
@@ -85,8 +93,8 @@ impl Transactions {
         }
     }
 
-    /// The members of a multixact. Members without a transaction are skipped: slot 0 of the member
-    /// array stays unused when member numbers wrap around.
+    /// Returns the members of a multixact. We skip any member that has no transaction id: when
+    /// member numbers wrap around, slot 0 of the member array remains unused.
     ///
     /// # Errors
     /// See [`TransactionError`].
@@ -100,8 +108,8 @@ impl Transactions {
         Ok(members)
     }
 
-    /// The member of a multixact that updated or deleted the row, if there is one. The other
-    /// members only locked the row.
+    /// Returns the member of a multixact that updated or deleted the row, if there is one. All
+    /// other members have only locked the row.
     ///
     /// # Errors
     /// See [`TransactionError`].
@@ -122,7 +130,7 @@ impl Transactions {
         }
     }
 
-    /// Combines this lookup with one scan's session and cache.
+    /// Combines this lookup with the session and the cache of one scan.
     pub fn lookup<'t>(
         &'t self,
         session: &'t mut Session,
@@ -131,17 +139,18 @@ impl Transactions {
         Lookup { transactions: self, session, statuses }
     }
 
-    /// Calls `each` for the members of a multixact. All multixacts' members form one array, and
-    /// `pg_multixact/offsets` holds the number of each multixact's first member. The next
-    /// multixact's offset ends the range; for the last multixact, that offset is in the control
-    /// file.
+    /// Calls `each` for every member of a multixact. The members of all multixacts are stored in
+    /// one array. For each multixact, `pg_multixact/offsets` contains the number of its first
+    /// member. Its members end where the members of the next multixact begin or, for the last
+    /// multixact, at the offset in the control file.
     fn each_member(
         &self,
         session: &mut Session,
         multi: u32,
         mut each: impl FnMut(Member),
     ) -> Result<(), TransactionError> {
-        // Multixact ids wrap around like transaction ids, but no value is special except 0.
+        // Like transaction ids, multixact ids wrap around, but 0 is the only id with a special
+        // meaning.
         let before = |a: u32, b: u32| (a.wrapping_sub(b) as i32) < 0;
         if multi == 0 || before(multi, self.oldest_multi) {
             let problem = MultixactProblem::TooOld { oldest: self.oldest_multi };
@@ -151,14 +160,15 @@ impl Transactions {
             let problem = MultixactProblem::TooNew { next: self.next_multi };
             return Err(self.multixact(multi, problem));
         }
-        // The multixact's members are those from its own offset up to the next multixact's offset.
+        // A multixact's members are numbered from its own offset up to, but not including, the next
+        // multixact's offset.
         let first = self.first_member(session, multi)?;
         let next = match next_multi(multi) {
             next if next == self.next_multi => self.next_member,
             next => self.first_member(session, next)?,
         };
         let count = self.files.layout().count(first, next);
-        // Offset 0 means that the entry was never written: member numbers start at 1.
+        // An offset of 0 means that the entry was never written, because member numbers start at 1.
         if first == 0 || next == 0 || count > MEMBERS_MAX {
             return Err(self.multixact(multi, MultixactProblem::Members { first, next }));
         }
@@ -174,15 +184,15 @@ impl Transactions {
         Ok(())
     }
 
-    /// The number of a multixact's first member; 0 if that number was never written.
+    /// Returns the number of a multixact's first member, or 0 if it was never written.
     fn first_member(&self, session: &mut Session, multi: u32) -> Result<u64, TransactionError> {
         let place = self.files.layout().offset_place(multi);
         let look = |page: &PageBytes| self.files.layout().offset_at(page, place.byte);
         Ok(self.files.look(session, Slru::Offsets, place, look)?.flatten().unwrap_or_default())
     }
 
-    /// Makes an error about a multixact. The error always names the offsets file, because looking
-    /// up a multixact's members starts there.
+    /// Creates an error about a multixact. The error always refers to the offsets file, because
+    /// that is where we start to look up the multixact.
     fn multixact(&self, multi: u32, problem: MultixactProblem) -> TransactionError {
         let place = self.files.layout().offset_place(multi);
         let path = self.files.path(Slru::Offsets, place.segment());
@@ -193,14 +203,15 @@ impl Transactions {
 /// Entries of an [`XidStatusCache`].
 const STATUSES_MAX: u32 = 64;
 
-/// The statuses that one scan looked up most recently. It is a direct-mapped cache, indexed by the
-/// transaction id modulo its size. Most of a page's rows were written by a few transactions, so
-/// even a small cache avoids nearly all locking of the shared pages.
+/// The statuses that one scan has looked up most recently. This is a direct-mapped cache: the index
+/// is the transaction id modulo the size of the cache. Usually just a few transactions have written
+/// most of the rows on a page, so even with a small cache a scan rarely has to lock the shared
+/// pages.
 #[derive(Debug, Default)]
 pub struct XidStatusCache(Map<u32, (u32, XidStatus)>);
 
-/// Transaction status lookup for the rows of one scan: the shared lookup with the scan's own
-/// session and cache.
+/// Looks up transaction statuses for the rows of one scan. This combines the shared lookup with the
+/// scan's own session and cache.
 #[derive(Debug)]
 pub struct Lookup<'t> {
     transactions: &'t Transactions,

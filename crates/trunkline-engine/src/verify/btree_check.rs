@@ -1,5 +1,5 @@
-//! Checks the structure of a B-tree across pages: levels, links, downlinks and key order, as
-//! `bt_index_parent_check` of `amcheck` does.
+//! Checks the structure of a B-tree across pages, like `bt_index_parent_check` in `amcheck`:
+//! levels, sibling links, downlinks and key order.
 //!
 //! ```text
 //!   level n+1     │ ∞ │ k │ m │             the key of a downlink is the high key of the page to
@@ -7,9 +7,10 @@
 //!   level n       a k──b m──c ∞             links go both ways, entries of b are above k
 //! ```
 //!
-//! We walk the levels from the root down to the leaves, and compare each page with its downlink. A
-//! missing downlink is normal for deleted and half-dead pages, and for the right half of an
-//! unfinished split. Every other page except the root must have a downlink.
+//! We check the tree level by level, from the root down to the leaves, and compare each page with
+//! its downlink. It's OK if a deleted or half-dead page has no downlink, and the same applies to
+//! the right half of an unfinished split. All other pages must have a downlink, except for the
+//! root.
 
 use std::cmp::Ordering;
 
@@ -23,9 +24,10 @@ use crate::btree::{BtreeError, BtreeProblem, Downlink, LevelPage, LevelWalk};
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 
-/// Walks an index and passes its leaves to the collector. The first walk also checks the structure;
-/// later walks just visit the leaves. A damaged or unreadable page is a problem and ends the walk,
-/// because we can't reliably reach the pages after it.
+/// Walks an index and passes its leaves to the collector. The first walk also checks the structure
+/// of the tree, while later walks only visit the leaves. If we find a page that is damaged or can't
+/// be read, we report the problem and end the walk, because we can't be sure to reach all of the
+/// remaining pages.
 ///
 /// # Errors
 /// The session was cancelled.
@@ -59,7 +61,8 @@ fn check_levels(
 ) -> Result<bool, BtreeError> {
     let (index, leaves_only) = (&collector.index.index, !collector.first);
     let meta = index.meta(backend)?;
-    // Walk from the top, so that we report problems of upper levels before their consequences.
+    // Start at the top, so that problems on the upper levels are reported before their consequences
+    // on the lower ones.
     let top = if leaves_only { 0 } else { meta.level };
     for level in (0..=top).rev() {
         let mut walk = LevelWalk::of_level(index, backend, level, options)?;
@@ -86,8 +89,9 @@ fn check_levels(
             let problem = LinkProblem::WrongDownlink { parent, item, child };
             collector.problem(child, ContentProblem::IndexLink(problem));
         }
-        // The metapage may claim that the fast root is above the root. No page has that level, so
-        // we report the problem when we're at the root.
+        // In a damaged index, the metapage may claim that the fast root is on a level above the
+        // root. Since no page has such a level, we report the problem when we check the root's
+        // level.
         let named = meta.fast_level.min(top) == level;
         if named && !fast_root && !leaves_only && (meta.root, meta.fast_root) != (0, 0) {
             let (found, level) = (meta.fast_root, meta.fast_level);
@@ -98,25 +102,25 @@ fn check_levels(
     Ok(true)
 }
 
-/// Whether the page is the only page of its level, not counting the right half of its own
-/// unfinished split. The fast root must be such a page.
+/// Whether the page is the only page on its level. If the page has an unfinished split, we don't
+/// count the right half. The fast root must be such a page.
 fn is_alone(page: &BtreePage<'_>) -> bool {
     let right = page.right().is_some() && !page.is_split_incomplete();
     !page.is_ignored() && page.left().is_none() && !right
 }
 
-/// The check of one level, from left to right. It keeps only what is needed for the comparison with
-/// the next page.
+/// The state for checking one level from left to right. We only keep what we need to compare the
+/// next page with this one.
 struct LevelCheck<'l> {
     meta: Meta,
     layout: &'l KeyLayout,
     left: Option<LeftSibling>,
-    /// The last live page's high key, which is the lower bound for the next page. Empty at the left
-    /// end.
+    /// The high key of the last live page, which is a lower bound for the keys on the next page.
+    /// Empty if we haven't seen a live page yet.
     high: Vec<u8>,
 }
 
-/// The previous page, whether or not it is live.
+/// The page to the left of the current page, whether or not it is live.
 #[derive(Clone, Copy)]
 struct LeftSibling {
     block: BlockNo,
@@ -136,7 +140,8 @@ impl LevelCheck<'_> {
         let left =
             self.left.replace(LeftSibling { block, split_incomplete: page.is_split_incomplete() });
         let link = |problem| collector.problem(block, ContentProblem::IndexLink(problem));
-        // Deleted and half-dead pages keep their links, so check the left link of every page.
+        // We check the left link of every page, because even deleted and half-dead pages keep their
+        // links.
         let (found, expected) =
             (page.left().unwrap_or_default(), left.map_or(0, |left| left.block));
         if found != expected {
@@ -147,7 +152,7 @@ impl LevelCheck<'_> {
             return Ok(());
         }
         let root = self.meta.root;
-        // The root flag must be set on exactly the page that the metapage points to.
+        // The root flag must be set on the page that the metapage points to, and on no other page.
         if page.is_root() != (block == root) {
             link(LinkProblem::Root { expected: root });
         }
@@ -173,7 +178,8 @@ impl LevelCheck<'_> {
         if let Err(fault) = checked {
             collector.problem(block, ContentProblem::IndexPage(BtreeProblem::Fault(fault)));
         }
-        // Remember this page's high key for its right sibling. The rightmost page has none.
+        // Remember this page's high key, so that we can compare it with the right sibling. The
+        // rightmost page of a level has no high key.
         self.high.clear();
         if page.right().is_some() {
             self.high.extend_from_slice(page.item(1)?);
@@ -181,7 +187,8 @@ impl LevelCheck<'_> {
         Ok(())
     }
 
-    /// Whether `bound` is the high key of the previous live page. At the left end both are empty.
+    /// Whether `bound` is equal to the high key of the previous live page. For the leftmost page of
+    /// a level, both must be empty.
     fn is_high_key(&self, bound: &[u8], rows: bool) -> Result<bool, Fault> {
         if bound.is_empty() || self.high.is_empty() {
             return Ok(bound.is_empty() == self.high.is_empty());
@@ -191,11 +198,11 @@ impl LevelCheck<'_> {
         self.layout.same_separator(&bound, &high, rows)
     }
 
-    /// Whether the page's first entry that has a key is above the previous live page's high key.
-    /// Returns true if we don't know the key order, because then only a server could compare the
-    /// keys.
+    /// Whether the first key on the page is above the high key of the previous live page. Returns
+    /// true if we don't know how the keys are ordered, because then only a server could compare
+    /// them.
     fn is_above_left(&self, page: &BtreePage<'_>, rows: bool) -> Result<bool, Fault> {
-        // An internal page's first downlink has no key: it is minus infinity.
+        // On an internal page, the first downlink has no key, because it counts as minus infinity.
         let first = if page.is_leaf() { page.first() } else { page.first() + 1 };
         if self.high.is_empty() || page.count() < first {
             return Ok(true);
@@ -204,8 +211,8 @@ impl LevelCheck<'_> {
         let entry = page.entry(first)?;
         match self.layout.compare_entries(&high, &entry, rows) {
             Ok(Ordering::Less) | Err(Fault::UnknownOrder { .. }) => Ok(true),
-            // Since version 4 of nbtree, keys include the TID, so no two of them can be equal. In
-            // older indexes, duplicates may continue on the next page.
+            // Since version 4 of nbtree, the TID is part of the key, so no two keys can be equal.
+            // In older indexes, entries with equal keys may continue on the next page.
             Ok(Ordering::Equal) => Ok(!rows),
             Ok(Ordering::Greater) => Ok(false),
             Err(fault) => Err(fault),

@@ -1,7 +1,8 @@
 //! A table and its indexes, as described by the catalog.
 //!
-//! We resolve everything the checks need before they begin: names for findings, column layouts and
-//! types, the TOAST table and the indexes. The checks themselves don't use the catalog.
+//! Before the checks begin, we look up everything they need in the catalog: relation names for the
+//! findings, column layouts and types, the TOAST table and the indexes. The checks themselves don't
+//! access the catalog.
 
 use trunkline_aio::facade::Arc;
 use trunkline_format::btree::{Entry, Order};
@@ -25,7 +26,8 @@ pub(super) struct CheckedTable {
     pub(super) heap: Relation,
     /// The visibility map fork.
     pub(super) map: Relation,
-    /// `relfrozenxid` and `relminmxid`: lower bounds for the ids in its rows' headers.
+    /// `relfrozenxid` and `relminmxid`, which are the lower bounds for the ids in the rows'
+    /// headers.
     pub(super) oldest: (u32, u32),
     pub(super) columns: Vec<Column>,
     pub(super) toast: Option<ToastTable>,
@@ -40,9 +42,11 @@ pub(super) struct Column {
     pub(super) name: Box<[u8]>,
     pub(super) attribute: Attribute,
     pub(super) dropped: bool,
-    /// The payload of the value for rows older than the column (`attmissingval`).
+    /// The payload of the value that the column has in rows older than the column itself
+    /// (`attmissingval`).
     pub(super) missing: Option<Vec<u8>>,
-    /// The type. `None` if values cannot be checked, or if the column was dropped.
+    /// The column's type. `None` if we can't check values of this type, or if the column was
+    /// dropped.
     pub(super) ty: Option<Type>,
 }
 
@@ -54,7 +58,8 @@ pub(super) struct CheckedIndex {
     /// The name, quoted.
     pub(super) name: String,
     pub(super) index: Index,
-    /// For each index column, the corresponding table column, from 0. `None` for an expression.
+    /// For each column of the index, the corresponding column of the table (numbered from 0), or
+    /// `None` if it is an expression.
     pub(super) sources: Vec<Option<usize>>,
     /// Whether it is a partial index.
     pub(super) partial: bool,
@@ -65,8 +70,8 @@ pub(super) struct CheckedIndex {
 }
 
 impl CheckedIndex {
-    /// Whether another row could have a key equal to this entry's. A key that contains a null is
-    /// never equal to another key, unless the index is `NULLS NOT DISTINCT`.
+    /// Whether another entry could have a key that is equal to this entry's key. If a key contains
+    /// a null, it isn't equal to any other key, unless the index is `NULLS NOT DISTINCT`.
     pub(super) fn can_equal(&self, entry: &Entry<'_>) -> bool {
         let layout = self.index.layout();
         let mut keys = layout.attributes(entry).take(layout.keys().len());
@@ -83,7 +88,7 @@ impl CheckedTable {
     /// Resolves a table, a materialized view or a TOAST table of `database`.
     ///
     /// # Errors
-    /// [`CatalogError`]: the relation is none of these, or the catalog does not describe it.
+    /// [`CatalogError`]: the relation has a different kind, or isn't described by the catalog.
     pub(super) fn of(
         database: &Arc<Database>,
         relation: &RelationInfo,
@@ -110,7 +115,7 @@ pub(super) fn full_name(database: &Database, relation: &RelationInfo) -> Arc<str
     format!("{of}.{}", database.qualified_name(relation)).into()
 }
 
-/// Resolves a column. If its type is not supported, adds a note and does not check its values.
+/// Looks up a column. If its type isn't supported, adds a note that its values aren't checked.
 fn column(database: &Arc<Database>, info: &ColumnInfo, notes: &mut Vec<String>) -> Column {
     let ty = match info.dropped {
         true => None,
@@ -124,8 +129,8 @@ fn column(database: &Arc<Database>, info: &ColumnInfo, notes: &mut Vec<String>) 
         },
     };
     let missing = info.missing.as_deref().and_then(|stored| match info.attribute.len {
-        // The catalog stores default values inline, never in TOAST. If this value is damaged, that
-        // was already reported as a damaged catalog row.
+        // The catalog never stores default values in TOAST. If this value is damaged, we have
+        // already reported its catalog row as damaged.
         -1 => Varlena::parse(stored).ok()?.payload(&mut Vec::new()).ok().map(<[u8]>::to_vec),
         _ => Some(stored.to_vec()),
     });
@@ -133,8 +138,8 @@ fn column(database: &Arc<Database>, info: &ColumnInfo, notes: &mut Vec<String>) 
     Column { name, attribute, dropped, missing, ty }
 }
 
-/// Resolves an index. Returns `None` if it isn't a B-tree or isn't valid, in which case we usually
-/// add a note that it was skipped.
+/// Looks up an index. Returns `None` if it isn't a B-tree or isn't valid. In most of these cases,
+/// we also add a note that the index was skipped.
 fn index(
     database: &Arc<Database>,
     row: &IndexRow,

@@ -5,9 +5,9 @@
 //!                 └▶ workers, each with a session: table ──▶ table ──▶ …
 //! ```
 //!
-//! A problem with a table or an index becomes a finding, even if we can't read the relation at all,
-//! and we still check all other tables. Catalog damage becomes a finding too, and we check every
-//! table that the rest of the catalogs describes.
+//! If there is a problem with a table or an index, we add a finding and go on with the other
+//! tables, even if the relation can't be read at all. The same applies to catalog damage: we add a
+//! finding, and check all tables that are described by the undamaged part of the catalogs.
 
 use std::collections::VecDeque;
 use std::io;
@@ -69,7 +69,8 @@ struct ContentJob {
 struct QueuedTable {
     database: Arc<Database>,
     relation: Oid,
-    /// Blocks of the table and its indexes, used to sort the tables by size and to report progress.
+    /// Number of blocks of the table and its indexes. We use it to sort the tables by size and to
+    /// report progress.
     blocks: u64,
 }
 
@@ -77,7 +78,8 @@ impl ContentJob {
     /// Reads the catalogs, queues the tables and runs the workers.
     fn coordinate(self: Arc<Self>, job: &Arc<Job>) -> Result<(), ContentError> {
         let mut backend = self.backend(job)?;
-        // Continue despite damaged catalog rows. They become findings, and we check the rest.
+        // Don't give up because of damaged catalog rows. We add a finding for each of them, and
+        // check everything else.
         let catalog =
             Catalog::open_with(&self.dir, &self.storage, &mut backend, OnDamage::Collect)?;
         for fault in catalog.faults() {
@@ -85,8 +87,8 @@ impl ContentJob {
         }
         let mut tables = self.tables(job, &catalog, &mut backend);
         drop(backend);
-        // Check the largest tables first. A large table at the end would keep one worker busy after
-        // all others have finished.
+        // Check the largest tables first. Otherwise, a worker that starts on a large table at the
+        // end would still be busy after all others have finished.
         tables.sort_by_key(|table| (std::cmp::Reverse(table.blocks), table.relation));
         let bytes = tables.iter().map(|table| table.blocks * BLOCK_SIZE as u64).sum();
         job.observer().begins(tables.len(), bytes);
@@ -97,13 +99,13 @@ impl ContentJob {
         job.run_workers(workers, recheck, move |job, _| Ok(self.worker(job, &queue, &catalog)?))
     }
 
-    /// Opens a backend with the default policy: damaged pages must be errors here, and never be
-    /// zeroed.
+    /// Opens a backend with the default policy, under which a damaged page causes an error. We must
+    /// not let the pool replace such a page with zeros.
     fn backend(&self, job: &Job) -> Result<Backend, JobError> {
         job.backend(&self.pool, BackendType::Standalone, Policy::default())
     }
 
-    /// Returns all tables to check. A database that cannot be read becomes a finding.
+    /// Returns all tables to check. If a database can't be read, we add a finding for it.
     fn tables(&self, job: &Job, catalog: &Catalog, backend: &mut Backend) -> Vec<QueuedTable> {
         let mut queued = Vec::new();
         let mut shared_seen = false;
@@ -123,13 +125,14 @@ impl ContentJob {
                     }
                     let relations = database.relations().iter();
                     let tables = relations.filter(|relation| self.is_wanted(&database, relation));
-                    // Every database lists the shared catalogs, but we must check them just once.
+                    // The shared catalogs are listed in every database, but we want to check them
+                    // only once.
                     let mine = tables.filter(|relation| !relation.shared || !shared_seen);
                     queued.extend(mine.map(|relation| queued_table(&database, relation)));
                     shared_seen = true;
                 }
-                // DROP DATABASE was interrupted, and the files are partly removed. There is nothing
-                // to check.
+                // DROP DATABASE was interrupted, and has already removed some of the files, so
+                // there is nothing to check.
                 Err(error @ CatalogError::InvalidDatabase { .. }) => {
                     let name = String::from_utf8_lossy(&info.name);
                     self.results.skipped(name.into(), error.to_string());
@@ -159,8 +162,9 @@ impl ContentJob {
         });
     }
 
-    /// Whether a relation is a table with files and was selected, either directly, or through one
-    /// of its indexes, or as the TOAST table of a selected table.
+    /// Whether we should check a relation. It must be a table with files, and it must have been
+    /// selected, either directly, through one of its indexes, or as the TOAST table of a selected
+    /// table.
     fn is_wanted(&self, database: &Database, relation: &RelationInfo) -> bool {
         if !relation.kind.is_table_like() || relation.locator.is_none() {
             return false;
@@ -185,8 +189,8 @@ impl ContentJob {
     ) -> Result<(), JobError> {
         let mut backend = self.backend(job)?;
         loop {
-            // Don't inline this into the `let … else`: the lock would then be held while we check
-            // the table.
+            // Don't inline this into the `let … else`, because then we would hold the lock while
+            // we check the table.
             let next = queue.lock().pop_front();
             let Some(table) = next else { return Ok(()) };
             if job.is_stopping() {
@@ -194,8 +198,8 @@ impl ContentJob {
             }
             match self.check(job, &table, catalog, &mut backend) {
                 Ok(()) => {}
-                // Cancellation doesn't count as an error of the check, because the caller asked for
-                // it.
+                // We don't treat cancellation as an error of the check, because it was requested by
+                // the caller.
                 Err(ReadError::Cancelled) => return Ok(()),
                 Err(error) => return Err(JobError::Start(io::Error::other(error))),
             }
@@ -243,8 +247,8 @@ impl ContentJob {
     }
 }
 
-/// Creates the queue entry for a table. If we can't determine the table's length, it counts as
-/// empty; reading the table will report the error.
+/// Creates the queue entry for a table. If we can't determine a table's length, we use zero. The
+/// error will be reported when we try to read the table.
 fn queued_table(database: &Arc<Database>, relation: &RelationInfo) -> QueuedTable {
     let blocks = |oid: Oid| {
         let files = database.relation(oid).and_then(|relation| database.files(relation));

@@ -22,9 +22,10 @@ pub struct Checks {
     pub indexes: bool,
     /// How to read.
     pub stream: StreamOptions,
-    /// The maximum number of a table's index entries that a worker keeps in memory at a time, at 16
-    /// bytes each. If a table has more, we read its indexes several times. The key hashes of a
-    /// unique index of unknown order take the same amount of memory again.
+    /// Maximum number of a table's index entries that a worker keeps in memory at a time. Each
+    /// entry takes 16 bytes. If a table has more index entries, we have to read its indexes several
+    /// times. For a unique index whose key order we don't know, we also need key hashes, which may
+    /// take up the same amount of memory again.
     pub entries_max: usize,
     /// The server's major version. Filled in from the control file.
     pub(super) major: u32,
@@ -39,9 +40,10 @@ pub struct ContentOptions {
     pub checks: Checks,
     /// Tables to check at a time, at least 1.
     pub workers: u32,
-    /// The most findings to list in the report. All findings are counted.
+    /// Maximum number of findings to list in the report. Any findings beyond that are counted but
+    /// not listed.
     pub findings_listed: usize,
-    /// The databases and relations to check; `None` for everything.
+    /// The databases and relations to check, or `None` to check everything.
     pub only: Option<Vec<Only>>,
 }
 
@@ -50,8 +52,8 @@ pub struct ContentOptions {
 pub struct Only {
     /// The OID of a database.
     pub database: Oid,
-    /// The OID of a table, a TOAST table or an index in this database. `None` selects all tables.
-    /// If a table is selected, its TOAST table and its indexes are checked as well.
+    /// The OID of a table, a TOAST table or an index in this database, or `None` to check all
+    /// tables. If a table is selected, we also check its TOAST table and its indexes.
     pub relation: Option<Oid>,
 }
 

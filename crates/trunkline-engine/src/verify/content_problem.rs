@@ -1,8 +1,8 @@
 //! Problems in the contents of tables and indexes whose pages are valid.
 //!
-//! A problem says what was found and what was expected. The finding that contains it adds the
-//! relation, file, block and line pointer. The checks correspond to those of `verify_heapam` and
-//! `bt_index_check` in PostgreSQL's `amcheck`.
+//! Each problem says what we found and what we expected. The finding that contains the problem adds
+//! where it is: the relation, file, block and line pointer. The checks correspond to those of
+//! `verify_heapam` and `bt_index_check` in PostgreSQL's `amcheck`.
 
 use thiserror::Error;
 use trunkline_format::transam::RowState;
@@ -11,13 +11,13 @@ use trunkline_format::{BlockNo, Tid};
 use super::link_problem::LinkProblem;
 use crate::btree::BtreeProblem;
 
-/// A problem of a table or an index.
+/// A problem with a table or an index.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ContentProblem {
     /// A page, or other data that the check needs, cannot be read.
     #[error("{0}")]
     Unreadable(String),
-    /// A page of a table has a special space, as only index pages have.
+    /// A page of a table has a special space, but only index pages should have one.
     #[error("not a page of a table: it has a special space")]
     NotATable,
     /// A row extends beyond its item.
@@ -26,8 +26,8 @@ pub enum ContentProblem {
     /// The visibility of a row cannot be determined.
     #[error("{0}")]
     Transaction(String),
-    /// An id in a tuple header is outside the table's range. Either it should have been frozen long
-    /// ago, or it hasn't been assigned yet.
+    /// An id in a tuple header is outside the table's range: either it should have been frozen long
+    /// ago, or it has not been assigned yet.
     #[error(
         "{which} {found} is out of range: the oldest in the table is {oldest}, the next to be \
          assigned is {next}"
@@ -42,8 +42,8 @@ pub enum ContentProblem {
         /// The next id that the cluster will assign.
         next: u32,
     },
-    /// A visible tuple's ctid points to another tuple, but the tuple was never updated. The ctid of
-    /// a row's last version must point to itself.
+    /// The ctid of a visible tuple points to another tuple, although the tuple was never updated.
+    /// If a tuple is the latest version of its row, its ctid must point to itself.
     #[error("row was never updated, but its ctid points to {next}")]
     StrayLink {
         /// Where the ctid points to.
@@ -73,40 +73,41 @@ pub enum ContentProblem {
         /// What is wrong with the value.
         error: String,
     },
-    /// A visible heap-only tuple is not reachable from a root line pointer. An index scan cannot
+    /// A visible heap-only tuple can't be reached from any root line pointer, so index scans don't
     /// find it.
     #[error("heap-only tuple is not part of any HOT chain")]
     NoChain,
-    /// A page is marked all-visible, in its header or in the visibility map, but one of its tuples
-    /// isn't visible. Index-only scans would then return deleted rows.
+    /// A page is marked all-visible, in its header or in the visibility map, but it contains a
+    /// tuple that isn't visible. Because of that, index-only scans could return deleted rows.
     #[error("row is {state}, but the page is marked all-visible")]
     NotVisible {
         /// The state of the row.
         state: RowState,
     },
-    /// A page is marked all-visible, in its header or in the visibility map, but has a dead line
-    /// pointer.
+    /// A page is marked all-visible, in its header or in the visibility map, but it contains a dead
+    /// line pointer.
     #[error("line pointer is dead, but the page is marked all-visible")]
     DeadLinePointer,
-    /// The visibility map marks a page all-frozen, but one of its tuples isn't frozen. VACUUM would
-    /// never freeze that tuple, and its row would disappear at wraparound.
+    /// A page is marked all-frozen in the visibility map, but it contains a tuple that isn't
+    /// frozen. VACUUM would never freeze that tuple, so its row would disappear after transaction
+    /// ID wraparound.
     #[error("row is not frozen, but the page is all-frozen in the visibility map")]
     NotFrozen,
-    /// The visibility map marks a page all-visible, but the page header doesn't. A server that
-    /// later changes the page would then not clear the bit in the map.
+    /// A page is marked all-visible in the visibility map but not in its page header. Because of
+    /// that, a server that changes the page would not clear the bit in the visibility map.
     #[error("all-visible in the visibility map, but not in the page itself")]
     NoPageFlag,
-    /// The visibility map has bits for blocks beyond the end of the table.
+    /// In the visibility map, bits are set for blocks beyond the end of the table.
     #[error("all-visible in the visibility map, but the table has {blocks} blocks")]
     MapBeyondEnd {
         /// The number of blocks of the table.
         blocks: BlockNo,
     },
-    /// The visibility map marks a page all-frozen but not all-visible. The first implies the
-    /// second.
+    /// A page is marked all-frozen in the visibility map but not all-visible, although an
+    /// all-frozen page is always all-visible.
     #[error("all-frozen in the visibility map, but not all-visible")]
     MapBits,
-    /// A page of an index is invalid. The text contains the line pointer, if there is one.
+    /// A page of an index is invalid. If a line pointer is affected, it is included in the text.
     #[error("{0}")]
     IndexPage(BtreeProblem),
     /// A page of an index contradicts another page.
@@ -120,7 +121,7 @@ pub enum ContentProblem {
         /// The number of blocks of the table.
         blocks: BlockNo,
     },
-    /// An index entry points to something that cannot be the root of a HOT chain.
+    /// An index entry points to a line pointer that can't be the root of a HOT chain.
     #[error("an entry of index {index} points here, to {found}")]
     EntryTarget {
         /// The index.
@@ -128,14 +129,15 @@ pub enum ContentProblem {
         /// What it points to.
         found: InvalidTarget,
     },
-    /// Two entries of an index point to the same row. An index scan would return the row twice.
+    /// Two entries of the same index point to the same row, so an index scan would return the row
+    /// twice.
     #[error("two entries of index {index} point to the same row")]
     EntryTwice {
         /// The index.
         index: String,
     },
-    /// A visible row has no index entry, or just an entry marked dead. An index scan doesn't find
-    /// such a row.
+    /// A visible row has no index entry, or its only entry is marked dead. In either case, index
+    /// scans don't find the row.
     #[error(
         "row is visible, but {}",
         match dead {
@@ -146,7 +148,7 @@ pub enum ContentProblem {
     NoEntry {
         /// The index.
         index: String,
-        /// Whether there is an entry marked dead. Servers ignore such entries.
+        /// Whether there is an entry that is marked dead. Servers ignore such entries.
         dead: bool,
         /// The line pointer that the entry should point to.
         root: u16,
@@ -195,7 +197,8 @@ pub enum InvalidTarget {
     /// An unused line pointer.
     #[error("an unused line pointer")]
     Unused,
-    /// A heap-only tuple. Only its HOT chain may lead to it.
+    /// The line pointer points to a heap-only tuple, which may only be reached through its HOT
+    /// chain.
     #[error("a heap-only tuple")]
     HeapOnly,
     /// A new page, which has no line pointers.
@@ -204,7 +207,8 @@ pub enum InvalidTarget {
 }
 
 impl ContentProblem {
-    /// A stable name for programs that read the report. Names must not change between releases.
+    /// A name for the problem, for programs that read the report. It must not change between
+    /// releases.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Unreadable(_) => "unreadable",

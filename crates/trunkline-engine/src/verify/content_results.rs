@@ -1,6 +1,6 @@
 //! Content check results, shared by all workers.
 //!
-//! Workers add to them through [`Sink`](super::sink::Sink), one table at a time.
+//! Workers add their results through [`Sink`](super::sink::Sink), one table at a time.
 
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_aio::facade::{Arc, Mutex};
@@ -13,18 +13,20 @@ use crate::job::JobSummary;
 #[derive(Debug)]
 pub(super) struct ContentResults {
     pub(super) findings: FindingLog,
-    /// Visible rows. We count rows and entries one at a time, so their counters are atomics rather
-    /// than protected by the lock. They're just statistics, so relaxed ordering is enough.
+    /// Number of visible rows. We update the counters of rows and entries for every single row and
+    /// entry, so they are atomics and don't need the lock. Since they are only used as statistics,
+    /// relaxed ordering is sufficient.
     pub(super) rows: AtomicU64,
-    /// Index entries. An entry counts once even if its index is walked several times.
+    /// Number of index entries. Each entry is counted only once, even if we walk its index several
+    /// times.
     pub(super) entries: AtomicU64,
-    /// All other results, except those that are known only when the job ends. A table is counted as
-    /// soon as its check has begun.
+    /// All other results, except for those that we don't know until the end of the job. A table is
+    /// counted when we begin to check it.
     pub(super) report: Mutex<ContentReport>,
 }
 
 impl ContentResults {
-    /// Starts without results. `listed` is the maximum number of findings to list.
+    /// Creates empty results. `listed` is the maximum number of findings to list.
     pub(super) fn new(listed: usize) -> Self {
         let findings = FindingLog::new(listed);
         let (rows, entries) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -36,8 +38,8 @@ impl ContentResults {
         self.report.lock().skipped.push(Skipped { relation, reason });
     }
 
-    /// Builds the report. Anything an abandoned worker adds later isn't included. The lists are
-    /// sorted, so that the report doesn't depend on thread scheduling.
+    /// Builds the report. If an abandoned worker adds more results later, they won't be included.
+    /// We sort the lists, so that the report doesn't depend on how the threads were scheduled.
     pub(super) fn report(&self, summary: JobSummary) -> ContentReport {
         let mut report = std::mem::take(&mut *self.report.lock());
         report.skipped.sort_by(|one, other| {

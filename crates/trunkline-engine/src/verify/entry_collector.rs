@@ -1,8 +1,9 @@
-//! Collects the entries of one index for the table check, and passes on what the walk finds.
+//! Collects one index's entries for the table check, and passes on any problems found during the
+//! walk.
 //!
-//! We check the structure only on the first walk. If the table is checked in parts, we walk the
-//! index again to collect the entries for each part, but must not report the same problems a second
-//! time.
+//! We check the structure of the index only on the first walk. If the table is checked in parts, we
+//! have to walk the index again for each part to collect its entries, but we must not report the
+//! same problems again.
 
 use trunkline_format::BlockNo;
 use trunkline_format::btree::BtreePage;
@@ -22,8 +23,8 @@ pub(super) struct EntryCollector<'l, 's, 'u> {
     pub(super) index: &'l CheckedIndex,
     entries: &'l mut EntryTable,
     sink: &'l Sink<'s>,
-    /// For each index column, whether it is a column of the table rather than an expression. We
-    /// can't evaluate expressions, so the hash doesn't include them.
+    /// For each column of the index, whether it is a column of the table. If not, it's an
+    /// expression, and since we can't evaluate expressions, we leave it out of the hash.
     known: Vec<bool>,
     blocks: BlockNo,
     /// Whether this is the first walk.
@@ -32,9 +33,9 @@ pub(super) struct EntryCollector<'l, 's, 'u> {
 }
 
 impl<'l, 's, 'u> EntryCollector<'l, 's, 'u> {
-    /// Creates a collector that adds the entries of `index` to `entries`. The pair contains the
-    /// table's number of blocks, and whether this is the first walk. `unique` is only passed on the
-    /// first walk of a unique index.
+    /// Creates a collector that adds the entries of `index` to `entries`. The pair consists of the
+    /// number of blocks in the table and a flag that is set on the first walk. The caller must pass
+    /// `unique` only on the first walk of a unique index.
     pub(super) fn new(
         index: &'l CheckedIndex,
         (blocks, first): (BlockNo, bool),
@@ -46,15 +47,16 @@ impl<'l, 's, 'u> EntryCollector<'l, 's, 'u> {
         Self { index, entries, sink, known, blocks, first, unique }
     }
 
-    /// Adds a leaf's entries. Invalid entries are skipped, but we note that the set is incomplete,
-    /// so that we don't report their rows as missing from the index.
+    /// Adds the entries of a leaf. We skip invalid entries, but remember that the set of entries is
+    /// incomplete. Otherwise, we would report that the rows of those entries are missing from the
+    /// index.
     pub(super) fn leaf(&mut self, block: BlockNo, page: &BtreePage<'_>) {
         if let Some(unique) = &mut self.unique {
             unique.leaf(page);
         }
         for entry in page.entries() {
-            // The page check already reports invalid entries, so here they only make the set
-            // incomplete.
+            // The page check has already reported the invalid entries, so we just remember that the
+            // set is incomplete.
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(_) => {
@@ -62,7 +64,8 @@ impl<'l, 's, 'u> EntryCollector<'l, 's, 'u> {
                     continue;
                 }
             };
-            // A posting list entry adds one TID per row, all with the same hash.
+            // An entry with a posting list adds one TID for each row, and all of them have the same
+            // hash.
             match hash_entry(self.index.index.layout(), &entry, &self.known) {
                 Ok(hash) => self.entries.add(&entry, hash),
                 Err(_) => self.entries.set_incomplete(),
@@ -78,15 +81,16 @@ impl<'l, 's, 'u> EntryCollector<'l, 's, 'u> {
         }
     }
 
-    /// Reports a problem, but only on the first walk: later walks find the same problems again.
+    /// Reports a problem, but only on the first walk, because later walks find the same problems
+    /// again.
     pub(super) fn problem(&self, block: BlockNo, problem: ContentProblem) {
         if self.first {
             self.sink.index(self.index, block, None, problem);
         }
     }
 
-    /// Counts a page, but only on the first walk, so that progress counts each page once. Called
-    /// after each page of any level. Returns false if the walk should stop.
+    /// Must be called after each page, on any level. On the first walk, counts the page for the
+    /// progress report; later walks must not count it again. Returns false if the walk should stop.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -99,7 +103,7 @@ impl<'l, 's, 'u> EntryCollector<'l, 's, 'u> {
         }
         Ok(!self.sink.is_stopping())
     }
-    /// Completes the uniqueness check. `whole` is false if the walk ended early.
+    /// Completes the uniqueness check. `whole` must be false if the walk ended early.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -109,7 +113,8 @@ impl<'l, 's, 'u> EntryCollector<'l, 's, 'u> {
         options: StreamOptions,
         whole: bool,
     ) -> Result<(), ReadError> {
-        // The walk ended early, so a missing entry doesn't mean that the index is damaged.
+        // Since the walk ended early, we can't conclude from a missing entry that the index is
+        // damaged.
         if !whole {
             self.entries.set_incomplete();
         }

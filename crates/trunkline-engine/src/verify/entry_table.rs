@@ -1,17 +1,17 @@
 //! Index entries sorted by TID, for comparing an index with its table.
 //!
-//! We read a table in block order and an index in key order, so one of them must be sorted. We sort
-//! the index entries, because they are smaller.
+//! A table is read in block order, but an index is read in key order. To compare them, we have to
+//! sort one of them, and we choose the index entries because they are smaller.
 //!
 //! ```text
 //!   all leaves ──▶ entries of blocks low.. ──▶ memory full? drop the upper half of the blocks
 //!                                               └▶ sort by TID: complete for blocks low..end
 //! ```
 //!
-//! Each entry takes 16 bytes: its TID and a hash of its key. If the entries don't all fit in
-//! memory, we check the table in parts, and walk the index once per part. PostgreSQL's `amcheck`
-//! uses a Bloom filter for this (`heapallindexed`), which needs less memory but misses some
-//! problems.
+//! Each entry takes 16 bytes, consisting of its TID and a hash of its key. If there isn't enough
+//! memory for all entries, we check the table in several parts, and walk the index once for each
+//! part. For the same purpose (`heapallindexed`), PostgreSQL's `amcheck` uses a Bloom filter. That
+//! needs less memory, but doesn't detect all problems.
 
 use trunkline_format::btree::Entry;
 use trunkline_format::{BlockNo, Tid};
@@ -22,8 +22,8 @@ const ITEM_BITS: u32 = 17;
 /// One entry. The derived order sorts by TID, with a live entry before a dead one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PackedEntry {
-    /// Block, line pointer, and in the lowest bit whether the server has marked the entry as dead
-    /// (`LP_DEAD`).
+    /// The block number, the line pointer and, in the lowest bit, whether a server has marked the
+    /// entry as dead (`LP_DEAD`).
     place: u64,
     /// The hash of the key.
     hash: u64,
@@ -40,7 +40,7 @@ impl PackedEntry {
         Tid { block: self.block(), item: (self.place >> 1) as u16 }
     }
 
-    /// Whether the server has marked the entry as dead.
+    /// Whether a server has marked the entry as dead.
     fn is_dead(self) -> bool {
         self.place & 1 != 0
     }
@@ -52,14 +52,14 @@ pub(super) struct EntryTable {
     list: Vec<PackedEntry>,
     /// The first block of the range.
     low: BlockNo,
-    /// The end, exclusive, of the block range for which the entries are complete. `None` if they're
-    /// complete for all blocks from `low` on.
+    /// The end (exclusive) of the range of blocks for which we have all entries. `None` if we have
+    /// the entries of all blocks from `low` on.
     end: Option<BlockNo>,
     /// The most entries to keep.
     most: usize,
     /// Whether entries of the range are missing.
     incomplete: bool,
-    /// The position in `list` at which [`EntryTable::of_block`] continues.
+    /// Where the next call of [`EntryTable::of_block`] continues in `list`.
     at: usize,
 }
 
@@ -72,21 +72,21 @@ pub(super) enum EntryMatch {
     Entry {
         /// The hash of its key.
         hash: u64,
-        /// Whether the server has marked it as dead.
+        /// Whether a server has marked the entry as dead.
         dead: bool,
     },
 }
 
 impl EntryTable {
-    /// Starts without entries, for blocks from `low` on, with memory for `most` entries. The
-    /// enforced minimum ensures that a single block's entries fit, so that every part makes
-    /// progress.
+    /// Creates an empty table for blocks from `low` on, with room for `most` entries. We enforce a
+    /// minimum size that is large enough for the entries of any single block, because otherwise the
+    /// check of that part of the table might make no progress.
     pub(super) fn new(low: BlockNo, most: usize) -> Self {
         let most = most.max(1024);
         Self { list: Vec::new(), low, end: None, most, incomplete: false, at: 0 }
     }
 
-    /// Adds an entry's TIDs. A posting list entry has several TIDs.
+    /// Adds the TIDs of an entry. There are several if the entry has a posting list.
     pub(super) fn add(&mut self, entry: &Entry<'_>, hash: u64) {
         for row in entry.rows() {
             if row.block < self.low || self.end.is_some_and(|end| row.block >= end) {
@@ -102,8 +102,9 @@ impl EntryTable {
         }
     }
 
-    /// Drops the entries for the upper half of the blocks and lowers the end of the range. The
-    /// entries aren't sorted yet, so we find the middle by selection in linear time.
+    /// Drops the upper half of the entries, and ends the range of blocks accordingly. The entries
+    /// aren't sorted yet, but we can find the middle one in linear time by using a selection
+    /// algorithm.
     fn drop_upper_half(&mut self) {
         let middle = self.list.len() / 2;
         let (_, entry, _) = self.list.select_nth_unstable(middle);
@@ -111,15 +112,16 @@ impl EntryTable {
         self.list.retain(|entry| entry.block() < end);
         self.end = Some(end);
         if self.list.len() > self.most {
-            // All entries point to the same block. A block can have at most a few hundred line
-            // pointers, so the index must be damaged. Keep some of the entries, and don't report
-            // any entries as missing.
+            // All entries point to the same block. Since a block can't have more than a few hundred
+            // line pointers, the index must be damaged. We keep only some of the entries, and make
+            // sure that we won't report any entries as missing.
             self.list.truncate(self.most / 2);
             self.incomplete = true;
         }
     }
 
-    /// Records that some entries could not be read, so missing entries are no longer reported.
+    /// Records that some entries couldn't be read, so that we no longer report any entries as
+    /// missing.
     pub(super) fn set_incomplete(&mut self) {
         self.incomplete = true;
     }
@@ -129,7 +131,8 @@ impl EntryTable {
         self.incomplete
     }
 
-    /// The end of the range for which the entries are complete. `None` if there is no limit.
+    /// The end (exclusive) of the range of blocks for which we have all entries, or `None` if there
+    /// is no limit.
     pub(super) fn end(&self) -> Option<BlockNo> {
         self.end
     }
@@ -140,8 +143,8 @@ impl EntryTable {
         self.at = 0;
     }
 
-    /// Returns the TIDs of the entries for `block`, in order. Blocks must be passed in ascending
-    /// order.
+    /// Returns the TIDs of all entries that point to `block`, in ascending order. The caller must
+    /// ask for blocks in ascending order, too.
     pub(super) fn of_block(&mut self, block: BlockNo) -> impl Iterator<Item = Tid> + '_ {
         let rest = self.list.get(self.at..).unwrap_or_default();
         self.at += rest.partition_point(|entry| entry.block() < block);
@@ -149,8 +152,8 @@ impl EntryTable {
         rest.iter().take_while(move |entry| entry.block() == block).map(|entry| entry.row())
     }
 
-    /// Finds the entry for `row`. If the index has both a live and a dead entry for it, returns the
-    /// live entry, which sorts first.
+    /// Finds the entry for `row`. If the index has both a live and a dead entry for the row, we
+    /// return the live entry, because it comes first in the sort order.
     pub(super) fn find(&self, row: Tid) -> EntryMatch {
         let place = u64::from(row.block) << ITEM_BITS | u64::from(row.item) << 1;
         let at = self.list.partition_point(|entry| entry.place < place);

@@ -20,11 +20,11 @@ pub struct Finding {
     pub path: PathBuf,
     /// Database, schema and relation, quoted. `None` if the catalog was not read.
     pub relation: Option<Arc<str>>,
-    /// The block, counted over all segments of the relation. `None` if the problem concerns the
-    /// whole file.
+    /// The block number within the relation, which continues across segments. `None` if the problem
+    /// concerns the whole file.
     pub block: Option<BlockNo>,
-    /// The line pointer, counted from 1. `None` if the problem's text already contains it, or if
-    /// the problem isn't about a line pointer.
+    /// The line pointer's number, starting at 1. `None` if the problem doesn't concern a line
+    /// pointer, or if its text already includes the line pointer.
     pub item: Option<u16>,
     /// The problem.
     pub kind: FindingKind,
@@ -42,7 +42,7 @@ pub enum FindingKind {
     /// The file could not be opened.
     #[error("could not be opened: {0}")]
     NotOpened(io::Error),
-    /// Too many blocks of the file could not be read. This block and those after it were skipped.
+    /// Too many blocks of the file couldn't be read, so we skipped this block and all later ones.
     #[error("not read, as too many blocks before it could not be read")]
     GaveUp,
     /// The file was shorter when it was read than when it was listed.
@@ -50,10 +50,10 @@ pub enum FindingKind {
     Shrank {
         /// Its size in bytes when it ended.
         found: u64,
-        /// Its size in bytes when it was listed.
+        /// The file's size in bytes when it was listed.
         expected: u64,
     },
-    /// A problem of the file itself, found in the listing.
+    /// A problem with the file itself, found in the listing.
     #[error("{0}")]
     File(ProblemKind),
     /// The pages are valid, but their contents are not.
@@ -67,13 +67,14 @@ impl FindingKind {
         matches!(self, FindingKind::Page(PageFinding::Checksum { .. }))
     }
 
-    /// Whether this is an invalid page that `pg_checksums --check` doesn't detect, because its
-    /// checksum is correct or because the page counts as new.
+    /// Whether this is an invalid page that `pg_checksums --check` doesn't report, either because
+    /// the checksum is correct or because the page is considered new.
     pub fn is_beyond_checksums(&self) -> bool {
         matches!(self, FindingKind::Page(_)) && !self.is_bad_checksum()
     }
 
-    /// A stable name for programs that read the report. Names must not change between releases.
+    /// A name for the kind of finding, for programs that read the report. It must not change
+    /// between releases.
     pub fn name(&self) -> &'static str {
         match self {
             FindingKind::Page(PageFinding::Checksum { .. }) => "checksum",
@@ -88,7 +89,8 @@ impl FindingKind {
     }
 }
 
-/// `block 17: checksum 0x1234 found, 0x5678 expected`, without the file.
+/// The problem without the file name, for example `block 17: checksum 0x1234 found, 0x5678
+/// expected`.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(block) = self.block {

@@ -1,7 +1,7 @@
 //! Collects findings: counts all of them, but lists only a limited number.
 //!
-//! The limit keeps a directory full of garbage from filling up memory. Findings are rare, so a
-//! single lock on the list is enough.
+//! Because of the limit, a directory full of garbage can't use up all memory. Findings are rare, so
+//! it's OK to protect the list with a single lock.
 
 use std::io;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(super) const FINDINGS_LISTED: usize = 10_000;
 #[derive(Debug)]
 pub(super) struct FindingLog {
     limit: usize,
-    /// Without what only the end of the job shows.
+    /// Doesn't include anything that we only know at the end of the job.
     report: Mutex<VerifyReport>,
 }
 
@@ -31,8 +31,8 @@ impl FindingLog {
         Self { limit, report: Mutex::default() }
     }
 
-    /// Adds the problems that a file listing has found. Some, such as unknown files, are not
-    /// findings.
+    /// Adds the problems that were found while listing the files. Some of these problems, such as
+    /// unknown files, don't count as findings.
     pub(super) fn listing_problems(&self, problems: Vec<Problem>) {
         for problem in problems {
             if problem.kind.is_finding() {
@@ -43,7 +43,7 @@ impl FindingLog {
         }
     }
 
-    /// Counts the files to read, including empty ones.
+    /// Counts the files that will be read. Empty files are counted too.
     pub(super) fn count_files(&self, files: &[FileEntry]) {
         self.report.lock().files += files.len() as u64;
     }
@@ -53,14 +53,15 @@ impl FindingLog {
         self.add(path, Some(block), FindingKind::Page(finding));
     }
 
-    /// Adds a file or block that couldn't be read. A file that couldn't be opened isn't counted as
-    /// read.
+    /// Adds a file or block that couldn't be read. If the file couldn't even be opened, we don't
+    /// count it as read.
     pub(super) fn failure(&self, path: &Path, failure: ReadFailure) {
         match failure {
             ReadFailure::Open(error) => {
                 self.add(path, None, FindingKind::NotOpened(error));
                 let mut report = self.report.lock();
-                // Saturating, since an abandoned worker may come here after `take`.
+                // Use saturating arithmetic, because an abandoned worker may call this after
+                // `take`.
                 report.files = report.files.saturating_sub(1);
             }
             ReadFailure::Read { block, errno } => {
@@ -74,7 +75,7 @@ impl FindingLog {
         }
     }
 
-    /// Adds a finding without a relation name: page verification doesn't read the catalog.
+    /// Adds a finding without a relation name, because page verification doesn't read the catalog.
     fn add(&self, path: &Path, block: Option<BlockNo>, kind: FindingKind) {
         self.push(Finding { path: path.to_owned(), relation: None, block, item: None, kind });
     }
@@ -89,15 +90,16 @@ impl FindingLog {
         } else {
             &mut report.other_findings
         };
-        // Count before checking the limit: the totals must be right even when the list is full.
+        // Increment the counters before checking the limit, because the totals must be correct even
+        // if the list is full.
         *counter += 1;
         if report.findings.len() < self.limit {
             report.findings.push(finding);
         }
     }
 
-    /// Returns the counters, and the listed findings sorted by location. Findings that an abandoned
-    /// worker adds later aren't included.
+    /// Returns the counters, and the list of findings sorted by location. If an abandoned worker
+    /// adds more findings later, they won't be included.
     pub(super) fn take(&self) -> VerifyReport {
         let mut report = std::mem::take(&mut *self.report.lock());
         let place = |finding: &Finding| (finding.path.clone(), finding.block, finding.item);

@@ -6,15 +6,16 @@
 //!   entry ──▶ 3 (updated elsewhere)                                     3→3
 //! ```
 //!
-//! A HOT update changes no indexed column and stays on the page, so it adds no index entries. A
-//! heap-only tuple must therefore be reachable from another line pointer, and no index entry may
-//! point to it.
+//! A HOT update doesn't change any indexed column, and it puts the new tuple on the same page, so
+//! no index entries are needed for that tuple. It follows that a heap-only tuple must be reachable
+//! from another line pointer on its page, and that no index entry may point to it.
 //!
-//! **Stale links.** An update's ctid link can remain after the update was rolled back. The link may
-//! later lead to a tuple of another chain that reused the line pointer. Such a tuple's xmin differs
-//! from the link's xmax, so we compare them, as PostgreSQL does. If xmax is a multixact, the tuple
-//! header doesn't contain the updating transaction. We follow such links last, and only to tuples
-//! that no other link has reached.
+//! **Stale links.** If an update is rolled back, the old tuple's ctid link may remain. Later, the
+//! line pointer may be reused for a tuple of a different chain, so the link then leads to the wrong
+//! tuple. As in PostgreSQL, we detect this by comparing the xmax of the old tuple with the xmin of
+//! the tuple that the link leads to. This doesn't work if xmax is a multixact, because then the
+//! tuple header doesn't contain the updating transaction. We therefore follow such links last, and
+//! only if no other link has led to the same tuple.
 
 use trunkline_format::heap_tuple::{HeapTuple, XMAX_IS_MULTI};
 use trunkline_format::page::{LinePointerFlags, line_pointer, line_pointers};
@@ -22,18 +23,19 @@ use trunkline_format::{BlockNo, PageBytes, Tid};
 
 use super::content_problem::InvalidTarget;
 
-/// The HOT chain roots of one page. The memory is reused for each page.
+/// The HOT chain roots of one page. We reuse the memory for the next page.
 #[derive(Debug, Default)]
 pub(super) struct HotRoots {
-    /// The root of each line pointer; 0 if no chain has reached it yet.
+    /// The root line pointer for each line pointer of the page, or 0 if no chain has reached it
+    /// yet.
     roots: Vec<u16>,
-    /// Links that start at a tuple with a multixact as xmax. For each link: the root of the tuple's
-    /// chain, and the line pointer in the tuple's ctid.
+    /// The links of tuples whose xmax is a multixact. For each link, we keep the root of the
+    /// tuple's chain and the line pointer that the link leads to.
     multixact_links: Vec<(u16, u16)>,
 }
 
 impl HotRoots {
-    /// Maps the tuples of `page`, which is block `block` of its table.
+    /// Finds the root of each tuple on `page`, which is block `block` of its table.
     pub(super) fn find(&mut self, page: &PageBytes, block: BlockNo) {
         self.roots.clear();
         self.multixact_links.clear();
@@ -58,19 +60,21 @@ impl HotRoots {
         }
     }
 
-    /// The root of line pointer `item`. `None` if no chain reaches it.
+    /// Returns the root of the chain that contains line pointer `item`, or `None` if there is no
+    /// such chain.
     pub(super) fn of(&self, item: u16) -> Option<u16> {
         self.roots.get(usize::from(item)).copied().filter(|root| *root != 0)
     }
 
-    /// Follows the ctid link from a tuple to its successor, if the successor is on the same page.
+    /// Follows the ctid link from a tuple to the next tuple of its chain, provided that both are on
+    /// the same page.
     fn follow(&mut self, page: &PageBytes, block: BlockNo, root: u16, tuple: &HeapTuple<'_>) {
         let next = tuple.next_version();
         if !tuple.is_hot_updated() || next.block != block {
             return;
         }
-        // To find the updating transaction, we would have to read the multixact files, which isn't
-        // worth it here.
+        // To find out which transaction updated the tuple, we would have to read the multixact
+        // files. It isn't worth doing that here.
         if tuple.infomask() & XMAX_IS_MULTI != 0 {
             self.multixact_links.push((root, next.item));
             return;
@@ -78,8 +82,8 @@ impl HotRoots {
         self.add_successor(page, block, root, next.item, Some(tuple.xmax()));
     }
 
-    /// Adds a heap-only tuple to the chain of `root` and follows its link. If `by` is given, the
-    /// tuple must have been inserted by that transaction.
+    /// Adds a heap-only tuple to the chain of `root`, and then follows the tuple's link. If `by` is
+    /// given, we first make sure that the tuple was inserted by that transaction.
     fn add_successor(
         &mut self,
         page: &PageBytes,
@@ -90,15 +94,15 @@ impl HotRoots {
     ) {
         let Some(tuple) = tuple_at(page, item) else { return };
         let made = by.is_none_or(|by| by == tuple.xmin());
-        // A link back into its own chain ends here, because the tuple it leads to already has a
-        // root. The recursion can therefore never be deeper than the number of line pointers on the
-        // page.
+        // If a link leads back into its own chain, we stop here, because the tuple already has a
+        // root. This also means that the recursion depth can't exceed the number of line pointers
+        // on the page.
         if tuple.is_heap_only() && made && self.set_root(item, root) {
             self.follow(page, block, root, &tuple);
         }
     }
 
-    /// Records a root. Returns false if the line pointer already has one.
+    /// Sets the root of a line pointer. Returns false if the line pointer already has a root.
     fn set_root(&mut self, item: u16, root: u16) -> bool {
         let at = usize::from(item);
         if self.roots.len() <= at {
@@ -114,16 +118,17 @@ impl HotRoots {
     }
 }
 
-/// The tuple that a normal line pointer points to. `None` for any other line pointer, or if the
-/// tuple is invalid.
+/// Returns the tuple that a line pointer points to, or `None` if the line pointer isn't a normal
+/// one or the tuple is invalid.
 pub(super) fn tuple_at(page: &PageBytes, item: u16) -> Option<HeapTuple<'_>> {
     let pointer = line_pointer(page, item)?;
     let is_normal = pointer.flags == LinePointerFlags::Normal;
     HeapTuple::parse(item, pointer.item(page).filter(|_| is_normal)?).ok()
 }
 
-/// Checks the line pointer that an index entry with `tid` points to. Returns `None` if it may be
-/// the root of a HOT chain: a tuple that isn't heap-only, a redirect, or a dead line pointer.
+/// Checks the line pointer that an index entry with the given `tid` points to. Returns `None` if
+/// the line pointer may be the root of a HOT chain, that is, if it's a redirect, is dead, or points
+/// to a tuple that isn't heap-only.
 pub(super) fn invalid_target(page: &PageBytes, tid: Tid) -> Option<InvalidTarget> {
     let count = line_pointers(page).count() as u16;
     let pointer = line_pointer(page, tid.item).filter(|_| tid.item <= count);
@@ -145,8 +150,9 @@ mod tests {
     const HEAP_ONLY: u16 = 0x8000;
     const HOT_UPDATED: u16 = 0x4000;
 
-    /// Builds a page with the given line pointers. Each is either a redirect, or a tuple given as
-    /// xmin, xmax, the line pointer of its successor and both infomasks.
+    /// Builds a page with the given line pointers. Each of them is either a redirect or a tuple.
+    /// For a tuple, we specify its xmin, its xmax, the line pointer of the next tuple in its chain,
+    /// and both infomasks.
     fn page(items: &[Result<[u32; 5], u32>]) -> Box<PageBytes> {
         let mut page = Box::new([0; 8192]);
         let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
@@ -173,8 +179,9 @@ mod tests {
         page
     }
 
-    /// This was found on a page from PostgreSQL 15. An update by a member of a multixact was rolled
-    /// back, and its line pointer was then reused for a tuple of another chain.
+    /// We found this case on a page written by PostgreSQL 15. A member of a multixact had updated
+    /// the tuple, but the update was rolled back, and the line pointer of the new tuple was then
+    /// reused for a tuple in another chain.
     #[test]
     fn a_stale_link_does_not_lead_into_another_chain() {
         let (only, updated) = (u32::from(HEAP_ONLY), u32::from(HEAP_ONLY | HOT_UPDATED));

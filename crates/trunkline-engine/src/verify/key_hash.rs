@@ -1,22 +1,24 @@
 //! Hashes of index keys, for comparing row keys with index entries in little memory.
 //!
-//! Eight bytes per key are enough to tell whether two keys differ. The hash needn't resist attacks,
-//! and since it's never stored, it can change at any time.
+//! We use eight bytes per key, which is enough to tell whether two keys are different. The hash
+//! function doesn't have to withstand attacks. We can change it at any time, because hashes are
+//! never stored.
 
 use trunkline_format::btree::{Entry, Fault, KeyLayout};
 
-/// Hash of a key, computed from the payloads of its columns. The chance that two different keys
-/// have the same hash is 1 in 2⁶⁴.
+/// A hash of an index key, computed from the payloads of the key's columns. If two keys are
+/// different, the chance that they have the same hash anyway is 1 in 2⁶⁴.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyHash(u64);
 
 impl KeyHash {
-    /// The hash of no columns (the offset basis of FNV-1a).
+    /// The hash of a key without columns (the offset basis of FNV-1a).
     pub(super) fn new() -> Self {
         Self(0xCBF2_9CE4_8422_2325)
     }
 
-    /// Adds a column, or a null. We hash the length first, so that column boundaries matter.
+    /// Adds a column, which may be null. We hash the length of the column first, so that the hash
+    /// depends on where one column ends and the next begins.
     pub(super) fn column(self, payload: Option<&[u8]>) -> Self {
         let Some(payload) = payload else { return self.word(u64::MAX) };
         let (words, rest) = payload.as_chunks::<8>();
@@ -27,7 +29,7 @@ impl KeyHash {
         whole.word(u64::from_le_bytes(last))
     }
 
-    /// Mixes in one word: a multiplication by the golden ratio, and a shift that brings the upper
+    /// Mixes one word into the hash by multiplying with the golden ratio and shifting the upper
     /// bits down.
     fn word(self, word: u64) -> Self {
         let mixed = (self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -40,8 +42,8 @@ impl KeyHash {
     }
 }
 
-/// Hashes the columns of an entry for which `known` is true. Values are decompressed first, because
-/// an index may compress a value that the table stores uncompressed.
+/// Hashes those columns of an entry for which `known` is true. We decompress the values first,
+/// because a value can be compressed in an index even if it's stored uncompressed in the table.
 pub(super) fn hash_entry(
     layout: &KeyLayout,
     entry: &Entry<'_>,

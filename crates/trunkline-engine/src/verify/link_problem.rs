@@ -1,7 +1,7 @@
 //! Contradictions between an index's pages.
 //!
-//! Each of these pages is valid by itself. The contradiction only shows when we compare a page with
-//! its siblings and its parent. If a contradiction ends the walk, it's a [`BtreeProblem`] instead.
+//! The pages are valid individually, but a page contradicts its siblings or its parent. If the
+//! contradiction makes it impossible to continue the walk, we report a [`BtreeProblem`] instead.
 //!
 //! [`BtreeProblem`]: crate::btree::BtreeProblem
 
@@ -19,11 +19,11 @@ pub enum LinkProblem {
         /// The left sibling.
         expected: BlockNo,
     },
-    /// No downlink points to the page. Searches still find it through its left sibling, but more
-    /// slowly.
+    /// No downlink points to the page. Searches can still reach the page through its left sibling,
+    /// but they are slower.
     #[error("no downlink points to this page")]
     NoDownlink,
-    /// A downlink points to a page that is not the next page of its level.
+    /// A downlink points to a page that isn't the next page on its level.
     #[error(
         "entry {item} of block {parent} points to block {child}, which is not the next of its level"
     )]
@@ -35,8 +35,8 @@ pub enum LinkProblem {
         /// The target of the downlink.
         child: BlockNo,
     },
-    /// The downlink's key differs from the left sibling's high key. Searches for keys between the
-    /// two then descend to the wrong page.
+    /// The key of the downlink is different from the high key of the left sibling. If the key that
+    /// a search is looking for lies between the two, the search descends to the wrong page.
     #[error(
         "key of entry {item} of block {parent} differs from the high key of the page to the left"
     )]
@@ -58,8 +58,8 @@ pub enum LinkProblem {
         /// The root in the metapage.
         expected: BlockNo,
     },
-    /// The metapage's fast root, where searches start, isn't the only page of its level. Searches
-    /// then miss the level's other pages.
+    /// The fast root in the metapage, where searches start, isn't the only page on its level.
+    /// Searches can therefore miss keys on the other pages of that level.
     #[error("fast root is block {found}, which is not the only page of level {level}")]
     FastRoot {
         /// The fast root in the metapage.

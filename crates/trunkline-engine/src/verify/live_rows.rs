@@ -1,14 +1,15 @@
 //! Finds live rows behind index entries, many at a time.
 //!
-//! Some index entries are only suspicious, such as two entries with the same key in a unique index.
-//! Whether they are really a problem depends on their rows' visibility.
+//! Some index entries look suspicious but may be harmless, for example two entries with the same
+//! key in a unique index. To decide whether they are really a problem, we have to check whether
+//! their rows are visible.
 //!
 //! ```text
 //!   (7,3) (2,9) (7,1) … ──▶ by block: 2: 9   7: 1 3 ──▶ stream ──▶ HOT chains ──▶ live?
 //! ```
 //!
-//! An entry points to the root of a HOT chain, and at most one tuple of the chain is live. We just
-//! skip pages that can't be read, since the table check reports them.
+//! An index entry points to the root of a HOT chain, and at most one tuple in that chain is live.
+//! If a page can't be read, we skip it, because the table check reports it anyway.
 
 use trunkline_aio::facade::Arc;
 use trunkline_format::heap_tuple::{HeapTuple, is_all_visible};
@@ -31,13 +32,15 @@ pub(super) struct LiveRowFinder<'f> {
     blocks: BlockNo,
     statuses: XidStatusCache,
     roots: HotRoots,
-    /// Live tuples of the current page: root and line pointer.
+    /// The live tuples on the current page. For each tuple, the root line pointer of its chain and
+    /// its own line pointer.
     live: Vec<(u16, u16)>,
 }
 
 impl<'f> LiveRowFinder<'f> {
-    /// Makes a finder for the first `blocks` blocks of a table. The stream must return pages in
-    /// order, because that's how we match them with the groups of rows.
+    /// Creates a finder for a table whose length is `blocks` blocks. The read stream must return
+    /// the pages in the order in which we requested them, because otherwise we couldn't tell which
+    /// page belongs to which group of rows.
     pub(super) fn new(
         heap: &'f Relation,
         blocks: BlockNo,
@@ -49,9 +52,9 @@ impl<'f> LiveRowFinder<'f> {
         Self { heap, transactions, options, blocks, statuses, roots, live }
     }
 
-    /// Looks up all `rows` and leaves the vector empty. Each row is an entry's TID and a
-    /// caller-defined value. If an entry leads to a live tuple, passes the value, that tuple's TID
-    /// and the tuple itself to `each`, in table order.
+    /// Looks up all `rows`, leaving the vector empty. A row consists of the TID of an index entry
+    /// and a value chosen by the caller. Whenever an entry leads to a live tuple, we call `each`
+    /// with that value, the tuple's own TID and the tuple. These calls are made in table order.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -61,7 +64,8 @@ impl<'f> LiveRowFinder<'f> {
         rows: &mut Vec<(Tid, T)>,
         mut each: impl FnMut(&T, Tid, &HeapTuple<'_>),
     ) -> Result<(), ReadError> {
-        // The index walk already reports entries that point beyond the end of the table.
+        // Skip entries that point beyond the end of the table, because the index walk has already
+        // reported them.
         rows.retain(|(row, _)| row.block < self.blocks);
         // Sort by TID, so that each page is read once and in sequential order.
         rows.sort_unstable_by_key(|(row, _)| *row);

@@ -1,7 +1,7 @@
-//! Reads a table's visibility map, in step with the table's blocks.
+//! Reads a table's visibility map in parallel with the table's blocks.
 //!
-//! If the map is too short, the remaining blocks' bits count as clear, as they do on a server. A
-//! table that was never vacuumed has no map at all.
+//! Like a server, we assume that any bits beyond the end of the map are clear. If a table was never
+//! vacuumed, it doesn't have a visibility map at all.
 
 use trunkline_format::visibility_map::{self, VisibilityBits};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
@@ -18,16 +18,16 @@ pub(super) struct MapReader<'t> {
     sink: &'t Sink<'t>,
     /// The number of blocks of the map.
     blocks: BlockNo,
-    /// A copy of one block, and its number.
+    /// A copy of one block of the map, together with the block's number.
     page: Box<PageBytes>,
     /// The number of the block in `page`.
     at: Option<BlockNo>,
 }
 
 impl<'t> MapReader<'t> {
-    /// Opens the map. If the map is missing, we treat it as empty, which is normal for a table that
-    /// was never vacuumed. Any other error is reported as a finding, and the map is again treated
-    /// as empty.
+    /// Opens the map. If the map doesn't exist, we treat it as empty, because that's normal for a
+    /// table that was never vacuumed. We also treat it as empty after any other error, but then we
+    /// report a finding.
     pub(super) fn new(table: &'t CheckedTable, sink: &'t Sink<'t>) -> Self {
         let blocks = match table.map.blocks() {
             Ok(blocks) => blocks,
@@ -59,9 +59,9 @@ impl<'t> MapReader<'t> {
         Ok(visibility_map::bits(&self.page, block))
     }
 
-    /// Copies a block of the map. If the block can't be read, we report that and treat its bits as
-    /// clear. Clear bits are always valid: they only mean that we can't assume anything about the
-    /// pages.
+    /// Copies a block of the map. If the block can't be read, we report that and assume that all of
+    /// its bits are clear. That's always safe, because a clear bit only means that we can't assume
+    /// anything about the page.
     fn read(&mut self, backend: &mut Backend, at: BlockNo) -> Result<(), ReadError> {
         self.at = Some(at);
         match backend.read(&self.table.map, at) {
@@ -76,8 +76,9 @@ impl<'t> MapReader<'t> {
         Ok(())
     }
 
-    /// Checks that no bit is set for blocks beyond the end of the table, which has `blocks` blocks.
-    /// If the table later grew, such a bit would wrongly mark a new page all-visible.
+    /// Checks that no bit is set for a block beyond the end of the table. `blocks` is the table's
+    /// length. If such a bit were set, and the table then grew, the map would wrongly say that a
+    /// new page is all-visible.
     ///
     /// # Errors
     /// The session was cancelled.

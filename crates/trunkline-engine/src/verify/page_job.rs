@@ -1,7 +1,7 @@
 //! The job of a page verification.
 //!
-//! It reads relation files directly, as `pg_checksums` does. It needs neither the buffer pool nor
-//! the catalogs, so it also works if the catalogs are damaged.
+//! The job reads relation files directly, like `pg_checksums`. Since it uses neither the buffer
+//! pool nor the catalogs, it still works if the catalogs are damaged.
 
 use trunkline_aio::Aio;
 use trunkline_aio::facade::Arc;
@@ -20,7 +20,8 @@ use crate::settings::Settings;
 pub struct Options {
     /// How to read the files.
     pub read: ReadOptions,
-    /// The most findings to list in the report. All findings are counted.
+    /// Maximum number of findings to list in the report. Any findings beyond that are counted but
+    /// not listed.
     pub findings_listed: usize,
 }
 
@@ -31,11 +32,11 @@ impl Options {
     }
 }
 
-/// Verifies the pages of every relation file of every database and tablespace.
+/// Verifies all pages in the relation files of all databases and tablespaces.
 ///
 /// # Errors
-/// [`JobError`]: nothing could be read at all, or a server has started on the directory. Problems
-/// with individual files and blocks are in the report.
+/// [`JobError`]: we couldn't read anything at all, or a server was started on the data directory.
+/// Problems with individual files or blocks are not errors; they are listed in the report.
 pub fn verify(
     aio: &Aio,
     dir: &DataDir,
@@ -72,8 +73,9 @@ pub fn verify_scope(
     Ok(findings.report(summary, version))
 }
 
-/// Verifies the pages of single files outside a data directory. There's no control file to read
-/// this from, so `checksums` specifies whether the pages have checksums.
+/// Verifies the pages of single files that aren't part of a data directory. Since there is no
+/// control file to tell us whether the pages have checksums, the caller must specify it
+/// (`checksums`).
 ///
 /// # Errors
 /// As [`verify`].

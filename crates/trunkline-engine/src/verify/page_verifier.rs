@@ -1,9 +1,11 @@
-//! Page verification in two steps. A completion callback marks bad pages. The mount's worker then
-//! checks the marked pages again to report what is wrong with them.
+//! Verifies pages in two steps. First, a completion callback finds the bad pages and marks them.
+//! Then the mount's worker checks the marked pages again to find out and report what is wrong with
+//! them.
 //!
-//! The callback may run on any thread, so it must neither allocate nor take a lock, and just sets
-//! one bit per bad page. Bad pages are rare, so the second check costs nothing in practice. This
-//! way checksums are computed in parallel, on the threads that complete I/O.
+//! Since the callback may run on any thread, it must not allocate memory or take a lock. It
+//! therefore does nothing but set a bit for each bad page. The benefit is that checksums are
+//! computed in parallel, by the threads that complete the I/O. Checking the bad pages twice isn't
+//! expensive, because they are rare.
 
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{Callback, Completion, Operation, Outcome, Status, Weight};
@@ -23,9 +25,9 @@ impl Callback<ReadPayload> for MarkBadPages {
         "check pages"
     }
 
-    /// Computing a checksum touches every byte of the pages. The thread that reaps completions
-    /// should therefore leave this callback to the session waiting for the read, or to a helper
-    /// thread.
+    /// To compute the checksums, we have to look at every byte of the pages, which takes some time.
+    /// The thread that reaps completions should therefore not run this callback itself, but leave
+    /// it to the session that is waiting for the read or to a helper thread.
     fn weight(&self) -> Weight {
         Weight::Heavy
     }
@@ -33,7 +35,8 @@ impl Callback<ReadPayload> for MarkBadPages {
     /// Checks every whole page of a read and marks the bad ones.
     fn complete(&self, io: &mut Completion<'_, ReadPayload>, prior: Outcome) -> Outcome {
         let whole = prior.count as usize / BLOCK_SIZE;
-        // A short read that ends mid-page still delivers the whole pages before that point.
+        // If a read returned short and ended mid-page, we can still check the whole pages before
+        // that point.
         if io.operation != Operation::Readv || prior.status == Status::Error || whole == 0 {
             return prior;
         }
@@ -45,8 +48,8 @@ impl Callback<ReadPayload> for MarkBadPages {
                 *bad |= 1 << at;
             }
         }
-        // If the read returned short, keep that status, so that the scan reads the rest. The bad
-        // pages aren't lost, because their bits are in the payload.
+        // If the read returned short, don't change its status, because the scan must still read the
+        // rest. We won't lose track of the bad pages, because their bits are in the payload.
         if *bad == 0 || prior.status != Status::Ok {
             return prior;
         }

@@ -10,12 +10,12 @@ use super::finding::Finding;
 use crate::datadir::Problem;
 use crate::job::{End, IoSummary, bytes_per_second};
 
-/// The result of a page verification. Files, blocks and bad checksums are counted as `pg_checksums
-/// --check` counts them, so `blocks` includes new pages.
+/// The result of a page verification. We count files, blocks and bad checksums in the same way as
+/// `pg_checksums --check`. In particular, `blocks` includes new pages.
 #[derive(Debug, Default)]
 pub struct VerifyReport {
-    /// Whether the verification reached its end. Otherwise all counts except `files` cover only
-    /// part of the data.
+    /// Whether the verification was completed. If not, all counts except `files` cover only part of
+    /// the data.
     pub end: End,
     /// Files scanned.
     pub files: u64,
@@ -25,15 +25,15 @@ pub struct VerifyReport {
     pub checksum_version: u32,
     /// Pages with a wrong checksum.
     pub bad_checksums: u64,
-    /// Pages that are invalid in some way other than a wrong checksum. `pg_checksums` doesn't
-    /// detect them.
+    /// Number of pages that are invalid but don't have a bad checksum. `pg_checksums` doesn't
+    /// detect such pages.
     pub beyond_checksums: u64,
     /// All other findings: unreadable blocks, truncated or missing files.
     pub other_findings: u64,
-    /// The findings by file and block, up to
-    /// [`Options::findings_listed`](super::Options::findings_listed).
+    /// The list of findings, sorted by file and block. It contains at most
+    /// [`Options::findings_listed`](super::Options::findings_listed) findings.
     pub findings: Vec<Finding>,
-    /// Observations about the files that are not findings.
+    /// Remarks about the files that don't count as findings.
     pub notes: Vec<Problem>,
     /// How long it took.
     pub elapsed: Duration,

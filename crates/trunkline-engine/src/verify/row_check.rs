@@ -6,8 +6,8 @@
 //!                                                           └▶ payloads ─▶ types, keys of indexes
 //! ```
 //!
-//! We check a value by printing it, because the output functions detect every value that isn't
-//! valid for its type. The printed text is discarded.
+//! To check a value, we call the output function of its type and discard the text. The output
+//! functions detect every value that isn't valid for its type.
 
 use trunkline_format::deform::{Column as Stored, Deformer};
 use trunkline_format::heap_tuple::HeapTuple;
@@ -25,7 +25,7 @@ use super::sink::Sink;
 use crate::heap::{ToastBatch, ToastProblem, ToastReader};
 use crate::pool::{Backend, ReadError};
 
-/// A column of a visible row, deformed but not detoasted.
+/// A column of a visible row, after deforming but before detoasting.
 #[derive(Clone, Copy)]
 enum Cell<'p> {
     /// As stored in the page.
@@ -33,20 +33,20 @@ enum Cell<'p> {
     Null,
     /// The row is older than the column.
     Missing,
-    /// A TOAST value with this number in the batch.
+    /// A value in TOAST, identified by its number in the batch.
     Toast(usize),
     /// Invalid. The problem was already reported.
     Invalid,
 }
 
-/// A visible row whose TOAST values haven't been fetched yet.
+/// A visible row for which we haven't fetched the TOAST values yet.
 pub(super) struct PendingRow<'p> {
     item: u16,
     cells: Vec<Cell<'p>>,
 }
 
-/// Checks one table's visible rows. We fetch the TOAST values of several rows together, so a row is
-/// first added and checked later.
+/// Checks the visible rows of one table. A row is added first and checked later, because we fetch
+/// the TOAST values of several rows at the same time.
 pub(super) struct RowCheck<'t> {
     table: &'t CheckedTable,
     checks: Checks,
@@ -57,7 +57,7 @@ pub(super) struct RowCheck<'t> {
     pub(super) roots: HotRoots,
     /// The entries of each index, in the order of the table's indexes.
     pub(super) entries: Vec<EntryTable>,
-    /// Buffer for printed values, reused from value to value.
+    /// Buffer for the text of a value, which we reuse for every value.
     text: Vec<u8>,
 }
 
@@ -80,7 +80,7 @@ impl<'t> RowCheck<'t> {
         }
     }
 
-    /// Bytes of TOAST values that the added rows are waiting for.
+    /// The total size in bytes of the TOAST values that the added rows are waiting for.
     pub(super) fn bytes_pending(&self) -> u64 {
         self.batch.bytes()
     }
@@ -90,7 +90,8 @@ impl<'t> RowCheck<'t> {
         self.sink.table(self.table, Some(block), Some(item), problem);
     }
 
-    /// Deforms a visible row and adds it to `pending`. Reports problems of the tuple itself.
+    /// Deforms a visible row and adds it to `pending`. Problems with the tuple itself are reported
+    /// immediately.
     pub(super) fn add<'p>(
         &mut self,
         block: BlockNo,
@@ -99,11 +100,13 @@ impl<'t> RowCheck<'t> {
     ) {
         let item = tuple.item();
         self.sink.count_row();
-        // Index entries lead to roots, so without a root no index scan can find this row.
+        // Index entries point to root line pointers. If the row has no root, no index scan can find
+        // it.
         if self.roots.of(item).is_none() {
             self.problem(block, item, ContentProblem::NoChain);
         }
-        // A row may have fewer columns than the table if columns were added later, but never more.
+        // A row may have fewer columns than the table, if columns have been added since it was
+        // inserted. But it must never have more.
         let expected = self.table.columns.len() as u16;
         if tuple.natts() > expected {
             let found = tuple.natts();
@@ -113,8 +116,8 @@ impl<'t> RowCheck<'t> {
         let mut cells = Vec::with_capacity(self.table.columns.len());
         for column in &self.table.columns {
             let cell = match walk.next(column.attribute) {
-                // Deform dropped columns too, since they still take space in old rows, but don't
-                // check them.
+                // We must deform dropped columns too, because they still take up space in old rows.
+                // But we don't check their values.
                 Ok(Stored::Value(stored)) => self
                     .cell(column.attribute.len, stored)
                     .map(|cell| if column.dropped { Cell::Null } else { cell }),
@@ -127,7 +130,7 @@ impl<'t> RowCheck<'t> {
                 Err(error) => {
                     let column = String::from_utf8_lossy(&column.name).into_owned();
                     self.problem(block, item, ContentProblem::Value { column, error });
-                    // After an invalid column, we don't know where the next column starts.
+                    // If a column is invalid, we don't know where the next column starts.
                     cells.resize(self.table.columns.len(), Cell::Invalid);
                     break;
                 }
@@ -157,7 +160,8 @@ impl<'t> RowCheck<'t> {
         if !self.batch.is_empty()
             && let Some(toast) = &mut self.toast
         {
-            // Errors of single values stay in the batch, so only cancellation ends the check.
+            // Errors with individual values stay in the batch, so the only error that can end the
+            // check is cancellation.
             toast.fetch(backend, &mut self.batch)?;
         }
         for row in pending.drain(..) {
@@ -188,12 +192,13 @@ impl<'t> RowCheck<'t> {
                     continue;
                 }
             };
-            // Even if we don't print the value, it was worthwhile to get its payload, because that
-            // has already checked the varlena header, the compressed data and the TOAST chunks.
+            // We may not be able to print the value. Even so, getting its payload was worthwhile,
+            // because we have thereby checked the varlena header, the compressed data and the TOAST
+            // chunks.
             let Some(ty) = column.ty.as_ref().filter(|_| self.checks.rows) else { continue };
             text.clear();
             match write_text(ty, payload, &options, &mut text) {
-                // If we can't print a value, that doesn't mean it's invalid.
+                // The value may still be valid even if we can't print it.
                 Ok(()) | Err(ValueError::Unsupported(_)) => {}
                 Err(error) => {
                     at(ContentProblem::Value { column: name(), error: error.to_string() });
@@ -206,7 +211,8 @@ impl<'t> RowCheck<'t> {
         }
     }
 
-    /// The payload of a column, detoasted. `None` if it is null or was already reported as invalid.
+    /// Returns the payload of a column after detoasting. Returns `None` if the column is null, or
+    /// if we have already reported it as invalid.
     fn payload<'r>(
         &'r self,
         cell: Cell<'r>,
@@ -229,27 +235,29 @@ impl<'t> RowCheck<'t> {
         }
     }
 
-    /// Checks that every index has an entry for the row, with the row's key. The entry may be
-    /// missing in a partial index, because we can't evaluate the index's predicate.
+    /// Checks that every index has an entry for the row, and that the entry has the row's key. In a
+    /// partial index, it's OK if the entry is missing, because we can't evaluate the index's
+    /// predicate and so don't know whether there should be one.
     fn check_entries(&self, block: BlockNo, row: &PendingRow<'_>) {
         let Some(root) = self.roots.of(row.item) else { return };
         let at = |problem| self.problem(block, row.item, problem);
         for (index, entries) in self.table.indexes.iter().zip(&self.entries) {
             let name = || index.name.clone();
             match entries.find(Tid { block, item: root }) {
-                // A missing entry proves nothing if the index is partial, because we can't evaluate
-                // its predicate, or if our set of entries is incomplete.
+                // We can't report a missing entry if the index is partial, because we can't
+                // evaluate its predicate. The same applies if we don't have all of the index's
+                // entries.
                 EntryMatch::Nothing if index.partial || entries.is_incomplete() => {}
                 EntryMatch::Nothing => {
                     at(ContentProblem::NoEntry { index: name(), dead: false, root });
                 }
-                // Servers ignore an entry marked dead, so for queries it doesn't exist.
+                // Servers ignore entries that are marked dead, so queries don't find the row.
                 EntryMatch::Entry { dead: true, .. } => {
                     at(ContentProblem::NoEntry { index: name(), dead: true, root });
                 }
-                // The entry may be older than this tuple, because a HOT update adds no entry. But a
-                // HOT update doesn't change any indexed column either, so the keys must still
-                // agree.
+                // The entry may have been added for an earlier version of the row, because a HOT
+                // update doesn't add one. But since a HOT update doesn't change any indexed column,
+                // the keys must still be equal.
                 EntryMatch::Entry { hash, .. } => {
                     if self.key(row, index).is_some_and(|expected| expected != hash) {
                         at(ContentProblem::OtherKey { index: name(), root });
@@ -259,8 +267,8 @@ impl<'t> RowCheck<'t> {
         }
     }
 
-    /// The hash of the row's key in an index, without expression columns. `None` if a column is
-    /// invalid.
+    /// Returns the hash of the row's key in an index, leaving out expression columns. Returns
+    /// `None` if one of the columns is invalid.
     fn key(&self, row: &PendingRow<'_>, index: &CheckedIndex) -> Option<u64> {
         let mut hash = KeyHash::new();
         let mut room = Vec::new();
@@ -271,7 +279,7 @@ impl<'t> RowCheck<'t> {
                 return None;
             }
             let mut payload = self.payload(cell, column, &mut room).ok()?;
-            // An index on a `name` column stores it as a `cstring`, without padding.
+            // If a `name` column is indexed, the index stores it as a `cstring`, without padding.
             if stored_as.attribute.len == -2 {
                 payload = payload.and_then(|name| name.split(|byte| *byte == 0).next());
             }

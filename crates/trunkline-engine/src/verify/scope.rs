@@ -21,8 +21,9 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Removes everything outside the scope from a listing of `dir`. If a relation in the scope has
-    /// no first segment, adds a problem, because otherwise its absence would go unnoticed.
+    /// Removes everything outside the scope from `list`, the listing of `dir`. If the first segment
+    /// of a relation in the scope is missing, adds a problem, because otherwise the report wouldn't
+    /// show that we couldn't check the relation.
     pub(super) fn narrow(&self, dir: &DataDir, list: &mut FileList) {
         if *self == Self::Everything {
             return;
@@ -49,8 +50,8 @@ impl Scope {
         }
     }
 
-    /// Whether a problem concerns a file within the scope. A directory's problem concerns all files
-    /// in it.
+    /// Whether a problem concerns a file within the scope. A problem with a directory concerns all
+    /// files in that directory.
     fn has_problem(&self, dir: &DataDir, problem: &Problem) -> bool {
         let Some(place) = RelationPath::of(dir, &problem.path) else { return false };
         let is_above = |tablespace: Oid, database: Oid| {

@@ -7,11 +7,11 @@
 //!     visibility map bits ────┘  └─▶ visible rows ─▶ columns ─▶ TOAST ─▶ types, keys
 //! ```
 //!
-//! We copy each page before checking it. Checking its rows may involve reading TOAST values and
-//! commit log pages, and we must not hold a content lock that long.
+//! We make a copy of each page before we check it. To check the rows on a page, we may have to read
+//! TOAST values and commit log pages, and we must not hold the page's content lock for that long.
 //!
-//! If the index entries don't fit in memory, we check the table in parts, and walk the indexes
-//! again for every part; see `entry_table.rs`.
+//! If there isn't enough memory for all index entries, we check the table in several parts, and
+//! walk the indexes again for each part. See `entry_table.rs`.
 
 use trunkline_format::heap_tuple::{HeapTuple, XMAX_INVALID, XMIN_FROZEN, is_all_visible};
 use trunkline_format::page::{LinePointerFlags, PageHeader, is_new, line_pointers};
@@ -54,8 +54,8 @@ pub(super) fn check(
     checks: Checks,
     sink: &Sink<'_>,
 ) -> Result<(), ReadError> {
-    // Get the length just once. No server is running, so it can't change, but all parts of the
-    // check must agree on it.
+    // Determine the table's length only once, because all parts of the check must use the same
+    // length. It shouldn't change anyway, since no server is running.
     let blocks = match table.heap.blocks() {
         Ok(blocks) => blocks,
         Err(error) => {
@@ -81,13 +81,13 @@ pub(super) fn check(
             min_multi: table.oldest.1,
         },
         blocks,
-        // The visibility map is checked together with the rows, since it makes claims about them.
+        // We check the visibility map together with the rows, because its bits describe the rows.
         map: checks.rows.then(|| MapReader::new(table, sink)),
         statuses: XidStatusCache::default(),
         references: ReferencedValues::of(table).filter(|_| checks.rows && checks.next.is_some()),
         rows: RowCheck::new(table, checks, toast, sink),
     };
-    // Each iteration checks the blocks for which the index entries in memory are complete.
+    // In each iteration, check the blocks for which we have all index entries in memory.
     let (mut low, mut first) = (0, true);
     loop {
         let end = match checks.indexes {
@@ -101,8 +101,8 @@ pub(super) fn check(
             _ => break,
         }
     }
-    // The map's bits beyond the end of the table don't belong to any block, so the scan never looks
-    // at them.
+    // The scan only looks at the map's bits for existing blocks, so check the bits beyond the end
+    // of the table separately.
     if let Some(map) = &mut check.map {
         map.check_end(backend, blocks)?;
     }
@@ -126,16 +126,16 @@ struct TableCheck<'t> {
     /// `None` if rows are not checked.
     map: Option<MapReader<'t>>,
     statuses: XidStatusCache,
-    /// The TOAST values that rows refer to. `None` if we don't check for orphans, or if the cluster
-    /// was not shut down, in which case the result would be unreliable.
+    /// The TOAST values that rows refer to. `None` if we don't check for orphans. That includes all
+    /// clusters that weren't shut down, because for those the result would be unreliable.
     references: Option<ReferencedValues<'t>>,
     rows: RowCheck<'t>,
 }
 
 impl TableCheck<'_> {
-    /// Collects all indexes' entries for blocks from `low` on, dividing the memory evenly among the
-    /// indexes. Returns the end of the block range for which all of them are complete, or `None` if
-    /// there is no limit.
+    /// Collects the entries of all indexes for blocks from `low` on, dividing the available memory
+    /// evenly among the indexes. Returns the end of the range of blocks for which we have all
+    /// entries of every index, or `None` if there is no limit.
     fn collect_entries(
         &mut self,
         backend: &mut Backend,
@@ -150,7 +150,7 @@ impl TableCheck<'_> {
             let mut entries = EntryTable::new(low, most);
             let part = (self.blocks, first);
             let stream = self.checks.stream;
-            // Check uniqueness only on the first walk, since that walk sees all entries.
+            // Check uniqueness only on the first walk, because that walk visits all entries.
             let unique = (first && index.unique).then(|| {
                 let finder =
                     LiveRowFinder::new(&self.table.heap, self.blocks, self.transactions, stream);
@@ -190,8 +190,8 @@ impl TableCheck<'_> {
                     let block = error.block();
                     self.problem(block, ContentProblem::Unreadable(error.to_string()));
                     self.references_unknown();
-                    // If the error concerned a single block, the stream continues after it. If it
-                    // concerned the whole file, the stream has ended.
+                    // If the error concerned only one block, the stream continues with the next
+                    // block. If it concerned the whole file, the stream has ended.
                     if block.is_none() {
                         return Ok(());
                     }
@@ -211,8 +211,8 @@ impl TableCheck<'_> {
         self.sink.table(self.table, block, None, problem);
     }
 
-    /// Records that we couldn't read some rows' TOAST references. From now on we can't report any
-    /// orphans, because those rows may refer to them.
+    /// Records that we couldn't read the TOAST references of some rows. From now on, we can't
+    /// report any orphans, because one of those rows may refer to them.
     fn references_unknown(&mut self) {
         if let Some(references) = &mut self.references {
             references.set_incomplete();
@@ -230,7 +230,7 @@ impl TableCheck<'_> {
             Some(map) => map.bits(backend, block)?,
             None => VisibilityBits::default(),
         };
-        // A new page has no rows, so every index entry that points to it is wrong.
+        // A new page has no rows, so no index entry should point to it.
         if is_new(page) {
             self.check_entry_targets(block, page, true);
             return Ok(());
@@ -240,8 +240,8 @@ impl TableCheck<'_> {
             self.references_unknown();
             return Ok(());
         }
-        // Both checks below need the HOT chains: index entries must point to roots, and visible
-        // rows must be reachable from one.
+        // We need the HOT chains for both of the checks below. Every index entry must point to a
+        // root, and every visible row must be reachable from a root.
         self.rows.roots.find(page, block);
         self.check_entry_targets(block, page, false);
         let all_visible = is_all_visible(page);
@@ -257,7 +257,8 @@ impl TableCheck<'_> {
             let at = |problem| sink.table(table, Some(block), Some(item), problem);
             match pointer.flags {
                 LinePointerFlags::Normal => {}
-                // VACUUM marks a page all-visible only after removing its dead line pointers.
+                // VACUUM never marks a page all-visible before it has removed all dead line
+                // pointers from the page.
                 LinePointerFlags::Dead if all_visible || bits.all_visible => {
                     at(ContentProblem::DeadLinePointer);
                     continue;
@@ -270,12 +271,13 @@ impl TableCheck<'_> {
                 self.references_unknown();
                 continue;
             };
-            // References count in every version of a row, so add them before checking visibility.
+            // We need the references of all versions of a row, so add them before checking the
+            // tuple's visibility.
             if let Some(references) = &mut self.references {
                 references.add(&tuple);
             }
-            // Look up the real state even if the page is marked all-visible, because this is where
-            // we check whether that mark is right.
+            // Look up the tuple's real state even if the page is marked all-visible, because we
+            // want to find out whether the page should be.
             let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
             let state = match row_state(&tuple, &mut lookup) {
                 Ok(state) => state,
@@ -304,7 +306,8 @@ impl TableCheck<'_> {
     }
 
     /// Checks that every index entry for `block` points to a line pointer that may be the root of a
-    /// chain. Entries arrive sorted by TID, so two entries for the same row are adjacent.
+    /// HOT chain. The entries are sorted by TID, so if there are two entries for the same row, they
+    /// are next to each other.
     fn check_entry_targets(&mut self, block: BlockNo, page: &PageBytes, new: bool) {
         let (table, sink) = (self.table, self.sink);
         for (index, entries) in table.indexes.iter().zip(&mut self.rows.entries) {
@@ -329,9 +332,11 @@ impl TableCheck<'_> {
     }
 }
 
-/// Whether a visible tuple is frozen: no later transaction id can change its visibility.
+/// Whether a visible tuple is frozen, which means that it will remain visible no matter which
+/// transaction ids are assigned later.
 fn is_frozen(tuple: &HeapTuple<'_>) -> bool {
     let inserted = tuple.infomask() & XMIN_FROZEN == XMIN_FROZEN || tuple.xmin() < FIRST_NORMAL_XID;
-    // An xmax marked invalid doesn't matter: its transaction aborted, or only locked the row.
+    // If xmax is marked invalid, we can ignore it: its transaction either aborted or only locked
+    // the row.
     inserted && (tuple.infomask() & XMAX_INVALID != 0 || tuple.xmax() == 0)
 }

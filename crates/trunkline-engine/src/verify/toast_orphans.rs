@@ -1,20 +1,22 @@
-//! Orphaned TOAST chunks: live chunks that no row refers to. They waste space that VACUUM doesn't
-//! free.
+//! Finds orphaned TOAST chunks, which are live chunks that no row refers to. They waste space that
+//! VACUUM can't reclaim.
 //!
 //! ```text
 //!   table, every row version ──▶ value ids ──┐
 //!   TOAST index, leaf by leaf ──▶ value ids ─┴─▶ not referenced? ──▶ chunks checked ──▶ live?
 //! ```
 //!
-//! Since a row's chunks are deleted together with the row, a live chunk should belong to some row.
-//! We must consider references in every version of a row and in every column, even dropped columns.
+//! When a row is deleted, its chunks are deleted with it, so every live chunk should belong to some
+//! row. We must look for references in all versions of a row and in all columns, including dropped
+//! columns.
 //!
-//! Orphans aren't damage, so we report them separately from findings. `VACUUM FULL` and `CLUSTER`
-//! leave orphans behind when they copy recently deleted rows. A table that lost pages also leaves
-//! its lost rows' TOAST values behind.
+//! Orphans don't indicate damage, so we don't report them as findings. They are left behind when
+//! `VACUUM FULL` or `CLUSTER` copies recently deleted rows. Also, if some pages of a table have
+//! been lost, the TOAST values of the lost rows become orphans.
 //!
-//! We report nothing if some tuple's references are unknown, or if the cluster wasn't shut down. In
-//! the latter case the table and its TOAST table may be from different points in time.
+//! We don't report any orphans if we couldn't read some tuple's references, or if the cluster
+//! wasn't shut down. In the latter case, the table and its TOAST table may not be consistent with
+//! each other.
 
 use trunkline_aio::facade::Arc;
 use trunkline_format::Tid;
@@ -34,7 +36,7 @@ use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 use crate::transactions::Transactions;
 
-/// Number of chunks whose visibility is checked together.
+/// Maximum number of chunks whose visibility we check together.
 const JUDGED_MAX: usize = 1 << 16;
 
 /// The TOAST values that a table's rows refer to.
@@ -70,7 +72,8 @@ impl<'t> ReferencedValues<'t> {
             };
             match Varlena::parse(stored) {
                 Ok(Varlena::External(pointer)) if pointer.toast_relation == self.toast.oid => {
-                    // Several versions of a row usually share a value, hence a set.
+                    // This is a set because several versions of a row usually refer to the same
+                    // value.
                     self.ids.insert(pointer.value_id);
                 }
                 Ok(Varlena::Plain(_) | Varlena::Compressed(_)) => {}
@@ -84,7 +87,7 @@ impl<'t> ReferencedValues<'t> {
         self.incomplete = true;
     }
 
-    /// Reports the values of the TOAST table that are not referenced.
+    /// Reports all values in the TOAST table that no row refers to.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -108,8 +111,8 @@ impl<'t> ReferencedValues<'t> {
         Ok(())
     }
 
-    /// Walks the TOAST index and counts the live chunks of unreferenced values. Returns `None` if
-    /// there are none, or if the job was stopped.
+    /// Walks the TOAST index, and counts the live chunks of values that no row refers to. Returns
+    /// `None` if there are no such chunks, or if the job was stopped.
     fn find_orphans(
         &self,
         backend: &mut Backend,
@@ -138,8 +141,8 @@ impl<'t> ReferencedValues<'t> {
                     }
                 }
             }
-            // Check visibility in batches, sorted by block, so that each TOAST page is read only
-            // once per batch.
+            // We check visibility in batches, and sort each batch by block, so that we read each
+            // TOAST page only once per batch.
             if rows.len() >= JUDGED_MAX {
                 orphans.count(&mut finder, backend, &mut rows, &mut last)?;
             }
@@ -153,7 +156,8 @@ impl<'t> ReferencedValues<'t> {
 }
 
 impl Orphans {
-    /// Counts the live chunks among `rows`. `last` is the highest value id counted so far.
+    /// Counts the live chunks among `rows`. `last` is the highest value id that we've counted so
+    /// far.
     fn count(
         &mut self,
         finder: &mut LiveRowFinder<'_>,
@@ -167,7 +171,8 @@ impl Orphans {
             self.chunks += 1;
             self.bytes += tuple.data().len() as u64;
         })?;
-        // The index returns value ids in order, so only the first id can already have been counted.
+        // The index returns value ids in ascending order, so the only id that may already have been
+        // counted is the first one.
         ids.sort_unstable();
         ids.dedup();
         self.values += ids.iter().filter(|id| Some(**id) != *last).count() as u64;

@@ -1,4 +1,4 @@
-//! Checks that a unique index is unique: no two live rows have the same key.
+//! Checks that a unique index is really unique, that is, that no two live rows have the same key.
 //!
 //! ```text
 //!   order known     leaf by leaf: … 7 ─ 7 ─ 8 …      equal keys are adjacent
@@ -6,19 +6,20 @@
 //!                     └▶ rows behind equal keys ──▶ checked, many at a time ──▶ two of them live?
 //! ```
 //!
-//! Dead tuples keep their index entries until VACUUM, so equal keys are common. They are only a
-//! problem if more than one of their rows is live. Nulls are not equal to each other unless the
-//! index is `NULLS NOT DISTINCT`.
+//! VACUUM doesn't remove a dead tuple's index entries until later, so it is quite common to find
+//! several entries with the same key. That's OK unless more than one of their rows is live. Nulls
+//! are not equal to each other, except if the index is `NULLS NOT DISTINCT`.
 //!
-//! **Unknown order.** The sort order of text depends on the server's collation library. If that
-//! library was updated, keys may be in the wrong place. This is how duplicates usually get into a
-//! unique index, and such duplicates aren't adjacent. For these indexes we therefore collect key
-//! hashes, in bounded memory. If there are too many, we drop the upper half and walk the leaves
-//! again for it.
+//! **Unknown order.** How text is sorted depends on the server's collation library. If the library
+//! has been updated, some keys may be in the wrong place, and that's usually how a unique index
+//! ends up with duplicates. Since such duplicates aren't next to each other, we collect the hashes
+//! of all keys instead of comparing neighbouring entries. Only a limited amount of memory is
+//! available for the hashes. If they don't fit, we drop the upper half, and walk the leaves again
+//! later to check those.
 //!
-//! **Limits.** The chance that two different keys have the same hash is 1 in 2⁶⁴. We don't find
-//! keys that are equal but differ in their bytes, for example `1.0` and `1.00` within an array, or
-//! keys under a case-insensitive collation.
+//! **Limits.** If two keys are different, the chance that they have the same hash is 1 in 2⁶⁴.
+//! We don't detect keys that are equal but don't have the same bytes, such as `1.0` and `1.00`
+//! within an array, or keys that differ only in case under a case-insensitive collation.
 
 use std::cmp::Ordering;
 
@@ -34,7 +35,8 @@ use crate::btree::{BtreeError, LevelWalk};
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 
-/// We check the visibility of rows once this many of them have been collected, or at the end.
+/// We check the visibility of the collected rows as soon as there are at least this many, and again
+/// at the end.
 const JUDGED_MIN: usize = 1 << 16;
 
 /// The check of one index.
@@ -53,7 +55,7 @@ enum DuplicateSearch {
 }
 
 impl<'t> UniqueCheck<'t> {
-    /// Makes a check for an index of `table`, which keeps at most `most` hashes at a time.
+    /// Creates a check for an index of `table`. It keeps at most `most` hashes in memory.
     pub(super) fn new(
         table: &'t CheckedTable,
         index: &'t CheckedIndex,
@@ -61,7 +63,8 @@ impl<'t> UniqueCheck<'t> {
         most: usize,
         sink: &'t Sink<'t>,
     ) -> Self {
-        // Comparing neighbours is cheaper and exact, but only works if we know the order.
+        // It's cheaper and more exact to compare neighbouring entries, but that only works if we
+        // know how the keys are ordered.
         let search = match index.has_unknown_order() {
             true => DuplicateSearch::Hashed(Hashes::new(index, 0, most)),
             false => DuplicateSearch::Adjacent(EqualRun::default()),
@@ -71,7 +74,7 @@ impl<'t> UniqueCheck<'t> {
         Self { index, duplicates, search }
     }
 
-    /// Adds the entries of a leaf. Leaves must be passed in index order.
+    /// Adds the entries of a leaf. The caller must pass the leaves in index order.
     pub(super) fn leaf(&mut self, page: &BtreePage<'_>) {
         match &mut self.search {
             DuplicateSearch::Adjacent(run) => run.leaf(self.index, page, &mut self.duplicates),
@@ -79,7 +82,8 @@ impl<'t> UniqueCheck<'t> {
         }
     }
 
-    /// Checks the visibility of the collected rows if there are enough of them.
+    /// Checks the visibility of the collected rows if there are enough of them to make it
+    /// worthwhile.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -90,8 +94,8 @@ impl<'t> UniqueCheck<'t> {
         }
     }
 
-    /// Completes the check after the last leaf. If some of the hashes didn't fit in memory, walks
-    /// the leaves again to collect them.
+    /// Completes the check after the last leaf. If we had to drop some of the hashes for lack of
+    /// memory, walks the leaves again to collect them.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -109,7 +113,7 @@ impl<'t> UniqueCheck<'t> {
                     break;
                 };
                 hashes = Hashes::new(self.index, from, hashes.most);
-                // The first walk has already reported other errors.
+                // Ignore all other errors, because the first walk has already reported them.
                 if let Err(error) = hashes.walk(self.index, backend, options, self.duplicates.sink)
                     && error.is_cancelled()
                 {
@@ -131,8 +135,8 @@ struct Duplicates<'t> {
     rows: Vec<(Tid, u64)>,
     /// The number of the current key.
     group: u64,
-    /// A live row with the current key that an earlier call found. The run of equal keys may
-    /// continue after that call.
+    /// A live row with the current key that was found by an earlier call. We keep it because there
+    /// may be more rows with the same key.
     earlier: Option<Live>,
 }
 
@@ -156,7 +160,8 @@ impl Duplicates<'_> {
             live.push(Live { group, version });
         })?;
         live.sort_unstable();
-        // If a row has two entries, the table check reports that. Here they must count as one row.
+        // Count a row only once even if it has two entries. The table check reports such duplicate
+        // entries.
         live.dedup();
         for same in live.chunk_by(|one, other| one.group == other.group) {
             let [first, others @ ..] = same else { continue };
@@ -165,8 +170,8 @@ impl Duplicates<'_> {
                 let problem = ContentProblem::NotUnique { index, other: first.version };
                 self.sink.table(self.table, Some(*block), Some(*item), problem);
             }
-            // The current run of equal keys may continue on the next leaf, so keep its live row for
-            // comparison with later rows.
+            // There may be more entries with the current key on the next leaf, so keep this live
+            // row to compare it with their rows.
             if first.group == self.group {
                 self.earlier = Some(*first);
             }
@@ -178,7 +183,7 @@ impl Duplicates<'_> {
 /// A run of adjacent entries with the same key.
 #[derive(Default)]
 struct EqualRun {
-    /// The key columns of the previous leaf's last entry. `None` if there was no previous leaf, or
+    /// The key columns of the last entry on the previous leaf. `None` if this is the first leaf, or
     /// if no other key can be equal to that key.
     last: Option<Vec<Option<Vec<u8>>>>,
     rows: RunRows,
@@ -189,16 +194,16 @@ struct EqualRun {
 enum RunRows {
     #[default]
     None,
-    /// Just one row so far. We don't add it to the duplicates until we see a second row, because
-    /// most keys have only one.
+    /// Only one row so far. Since most keys have only one row, we don't add it to the duplicates
+    /// until we find a second one.
     One(Tid),
     /// Several rows, all added to the duplicates.
     More,
 }
 
 impl EqualRun {
-    /// Compares adjacent entries on a leaf, and the leaf's first entry with the previous leaf's
-    /// last one.
+    /// Compares each entry on a leaf with the previous entry. The first entry is compared with the
+    /// last entry on the previous leaf.
     fn leaf(
         &mut self,
         index: &CheckedIndex,
@@ -216,8 +221,8 @@ impl EqualRun {
                 }
                 (None, None) => None,
             };
-            // If a posting list's key contains a null, not even the TIDs within that list count as
-            // equal to each other.
+            // Unless the index is `NULLS NOT DISTINCT`, a key that contains a null isn't even equal
+            // to itself. In that case, the rows of a posting list are not duplicates of each other.
             let can_equal = index.can_equal(&entry);
             // A new key begins.
             if ordering != Some(Ordering::Equal) || !can_equal {
@@ -251,7 +256,8 @@ impl EqualRun {
     }
 }
 
-/// The payloads of an entry's key columns, copied for comparison with the next leaf.
+/// The payloads of an entry's key columns. We copy them in order to compare them with the first
+/// entry on the next leaf.
 fn key_of(index: &CheckedIndex, entry: &Entry<'_>) -> Option<Vec<Option<Vec<u8>>>> {
     let layout = index.index.layout();
     let mut room = Vec::new();
@@ -262,12 +268,13 @@ fn key_of(index: &CheckedIndex, entry: &Entry<'_>) -> Option<Vec<Option<Vec<u8>>
     columns.collect()
 }
 
-/// Key hashes within a range, as many as fit in memory.
+/// The hashes of the keys within a range of hash values. The range covers as many keys as fit in
+/// memory.
 struct Hashes {
     list: Vec<(u64, Tid)>,
     /// The start of the range.
     from: u64,
-    /// The end of the range, exclusive, where the next walk begins. `None` if there is no limit.
+    /// The end (exclusive) of the range. The next walk begins there. `None` if there is no limit.
     below: Option<u64>,
     most: usize,
     /// Whether each column is part of the key.
@@ -281,7 +288,7 @@ impl Hashes {
         Self { list: Vec::new(), from, below: None, most: most.max(1024), keys }
     }
 
-    /// Walks the leaves and adds the hashes that are in range.
+    /// Walks the leaves and adds all hashes that are within the range.
     fn walk(
         &mut self,
         index: &CheckedIndex,
@@ -302,8 +309,8 @@ impl Hashes {
         Ok(())
     }
 
-    /// Adds the hashes of all keys on a leaf that are in range. Skips keys that no other key can be
-    /// equal to.
+    /// Adds the hashes of all keys on a leaf that are within the range. Skips any key that can't be
+    /// equal to another key.
     fn leaf(&mut self, index: &CheckedIndex, page: &BtreePage<'_>) {
         for entry in page.entries().flatten().filter(|entry| !entry.is_dead()) {
             let Ok(hash) = hash_entry(index.index.layout(), &entry, &self.keys) else { continue };
@@ -316,23 +323,25 @@ impl Hashes {
         }
     }
 
-    /// Adds a hash. If there are too many hashes, drops the upper half and lowers the end of the
-    /// range accordingly. The range ends at a hash value, so we keep either all or none of the rows
-    /// with the same hash.
+    /// Adds a hash. If there are too many hashes, we drop the upper half and lower the end of the
+    /// range accordingly. Since the range is limited by a hash value, rows with the same hash are
+    /// either all kept or all dropped.
     fn push(&mut self, hash: u64, row: Tid) {
         self.list.push((hash, row));
         if self.list.len() <= self.most {
             return;
         }
-        // Selection takes linear time. We sort the list only once, when it's complete.
+        // This only takes linear time. We don't sort the list until it's complete.
         let middle = self.list.len() / 2;
         let (_, &mut (end, _), _) = self.list.select_nth_unstable(middle);
-        // The range must not become empty, or the next walk would start where this one did.
+        // The range must not become empty, because then the next walk would start in the same place
+        // as this one.
         let end = end.max(self.from.saturating_add(1));
         self.list.retain(|(hash, _)| *hash < end);
         self.below = Some(end);
-        // If all rows have the same hash, we can't divide the range. Half of the memory still holds
-        // more row versions than a server ever leaves behind, so it's safe to drop the rest.
+        // If all rows have the same hash, we can't divide the range, so we drop some of the rows.
+        // That's OK because the remaining list is still longer than the number of row versions that
+        // a server would ever leave behind for one key.
         self.list.truncate(self.most / 2 + 1);
     }
 

@@ -5,12 +5,12 @@
 //!                                     more as a bitmap of 8 KiB
 //! ```
 //!
-//! Value ids are assigned sequentially and are therefore dense. An id takes at most about two
-//! bytes, and all 2³² ids take 512 MiB.
+//! Value ids are assigned sequentially, so they are dense. Each id takes up about two bytes at
+//! most, and even a set of all 2³² ids needs only 512 MiB.
 
 use std::collections::BTreeMap;
 
-/// The most ids in a list. At this length the list takes as much memory as the bitmap.
+/// Maximum number of ids in a list. A longer list would take up more memory than a bitmap.
 const FEW_MAX: usize = 4096;
 /// 64-bit words of a bitmap.
 const WORDS: usize = (1 << 16) / 64;
@@ -19,7 +19,7 @@ const WORDS: usize = (1 << 16) / 64;
 #[derive(Debug, Default)]
 pub(super) struct ValueIdSet(BTreeMap<u16, Lower>);
 
-/// The lower halves of the ids with the same upper half.
+/// The lower halves of all ids in the set that have the same upper half.
 #[derive(Debug)]
 enum Lower {
     Few(Vec<u16>),

@@ -5,12 +5,12 @@
 //!   relfrozenxid ≤ xmin, xmax < next transaction          relminmxid ≤ multixact < next multixact
 //! ```
 //!
-//! A reader that only looks up outcomes doesn't notice invalid ids, because hint bits hide them. A
-//! server, however, compares ids with its snapshot, so an invalid id can make a row wrongly visible
-//! or invisible.
+//! A reader that only looks up transaction outcomes doesn't notice an invalid id if the row has
+//! hint bits. A server, however, also compares the id with its snapshot, so an invalid id can make
+//! a row visible that shouldn't be, or hide a row that should be visible.
 //!
-//! The control file has the exact next ids only if the cluster was shut down cleanly. For other
-//! clusters we check nothing.
+//! The next ids in the control file are only exact if the cluster was shut down cleanly. If it
+//! wasn't, we skip these checks.
 
 use trunkline_format::heap_tuple::{
     HeapTuple, MOVED_IN, MOVED_OFF, XMAX_EXCLUSIVE_LOCK, XMAX_INVALID, XMAX_IS_MULTI,
@@ -43,7 +43,7 @@ impl NextIds {
 /// The range of ids that the rows of one table may have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct XidRanges {
-    /// The next ids. If they're unknown, we don't check anything.
+    /// The next ids to be assigned. If we don't know them, we don't check anything.
     pub(super) next: Option<NextIds>,
     /// `relfrozenxid`.
     pub(super) frozen_xid: u32,
@@ -52,7 +52,7 @@ pub(super) struct XidRanges {
 }
 
 impl XidRanges {
-    /// Checks the header of the tuple at `at` and passes each problem to `each`.
+    /// Checks the header of the tuple whose TID is `at`, and passes each problem to `each`.
     pub(super) fn check(
         &self,
         tuple: &HeapTuple<'_>,
@@ -67,12 +67,12 @@ impl XidRanges {
             each(self.xid(HeaderId::Xmin, tuple.xmin(), next));
         }
         let xmax = tuple.xmax();
-        // Freezing clears an aborted xmax, but leaves the ctid link of its update.
+        // Freezing clears the xmax of an aborted update, but doesn't reset the tuple's ctid link.
         let touched = frozen || xmax != 0 || mask & (MOVED_IN | MOVED_OFF) != 0;
         if state == RowState::Live && !touched && tuple.next_version() != at {
             each(ContentProblem::StrayLink { next: tuple.next_version() });
         }
-        // If the insertion aborted, no server looks at xmax.
+        // If the inserting transaction aborted, servers don't look at xmax.
         let inserted = matches!(state, RowState::Live | RowState::Dead);
         if !inserted || mask & XMAX_INVALID != 0 || xmax == 0 {
             return;
@@ -94,8 +94,8 @@ impl XidRanges {
         (oldest < FIRST_NORMAL_XID || !precedes(xid, oldest)) && precedes(xid, next.xid)
     }
 
-    /// Whether a multixact id is within the table's range. Multixact ids wrap around, as
-    /// transaction ids do, but only 0 is special.
+    /// Whether a multixact id is within the table's range. Like transaction ids, multixact ids wrap
+    /// around, but 0 is the only special value.
     fn has_multi(&self, multi: u32, next: NextIds) -> bool {
         let before = |a: u32, b: u32| a.wrapping_sub(b).cast_signed() < 0;
         (self.min_multi == 0 || !before(multi, self.min_multi)) && before(multi, next.multi)
@@ -107,8 +107,8 @@ impl XidRanges {
     }
 }
 
-/// Whether a multixact is just a lock from before 9.3, kept by `pg_upgrade`
-/// (`HEAP_LOCKED_UPGRADED`). A server knows without a lookup that such a lock is no longer held.
+/// Whether a multixact is just a row lock that was taken before 9.3 and kept by `pg_upgrade`
+/// (`HEAP_LOCKED_UPGRADED`). Such a lock is no longer held, so servers don't look up the multixact.
 fn is_old_lock(mask: u16) -> bool {
     let locks = mask & (XMAX_LOCK_ONLY | XMAX_EXCLUSIVE_LOCK | XMAX_KEY_SHARE_LOCK);
     locks == XMAX_LOCK_ONLY

@@ -6,9 +6,9 @@
 //!                                                    locked exclusively, or being written ──▶ wait
 //! ```
 //!
-//! The list contains only tags and buffer numbers, because it can be long. A dirty page keeps its
-//! cluster open, so its relation can be found again by the tag. If the cluster is closed, the page
-//! is no longer dirty and there's nothing to write.
+//! The list may become long, so it contains only tags and buffer numbers. That's enough, because a
+//! cluster stays open as long as it has dirty pages, and we can find the relation through the tag.
+//! If the cluster has been closed, its pages are no longer dirty, so we don't have to write them.
 
 use crate::pool::{BufferTag, PageWrites};
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 pub(super) struct Deferred {
     /// The deferred pages, with the buffers that probably hold them.
     pages: VecDeque<(BufferTag, u32)>,
-    /// Writes from copies, for pages that readers keep locked.
+    /// The writes of copies, which we use if readers keep a page locked.
     copies: Option<PageWrites>,
 }
 
@@ -48,7 +48,8 @@ impl Deferred {
         self.copies.is_some()
     }
 
-    /// Takes the writes of copies out, so that they can be used while the stream is borrowed.
+    /// Takes out the writes of copies, so that the caller can use them while the stream is
+    /// borrowed.
     pub(super) fn take_copies(&mut self) -> Option<PageWrites> {
         self.copies.take()
     }

@@ -20,12 +20,14 @@ pub struct WriteOptions {
     pub combine: u32,
     /// Class of the writes.
     pub class: Class,
-    /// Write every page, no matter how long it stays locked. Otherwise locked pages are skipped.
+    /// Whether every page must be written, no matter how long it stays locked. If not, we skip
+    /// pages that are locked.
     pub must: bool,
-    /// Write only pages that the running checkpoint needs.
+    /// Whether to write only those pages that the running checkpoint needs.
     pub checkpoint: bool,
-    /// Number of blocks after which we ask the kernel to start writing dirty page-cache pages
-    /// (`checkpoint_flush_after`, `bgwriter_flush_after`). With 0, writeback is left to the kernel.
+    /// After this many blocks, we ask the kernel to start writing the dirty pages in its page cache
+    /// (`checkpoint_flush_after`, `bgwriter_flush_after`). If it's 0, we leave writeback to the
+    /// kernel.
     pub flush_after: u32,
 }
 
@@ -49,14 +51,14 @@ pub struct WriteStats {
     pub blocks: u64,
     /// Writes issued.
     pub writes: u64,
-    /// Pages that were already clean or evicted when their turn came, usually because another
-    /// session had written them.
+    /// Number of pages that were already clean or evicted when we got to them, usually because
+    /// another session had written them.
     pub clean: u64,
     /// Pages skipped because they were locked.
     pub skipped: u64,
-    /// Pages written from a copy, because readers kept them locked.
+    /// Number of pages that we wrote from a copy, because readers kept them locked.
     pub copies: u64,
-    /// Flushes of the log that pages had to wait for.
+    /// Number of times we had to flush the log before writing pages.
     pub log_flushes: u64,
     /// Waits of the stream.
     pub waits: u64,
@@ -64,7 +66,8 @@ pub struct WriteStats {
     pub wait_time: Duration,
     /// Largest number of writes in flight.
     pub in_flight_max: u32,
-    /// Writes in flight, the new one included, summed over the moments when one was issued.
+    /// The number of writes in flight, added up each time we issue a write. Each number includes
+    /// the new write.
     pub in_flight_sum: u64,
     /// Ranges whose writeback was started (`sync_file_range`).
     pub writebacks: u64,

@@ -1,5 +1,5 @@
-//! Writing the deferred pages at the end of a stream: waits for each page's lock, or writes a copy
-//! of the page.
+//! Writes the deferred pages at the end of a stream. For each page, we either wait for its lock or
+//! write a copy of the page.
 
 use super::WriteStream;
 use crate::pool::{Backend, BufferTag, PageWrites, WriteError, WriteStart};
@@ -7,7 +7,7 @@ use crate::storage::Relation;
 
 impl WriteStream {
     /// Writes the deferred pages one by one. If the session is cancelled, the current page and all
-    /// later ones stay deferred, and stay dirty.
+    /// pages after it stay on the list and remain dirty.
     pub(super) fn write_deferred(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
         while let Some((tag, buffer)) = self.deferred.pop() {
             let written = match self.manager.clusters().relation(tag) {
@@ -22,8 +22,8 @@ impl WriteStream {
         Ok(())
     }
 
-    /// Writes one page, waiting for its lock if necessary. While the session waits, it holds no
-    /// locks except those of its writes in flight.
+    /// Writes one page, waiting for the lock if necessary. While it waits, the session doesn't hold
+    /// any locks except for those of its writes in flight.
     fn write_locked(
         &mut self,
         backend: &mut Backend,
@@ -32,8 +32,8 @@ impl WriteStream {
         buffer: u32,
     ) -> Result<(), WriteError> {
         loop {
-            // A slot is needed before anything else. Waiting for one is safe, since our writes are
-            // submitted.
+            // We need a slot before we do anything else. It's safe to wait for one, because our
+            // writes have been submitted.
             while !self.writes.window().has_idle() {
                 self.wait_for_one(backend)?;
             }
@@ -44,14 +44,15 @@ impl WriteStream {
                     return Ok(());
                 }
                 WriteStart::Busy => {
-                    // Locked, or already being written. We're about to wait, so nothing may stay
-                    // staged: the lock's holder may be waiting for one of our pages.
+                    // The page is locked or is already being written. We will have to wait, so
+                    // submit all staged writes first: the session that holds the lock may be
+                    // waiting for one of our pages.
                     backend.session().submit();
                     if self.write_copy(backend, relation, tag, buffer)? {
                         return Ok(());
                     }
-                    // Locked exclusively, or under I/O. Neither lasts long, so sleep until the word
-                    // changes and try again.
+                    // The page is locked exclusively, or an I/O on it is in progress. Neither takes
+                    // long, so we sleep until the state word changes and then try again.
                     self.stats.waits += 1;
                     backend.wait_until_writable(buffer)?;
                 }
@@ -60,8 +61,9 @@ impl WriteStream {
         }
     }
 
-    /// Writes a copy of a page that readers have locked, and waits for the write. Returns false if
-    /// the page is locked exclusively or being written, or if there is no memory for a copy.
+    /// Writes a copy of a page that is locked by readers, and waits for the write to complete.
+    /// Returns false if the page is locked exclusively or is already being written, or if there's
+    /// no memory for a copy.
     fn write_copy(
         &mut self,
         backend: &mut Backend,
@@ -90,14 +92,14 @@ impl WriteStream {
         tag: BufferTag,
         buffer: u32,
     ) -> Result<bool, WriteError> {
-        // An earlier call that was cancelled may have left a copy in flight.
+        // If an earlier call was cancelled, its copy may still be in flight.
         self.finish_copies(copies, backend)?;
         loop {
             let request = self.request(relation, tag, std::slice::from_ref(&buffer));
             let started = match copies.start_copy(backend.session(), &request) {
                 Ok(started) => started,
                 Err(error) => {
-                    // Record the error and continue with the other pages, as for any other write.
+                    // As with any other write, record the error and continue with the other pages.
                     self.fail(error);
                     return Ok(true);
                 }

@@ -1,5 +1,5 @@
-//! B-tree indexes built by real servers: walks every level of every index and searches a primary
-//! key, with small and large pools.
+//! Tests of B-tree indexes that were built by real servers. We walk every level of every index and
+//! search a primary key, with small and large pools.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,7 +24,8 @@ fn storage(aio: &Aio, data: &Path, direct: bool) -> Storage {
     Storage::of_datadir(&dir, &files, direct)
 }
 
-/// All main forks of a database that start with a B-tree metapage, and their lengths in blocks.
+/// Returns all main forks of a database that start with a B-tree metapage, with their lengths in
+/// blocks.
 fn indexes(data: &Path, database: u32) -> Vec<(RelationLocator, u64)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(data.join(format!("base/{database}"))).expect("read") {
@@ -106,7 +107,8 @@ fn every_level_of_every_index_matches_its_parents() {
     }
 }
 
-/// The primary key of pgbench_accounts, by far the largest index, on integers from 1 to 200,000.
+/// The primary key of pgbench_accounts, by far the largest index. Its keys are the integers from 1
+/// to 200,000.
 fn accounts_key(data: &Path) -> RelationLocator {
     let all = databases(data).into_iter().flat_map(|database| indexes(data, database));
     all.max_by_key(|(_, bytes)| *bytes).expect("an index").0
@@ -154,7 +156,7 @@ fn searches_in_a_primary_key_find_its_rows() {
     }
 }
 
-/// A copy of an index file with one changed page, in its own data directory.
+/// Copies an index file into a new data directory, after applying `change` to its pages.
 fn damaged(data: &Path, change: impl FnOnce(&mut [PageBytes])) -> tempfile::TempDir {
     let locator = accounts_key(data);
     let name = format!("base/{}/{}", locator.database, locator.relfilenode);

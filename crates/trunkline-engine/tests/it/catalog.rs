@@ -1,5 +1,5 @@
-//! Reads the catalogs of clusters made by PostgreSQL and compares them with the server's output.
-//! Damaged copies of the catalogs must never cause a panic.
+//! Reads the catalogs of clusters created by PostgreSQL, and compares them with the server's
+//! output. Also checks that damaged catalogs never cause a panic.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -85,7 +85,8 @@ fn listed(database: &Database) -> Vec<[String; 4]> {
     found
 }
 
-/// Names, kinds and columns match the server's, with every I/O method, in a small and a large pool.
+/// Names, kinds and columns must match the server's, with every I/O method, both in a small and in
+/// a large pool.
 #[test]
 fn columns_equal_those_of_the_server() {
     for (major, data) in fixtures() {
@@ -115,7 +116,8 @@ fn columns_equal_those_of_the_server() {
     }
 }
 
-/// Our built-in layout of every catalog has the same columns and types as the server's catalog.
+/// The column layouts that we have built in for the catalogs must have the same columns and types
+/// as the server's catalogs.
 #[test]
 fn described_catalogs_are_the_servers() {
     for (major, data) in fixtures() {
@@ -156,8 +158,8 @@ fn databases_and_tablespaces() {
     }
 }
 
-/// A database holds a reference to its cluster, and the catalog to its databases. If they formed a
-/// cycle, the pool's memory would leak.
+/// A database holds a reference to its cluster, and the catalog holds references to its databases.
+/// If these references formed a cycle, we would leak the pool's memory.
 #[test]
 fn a_dropped_catalog_is_freed() {
     if let Some((_, data)) = fixtures().first() {
@@ -171,7 +173,8 @@ fn a_dropped_catalog_is_freed() {
     }
 }
 
-/// Every relation's files are where the catalog says, and every file belongs to a relation.
+/// Every relation's files must be where the catalog says they are, and every file must belong to
+/// some relation.
 #[test]
 fn every_relation_has_its_files() {
     for (major, data) in fixtures() {
@@ -316,7 +319,8 @@ fn look_ups() {
         assert_eq!(named(ObjectClass::Database, "bench"), 1);
         assert_eq!(named(ObjectClass::Type, "int4"), 1);
         assert_eq!(catalog.object(ObjectClass::Procedure, Oid(42)), None);
-        // 1008 is `regproc[]`. Loading names for an array type must cover its element type, too.
+        // 1008 is `regproc[]`. If we load the names for an array type, that must include the names
+        // for its element type.
         database.load_names(&mut opened.backend, [Oid(1008), Oid(23)]).expect("read");
         let input = catalog.object(ObjectClass::Procedure, Oid(42)).expect("int4in");
         assert_eq!((text(&input.name).as_str(), input.arguments), ("int4in", vec![Oid(2275)]));
@@ -332,7 +336,8 @@ fn look_ups() {
     }
 }
 
-/// Copies the files that the catalog code reads: the small files, and one database's catalogs.
+/// Copies only those files that the catalog code reads: a few small files, and the catalogs of one
+/// database.
 fn copy_catalogs(data: &Path, to: &Path, database: Oid) {
     let copy = |name: &str| {
         let target = to.join(name);
@@ -352,7 +357,7 @@ fn copy_catalogs(data: &Path, to: &Path, database: Oid) {
     }
 }
 
-/// Reading a damaged catalog either succeeds or returns an error that names a file.
+/// Opening a damaged catalog must either succeed or return an error.
 #[test]
 fn flipped_bits_end_in_a_catalog_or_an_error() {
     let seed = 0xF11B;
@@ -405,8 +410,8 @@ fn flipped_bits_end_in_a_catalog_or_an_error() {
 
 fn open(data: &Path) -> Result<Opened, CatalogError> {
     let aio = Builder::new().method(MethodKind::Sync).region_bytes(1 << 20).start();
-    // Ignore checksum failures. Otherwise the pool would reject every page with a flipped bit,
-    // and the catalog parser would never see it.
+    // Ignore checksum failures. Otherwise, the pool would reject any page with a flipped bit, and
+    // we wouldn't test the catalog parser at all.
     let policy = Policy { ignore_checksum_failure: true, ..Policy::default() };
     Opened::with(aio.expect("started"), data, 64, false, policy)
 }
@@ -426,8 +431,8 @@ fn open_and_ask(data: &Path) -> Result<(), CatalogError> {
     database.load_names(&mut opened.backend, [Oid(2249)])
 }
 
-/// A database's catalog is read only once, no matter how often the database is opened. Even a small
-/// pool is sufficient.
+/// We must read a database's catalog only once, no matter how often the database is opened, and
+/// even with a small pool.
 #[test]
 fn snapshots_are_shared() {
     for (_, data) in fixtures() {

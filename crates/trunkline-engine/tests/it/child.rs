@@ -1,7 +1,7 @@
-//! Reruns a single test of this binary in a child process, with other privileges or limits.
+//! Reruns a single test of this binary in a child process with different privileges or limits.
 //!
-//! An extra command-line argument marks the child. The test harness mistakes it for another name
-//! filter, but that's harmless because it matches no test.
+//! The child is recognized by an extra command-line argument. The test harness takes this argument
+//! for another name filter, which is harmless because no test has such a name.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
@@ -15,7 +15,7 @@ pub(crate) fn is_child() -> bool {
     std::env::args().any(|arg| arg == MARK)
 }
 
-/// Whether this process may read all files, as root may. In that case file modes have no effect.
+/// Whether this process may read all files, as root can. In that case, file modes have no effect.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -28,8 +28,8 @@ fn run(mut command: Command, test: &str) {
     assert!(text.contains("1 passed"), "the child ran no test: {text}");
 }
 
-/// Reruns `test` as an unprivileged user. We must copy the binary first, since that user might not
-/// have access to the build directory.
+/// Reruns `test` as an unprivileged user. We have to make a copy of the binary for that, because
+/// the user might not be allowed to access the build directory.
 pub(crate) fn as_unprivileged_user(test: &str) {
     let place = tempfile::tempdir().expect("temporary directory");
     let binary = place.path().join("it");
@@ -40,7 +40,7 @@ pub(crate) fn as_unprivileged_user(test: &str) {
     run(command, test);
 }
 
-/// Reruns `test` with a limit on open files.
+/// Reruns `test` with a limit on the number of open files.
 pub(crate) fn with_files_max(files: u32, test: &str) {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -n {files} && exec \"$0\" \"$@\"")]);

@@ -38,9 +38,9 @@ pub(crate) fn seal(page: &mut PageBytes, block: u32) {
     page[8..10].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Flips `count` random bits in a page's items and special space or, with `anywhere`, in any bytes
-/// after the header. Then recomputes the checksum. The header must stay valid; otherwise the pool
-/// would reject the page before the code under test sees it.
+/// Flips `count` random bits of a page and recomputes its checksum. If `anywhere` is false, we only
+/// flip bits in the items and the special space. We never flip bits in the page header, because
+/// then the pool would reject the page before it reaches the code under test.
 pub(crate) fn flip(page: &mut PageBytes, block: u32, count: u64, anywhere: bool, random: &mut Rng) {
     for _ in 0..count {
         let upper = usize::from(u16::from_le_bytes([page[14], page[15]])).clamp(24, BLOCK_SIZE - 1);

@@ -22,8 +22,8 @@ impl Living {
         let mut cat = Command::new("cat");
         let mut child =
             cat.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat started");
-        // The child's reply proves that exec is complete, so the process now has its own name.
-        // From here on it waits for input that never arrives.
+        // The child's reply proves that exec has completed, so the process now has its own name.
+        // After that, the child waits for more input, which we never send.
         child.stdin.as_mut().expect("piped").write_all(b"?").expect("written");
         child.stdout.as_mut().expect("piped").read_exact(&mut [0]).expect("answered");
         Living(child)
@@ -74,8 +74,8 @@ fn server_running() {
         )
     );
     let error = fake.open().expect_err("refused");
-    // The process's working directory isn't the data directory, so it probably isn't a server. The
-    // hint must therefore say that the PID file may be stale.
+    // The working directory of the process isn't the data directory, so the process probably isn't
+    // a server. The hint must therefore mention that the PID file may be stale.
     assert!(error.hint().is_some_and(|hint| hint.contains("stale")), "{:?}", error.hint());
 
     let forced = fake.open_forced();
@@ -189,7 +189,8 @@ fn sizes_other_than_ours() {
         fake.refusal(),
         "\"DIR/global/pg_control\": 262144 blocks per segment found, 131072 expected"
     );
-    // `force` overrides doubts about a cluster's state, but not about its format.
+    // With `force`, a cluster is opened even if its state is doubtful, but not if its format is
+    // wrong.
     let forced = DataDir::open(&fake.path, OpenOptions { force_unclean: true });
     assert!(matches!(forced, Err(DataDirError::Control { .. })));
 }
@@ -260,8 +261,8 @@ fn a_server_that_starts_later_is_noticed() {
     let text = opened.recheck().expect_err("noticed").to_string();
     assert!(text.starts_with("a server has started on"), "{text}");
 
-    // Simulate a server that was started and stopped again since the directory was opened. The
-    // control file still shows it.
+    // Simulate a server that was started and stopped again after we opened the directory. We can
+    // still detect that from the control file.
     fs::remove_file(fake.at("postmaster.pid")).expect("removed");
     opened.recheck().expect("as before");
     fake.control(fake::STATE, 6);

@@ -1,5 +1,6 @@
-//! Data directories made by PostgreSQL. `TRUNKLINE_FIXTURE_DIR` contains `pg15`, `pg18` and `pg19`,
-//! each with `data` as the server left it and `expected` with the server's output.
+//! Data directories created by PostgreSQL. `TRUNKLINE_FIXTURE_DIR` contains a directory for each
+//! version: `pg15`, `pg18` and `pg19`. In each of them, `data` is the data directory as the server
+//! left it, and `expected` contains the server's output.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -36,7 +37,8 @@ fn clean_and_whole() {
     }
 }
 
-/// The block number that the listing assigns to each block matches its checksum.
+/// The listing must assign the right number to each block. Otherwise, the block's checksum wouldn't
+/// match, because it depends on the block number.
 #[test]
 fn every_block_is_where_it_belongs() {
     for (_, data) in fixtures() {
@@ -58,7 +60,8 @@ fn every_block_is_where_it_belongs() {
     }
 }
 
-/// Name, size, mode, times (except the access time) and contents of every file below a directory.
+/// Returns the name, size, mode, times (except for the access time) and contents of every file
+/// below a directory.
 pub(crate) fn snapshot(directory: &Path) -> Vec<String> {
     let mut lines = Vec::new();
     for entry in fs::read_dir(directory).expect("read") {

@@ -1,5 +1,5 @@
-//! Scans tables with random damage. Every scan must end, every error must include its location, and
-//! rows on undamaged pages must be returned unchanged.
+//! Scans tables that were damaged at random. Every scan must terminate, every error must say where
+//! the damage is, and the rows on undamaged pages must be returned unchanged.
 
 use std::fs;
 
@@ -35,7 +35,8 @@ fn random_page(block: u32, random: &mut Rng) -> PageBytes {
         let infomask = match random.below(3) {
             0 => 0x0900,
             1 => 0x0800,
-            // A random infomask. Clear `HEAP_HASNULL`, because the rows have no null bitmap.
+            // Use a random infomask, but clear `HEAP_HASNULL` because the rows don't have a null
+            // bitmap.
             _ => random.next_u64() as u16 & !1,
         };
         rows.push(Crafted { xmin, xmax, infomask, value });
@@ -43,8 +44,8 @@ fn random_page(block: u32, random: &mut Rng) -> PageBytes {
     page_of(block, &rows)
 }
 
-/// Scans a file. For each page, returns its rows and the number of invalid rows, or `None` if the
-/// whole page was rejected.
+/// Scans a file. For each page, returns the page's rows and the number of invalid rows, or `None`
+/// if the scan rejected the whole page.
 fn scan(fake: &Fake, pages: &[PageBytes], rows: RowFilter) -> Vec<Option<(Vec<u16>, usize)>> {
     fake.write("base/5/16384", &pages.concat());
     let (aio, dir) = (instance(MethodKind::Sync), fake.open().expect("opened"));
@@ -105,7 +106,7 @@ fn random_damage() {
         let bytes: Vec<u8> = (0..20_000).map(|_| random.next_u64() as u8).collect();
         fake.write(&format!("{name}/0000"), &bytes);
     }
-    // Multixacts from 1 to 2999, transactions from 3.
+    // Multixact ids from 1 to 2999, and transaction ids from 3.
     for (at, value) in [(76, 3000), (80, 5000), (84, 3), (92, 1)] {
         fake.control(at, value);
     }
@@ -119,8 +120,8 @@ fn random_damage() {
             let (count, anywhere) = (random.below(40), random.below(2) == 0);
             flip(page, block, count, anywhere, &mut random);
             if random.below(10) == 0 {
-                // Claim more line pointers than there are rows, so that the line pointer array
-                // overlaps the items and may even reach the end of the page.
+                // Make the page claim that it has more line pointers than rows. The line pointer
+                // array then overlaps the items, and may even extend to the end of the page.
                 let lower = HEADER_SIZE + LINE_POINTER_SIZE * random.below(2042) as u16;
                 page[12..14].copy_from_slice(&lower.to_le_bytes());
                 page[14..16].copy_from_slice(&8192_u16.to_le_bytes());

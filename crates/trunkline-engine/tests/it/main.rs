@@ -1,8 +1,8 @@
-//! The engine's integration tests. They create their own data directories and, if
-//! `TRUNKLINE_FIXTURE_DIR` is set, also use data directories made by PostgreSQL.
+//! Integration tests for the engine. They create their own data directories. If
+//! `TRUNKLINE_FIXTURE_DIR` is set, they also use data directories created by PostgreSQL.
 //!
-//! `fake` builds a minimal data directory, `jobs` starts instances that inject faults, and `child`
-//! reruns a test in a process with different privileges or limits.
+//! `fake` builds a minimal data directory, `jobs` starts I/O instances that inject faults, and
+//! `child` reruns a test in a process with different privileges or limits.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
 mod btree;

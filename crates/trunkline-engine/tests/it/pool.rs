@@ -1,5 +1,6 @@
-//! The buffer pool and its read streams over real files. Pages must match the files' contents, with
-//! every I/O method, buffered and direct, in small and large pools.
+//! Tests of the buffer pool and its read streams with real files. Every page must have the same
+//! contents as in its file, with every I/O method, buffered and direct, and in small and large
+//! pools.
 
 use std::path::Path;
 

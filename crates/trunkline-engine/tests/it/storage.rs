@@ -26,7 +26,7 @@ pub(crate) fn storage(fake: &Fake, aio: &Aio, limit: usize, direct: bool) -> Sto
     Storage::of_datadir(&dir, &files, direct)
 }
 
-/// The text of an error, with `DIR` in place of the directory's path.
+/// The text of an error, with the directory's path replaced by `DIR`.
 fn text(fake: &Fake, error: &StorageError) -> String {
     error.to_string().replace(&*fake.path.to_string_lossy(), "DIR")
 }
@@ -71,8 +71,8 @@ fn every_cluster_has_a_number() {
     assert!(!numbers.contains(&0));
 }
 
-/// Creates segments of the given lengths, and checks that the fork has the expected number of
-/// blocks or returns the expected error.
+/// Creates segments of the given lengths, and checks that the fork's length is the expected number
+/// of blocks, or that we get the expected error.
 fn check_blocks(lengths: &[u64], expected: Result<u32, &str>) {
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
     for (segment, &bytes) in lengths.iter().enumerate() {
@@ -191,7 +191,7 @@ fn missing_segments() {
     );
 }
 
-/// The error for a read that returned no bytes must say why.
+/// If a read returns no bytes, the error must say why.
 #[test]
 fn why_a_block_is_missing() {
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
@@ -266,8 +266,8 @@ fn direct_files() {
             assert!(located.file.is_direct());
             assert!(8192_u32.is_multiple_of(located.file.alignment()));
         }
-        // The temporary directory's file system may not support direct I/O. In that case the error
-        // must say so.
+        // The file system of the temporary directory may not support direct I/O. If it doesn't, the
+        // error must say so.
         Err(StorageError::Direct { file_system, .. }) => println!("skipped: {file_system}"),
         Err(error) => panic!("{error}"),
     }
@@ -283,8 +283,9 @@ fn relation_of(storage: &Storage, file: &trunkline_engine::datadir::FileEntry) -
     storage.relation(locator, file.fork)
 }
 
-/// Every file made by PostgreSQL can be found by its relation locator. This includes files in
-/// tablespaces, and must work even if only a few files may be open.
+/// For every file created by PostgreSQL, we must be able to find the file from its relation
+/// locator. This must work for files in tablespaces, too, and even if the limit on open files is
+/// very low.
 #[test]
 fn fixtures_by_number() {
     for (major, data) in fixtures() {

@@ -52,8 +52,9 @@ impl Gate {
     }
 }
 
-/// Waits until only `count` files are open. A thread that completes I/O leaves closing files to
-/// another thread, so they're closed some time after the I/O completes.
+/// Waits until only `count` files are open. We have to wait because the thread that completes an
+/// I/O doesn't close files itself but leaves that to another thread, so a file may be closed some
+/// time after its I/O has completed.
 fn wait_until_open(aio: &Aio, count: usize) {
     while aio.open_files() != count {
         thread::yield_now();
@@ -83,7 +84,7 @@ fn thousands_of_relations_with_64_descriptors() {
     assert_eq!(descriptors(&fake), 64);
 }
 
-/// A frequently used file stays open while thousands of other files are opened.
+/// A frequently used file must stay open while thousands of other files are opened.
 #[test]
 fn a_file_in_frequent_use_stays_open() {
     for limit in [4, 64, 1000] {
@@ -103,7 +104,7 @@ fn a_file_in_frequent_use_stays_open() {
     }
 }
 
-/// The process may run out of descriptors before the table reaches its own limit.
+/// The process may run out of descriptors before the table has reached its own limit.
 #[test]
 fn descriptors_run_short() {
     if !child::is_child() {
@@ -121,7 +122,8 @@ fn descriptors_run_short() {
     assert!(storage.files().evictions() > 200, "{}", storage.files().evictions());
     assert_eq!(storage.files().opens(), 300);
 
-    // Now code outside the table holds all descriptors, and the table has no file left to close.
+    // Code outside the table now holds all descriptors, so there is no file left that the table
+    // could close.
     storage.forget(locator(16384 + 299));
     let mut others = Vec::new();
     let refused = loop {
@@ -138,7 +140,8 @@ fn descriptors_run_short() {
     storage.relation(locator(16384), Fork::Main).locate(0).expect("room again");
 }
 
-/// Uses real files, but each open blocks until the given number of threads are opening a file.
+/// Opens real files, but each call of `open` blocks until the given number of threads are opening a
+/// file.
 struct Together {
     files: KernelFiles,
     inside: Gate,
@@ -190,8 +193,8 @@ fn threads_that_open_the_same_segment_get_the_same_file() {
     assert_eq!((files.opens(), files.open(), aio.open_files()), (u64::from(THREADS), 1, 1));
 }
 
-/// Many threads use many files through a small table. Every thread must get the right file, without
-/// exceeding the limit.
+/// Many threads use many files through a small table. Every thread must get the right file, and the
+/// table must not exceed its limit.
 #[test]
 fn many_threads_share_a_small_table() {
     const THREADS: usize = 8;
@@ -242,7 +245,7 @@ impl Executor for Held {
     }
 }
 
-/// A file evicted during an I/O stays open until the I/O is complete.
+/// A file that is evicted during an I/O must stay open until the I/O has completed.
 #[test]
 fn a_file_evicted_during_io_stays_open_until_completion() {
     for forget in [false, true] {
@@ -288,13 +291,13 @@ fn a_file_evicted_during_io_stays_open_until_completion() {
     }
 }
 
-/// A read at a block's location returns that block, with every I/O method.
+/// If we read at the location of a block, we must get that block, with every I/O method.
 #[test]
 fn reads_through_located_files() {
     for method in METHODS {
         let fake = Fake::new();
         fake.write("base/5/16384", &pages(0..5));
-        // The last block of a full segment, and the first block of the next.
+        // The last block of a full segment, and the first block of the next segment.
         fake.sparse("base/5/16385", SEGMENT_BYTES);
         let file = fs::File::options().write(true).open(fake.at("base/5/16385")).expect("opened");
         std::os::unix::fs::FileExt::write_all_at(&file, &page(131_071), SEGMENT_BYTES - 8192)
@@ -349,7 +352,7 @@ fn forgetting_closes_all_forks_and_segments_of_a_relation() {
     storage.forget(locator(16384));
     assert_eq!((storage.files().open(), other.files().open()), (1, 5));
 
-    // After a file has been replaced, we keep using the old file until the relation is forgotten.
+    // If a file is replaced, we keep using the old file until the relation is forgotten.
     let replace = || {
         fs::remove_file(fake.at("base/5/16385")).expect("removed");
         fake.sparse("base/5/16385", 3 * 8192);
@@ -385,8 +388,8 @@ fn clusters_share_a_table_and_close_their_files() {
     assert_eq!((files.open(), aio.open_files()), (0, 0));
 }
 
-/// Pauses a thread that has just opened a file. If the file is forgotten at that moment, the thread
-/// must not add it to the table.
+/// Lets the test pause a thread that has just opened a file. If the file is forgotten while the
+/// thread is paused, the thread must not add the file to the table.
 struct Forgetful {
     files: KernelFiles,
     begun: Gate,
@@ -435,12 +438,12 @@ fn a_file_forgotten_during_open_is_not_added() {
     assert_eq!((files.open(), files.opens()), (1, 2));
 }
 
-/// The system's response to opening a file for direct I/O.
+/// What happens when a file is opened for direct I/O.
 enum Answer {
-    /// Refuse, as the kernel does on a file system without direct I/O.
+    /// The kernel refuses, because the file system doesn't support direct I/O.
     Kernel,
     Error(Errno),
-    /// Silently open the file through the page cache instead.
+    /// The file is silently opened through the page cache instead.
     Buffered,
 }
 
@@ -464,7 +467,7 @@ impl FileSystem for NoDirect {
     }
 }
 
-/// We never fall back to the page cache silently.
+/// We must never silently fall back to the page cache.
 #[test]
 fn missing_direct_io_is_an_error_with_the_file_name() {
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));

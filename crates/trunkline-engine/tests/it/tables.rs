@@ -18,14 +18,15 @@ pub(crate) struct Cluster {
 }
 
 pub(crate) fn instance(method: MethodKind) -> Aio {
-    // Enough for the largest pool in the tests and a few commit log pages.
+    // Enough memory for the largest pool in the tests and a few commit log pages.
     Builder::new().method(method).region_bytes(16_448 << 13).start().expect("starts")
 }
 
-/// Runs `check` on every fixture, passing its version. PostgreSQL 18's fixture is opened with every
-/// I/O method, buffered and direct, both in a small pool and in a pool large enough for all pages.
-/// The other versions are only opened buffered with a single method, because they differ in their
-/// on-disk format but not in our I/O path.
+/// Runs `check` on every fixture, passing the fixture's version. We open PostgreSQL 18's fixture
+/// with every I/O method, buffered and direct, and with two pool sizes: one very small, the other
+/// large enough for all pages. The fixtures of the other versions are only opened buffered and with
+/// a single method. That's enough, because they have a different on-disk format but use the same
+/// I/O path.
 pub(crate) fn in_every_way(mut check: impl FnMut(u32, &Path, &mut Cluster)) {
     for (major, data) in fixtures() {
         for method in METHODS {
@@ -57,8 +58,8 @@ impl Cluster {
     }
 }
 
-/// Returns every table for which we have the server's output, together with that output: lines of
-/// tab-separated values, beginning with the ctid.
+/// Returns every table for which we have the server's output, together with that output. Each line
+/// of the output consists of tab-separated values, and the first of them is the ctid.
 pub(crate) fn printed<'d>(
     data: &Path,
     database: &'d Database,

@@ -15,7 +15,7 @@ use trunkline_format::varlena::Varlena;
 const BYTEA: Oid = Oid(17);
 const TEXT: Oid = Oid(25);
 
-/// A value as printed by `COPY`, for two types that are easy to print.
+/// Formats a value as `COPY` does. We only support two types, which are easy to print.
 fn text_of(column: &ColumnInfo, value: &[u8]) -> Option<Vec<u8>> {
     match column.type_oid {
         TEXT => Some(value.to_vec()),
@@ -27,7 +27,8 @@ fn text_of(column: &ColumnInfo, value: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Compares a table's TOAST values with the server's lines. Returns the number of values.
+/// Compares a table's TOAST values with the lines of the server's output. Returns the number of
+/// values.
 fn check(
     cluster: &mut Cluster,
     database: &Database,
@@ -87,8 +88,9 @@ fn toast_values_equal_those_of_the_server() {
     });
 }
 
-/// A search for many keys finds the same rows as one search per key, even if a key's entries fill
-/// several leaves or the pool is barely large enough for those leaves.
+/// A search for many keys must find the same rows as searching for each key separately. This must
+/// be true even if the entries for one key fill several leaves, or if those leaves only just fit in
+/// the pool.
 #[test]
 fn a_search_for_many_keys_equals_single_searches() {
     for (major, data) in fixtures() {

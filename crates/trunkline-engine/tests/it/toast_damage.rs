@@ -1,6 +1,6 @@
-//! Damages TOAST tables of real clusters, first in each way that has its own error, and then
-//! randomly. We recompute the checksums, because these tests simulate damage written by a server
-//! itself.
+//! Damages the TOAST tables of real clusters. First we test each kind of damage that is reported as
+//! a separate error, and then random damage. We recompute the page checksums, to simulate damage
+//! that was already there when the server wrote the page.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ struct Sample {
 struct FoundChunk {
     block: usize,
     item: u16,
-    /// The offset of its tuple's data within the page.
+    /// The offset of the tuple's data within its page.
     data: usize,
 }
 
@@ -92,7 +92,8 @@ impl Sample {
         Self { oid, control, heap, index, values }
     }
 
-    /// Fetches every value from these pages. Returns each value or its error.
+    /// Fetches all values from these pages. For each of them, returns either the value or its
+    /// error.
     fn fetch(
         &self,
         heap: &[PageBytes],
@@ -153,8 +154,8 @@ impl Sample {
         unreachable!("no chunk {chunk} of {pointer:?}");
     }
 
-    /// Damages a copy of the TOAST table with `damage`. Expects that fetching the victim's value
-    /// fails with an error that ends with `text`.
+    /// Makes a copy of the TOAST table and damages it by calling `damage`. Fetching the victim's
+    /// value must then fail with an error that ends with `text`.
     #[track_caller]
     fn check(&self, victim: usize, damage: impl FnOnce(&mut [PageBytes]), text: &str) {
         let mut heap = self.heap.clone();
@@ -177,8 +178,8 @@ impl Sample {
     }
 }
 
-/// The first compressed value or, if `compressed` is false, the first uncompressed value with
-/// enough chunks.
+/// Returns the first compressed value or, if `compressed` is false, the first uncompressed value
+/// with enough chunks.
 fn choose(sample: &Sample, compressed: bool) -> (usize, ToastPointer) {
     let fits = |pointer: &ToastPointer| {
         pointer.method.is_some() == compressed && (compressed || pointer.stored_size > 3 * 1996)
@@ -227,7 +228,7 @@ fn every_kind_of_damage_is_reported() {
             "column 3 at byte 8: a value of 40000 bytes",
         );
         check(&put(line, word(8188 | 1 << 15 | 2000 << 17)), "does not fit into its item or page");
-        // A chunk whose inserting transaction aborted must be ignored.
+        // We must ignore a chunk if the transaction that inserted it was aborted.
         let aborted = |heap: &mut [PageBytes]| {
             let page = &mut heap[first.block];
             page[10] &= !4;
@@ -258,7 +259,7 @@ fn compressed_values_must_match_their_pointers() {
     }
 }
 
-/// Tests pointers to missing values, unreadable pages, and a file that isn't an index.
+/// Tests pointers to missing values, pages that can't be read, and a file that isn't an index.
 #[test]
 fn missing_values_are_errors() {
     for (_, data) in fixtures() {
@@ -301,8 +302,8 @@ fn missing_values_are_errors() {
     }
 }
 
-/// With random damage in both files, a fetch returns the correct value, a different value, or an
-/// error. It never panics or loops.
+/// With random damage in both files, fetching a value may return the correct value, a different
+/// value, or an error. It must never panic or loop forever.
 #[test]
 fn random_damage() {
     let Some((_, data)) = fixtures().pop() else { return };

@@ -1,5 +1,5 @@
-//! Hand-made commit logs and multixacts (valid, missing and damaged), and rows whose visibility
-//! depends on them.
+//! Tests with hand-made commit logs and multixacts (valid, missing and damaged), and with rows
+//! whose visibility depends on them.
 
 use std::fs;
 
@@ -31,8 +31,8 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Transactions 700 to 799 have committed, 800 to 899 have aborted, and 900 and later are in
-    /// progress. Multixacts 10 to 19 exist.
+    /// Transactions 700 to 799 have committed, transactions 800 to 899 have aborted, and all
+    /// transactions from 900 on are in progress. Multixacts 10 to 19 exist.
     fn new(method: MethodKind) -> Self {
         Self::with(method, |_| {})
     }
@@ -84,7 +84,7 @@ impl Cluster {
         self.storage.relation(locator, Fork::Main)
     }
 
-    /// The values and states of all of a table's rows, or their errors.
+    /// Returns the values and states of all rows in a table, or their errors.
     fn rows(
         &mut self,
         relation: &Relation,
@@ -106,7 +106,8 @@ impl Cluster {
     }
 }
 
-/// Writes multixacts from 10 on, with their members, in the file layout of versions up to 18.
+/// Writes multixacts, numbered from 10, with their members. The files have the layout used up to
+/// version 18.
 fn multixacts(fake: &Fake, multis: &[&[(u32, u8)]], first: u32) {
     let (mut offsets, mut members) = (vec![0; 8192], vec![0; 8192 * 4]);
     let mut next = first;
@@ -136,20 +137,21 @@ fn fates() {
             (799, XidStatus::Committed),
             (800, XidStatus::Aborted),
             (900, XidStatus::InProgress),
-            // Transactions beyond the end of the commit log file, and transactions whose file is
-            // missing.
+            // Transactions beyond the end of the commit log file, and transactions for which there
+            // is no file.
             (40_000, XidStatus::InProgress),
             (5_000_000, XidStatus::InProgress),
         ] {
             assert_eq!(cluster.fate(xid), Ok(fate), "{method} {xid}");
             assert_eq!(cluster.fate(xid), Ok(fate), "{method} {xid}, known by now");
         }
-        // This id is in the past (modulo 2^32), and so old that its commit log file was removed.
+        // Modulo 2^32, this id is in the past. It is so old that its commit log file has been
+        // removed.
         let gone = cluster.fate(3_000_000_000);
         let expected = "transaction 3000000000 has no record: \"DIR/pg_xact/0B2D\" is missing, the \
                         oldest transaction is 700";
         assert_eq!(gone, Err(expected.into()));
-        // Look up many more pages than fit in the cache.
+        // Look up many more pages than the cache can hold.
         for xid in (1_048_576..=2_147_000_000).step_by(1_048_576) {
             assert_eq!(cluster.fate(xid), Ok(XidStatus::InProgress));
         }
@@ -157,7 +159,7 @@ fn fates() {
     }
 }
 
-/// Lookups after wraparound, and with a commit log that ends mid-page.
+/// Lookups after wraparound, and in a commit log that ends mid-page.
 #[test]
 fn logs_of_odd_lengths() {
     let mut cluster = Cluster::with(MethodKind::Worker, |fake| {
@@ -231,7 +233,7 @@ fn multixacts_and_their_updaters() {
     }
 }
 
-/// Multixacts whose offset was never written, or that would have billions of members.
+/// Multixacts whose offset was never written, or that seem to have billions of members.
 #[test]
 fn invalid_multixacts_are_errors() {
     let mut cluster = Cluster::with(MethodKind::Worker, |fake| {
@@ -247,7 +249,7 @@ fn invalid_multixacts_are_errors() {
     assert!(text(13).ends_with("its members are from 90 up to 80"));
 }
 
-/// Rows in every state, as determined by hint bits, by the commit log, or by multixacts.
+/// Rows in every state, whether it's determined by hint bits, by the commit log or by multixacts.
 #[test]
 fn row_states_follow_from_transactions() {
     use RowState::{Aborted, Dead, InDoubt, Live};
@@ -263,7 +265,7 @@ fn row_states_follow_from_transactions() {
         (0x0500, 750, 951, Dead),
         (0x0190, 750, 751, Live),
         (0x0300, 3, 751, Dead),
-        // Multixacts: only lockers, with a committed updater, and with an aborted one.
+        // Multixacts that have only lockers, a committed updater, or an aborted updater.
         (0x1190, 750, 77, Live),
         (0x1100, 750, 10, Live),
         (0x1100, 750, 11, Dead),
@@ -288,8 +290,9 @@ fn row_states_follow_from_transactions() {
     }
 }
 
-/// For a page marked all-visible, the scan must not look up any transaction. If a row is invalid or
-/// its transaction can't be looked up, the scan returns an error for that row and continues.
+/// On a page that is marked all-visible, the scan must not look up any transactions. If it finds an
+/// invalid row, or a row whose transaction can't be looked up, it must return an error for that row
+/// and continue.
 #[test]
 fn rows_without_known_state_are_errors() {
     let mut cluster = Cluster::new(MethodKind::Worker);
@@ -297,7 +300,7 @@ fn rows_without_known_state_are_errors() {
     let rows = [row(750, 0), row(3_000_000_000, 1), row(751, 2), row(752, 3)];
     let mut pages = [page_of(0, &rows), page_of(1, &rows), page_of(2, &rows)];
     pages[1][10] |= 4;
-    // Make the third line pointer of the last page point past the end of the page.
+    // On the last page, make the third line pointer point past the end of the page.
     let pointer = u32::from_le_bytes(pages[2][32..36].try_into().expect("four bytes"));
     pages[2][32..36].copy_from_slice(&(pointer & !0x7FFF | 0x7FF8).to_le_bytes());
     (0..).zip(&mut pages).for_each(|(block, page)| crate::crafted::seal(page, block));

@@ -1,4 +1,5 @@
-//! Page verification of fake data directories: findings, counters, and what ends a job early.
+//! Page verification of fake data directories: what it finds, what it counts, and what makes a job
+//! end early.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ use crate::jobs::{
     At, Fault, Faulty, METHODS, OPTIONS, READ, instance, lines, page, pages, verified,
 };
 
-/// Combinations of methods and options that take different paths through the code.
+/// Combinations of methods and options that exercise different code paths.
 fn ways() -> impl Iterator<Item = (MethodKind, ReadOptions)> {
     let options = [
         READ,
@@ -54,12 +55,12 @@ fn bad_pages_are_named() {
     let mut bytes = pages(0..300);
     bytes[17 * 8192 + 5000] ^= 4;
     bytes[299 * 8192 + 8000] ^= 1;
-    // The header says that the page is new, but the page isn't all zeros. pg_checksums ignores such
-    // pages.
+    // The page isn't all zeros, although it looks like a new page according to its header.
+    // pg_checksums ignores such pages.
     bytes[20 * 8192..21 * 8192].fill(0);
     bytes[21 * 8192 - 1] = 1;
     fake.write("base/5/16384", &bytes);
-    // A valid page, but at the wrong block number.
+    // A valid page that is in the wrong place, so its block number is wrong.
     fake.write("base/5/16385", &pages(1..2));
     let dir = fake.open().expect("opened");
     for (method, read) in ways() {
@@ -288,8 +289,8 @@ fn short_reads_at_every_length() {
             assert_eq!(report.other_findings, 0, "{method} {most}");
         }
     }
-    // The file has its full length, but every read of a block returns short. We must report every
-    // block and must not retry forever.
+    // The file has its full length, but every read of a single block returns short. We must report
+    // every block, and must not keep retrying forever.
     let (aio, _) = Faulty::instance(MethodKind::Worker, Fault::Short(8191));
     let report = verified(&aio, &dir, OPTIONS);
     assert_eq!((report.blocks, report.end), (0, End::Complete));
@@ -316,7 +317,7 @@ fn cancel_while_reads_hang() {
         let report = verify(&aio, &dir, OPTIONS, Arc::new(StopWhenHung(hung))).expect("ended");
         assert_eq!(report.end, end, "{method}");
         assert!((1..2000).contains(&report.blocks), "{method}: {}", report.blocks);
-        // Dropping the instance would wait for the hanging read.
+        // Don't drop the instance, because that would wait for the hanging read.
         std::mem::forget(aio);
     }
 }
@@ -341,7 +342,7 @@ fn server_starts_meanwhile() {
     fake.write("base/5/16384", &pages(0..1000));
     let dir = fake.open().expect("opened");
     let pid_file = fake.at("postmaster.pid");
-    // Process 1 is always alive, and it isn't ours.
+    // Use process 1, which is always alive and isn't this process.
     let observer = At::new(5, move || fs::write(&pid_file, "1\n").expect("written"));
     let error =
         verify(&instance(MethodKind::Worker), &dir, OPTIONS, observer).expect_err("stopped");

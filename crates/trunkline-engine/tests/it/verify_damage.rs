@@ -1,5 +1,6 @@
-//! Damages a copy of a real cluster and expects the right check to find the damage. We recompute
-//! the page checksums, so that only checks of the contents can detect it.
+//! Damages a copy of a real cluster, and checks that verification reports the right problem. We
+//! recompute the page checksums, so that the damage can only be found by checking the contents of
+//! the pages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,10 +22,10 @@ use crate::fixtures::fixtures;
 use crate::jobs::engine;
 use crate::tables::{Cluster, instance};
 
-/// Suffix of a table name for its TOAST table.
+/// We append this suffix to a table's name to refer to its TOAST table.
 const TOAST_OF: &str = " (toast)";
 
-/// A copy of a cluster to damage and restore.
+/// A copy of a cluster that the tests can damage and restore.
 struct Copy {
     aio: Aio,
     root: tempfile::TempDir,
@@ -43,7 +44,7 @@ impl Copy {
         self.root.path().join("data")
     }
 
-    /// A relation's file, and the options that make verification check it.
+    /// Returns a relation's file, and the options for verifying only that relation.
     fn find(&self, database: &str, name: &str, fork: Fork) -> (PathBuf, Only) {
         let mut cluster = Cluster::open(&self.aio, &self.data(), false, 64);
         let database = cluster.database(database);
@@ -117,7 +118,7 @@ fn set_pointer(page: &mut PageBytes, item: u16, pointer: LinePointer) {
     page[at..at + 4].copy_from_slice(&pointer.to_bits().to_le_bytes());
 }
 
-/// The bytes of an item, found through its line pointer.
+/// Returns the bytes of an item, which we find through its line pointer.
 fn item(page: &mut PageBytes, number: u16) -> &mut [u8] {
     let found = pointer(page, number);
     &mut page[usize::from(found.offset)..usize::from(found.end())]
@@ -133,13 +134,14 @@ fn double(bytes: &mut [u8], at: usize, change: impl FnOnce(u32) -> u32) {
     bytes[at..at + 4].copy_from_slice(&change(old).to_le_bytes());
 }
 
-/// The normal line pointers of a heap page.
+/// Returns the normal line pointers on a heap page.
 fn normal(page: &PageBytes) -> Vec<u16> {
     let normal = |(_, pointer): &(u16, LinePointer)| pointer.flags == LinePointerFlags::Normal;
     line_pointers(page).filter(normal).map(|(item, _)| item).collect()
 }
 
-/// A page mid-level in an index, with at least ten line pointers.
+/// Returns the block number of an index page that is on the given level and has more than ten line
+/// pointers. If it's a leaf, it must also have both a left and a right sibling.
 fn inside(pages: &[PageBytes], level: u32) -> usize {
     let fits = |page: &PageBytes| {
         BtreePage::parse(page).is_ok_and(|page| {
@@ -158,8 +160,8 @@ const ACCOUNTS_KEY: (&str, &str, Fork) = ("bench", "public.pgbench_accounts_pkey
 
 type Case = ((&'static str, &'static str, Fork), &'static [&'static str], fn(&mut Vec<PageBytes>));
 
-/// Damaged rows. Each case has a relation, the expected findings, and a function that does the
-/// damage.
+/// Cases with damaged rows. Each of them consists of a relation, the findings we expect, and a
+/// function that damages the relation's pages.
 const ROWS: &[Case] = &[
     (ACCOUNTS, &["block 3: line pointer 5: column \"filler\": "], |pages| {
         item(&mut pages[3], 5)[24 + 12] = 0xFF;
@@ -212,7 +214,8 @@ const ROWS: &[Case] = &[
 
 const BT: (&str, &str, Fork) = ("fixture", "s1.bt", Fork::Main);
 
-/// Headers with impossible ids, whose hint bits prevent a commit log lookup.
+/// Tuple headers with impossible ids. The hint bits are set, so these ids aren't looked up in the
+/// commit log.
 const HEADERS: &[Case] = &[
     (BT, &["block 1: line pointer 2: xmin 3000000000 is out of range: the oldest "], |pages| {
         double(item(&mut pages[1], 2), 0, |_| 3_000_000_000);
@@ -226,7 +229,7 @@ const HEADERS: &[Case] = &[
     (BT, &["block 1: line pointer 5: xmax 999999 is out of range"], |pages| {
         let tuple = item(&mut pages[1], 5);
         double(tuple, 4, |_| 999_999);
-        // Turn xmax into a lock that deletes nothing, so that the row is live.
+        // Turn xmax into a mere lock. The row is then live, because a lock doesn't delete it.
         word(tuple, 20, |mask| mask & !0x0800 | 0x0080 | 0x0010);
     }),
     (BT, &["block 1: line pointer 6: xmax 7 is out of range"], |pages| {
@@ -328,8 +331,8 @@ const TREES: &[Case] = &[
         double(item(&mut pages[page], 5), 8, |key| key - 1);
     }),
     (ACCOUNTS_KEY, &["left link points to block ", "no downlink points to this page"], |pages| {
-        // Make the page's right link skip its right sibling. Only the parent and the next page
-        // still point to the skipped page.
+        // Make the page's right link skip its right sibling, so that the only links to the skipped
+        // page are in its parent and in the next page.
         let page = inside(pages, 0);
         let skipped = BtreePage::parse(&pages[page]).expect("sound").right().expect("a neighbour");
         let right = BtreePage::parse(&pages[skipped as usize]).expect("sound").right();
@@ -348,7 +351,7 @@ const TREES: &[Case] = &[
         double(&mut pages[0][..], 40, |block| block - 1);
     }),
     (ACCOUNTS_KEY, &["is not the only page of level 0"], |pages| {
-        // A leaf, on the level in the metapage.
+        // Make the fast root a leaf. The level in the metapage is right for a leaf.
         let leaf = inside(pages, 0) as u32;
         double(&mut pages[0][..], 40, |_| leaf);
         double(&mut pages[0][..], 44, |_| 0);
@@ -492,8 +495,8 @@ const HEAP_AND_INDEX: &[Case] = &[
 ];
 
 fn run(cases: &[Case]) {
-    // The newest server's cluster is enough here, because other tests cover the differences between
-    // versions.
+    // We only use the cluster of the newest server here, because other tests cover the differences
+    // between versions.
     let Some((_, data)) = fixtures().into_iter().rfind(|(major, _)| *major <= 18) else { return };
     let copy = Copy::of(&data);
     for (place, texts, change) in cases {
@@ -527,7 +530,7 @@ fn impossible_ids_in_headers_are_found() {
     run(HEADERS);
 }
 
-/// A damaged row of `pg_class` is reported, and all other tables are still checked.
+/// If a row of `pg_class` is damaged, we must report that and still check all other tables.
 #[test]
 fn a_damaged_catalog_row_is_reported() {
     let Some((_, data)) = fixtures().into_iter().rfind(|(major, _)| *major <= 18) else { return };
@@ -542,7 +545,8 @@ fn a_damaged_catalog_row_is_reported() {
         for number in normal(page) {
             let tuple = item(page, number);
             let start = usize::from(tuple[22]);
-            // Find the row by its name, then damage its kind, which is stored much further back.
+            // Find the row by its relation name, then damage the relation kind, which is stored a
+            // good deal later in the row.
             if tuple[start + 4..].starts_with(b"hot\0") {
                 let kind = (start + 68..tuple.len() - 1).find(|&at| &tuple[at..at + 2] == b"pr");
                 tuple[kind.expect("persistence and kind") + 1] = b'?';
@@ -578,7 +582,8 @@ fn contradictions_of_rows_and_entries_are_found() {
     run(HEAP_AND_INDEX);
 }
 
-/// With random damage anywhere, including the catalogs, verification must still end and report it.
+/// With random damage in any file, including the catalogs, verification must still terminate and
+/// report the damage.
 #[test]
 fn random_damage_ends_in_findings() {
     let Some((_, data)) = fixtures().into_iter().rfind(|(major, _)| *major <= 18) else { return };
@@ -603,7 +608,8 @@ fn random_damage_ends_in_findings() {
             let block = random.below(pages.len() as u64) as usize;
             let Some(page) = pages.get_mut(block) else { continue };
             for _ in 0..=random.below(6) {
-                // Damage the line pointers about as often as all of the tuple data together.
+                // Choose the offset so that damage to the line pointers is about as likely as
+                // damage to all of the tuple data together.
                 let within = if random.below(2) == 0 { 200 } else { BLOCK_SIZE as u64 };
                 page[24 + random.below(within - 24) as usize] = random.next_u64() as u8;
             }
@@ -632,7 +638,7 @@ fn random_damage_ends_in_findings() {
     assert!(found > 20, "{found}");
 }
 
-/// Checking a table in many parts must yield the same findings.
+/// If we check a table in many parts, we must get the same findings.
 #[test]
 fn a_check_in_parts_has_the_same_findings() {
     let Some((_, data)) = fixtures().pop() else { return };

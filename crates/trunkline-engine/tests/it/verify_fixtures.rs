@@ -1,5 +1,5 @@
-//! Page verification of data directories made by PostgreSQL, intact and damaged. If `pg_checksums`
-//! is installed, we compare the results with its output.
+//! Page verification of intact and damaged data directories that were created by PostgreSQL. If
+//! `pg_checksums` is installed, we compare our results with its output.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,8 +23,9 @@ fn open(path: &Path) -> DataDir {
     DataDir::open(path, OpenOptions::default()).expect("opened")
 }
 
-/// Counts files and whole blocks below `directory`, independently of the code under test: all files
-/// with names beginning with a digit, in numbered or well-known directories.
+/// Counts the files and whole blocks below `directory`. To be independent of the code under test,
+/// we simply count every file whose name begins with a digit, in all directories that have a number
+/// or a well-known name.
 fn walked(directory: &Path) -> (u64, u64) {
     let mut sum = (0, 0);
     for entry in fs::read_dir(directory).expect("read") {
@@ -41,7 +42,7 @@ fn walked(directory: &Path) -> (u64, u64) {
     sum
 }
 
-/// The output of this version's `pg_checksums --check`, if it is installed.
+/// Returns the output of `pg_checksums --check` for this version, if it is installed.
 fn pg_checksums(major: u32, data: &Path) -> Option<(u64, u64)> {
     let program = PathBuf::from(format!("/usr/lib/postgresql/{major}/bin/pg_checksums"));
     if !program.exists() {
@@ -80,7 +81,7 @@ fn counts_equal_those_of_pg_checksums() {
     }
 }
 
-/// Random number generator with a printable seed, so that a failed run can be repeated.
+/// Random number generator. It has a printable seed, so that we can repeat a failed run.
 struct XorShift(u64);
 
 impl XorShift {
@@ -117,8 +118,8 @@ fn one_flipped_bit_anywhere_is_found() {
             let bit = random.below(8192 * 8);
             let before = page_checksum_portable(page, block);
             page[bit as usize / 8] ^= 1 << (bit % 8);
-            // The checksum doesn't cover its own field. Elsewhere it misses about one change in
-            // 65,536.
+            // The checksum field itself isn't included in the checksum. Anywhere else, about one
+            // change in 65,536 goes undetected.
             if !(64..80).contains(&bit) && page_checksum_portable(page, block) == before {
                 continue;
             }
@@ -168,8 +169,8 @@ fn copy_tree(from: &Path, to: &Path) {
             let target = fs::read_link(&path).expect("link");
             std::os::unix::fs::symlink(target, copy).expect("linked");
         } else {
-            // Don't use fs::copy, which shares blocks with the original if the file system supports
-            // reflinks.
+            // Don't use fs::copy, because on a file system with reflinks, the copy would share its
+            // blocks with the original.
             fs::write(copy, fs::read(&path).expect("read")).expect("written");
         }
     }

@@ -1,5 +1,5 @@
-//! Writes through the buffer pool. After a checkpoint the files must contain all changes, with
-//! every I/O method, buffered and direct, in small and large pools.
+//! Tests of writes through the buffer pool. After a checkpoint, the files must contain all changes,
+//! with every I/O method, buffered and direct, and in small and large pools.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ fn page(block: u32, version: i32) -> [u8; BLOCK_SIZE] {
     page.finish(true)
 }
 
-/// Creates a relation of `blocks` blocks, each in version 1.
+/// Creates a relation of `blocks` blocks, all of them in version 1.
 fn fill(backend: &mut Backend, relation: &Relation, blocks: u32, method: ExtendMethod) {
     relation.create().expect("creates");
     let mut done = 0;
@@ -150,8 +150,8 @@ fn checkpoints_while_sessions_change_pages() {
     }
 }
 
-/// The open-file table has room for just one file. Even so, a written file must stay open until it
-/// is fsynced, but no longer.
+/// There is room for only one file in the open-file table. Even so, a file that has been written
+/// must stay open until it has been fsynced, but no longer than that.
 #[test]
 fn written_files_stay_open_until_they_are_synced() {
     let aio = aio(MethodKind::Sync);
@@ -175,7 +175,7 @@ fn written_files_stay_open_until_they_are_synced() {
     assert_eq!(open(&aio), 1, "the table's");
 }
 
-/// The pool forgets a closed cluster only after writing all of its pages.
+/// The pool must not forget a closed cluster until it has written all of the cluster's pages.
 #[test]
 fn a_closed_cluster_is_forgotten() {
     let aio = aio(MethodKind::Worker);
@@ -206,7 +206,7 @@ fn a_closed_cluster_is_forgotten() {
     assert_eq!(aio.open_files(), 0);
     assert_on_disk(home.path(), 16, |block| if block == 3 { 2 } else { 1 });
     pool.evict_all();
-    // If the directory is opened again, it counts as a different cluster.
+    // If we open the directory again, the pool considers it a different cluster.
     let storage = storage(&aio, home.path(), false);
     change(&mut backend, &storage.relation(LOCATOR, Fork::Main), 5, 3);
 }

@@ -1,18 +1,21 @@
-//! B-tree page checks that do not need the index's columns.
+//! B-tree page checks that don't need to know the index's columns.
 //!
-//! Each entry must be of the kind its level requires, and its length must match its line pointer. A
-//! posting list's TIDs must ascend. On an inner page the first entry has no key, but every other
-//! pivot tuple and every high key must have one.
+//! Every entry on a page must have the right kind for the page's level, and its length must be the
+//! same as in its line pointer. The TIDs in a posting list must be in ascending order. The first
+//! entry on an internal page has no key, but all other pivot tuples must have one, including high
+//! keys.
 //!
-//! Follows `contrib/amcheck/verify_nbtree.c`, restricted to the checks that need only one page.
+//! Based on `contrib/amcheck/verify_nbtree.c`, but limited to those checks that only need a single
+//! page.
 
 use super::entry::{Entry, Target};
 use super::fault::Fault;
 use super::page::BtreePage;
 
 impl BtreePage<'_> {
-    /// Checks everything that does not depend on the index's columns: each entry's kind, length and
-    /// posting list. Pass [`super::Meta::orders_rows`] as `orders_rows`.
+    /// Checks everything that doesn't depend on the index's columns: the kind, length and posting
+    /// list of each entry. The caller must pass the value of [`super::Meta::orders_rows`] as
+    /// `orders_rows`.
     ///
     /// # Errors
     /// The first fault found.
@@ -21,8 +24,8 @@ impl BtreePage<'_> {
             return Ok(());
         }
         if let Some(high) = self.high_key()? {
-            // A half-dead page's high key is a dummy that links to its top parent, so it has no
-            // key columns.
+            // The high key of a half-dead page is a dummy that contains a link to the top parent.
+            // It has no key columns.
             let no_key = high.columns(1) == 0 && !self.is_half_dead();
             if no_key {
                 return Err(Fault::Columns { item: high.item(), found: 0, expected: 1 });
@@ -43,7 +46,7 @@ fn check_entry(page: &BtreePage<'_>, entry: &Entry<'_>, orders_rows: bool) -> Re
     match entry.target() {
         Target::Row(tid) if tid.item == 0 => Err(Fault::NoRow { item }),
         Target::Row(_) => Ok(()),
-        // Posting lists (PostgreSQL 13) can occur only in version 4 indexes.
+        // Only version 4 indexes can have posting lists, which were added in PostgreSQL 13.
         Target::Rows(_) if !orders_rows => Err(Fault::Kind { item }),
         Target::Rows(tids) => {
             let mut before = None;

@@ -27,7 +27,7 @@ const COUNT: u16 = 0x0FFF;
 
 /// Size of the index tuple header (`IndexTupleData`) in bytes.
 const HEADER: usize = 8;
-/// Bytes that a pivot tuple reserves for its heap TID, if it has one.
+/// Number of bytes that a pivot tuple needs for its heap TID, if it has one.
 const ROW_ROOM: usize = 8;
 
 /// The kind of tuple that an entry must be, given its position in the tree.
@@ -37,7 +37,7 @@ pub(super) enum Role {
     Leaf,
     /// A separator or a high key.
     Pivot,
-    /// A page's first separator, which has no key.
+    /// The first separator on a page, which has no key.
     First,
 }
 
@@ -48,12 +48,12 @@ pub enum Target<'a> {
     Row(Tid),
     /// Several heap tuples with the same key: a posting list.
     Rows(Tids<'a>),
-    /// A child page. A high key's downlink is meaningless.
+    /// A child page. In a high key, the downlink is meaningless.
     Child {
         /// The child page's block number.
         block: BlockNo,
-        /// The heap TID that separates this pivot tuple from others with the same key (since
-        /// PostgreSQL 12). `None` counts as minus infinity.
+        /// If several pivot tuples have the same key, the heap TID that distinguishes this one from
+        /// the others (since PostgreSQL 12). `None` counts as minus infinity.
         row: Option<Tid>,
     },
 }
@@ -90,9 +90,10 @@ pub struct Entry<'a> {
     pub(super) dead: bool,
     pub(super) size: u16,
     target: Target<'a>,
-    /// The number of key columns; `None` means all of the index's columns.
+    /// The number of key columns, or `None` if the entry has all of the index's columns.
     columns: Option<u16>,
-    /// The null bitmap, always sized for the maximum number of columns; empty if no column is null.
+    /// The null bitmap, or an empty slice if no column is null. If there is a bitmap, it always has
+    /// room for the maximum number of columns.
     nulls: &'a [u8],
     data: &'a [u8],
 }
@@ -104,8 +105,8 @@ impl<'a> Entry<'a> {
         let info = read_at::<u16>(bytes, 6).ok_or(fault)?;
         let size = info & SIZE;
         let length = bytes.len() as u16;
-        // Version 2 keeps the old tuple length in a page's first pivot tuple, even though its key
-        // is gone.
+        // In version 2 indexes, the first pivot tuple on a page still has its old tuple length,
+        // even though its key has been removed.
         if size != length && role != Role::First {
             return Err(Fault::Size { item, found: size, expected: length });
         }
@@ -160,7 +161,8 @@ impl<'a> Entry<'a> {
         self.item
     }
 
-    /// `LP_DEAD`: a scan found all of its heap tuples dead to every transaction.
+    /// Whether the entry is marked `LP_DEAD`, which means that a scan has found all of its heap
+    /// tuples to be dead to every transaction.
     pub fn is_dead(&self) -> bool {
         self.dead
     }
@@ -175,7 +177,7 @@ impl<'a> Entry<'a> {
         self.target
     }
 
-    /// The child page's block number, if this is a separator.
+    /// The block number of the child page, if this is a pivot tuple.
     pub fn child(&self) -> Option<BlockNo> {
         match self.target {
             Target::Child { block, .. } => Some(block),
@@ -183,7 +185,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The first heap TID of a leaf tuple; for a separator, its heap TID.
+    /// The first heap TID of a leaf tuple, or the heap TID of a pivot tuple if it has one.
     pub fn first_row(&self) -> Option<Tid> {
         match self.target {
             Target::Row(tid) => Some(tid),
@@ -192,7 +194,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The last heap TID of a leaf tuple; for a separator, its heap TID.
+    /// The last heap TID of a leaf tuple, or the heap TID of a pivot tuple if it has one.
     pub fn last_row(&self) -> Option<Tid> {
         match self.target {
             Target::Rows(tids) => tids.0.last().map(|bytes| Tid::from_bytes(*bytes)),
@@ -200,7 +202,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The heap TIDs that the entry points at, in order.
+    /// The heap TIDs that the entry points to, in order.
     pub fn rows(&self) -> impl Iterator<Item = Tid> + use<'a> {
         let (one, list) = match self.target {
             Target::Row(tid) => (Some(tid), Tids(&[])),
@@ -210,12 +212,13 @@ impl<'a> Entry<'a> {
         one.into_iter().chain(list)
     }
 
-    /// The number of columns this entry stores, in an index with `columns` columns.
+    /// The number of columns that are stored in this entry. `columns` is the number of columns of
+    /// the index.
     pub fn columns(&self, columns: usize) -> usize {
         self.columns.map_or(columns, usize::from)
     }
 
-    /// The entry's stored columns. `layout` must contain all of the index's columns.
+    /// The columns that are stored in this entry. `layout` must contain all of the index's columns.
     pub fn attributes<'l>(&self, layout: &'l [KeyColumn]) -> Attributes<'a, 'l> {
         let present = self.columns(layout.len()).min(layout.len());
         let walk = Deformer::new(present as u16, self.nulls, self.data);
@@ -223,8 +226,8 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Parses the posting list after the key. The tuple's own TID field holds its offset and its
-/// length.
+/// Parses the posting list, which follows the key. The tuple's own TID field contains the list's
+/// offset and length.
 fn posting(item: u16, bytes: &[u8], tid: Tid) -> Result<Tids<'_>, Fault> {
     let rows = tid.item & COUNT;
     let fault = Fault::Posting {
@@ -234,7 +237,8 @@ fn posting(item: u16, bytes: &[u8], tid: Tid) -> Result<Tids<'_>, Fault> {
         size: bytes.len().min(usize::from(SIZE)) as u16,
     };
     let start = tid.block as usize;
-    // The key part is MAXALIGNed, because it is a copy of a complete single-TID tuple.
+    // The key is part of a complete copy of a tuple with a single TID, so its length is a multiple
+    // of MAXALIGN.
     if rows < 2 || !start.is_multiple_of(8) || start < HEADER {
         return Err(fault);
     }
@@ -243,7 +247,8 @@ fn posting(item: u16, bytes: &[u8], tid: Tid) -> Result<Tids<'_>, Fault> {
     Ok(Tids(list.as_chunks().0))
 }
 
-/// The stored values of an entry's columns, including any varlena headers; `None` is NULL.
+/// The stored values of an entry's columns. They include the varlena headers, if there are any.
+/// `None` is a null value.
 #[derive(Debug, Clone)]
 pub struct Attributes<'a, 'l> {
     item: u16,

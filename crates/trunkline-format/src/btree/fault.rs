@@ -1,7 +1,7 @@
 //! Faults that a B-tree page check can report.
 //!
-//! Like [`crate::page_check::Finding`], a fault holds only numbers, so reporting one never
-//! allocates.
+//! Like [`crate::page_check::Finding`], a fault contains only numbers, so we can report a fault
+//! without allocating any memory.
 
 use thiserror::Error;
 
@@ -140,8 +140,8 @@ pub enum Fault {
         /// The line pointer.
         item: u16,
     },
-    /// The order of two keys is unknown, because it depends on a collation or on a type that only
-    /// the server can compare.
+    /// We cannot tell whether the keys are in order, because they use a collation or a data type
+    /// that only the server can compare.
     #[error("the order of column {column} is known to the server only")]
     UnknownOrder {
         /// The column, from 1.

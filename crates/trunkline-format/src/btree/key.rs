@@ -1,8 +1,8 @@
 //! One index column: how its values are stored, and how they compare.
 //!
-//! Values are compared by payload: without the varlena header, decompressed, and without the
-//! padding of a `name`. `pg_index.indoption` holds the column's `DESC` and `NULLS FIRST` flags. The
-//! two are independent: `DESC` alone does not reverse the position of NULLs.
+//! To compare two values, we first strip the varlena header, decompress the data, and remove the
+//! padding of a `name`. The column's `DESC` and `NULLS FIRST` flags come from `pg_index.indoption`.
+//! Note that the two flags are independent: `DESC` by itself does not change where NULLs sort.
 
 use super::fault::Fault;
 use super::order::Order;
@@ -45,8 +45,8 @@ impl KeyColumn {
     /// The payload of a stored value. A compressed value is decompressed into `room`.
     ///
     /// # Errors
-    /// [`VarlenaError`], also for an out-of-line value, because an index never stores TOAST
-    /// pointers.
+    /// [`VarlenaError`] if the value is damaged or is stored out of line. An index never stores
+    /// TOAST pointers.
     #[inline]
     pub fn payload<'r>(
         &self,

@@ -1,18 +1,17 @@
-//! Key comparison for whole index tuples (`_bt_compare`), the descent of a search, and the check
-//! that a page is in key order.
+//! Compares whole index tuples (`_bt_compare`), searches the tree for a key, and checks that the
+//! tuples on a page are in key order.
 //!
 //! ```text
 //!   from > high key ──────▶ Right   the page was split, or deleted, since its parent was read
 //!   a level above leaves ─▶ Down    the last separator below `from`; the first is below everything
 //!   a leaf ───────────────▶ Here    the first entry that is not below `from`
 //! ```
-//! Readers hold no lock while they follow a downlink, so the child can split before they reach it.
-//! As in Lehman and Yao's algorithm, a search recovers by moving right as long as its key is above
-//! the page's high key (`_bt_moveright`).
+//! Readers do not hold any lock while following a downlink, so the child page can be split before
+//! they get there. As in Lehman and Yao's algorithm, the search recovers by moving right until its
+//! key is no longer greater than the page's high key (`_bt_moveright`).
 //!
-//! If a pivot tuple equals the search key, the search descends through the preceding pivot tuple,
-//! because equal keys may already begin on the page to the left. Mirrors PostgreSQL's
-//! `access/nbtree/nbtsearch.c`.
+//! If a pivot tuple is equal to the search key, we descend to the child before it, because the
+//! first matching tuple may be on that page. Mirrors PostgreSQL's `access/nbtree/nbtsearch.c`.
 
 use super::entry::{Attributes, Entry, Target};
 use super::fault::Fault;
@@ -28,8 +27,9 @@ pub enum Step {
     Right(BlockNo),
     /// Descend to this child page, one level down.
     Down(BlockNo),
-    /// The search ends on this leaf. Matches begin at this line pointer, which may be one past the
-    /// last entry.
+    /// The search ends on this leaf. This is the line pointer of the first entry that is greater
+    /// than or equal to the key. If it is one past the last entry, there is no such entry on this
+    /// page.
     Here(u16),
 }
 
@@ -41,8 +41,8 @@ pub struct KeyLayout {
 }
 
 impl KeyLayout {
-    /// Creates the layout of an index with these columns. The first `keys` columns are key columns;
-    /// the rest are `INCLUDE` columns, which only leaf tuples store.
+    /// Creates the layout of an index that has the given columns. The first `keys` of them are key
+    /// columns. The rest are `INCLUDE` columns, which are stored only in leaf tuples.
     pub fn new(columns: Vec<KeyColumn>, keys: usize) -> Self {
         let keys = keys.min(columns.len());
         Self { columns, keys }
@@ -63,8 +63,8 @@ impl KeyLayout {
         entry.attributes(&self.columns)
     }
 
-    /// Compares the first columns of `entry` with `key`. A column that suffix truncation removed
-    /// from a pivot tuple counts as minus infinity.
+    /// Compares the first columns of `entry` with `key`. If suffix truncation has removed a column
+    /// from a pivot tuple, that column is treated as minus infinity.
     ///
     /// # Errors
     /// The entry's columns are damaged, or their order is unknown.
@@ -84,8 +84,9 @@ impl KeyLayout {
         Ok(Ordering::Equal)
     }
 
-    /// Compares two entries by key and then, if `rows`, by heap TID. Since a posting list covers a
-    /// range of TIDs, we compare the last TID of `left` with the first TID of `right`.
+    /// Compares the keys of two entries. If the keys are equal and `rows` is true, also compares
+    /// the heap TIDs. A posting list covers a range of TIDs, so we compare the last TID of `left`
+    /// with the first TID of `right`.
     ///
     /// # Errors
     /// Same as [`Self::compare`].
@@ -114,13 +115,14 @@ impl KeyLayout {
                 None => return Err(Fault::UnknownOrder { column: number }),
             }
         }
-        // A truncated heap TID counts as minus infinity, and `None` sorts before every TID.
+        // A heap TID that was truncated is treated as minus infinity. It is represented by `None`,
+        // which sorts before any TID.
         Ok(if rows { left.last_row().cmp(&right.first_row()) } else { Ordering::Equal })
     }
 
-    /// Whether two pivot tuples have the same columns and, if `rows`, the same heap TID. A page's
-    /// downlink is a copy of its left sibling's high key, so we can compare bytes and don't need a
-    /// comparison function.
+    /// Returns true if two pivot tuples have the same columns and, if `rows` is true, the same heap
+    /// TID. A page's downlink is a copy of its left sibling's high key, so we can simply compare
+    /// the bytes and don't need the data types' comparison functions.
     ///
     /// # Errors
     /// A tuple's columns are damaged.
@@ -141,8 +143,9 @@ impl KeyLayout {
         }
     }
 
-    /// Takes one step of a search for the first entry that is not below `from`, and returns where
-    /// the search goes after `page`. `from` holds the leading columns of a key.
+    /// Performs one step of a search for the first entry that is greater than or equal to `from`,
+    /// and returns where the search must go after `page`. `from` contains the values of one or more
+    /// leading key columns.
     ///
     /// # Errors
     /// The page's entries are damaged, or their order is unknown.
@@ -161,8 +164,9 @@ impl KeyLayout {
             return Ok(Step::Here(page.count().saturating_add(1)));
         }
         let first = page.first();
-        // Invariant: entries before `low` are below the key, but entries from `end` on are not. On
-        // an inner page the first entry is minus infinity, so it is below every key.
+        // Binary search. All entries before `low` are less than the key, and all entries from `end`
+        // onwards are greater than or equal to it. The first entry on an inner page is minus
+        // infinity, so it is less than any key.
         let (mut low, mut end) = (first, page.count().saturating_add(1));
         if !page.is_leaf() {
             low = first.saturating_add(1);
@@ -185,15 +189,16 @@ impl KeyLayout {
         page.entry(item)?.child().map(Step::Down).ok_or(Fault::Kind { item })
     }
 
-    /// Decodes every entry's columns and checks that the entries and the high key are in order.
-    /// Columns with an unknown order are not compared. Pass [`super::Meta::orders_rows`] as
-    /// `orders_rows`.
+    /// Decodes the columns of every entry, and checks that the entries and the high key are in
+    /// order. We don't compare columns whose sort order we don't know. `orders_rows` must be the
+    /// result of [`super::Meta::orders_rows`].
     ///
     /// # Errors
     /// The first fault found.
     pub fn check(&self, page: &BtreePage<'_>, orders_rows: bool) -> Result<(), Fault> {
-        // On a half-dead page, VACUUM has replaced the high key by a dummy that links to the top
-        // parent of the subtree being deleted. That dummy has no key to compare.
+        // On a half-dead page, VACUUM has replaced the high key with a dummy tuple that points to
+        // the top parent of the subtree being deleted. The dummy tuple has no key, so there is
+        // nothing to compare.
         let high = page.high_key()?.filter(|_| !page.is_half_dead());
         if let Some(high) = &high {
             self.check_columns(high, orders_rows)?;
@@ -210,8 +215,9 @@ impl KeyLayout {
             before = Some(entry);
         }
         if let (Some(last), Some(high)) = (before, high) {
-            // A leaf's last entry may equal its high key. On an inner page the high key is a copy
-            // of the next downlink, so it must be above the last entry.
+            // The last entry on a leaf page may be equal to the high key. On an inner page,
+            // however, the high key is a copy of the next downlink's key, so it must be strictly
+            // greater than the last entry.
             let strict = orders_rows && !page.is_leaf();
             if !self.is_below(&last, &high, orders_rows, strict)? {
                 return Err(Fault::AboveHighKey { item: last.item() });
@@ -220,8 +226,9 @@ impl KeyLayout {
         Ok(())
     }
 
-    /// Whether `left` sorts before `right`; unless `strict`, they may also be equal. We return true
-    /// if the order is unknown, so that such columns never cause a false alarm.
+    /// Returns true if `left` sorts before `right`, or if they are equal and `strict` is false. If
+    /// we don't know the order, we also return true, so that we never report a sound index as
+    /// corrupt.
     fn is_below(
         &self,
         left: &Entry<'_>,

@@ -1,11 +1,12 @@
 //! B-tree comparison functions (support function 1) of the built-in operator classes.
 //!
-//! Only orders that are the same on every machine are implemented. Text in the C collation compares
-//! bytewise. Other collations depend on the libc or ICU version of the machine that built the
-//! index, so comparing with another version would report sound indexes as corrupt.
+//! We only implement sort orders that are the same on every machine. For text, that means the C
+//! collation, which compares bytes. The order of any other collation depends on the version of libc
+//! or ICU on the machine that built the index. If we compared keys using a different version, we
+//! might report a sound index as corrupt.
 //!
-//! Values are payloads, as in [`super::Key`]. A value that is too short for its type can't be
-//! compared.
+//! The values to compare are payloads, as in [`super::Key`]. If a value is too short for its type,
+//! we can't compare it.
 //!
 //! Mirrors the comparison functions in PostgreSQL's `access/nbtree/nbtcompare.c` and in
 //! `utils/adt`.
@@ -30,22 +31,23 @@ pub enum Order {
     Oid,
     /// `xid8`, `pg_lsn`, `oid8`.
     Unsigned8,
-    /// `float4`. NaN equals itself and sorts above all other values, because a B-tree needs a total
-    /// order.
+    /// `float4`. Since a B-tree needs a total order, NaN is treated as equal to NaN and as greater
+    /// than any other value.
     Float4,
     /// `float8`, with the same rule for NaN.
     Float8,
     /// `numeric`.
     Numeric,
-    /// `memcmp`, then the shorter value first: `bytea`, `uuid`, `macaddr`, and text in the C
-    /// collation.
+    /// Compared with `memcmp`; if one value is a prefix of the other, the shorter one sorts first.
+    /// This is used for `bytea`, `uuid`, `macaddr`, and text in the C collation.
     Bytes,
-    /// `name`: bytewise up to the first NUL. Indexes store a `name` as a C string, since padding it
-    /// to 64 bytes would waste space.
+    /// `name`: the bytes before the first NUL are compared. An index stores a `name` as a C string,
+    /// because padding it to 64 bytes would waste space.
     Name,
     /// `bpchar` in the C collation. SQL ignores trailing blanks in comparisons.
     Padded,
-    /// `timetz`: by the instant in UTC, then by the zone, so that only identical values are equal.
+    /// `timetz`: compared by the time in UTC and then by the time zone, so that only identical
+    /// values are equal.
     TimeTz,
     /// `interval`: a month is 30 days of 24 hours.
     Interval,
@@ -57,17 +59,19 @@ pub enum Order {
     Bits,
     /// `oidvector`.
     OidVector,
-    /// An enum. `CREATE TYPE` gives its labels even OIDs in sort order. `ALTER TYPE … ADD VALUE`
-    /// assigns an odd OID if the new label does not sort by its OID, in which case only
-    /// `pg_enum.enumsortorder` holds the order (`enum_cmp_internal`).
+    /// An enum. `CREATE TYPE` assigns even OIDs to the labels, in sort order, so that two even
+    /// OIDs can be compared directly. `ALTER TYPE … ADD VALUE` assigns an odd OID to a label that
+    /// would not sort correctly by its OID. To compare an odd OID, we would have to look up
+    /// `pg_enum.enumsortorder` (see `enum_cmp_internal`).
     Enum,
     /// Unknown order. We only know that equal bytes are equal.
     Unknown,
 }
 
 impl Order {
-    /// The order of a B-tree operator class, given its operator family and input type. `bytewise`
-    /// means that the column's collation compares bytes, as C and POSIX do.
+    /// Returns the sort order of a B-tree operator class, given its operator family and its input
+    /// type. `bytewise` must be true if the column's collation compares bytes, as the C and POSIX
+    /// collations do.
     ///
     /// Built-in families and types have the same OIDs in all versions (`pg_opfamily.dat`).
     pub fn of(family: Oid, input: Oid, bytewise: bool) -> Self {
@@ -158,8 +162,8 @@ fn instant(bytes: &[u8]) -> Option<(i64, i64)> {
     Some((time.saturating_add(zone * 1_000_000), zone))
 }
 
-/// An interval in microseconds, with 30-day months, like `interval_cmp_value`. The sum does not fit
-/// into 64 bits, so PostgreSQL uses an `INT128` here too.
+/// Converts an interval to microseconds, like `interval_cmp_value`. A month counts as 30 days. The
+/// result might not fit into 64 bits, so we use a 128-bit integer, as PostgreSQL does.
 fn span(bytes: &[u8]) -> Option<i128> {
     let (time, days) = (read_at::<i64>(bytes, 0)?, read_at::<i32>(bytes, 8)?);
     let months = read_at::<i32>(bytes, 12)?;
@@ -167,8 +171,9 @@ fn span(bytes: &[u8]) -> Option<i128> {
     Some(days * 86_400_000_000 + i128::from(time))
 }
 
-/// Like `network_cmp_internal`: compares the address family, then the prefix bits common to both
-/// networks, then the prefix length (the wider network first), and finally the whole address.
+/// Compares two networks like `network_cmp_internal`. We first compare the address family, then the
+/// prefix bits that both networks have, then the prefix length (a shorter prefix sorts first), and
+/// finally the whole address.
 fn networks(left: &[u8], right: &[u8]) -> Option<Ordering> {
     let [left_family, left_bits, left_address @ ..] = left else { return None };
     let [right_family, right_bits, right_address @ ..] = right else { return None };

@@ -4,12 +4,14 @@
 //! ```text
 //!   last 16 bytes:  left u32 │ right u32 │ level u32 │ flags u16 │ cycle id u16
 //! ```
-//! A deleted page keeps its sibling links, because a concurrent scan may still hold a stale link to
-//! the page and must be able to move right from it. For the same reason, VACUUM does not recycle
-//! the page until no snapshot is old enough to hold such a link.
+//! A deleted page keeps its sibling links, because a concurrent scan may have read a link to the
+//! page before it was deleted, and must be able to move right from there. For the same reason,
+//! VACUUM must not recycle the page as long as there is a snapshot so old that such a scan could
+//! still be using it.
 //!
-//! The cycle ID lets VACUUM detect that a page was split during its scan, and that some tuples may
-//! have moved to a block the scan had already passed. Mirrors `access/nbtree.h`.
+//! VACUUM uses the cycle ID to detect that a page was split while VACUUM was scanning the index. In
+//! that case, some of the page's tuples may have moved to a block that the scan has already passed.
+//! Mirrors `access/nbtree.h`.
 
 use super::entry::{Entry, Role};
 use super::fault::Fault;
@@ -17,8 +19,8 @@ use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
 use crate::little_endian::read_at;
 use crate::page::{HEADER_SIZE, LINE_POINTER_SIZE, LinePointerFlags, PageHeader, line_pointer};
 
-/// An upper bound on tree height that no real index reaches. A search that descends further is
-/// following a cycle.
+/// Maximum tree height that we accept. No real index is that tall, so a search that descends
+/// further must be following a cycle of damaged downlinks.
 pub const MAX_LEVELS: u32 = 32;
 
 /// Offset of the special space.
@@ -35,21 +37,24 @@ const FLAGS_KNOWN: u16 = 0x01FF;
 /// The metapage, block 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Meta {
-    /// `btm_version`: 4 since PostgreSQL 12. Indexes that `pg_upgrade` carried over from older
-    /// versions keep 2 or 3 until they are reindexed.
+    /// `btm_version`: this has been 4 since PostgreSQL 12. If an index was created by an older
+    /// release and then upgraded with `pg_upgrade`, it is still 2 or 3 until the index is
+    /// reindexed.
     pub version: u32,
     /// The root's block number; 0 if the index has no root yet.
     pub root: BlockNo,
     /// The root's level.
     pub level: u32,
-    /// The fast root: the lowest page that is the only page on its level. Searches start here. A
-    /// tree never loses levels, so after mass deletion the levels above the fast root have just one
-    /// page each. 0 if there is no root.
+    /// Block number of the fast root, which is the lowest page that is alone on its level. Searches
+    /// start there rather than at the true root. A B-tree never gets shorter, so after most of its
+    /// tuples have been deleted, there can be several single-page levels above the fast root. 0 if
+    /// the index has no root yet.
     pub fast_root: BlockNo,
     /// The fast root's level.
     pub fast_level: u32,
-    /// `btm_allequalimage`: equal keys always have identical bytes, so deduplication is safe. It is
-    /// false for types such as `numeric`, where 1.0 and 1.00 are equal but print differently.
+    /// `btm_allequalimage`: true if equal keys always have identical bytes, so that deduplication
+    /// is safe. It is false for types such as `numeric`, where 1.0 and 1.00 are equal but are
+    /// displayed differently.
     pub all_equal_image: bool,
 }
 
@@ -82,8 +87,9 @@ impl Meta {
         Ok(meta)
     }
 
-    /// Whether the heap TID is the last key column (`heapkeyspace`, version 4). If so, equal keys
-    /// are in TID order, and truncated pivot tuples are marked as such.
+    /// Returns true if the index treats the heap TID as its last key column (`heapkeyspace`,
+    /// version 4). In such an index, tuples with equal keys are in TID order, and pivot tuples are
+    /// marked if they have been truncated.
     pub fn orders_rows(self) -> bool {
         self.version >= 4
     }
@@ -118,8 +124,8 @@ impl<'a> BtreePage<'a> {
         if flags & !FLAGS_KNOWN != 0 || flags & META != 0 {
             return Err(Fault::Flags { found: flags });
         }
-        // A deleted page has no items. Before PostgreSQL 14, its level field held the xid that
-        // decides when the page can be recycled, so we cannot check the level.
+        // A deleted page has no items. We cannot check its level, because before PostgreSQL 14 that
+        // field was reused to store the XID that determines when the page can be recycled.
         if parsed.is_deleted() {
             return Ok(parsed);
         }
@@ -133,8 +139,8 @@ impl<'a> BtreePage<'a> {
         Ok(parsed)
     }
 
-    /// The left sibling. On disk, 0 (`P_NONE`) means none, which works because block 0 is the
-    /// metapage.
+    /// The left sibling, or `None` if there isn't one. This is stored as 0 (`P_NONE`) on disk,
+    /// which is OK because block 0 is always the metapage.
     pub fn left(&self) -> Option<BlockNo> {
         Some(self.left).filter(|&block| block != 0)
     }
@@ -169,8 +175,9 @@ impl<'a> BtreePage<'a> {
         self.flags & DELETED != 0
     }
 
-    /// `BTP_HALF_DEAD`: deletion has begun. The page is empty and its downlink is gone, but its
-    /// siblings still link to it. If the deletion is interrupted, a later VACUUM finishes it.
+    /// `BTP_HALF_DEAD`: VACUUM has begun to delete the page. The page is empty and its downlink has
+    /// been removed, but its siblings still link to it. If VACUUM was interrupted at this point,
+    /// the next VACUUM will finish the deletion.
     pub fn is_half_dead(&self) -> bool {
         self.flags & HALF_DEAD != 0
     }
@@ -180,9 +187,9 @@ impl<'a> BtreePage<'a> {
         self.flags & (DELETED | HALF_DEAD) != 0
     }
 
-    /// `BTP_INCOMPLETE_SPLIT`: the right sibling has no downlink yet. A crash can leave this state
-    /// behind. Searches still reach the sibling by moving right, and the next insertion completes
-    /// the split.
+    /// `BTP_INCOMPLETE_SPLIT`: the page was split, but its right sibling has no downlink yet. This
+    /// can happen if the server crashed during the split. Searches can still reach the sibling by
+    /// moving right, and the next insertion that passes through here will complete the split.
     pub fn is_split_incomplete(&self) -> bool {
         self.flags & INCOMPLETE_SPLIT != 0
     }
@@ -192,8 +199,9 @@ impl<'a> BtreePage<'a> {
         self.count
     }
 
-    /// `P_FIRSTDATAKEY`: the first entry's line pointer. It is 2 if item 1 is the high key, but 1
-    /// on a rightmost page, which has no high key because it has no upper bound.
+    /// `P_FIRSTDATAKEY`: the line pointer number of the first entry. This is usually 2, because
+    /// item 1 is the high key. On the rightmost page of a level it is 1, because that page has no
+    /// upper bound and therefore no high key.
     pub fn first(&self) -> u16 {
         if self.right == 0 { 1 } else { 2 }
     }

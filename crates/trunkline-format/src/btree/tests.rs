@@ -1,5 +1,6 @@
-//! Decodes entries and pages written by real servers, searches pages built here, and checks that
-//! damage is detected. The hexadecimal examples are from PostgreSQL 18.
+//! These tests decode entries and pages that were written by real servers, search pages that were
+//! built by the test itself, and check that damage is detected. The hexadecimal examples come from
+//! PostgreSQL 18.
 
 use super::entry::Role;
 use super::*;
@@ -66,8 +67,8 @@ fn entries_that_lead_astray() {
     assert_eq!(fault("0000 0200 0100 1020 6e010000 00000000", Role::Leaf), kind);
     let list = "0000 1000 0220 2020 00000000 00000000 0000 4400 1100 0000 4400 1200 00000000";
     assert_eq!(fault(list, Role::Pivot), kind);
-    // Posting lists that overlap the header, are unaligned, extend past the end, have a single TID,
-    // or have too many TIDs.
+    // Invalid posting lists, which overlap the header, are not aligned, extend past the end of the
+    // tuple, contain only one TID, or contain too many TIDs.
     for (start, rows) in [(0, 2), (4, 2), (20, 2), (32, 2), (0x1_0000, 2), (16, 1), (16, 3)] {
         let mut bytes = from_hex(list);
         bytes[0..2].copy_from_slice(&((start >> 16) as u16).to_le_bytes());
@@ -76,9 +77,9 @@ fn entries_that_lead_astray() {
         let posting = Fault::Posting { item: 3, start, rows, size: 32 };
         assert_eq!(Entry::parse(3, &bytes, Role::Leaf), Err(posting), "{start} {rows}");
     }
-    // The flags announce a heap TID, but the tuple has no room for it.
+    // According to the flags there is a heap TID, but the tuple is too short to contain one.
     assert_eq!(fault("0000 0200 0110 0820", Role::Pivot), item);
-    // The flags announce a null bitmap, but the tuple has no room for it.
+    // According to the flags there is a null bitmap, but the tuple is too short to contain one.
     assert_eq!(fault("0000 4400 1200 0880", Role::Leaf), item);
     let bytes = from_hex("0000 4400 1200 1000 fbffffff 00000000");
     let entry = Entry::parse(3, &bytes, Role::Leaf).expect("sound");

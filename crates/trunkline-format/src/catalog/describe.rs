@@ -1,15 +1,16 @@
 //! The macro that declares a catalog: its columns, a row type, and the row type's decoder.
 //!
-//! One declaration defines all of these, so that they can't drift apart, and so that a row type
-//! can't decode a column the catalog doesn't have. [`super`] shows an example.
+//! A single declaration defines all three, so that they can't get out of step, and so that a row
+//! type can't refer to a column that the catalog doesn't have. [`super`] shows an example.
 //!
 //! - Flags of [`super::CatalogTable`] may follow the OID: `mapped`, `shared`, `open`.
 //! - A column is `name: Type`, where the type is a [`super::ColumnType`]. `.since(V18)` and
 //!   `.until(V17)` restrict it to a range of versions, and `.nullable()` says that a fixed-size
-//!   column can be null. If a column moved or changed its type between versions, list it once for
-//!   each position or type.
+//!   column can be null. If a column has a different position or type in some versions, list it
+//!   once for each position or type.
 //! - A field is `field: RustType = column`, where the Rust type implements [`super::ColumnValue`].
-//!   A field without a column starts with its default value, and the `finish` method fills it.
+//!   A field without a column is set to its default value first, and the `finish` method must then
+//!   fill it in.
 
 /// Declares a catalog. See the module header.
 macro_rules! describe_catalog {

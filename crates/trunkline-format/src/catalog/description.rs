@@ -1,7 +1,8 @@
 //! A catalog's description: its columns in all versions, and their layout in one version.
 //!
-//! The declarations in [`super`] produce [`CatalogTable`]s. A [`CatalogLayout`] contains the
-//! columns of one version with their offsets, like `FormData_pg_*` in C.
+//! Each declaration in [`super`] defines a [`CatalogTable`]. A [`CatalogLayout`] contains the
+//! columns that a catalog has in one particular version and their offsets, like `FormData_pg_*` in
+//! C.
 
 use crate::align::Align;
 use crate::control::PgVersion::{self, V15, V19};
@@ -36,8 +37,8 @@ pub enum ColumnType {
 }
 
 impl ColumnType {
-    /// The type's row in `pg_type`: `oid`, `typlen` and `typalign`. These are the same in all
-    /// versions, except for the alignment of `aclitem[]`.
+    /// The type's `oid`, `typlen` and `typalign` in `pg_type`. These are the same in all versions
+    /// of PostgreSQL, except that the alignment of `aclitem[]` has changed.
     fn row(self) -> (u32, i16, Align) {
         match self {
             Self::Bool => (16, 1, Align::Char),
@@ -69,7 +70,8 @@ impl ColumnType {
     /// `typlen` and `typalign` in `version`.
     pub fn attribute(self, version: PgVersion) -> Attribute {
         let (_, len, align) = self.row();
-        // PostgreSQL 16 widened an aclitem's privilege bits from 32 to 64, and thus its alignment.
+        // In PostgreSQL 16, the privilege bits of an aclitem were widened from 32 to 64 bits, which
+        // also changed its alignment.
         let narrow = self == Self::AclItemArray && version == V15;
         Attribute { len, align: if narrow { Align::Int } else { align } }
     }
@@ -82,7 +84,8 @@ pub struct CatalogColumn {
     pub name: &'static str,
     /// Its type.
     pub column_type: ColumnType,
-    /// Whether a fixed-size column can be null. We assume that a variable-length column always can.
+    /// Whether this column can be null, if it has a fixed size. We assume that any variable-length
+    /// column can be null.
     pub nullable: bool,
     /// The first version with this column.
     pub since: PgVersion,
@@ -117,8 +120,8 @@ pub struct CatalogTable {
     pub oid: Oid,
     /// Whether all databases share it, in which case its files are in `global`.
     pub shared: bool,
-    /// Whether `pg_filenode.map` holds its file number, in which case `relfilenode` in `pg_class`
-    /// is 0.
+    /// Whether its file number is stored in `pg_filenode.map`. If so, its `relfilenode` in
+    /// `pg_class` is 0.
     pub mapped: bool,
     /// The columns of all versions, in catalog order.
     pub columns: &'static [CatalogColumn],
@@ -220,13 +223,14 @@ impl CatalogLayout {
         self.offsets.len()
     }
 
-    /// The offset of column `at` (from 0) in a row's data; `None` if it isn't in the fixed part.
+    /// Returns the offset of column `at` (counted from 0) within a row's data, or `None` if the
+    /// column isn't in the fixed part.
     pub fn offset(&self, at: usize) -> Option<usize> {
         self.offsets.get(at).copied()
     }
 
-    /// Compares this layout with `rows`, the cluster's own `pg_attribute` rows for this catalog in
-    /// any order. System columns are ignored.
+    /// Compares this layout with `rows`, which are the cluster's own `pg_attribute` rows for this
+    /// catalog. The rows may be in any order. System columns are ignored.
     ///
     /// # Errors
     /// [`Mismatch`]: the first column that differs.

@@ -1,7 +1,8 @@
 //! Rows of catalogs that define named objects: `pg_proc`, `pg_operator`, `pg_authid` and others.
 //!
-//! Printing a `regproc` or `regrole` needs the same few columns from each of these catalogs. All of
-//! them start with the object's OID, and the object's name is the first column of type `name`.
+//! To print a value of type `regproc`, `regrole` and the like, we need the same few columns from
+//! each of these catalogs. In all of them, the first column is the object's OID, and the first
+//! column of type `name` is the object's name.
 
 use super::data_types::{PG_OPERATOR, PG_PROC};
 use super::description::ColumnType;
@@ -17,8 +18,9 @@ pub struct ObjectRow {
     pub schema: Oid,
     /// Its unquoted name, in the database's encoding.
     pub name: Box<[u8]>,
-    /// For a function, its input argument types (`proargtypes`). For an operator, always its left
-    /// and right operand types, with 0 for a missing operand. Empty for all other objects.
+    /// For a function, this contains the types of its input arguments (`proargtypes`). For an
+    /// operator, it always contains two types, those of the left and the right operand, and a
+    /// missing operand is represented by 0. For all other objects it is empty.
     pub arguments: Vec<Oid>,
 }
 

@@ -1,8 +1,9 @@
 //! Catalogs shared by all databases of a cluster: databases, tablespaces, roles, and their
 //! settings.
 //!
-//! The names in these catalogs have no particular encoding. Each database can use a different
-//! encoding, and the server doesn't convert the names of shared objects.
+//! We don't know the encoding of the names in these catalogs. Each database can use a different
+//! encoding, and the server stores the name of a shared object in the encoding of whichever
+//! database the object was created from.
 
 use super::describe::describe_catalog;
 use super::tuple::{CatalogTuple, RowError};
@@ -46,8 +47,8 @@ describe_catalog! {
         is_template: bool = datistemplate,
         /// `datallowconn`: whether the server accepts connections to it.
         allows_connections: bool = datallowconn,
-        /// `datconnlimit`: the maximum number of connections; -1 means no limit, and -2 that `DROP
-        /// DATABASE` was interrupted.
+        /// `datconnlimit`: the maximum number of connections. -1 means that there is no limit, and
+        /// -2 means that `DROP DATABASE` was interrupted.
         connection_limit: i32 = datconnlimit,
         /// Its default tablespace.
         tablespace: Oid = dattablespace,
@@ -57,8 +58,8 @@ describe_catalog! {
 }
 
 impl DatabaseRow {
-    /// Whether the default collation compares text bytewise, so that the sort order doesn't depend
-    /// on a library on the machine.
+    /// Returns true if the default collation compares text byte by byte, in which case the sort
+    /// order doesn't depend on the libc or ICU version installed on the machine.
     pub fn sorts_by_bytes(&self) -> bool {
         match self.provider {
             b'b' => true,
@@ -67,7 +68,8 @@ impl DatabaseRow {
         }
     }
 
-    /// Whether `DROP DATABASE` was interrupted (`DATCONNLIMIT_INVALID_DB`). Some files may be gone.
+    /// Returns true if `DROP DATABASE` was interrupted (`DATCONNLIMIT_INVALID_DB`), in which case
+    /// some of the database's files may already have been removed.
     pub fn is_invalid(&self) -> bool {
         self.connection_limit == -2
     }
@@ -126,8 +128,8 @@ describe_catalog! {
         database: Oid = setdatabase,
         /// The role the settings apply to; 0 means all roles.
         role: Oid = setrole,
-        /// The settings as stored, possibly compressed or in TOAST. Once detoasted,
-        /// [`super::settings_of`] splits them.
+        /// The settings as they are stored, which means that they may be compressed or in TOAST.
+        /// After detoasting them, call [`super::settings_of`] to split them.
         settings: Box<[u8]>,
     }
     finish read_settings

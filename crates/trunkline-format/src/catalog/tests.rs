@@ -13,8 +13,8 @@ use crate::test_data::XorShift;
 /// Column values by name.
 type Given = Vec<(&'static str, Vec<u8>)>;
 
-/// A tuple with these column values, where an empty value stands for a null. The tuple has no
-/// columns after the last value.
+/// Builds a tuple with the given column values. An empty value represents a null. If the catalog
+/// has more columns than that, the tuple doesn't contain them.
 fn tuple(layout: &CatalogLayout, values: &[Vec<u8>]) -> Vec<u8> {
     let nulls = values.iter().any(Vec::is_empty);
     let mut bytes = vec![0; 23];
@@ -38,7 +38,8 @@ fn tuple(layout: &CatalogLayout, values: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Values for a whole row. Each column is set to a number, unless `given` has a value for it.
+/// Returns values for all columns of a row. Each column is set to a number, unless `given` contains
+/// a value for it.
 fn values(layout: &CatalogLayout, given: &[(&str, Vec<u8>)]) -> Vec<Vec<u8>> {
     let value = |(at, column): (usize, &CatalogColumn)| {
         if let Some((_, value)) = given.iter().find(|(name, _)| *name == column.name) {

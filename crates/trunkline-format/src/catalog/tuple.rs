@@ -1,7 +1,7 @@
 //! One catalog row, with its columns looked up by name and decoded into Rust types.
 //!
-//! A row type requests its columns in catalog order. Each search for a name continues where the
-//! last search ended, so decoding a whole row takes only one pass over the names.
+//! A row type asks for its columns in catalog order. Each lookup by name starts at the column after
+//! the one that was found last, so we go through the list of names only once to decode a whole row.
 
 use super::description::{CatalogColumn, CatalogLayout, CatalogTable, ColumnType, NAME_SIZE};
 use crate::deform::{Column, Deformer, is_present};
@@ -14,7 +14,7 @@ use thiserror::Error;
 /// Damage in a catalog row.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum RowError {
-    /// The row ends before the column or has too few columns, or the column extends beyond the row.
+    /// The row does not have this many columns, or it ends before the end of this column.
     #[error("a row of {table} ends before its column {column}")]
     Short {
         /// The catalog.
@@ -76,8 +76,8 @@ impl CatalogLayout {
     /// Interprets `tuple` as a row of this catalog.
     ///
     /// # Errors
-    /// [`RowError`]: a column of the fixed part is null or missing. We check this first, because
-    /// the fixed offsets are valid only without nulls.
+    /// [`RowError`] if a column in the fixed part is null or missing. We must check this first,
+    /// because the fixed offsets are only valid if none of these columns is null.
     pub fn tuple<'a, 'l>(&'l self, tuple: HeapTuple<'a>) -> Result<CatalogTuple<'a, 'l>, RowError> {
         let (table, natts, fixed) = (self.table().name, usize::from(tuple.natts()), self.fixed());
         let name = |at: usize| self.columns().get(at).map_or("", |column| column.name);
@@ -142,8 +142,9 @@ impl<'a> CatalogTuple<'a, '_> {
         number.ok_or_else(|| self.short(column))
     }
 
-    /// A variable-length column that is never null, compressed or in TOAST. Either its `attstorage`
-    /// is plain, or its values are too short to be toasted.
+    /// Returns a variable-length column that is never null, never compressed and never stored out
+    /// of line. That is the case if the column's `attstorage` is plain, or if its values are always
+    /// too short to be toasted.
     fn plain(&mut self, column: &'static str) -> Result<&'a [u8], RowError> {
         let stored = self.stored(column)?;
         let stored = stored.ok_or(RowError::Null { table: self.table().name, column })?;

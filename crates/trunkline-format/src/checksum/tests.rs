@@ -1,5 +1,6 @@
-//! The test vectors were verified by the server itself (pageinspect of 15 and 18) or with its
-//! header compiled separately. The portable and dispatched paths must agree on all of them.
+//! We verified the test vectors with PostgreSQL's own code, either by calling pageinspect on a
+//! server (15 and 18) or by compiling the server's header file on its own. The portable version and
+//! the vectorised version chosen at run time must produce the same result for all of them.
 
 use super::*;
 use crate::test_data::{XorShift, header, put};

@@ -1,19 +1,21 @@
 //! Field offsets of `ControlFileData`, by control version.
 //!
-//! The server writes the C struct exactly as it is in memory. A new member therefore moves
-//! everything after it, unless it fits into padding. PostgreSQL 17 put the checkpoint's `wal_level`
-//! into padding. PostgreSQL 18 added `default_char_signedness` before the nonce, so only the nonce
-//! and the CRC moved. PostgreSQL 19 widened the checkpoint by 8 bytes and added
-//! `slru_pages_per_segment` and the initial checksum version.
+//! The server writes the C struct exactly as it is in memory. When a release adds a field, all
+//! later fields therefore move, unless the new field fits into existing padding. In PostgreSQL 17,
+//! the checkpoint's `wal_level` was added in a place that used to be padding, so nothing moved.
+//! PostgreSQL 18 added `default_char_signedness` just before the nonce, so only the nonce and the
+//! CRC moved. In PostgreSQL 19, the checkpoint struct grew by 8 bytes, and `slru_pages_per_segment`
+//! and the initial checksum version were added.
 //!
-//! The fields up to and including the control version never move, so we can always read it first.
+//! The control version and the fields before it never move, so we can always read the control
+//! version first.
 
 use super::error::ControlError;
 use super::version::PgVersion;
 use crate::little_endian::{read_at, words};
 
-/// Byte offsets of the fields that moved. All other fields have fixed offsets, or fixed distances
-/// from one of these fields.
+/// Byte offsets of the fields that are not in the same place in all versions. Every other field has
+/// either a fixed offset, or a fixed distance from one of these fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub(super) logical_decoding: Option<usize>,
@@ -64,9 +66,10 @@ const V1905: Layout = Layout {
 };
 
 impl Layout {
-    /// Selects the layout for the control version in `bytes`. We can't verify the CRC yet, because
-    /// its offset depends on the layout. If the version is known only after swapping its bytes, the
-    /// file comes from a big-endian machine; `pg_controldata` warns in the same case.
+    /// Selects the layout that matches the control version in `bytes`. We can't verify the CRC
+    /// until we have done this, because the offset of the CRC depends on the layout. If the version
+    /// makes sense only after swapping its bytes, the file comes from a big-endian machine.
+    /// `pg_controldata` prints a warning in that case.
     pub(super) fn of(bytes: &[u8]) -> Result<Self, ControlError> {
         let too_short = ControlError::TooShort { found: bytes.len(), expected: 16 };
         let [control, catalog] = words(bytes, 8).ok_or(too_short)?;
@@ -78,7 +81,8 @@ impl Layout {
 
     fn of_version(control: u32) -> Option<Self> {
         match control {
-            // 17 put the checkpoint's wal_level into padding, so no field moved.
+            // In 17, the checkpoint's wal_level was added where there used to be padding, so no
+            // field moved.
             1300 | 1700 => Some(V1300),
             1800 => Some(V1800),
             1905 => Some(V1905),
@@ -91,8 +95,9 @@ impl Layout {
         self.crc + 4
     }
 
-    /// The stored CRC and the computed CRC, a CRC-32C of all bytes before the CRC field. It doesn't
-    /// cover the zero padding up to 8192 bytes.
+    /// Returns the CRC stored in the file and the CRC that we compute ourselves. It is a CRC-32C of
+    /// all bytes that precede the CRC field, so it doesn't cover the zeros that pad the file to
+    /// 8192 bytes.
     pub(super) fn crc(&self, bytes: &[u8]) -> Option<(u32, u32)> {
         Some((read_at::<u32>(bytes, self.crc)?, crc32c::crc32c(bytes.get(..self.crc)?)))
     }

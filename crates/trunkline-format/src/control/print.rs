@@ -1,8 +1,9 @@
 //! Prints a control file in the format of its release's `pg_controldata`.
 //!
-//! The labels match to the letter, so that the two outputs can be compared. They depend on the
-//! release: LSNs are zero-padded from 19 on, and 18 and 19 added lines. One difference is that we
-//! print times in UTC, while `pg_controldata` uses the machine's time zone and language.
+//! We print exactly the same labels as `pg_controldata`, so that its output can be compared with
+//! ours using diff. The format depends on the release: PostgreSQL 18 and 19 added some lines, and
+//! 19 also pads LSNs with zeros. There is one difference: we always print times in UTC, whereas
+//! `pg_controldata` uses the machine's time zone and language.
 
 use super::{ControlFile, PgVersion};
 use crate::calendar::civil;

@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-/// `DBState`: the cluster's state as of the last control file update. The data files are complete
-/// only after [`Self::ShutDown`].
+/// `DBState`: the state of the cluster when the control file was last updated. The data files are
+/// complete only if it is [`Self::ShutDown`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ClusterState {
     /// Starting up (0).
     StartingUp,
     /// Shut down cleanly (1).
     ShutDown,
-    /// A standby that was shut down (2). Its data files are flushed only up to the last
-    /// restartpoint, so it still needs WAL replay.
+    /// A standby that was shut down cleanly (2). Its data files contain only the changes up to the
+    /// last restartpoint, so we would still have to replay WAL to bring them up to date.
     ShutDownInRecovery,
     /// Writing the shutdown checkpoint (3).
     ShuttingDown,
@@ -19,8 +19,9 @@ pub enum ClusterState {
     InCrashRecovery,
     /// Replaying WAL from an archive or a primary (5).
     InArchiveRecovery,
-    /// Running, crashed, or copied while running (6). The file can't distinguish these cases,
-    /// because only a clean shutdown updates the state.
+    /// The server is running, or it crashed, or the files were copied while it was running (6). We
+    /// can't distinguish these cases, because a running server does not change the state until it
+    /// is shut down cleanly.
     InProduction,
     /// An undefined state number.
     Unrecognized(u32),

@@ -1,11 +1,13 @@
-//! Tests parsing of real control files, with the output of the server's own pg_controldata as the
-//! expected result. Truncated and randomly damaged files must be rejected without a panic.
+//! These tests parse real control files and compare the result with the output of the server's own
+//! pg_controldata. They also check that truncated and randomly damaged files are rejected without a
+//! panic.
 
 use super::*;
 use crate::test_data::{XorShift, from_hex};
 
-/// The first 320 bytes of the control files of PostgreSQL 15.18, 18.6 and 19rc1 clusters that were
-/// shut down, and the output of their own `pg_controldata` in UTC.
+/// The first 320 bytes of three control files, from PostgreSQL 15.18, 18.6 and 19rc1 clusters that
+/// had been shut down cleanly. For each of them, we also keep the output of that version's
+/// `pg_controldata`, with the time zone set to UTC.
 const CLUSTERS: [(PgVersion, &str, &str); 3] = [
     (
         PgVersion::V15,

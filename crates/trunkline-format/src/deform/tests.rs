@@ -1,5 +1,6 @@
-//! Tests deforming of rows laid out as a server does, of rows with fewer columns than their table,
-//! and of damaged rows. The walk must find what [`crate::Row`] laid out.
+//! These tests deform rows that have the same layout as a server's, rows with fewer columns than
+//! their table, and damaged rows. Deforming a row built by [`crate::Row`] must return the values it
+//! was built from.
 
 use super::*;
 use crate::heap_tuple::heap_rows;

@@ -1,5 +1,6 @@
-//! Tests visibility by hint bits with a table of cases, and checks that corrupt headers are
-//! rejected. The expected results are what a PostgreSQL 15 server shows for the same bits.
+//! These tests use a table of cases to check which tuples are visible according to their hint bits.
+//! They also check that corrupt tuple headers are rejected. The expected results were taken from a
+//! PostgreSQL 15 server, using tuples with the same bits.
 
 use super::*;
 use crate::page_builder::HeapPageBuilder;
@@ -10,7 +11,8 @@ use crate::tuple_builder::TupleBuilder;
 fn visibility_by_hints() {
     use Visible::{InDoubt, No, Yes};
     for (infomask, xmin, xmax, expected) in [
-        // Inserted and committed, frozen, or inserted by initdb, and not updated since.
+        // Tuples that were inserted by a committed transaction, frozen, or inserted by initdb, and
+        // have not been updated since.
         (0x0900, 800, 0, Yes),
         (0x0B00, 800, 0, Yes),
         (0x0800, FROZEN_XID, 0, Yes),

@@ -1,12 +1,12 @@
 //! The kinds of page damage we detect.
 //!
-//! A finding is created in the read completion callback, which must not allocate memory. It
-//! therefore holds only numbers, and is formatted as text only when it is printed.
+//! Findings are created in the completion callback of a read, which must not allocate any memory.
+//! For this reason, a finding contains only numbers, and is converted to text when it is printed.
 
 use thiserror::Error;
 
-/// The first problem found on a page. Offsets and lengths are in bytes, and offsets are relative to
-/// the start of the page. `item` is a line pointer's offset number, counted from 1.
+/// The first problem that we found on a page. All lengths are in bytes, and all offsets are in
+/// bytes from the start of the page. `item` is the number of a line pointer, counted from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum Finding {
     /// `pd_upper` is 0, as on a new page, but the page contains nonzero bytes.
@@ -160,7 +160,7 @@ pub enum Finding {
         /// The tuple's number of attributes.
         natts: u16,
     },
-    /// `t_hoff` is not a multiple of 8, or is not between the end of the header and the end of the
+    /// `t_hoff` is not a multiple of 8, or it points into the tuple header or beyond the end of the
     /// tuple.
     #[error("tuple {item}: header length {length} is not a multiple of 8 from {least} to {most}")]
     TupleHeaderLength {

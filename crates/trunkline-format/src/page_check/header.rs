@@ -1,5 +1,6 @@
-//! Checks a page header. The server makes most of these checks when it reads a page. In addition,
-//! we check the page size, the layout version, and that `pd_lower` isn't inside the header.
+//! Checks a page header. Most of these checks are also made by a server when it reads a page. In
+//! addition, we check the page size and the layout version, and make sure that `pd_lower` doesn't
+//! point into the header.
 
 use super::finding::Finding;
 use crate::ids::BLOCK_SIZE;

@@ -70,8 +70,9 @@ fn least_length(kind: PageKind) -> u16 {
     }
 }
 
-/// A redirect must point at the first remaining tuple of a HOT chain. Pruning always redirects the
-/// root line pointer directly to a tuple, so a redirect to another redirect is damage.
+/// A redirect must point to the first remaining tuple of a HOT chain. Pruning always redirects the
+/// root line pointer directly to a tuple, so if we find a redirect that points to another redirect,
+/// the page is damaged.
 fn check_redirect(page: &PageBytes, item: u16, target: u16, count: u16) -> Result<(), Finding> {
     let normal =
         line_pointer(page, target).is_some_and(|pointer| pointer.flags == LinePointerFlags::Normal);
@@ -107,8 +108,8 @@ fn check_place(
 
 fn check_tuple(page: &PageBytes, item: u16, pointer: LinePointer) -> Result<(), Finding> {
     let at = usize::from(pointer.offset);
-    // We've already checked that the item is inside the page and holds a full header, so these
-    // reads can't fail.
+    // These reads can't fail, because we have already checked that the item is inside the page and
+    // is large enough to contain a tuple header.
     let (Some(infomask2), Some(infomask), Some(length)) = (
         read_at::<u16>(page, at + 18),
         read_at::<u16>(page, at + 20),
@@ -128,10 +129,11 @@ fn check_tuple(page: &PageBytes, item: u16, pointer: LinePointer) -> Result<(), 
     Ok(())
 }
 
-/// Detects overlapping items. Servers allocate items downwards from the special space, so on most
-/// pages each item ends at or below the start of the previous item. As long as that holds, we need
-/// only track the lowest offset. Pruning and defragmentation can change the order, in which case we
-/// switch to a bitmap.
+/// Detects items that overlap each other. A server adds items to a page from the end towards the
+/// beginning, so on most pages each item ends where the previous item starts, or before it. As long
+/// as this is the case, it is enough to remember the lowest offset so far. However, the items can
+/// be in a different order after the page has been pruned and defragmented. When we find such an
+/// item, we switch to a bitmap.
 struct Room {
     lowest: u16,
     taken: Option<Granules>,
@@ -170,14 +172,14 @@ fn has_bytes(pointer: LinePointer) -> bool {
     }
 }
 
-/// A bitmap of the page, with one bit per 8 bytes. Items are aligned to 8 bytes (`MAXALIGN`), so
-/// two items share a bit exactly if they overlap.
+/// A bitmap with one bit for every 8 bytes of the page. Since items are aligned to 8 bytes
+/// (`MAXALIGN`), two items overlap if and only if they have a bit in common.
 #[derive(Default)]
 struct Granules([u64; BLOCK_SIZE / 8 / 64]);
 
 impl Granules {
-    /// Marks the 8-byte units of the item that `pointer` points to. Returns false if any unit was
-    /// already marked. The item must be inside the page and must not be empty.
+    /// Sets the bits of the item that `pointer` points to. Returns false if any of these bits was
+    /// already set. The caller must make sure that the item is within the page and is not empty.
     fn take(&mut self, pointer: LinePointer) -> bool {
         let first = usize::from(pointer.offset) / 8;
         let last = usize::from(pointer.end().saturating_sub(1)) / 8;

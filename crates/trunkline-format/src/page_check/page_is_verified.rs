@@ -8,9 +8,9 @@
 //!   header bad        checksum wrong ────────────────▶ Both       never
 //! ```
 //!
-//! A buffer pool must distinguish these cases. `ignore_checksum_failure` accepts a page only if its
-//! header is sane, while `zero_damaged_pages` zeroes any bad page. [`super::check_page`] checks
-//! more.
+//! The buffer pool needs to distinguish these cases. With `ignore_checksum_failure`, a page with a
+//! wrong checksum is accepted, but only if its header is sane. With `zero_damaged_pages`, any bad
+//! page is replaced with zeros. For a more thorough check of the page, see [`super::check_page`].
 //!
 //! Mirrors PostgreSQL's `storage/page/bufpage.c`.
 
@@ -77,8 +77,9 @@ impl PageVerdict {
     }
 }
 
-/// Verifies `page` as a server does on read. `block` is its block number in the fork, across all
-/// segments. `checksums` says whether the cluster has data checksums enabled.
+/// Verifies `page` in the same way as a server that has just read it. `block` is the page's block
+/// number in the fork, counted across all segments. `checksums` must be true if data checksums are
+/// enabled in the cluster.
 ///
 /// ```
 /// use trunkline_format::{HeapPageBuilder, PageVerdict, verify_page};

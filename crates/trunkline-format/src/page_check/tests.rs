@@ -1,5 +1,5 @@
-//! Most tests build a valid page, damage it in one place, and expect exactly the matching finding.
-//! Random bytes must never cause a panic.
+//! Most of these tests build a valid page, damage it in one place, and check that exactly this
+//! damage is reported. We also check that random bytes never cause a panic.
 
 use super::*;
 use crate::checksum::page_checksum_portable;
@@ -152,10 +152,11 @@ fn indexes_have_no_redirects() {
     assert_eq!(found(&page), "Good");
 }
 
-/// Flips each bit of a full page, including the checksum's own bits. With a 16-bit checksum about
-/// one flip in 65536 goes undetected (30 pages had 1.1 undetected flips on average). This page's
-/// undetected flips are recorded in `COLLISIONS`, and the portable checksum code confirms them as
-/// true collisions.
+/// Flips every bit of a full page in turn, including the bits of the checksum itself. With a 16-bit
+/// checksum, we expect about one in 65536 flips to go undetected. (When we tried this with 30
+/// different pages, the average was 1.1 undetected flips per page.) The flips that go undetected on
+/// the page used here are listed in `COLLISIONS`. We check with the portable checksum code that
+/// they really are collisions.
 #[test]
 fn flipped_bits_are_found() {
     const COLLISIONS: [usize; 4] = [4735, 14145, 34085, 47725];
@@ -179,7 +180,8 @@ fn flipped_bits_are_found() {
     assert_eq!(missed, COLLISIONS);
 }
 
-/// Tests random bytes, valid pages with random damage, and both of these with random headers.
+/// Checks pages of random bytes and valid pages that have been damaged at random. In some of them,
+/// we also replace the header with a random one.
 #[test]
 fn nothing_panics() {
     let seed = 0x7472_756E_6B6C;

@@ -1,7 +1,8 @@
-//! The built-in types without parts: their OIDs, and the output function of each.
+//! The built-in types whose values don't contain values of other types. For each of them, this
+//! module knows the OID and the output function.
 //!
-//! The output functions themselves are in the neighbouring modules. The most common types are
-//! matched first, because most columns in a dump have these types.
+//! The output functions themselves are in the other modules of this directory. We test for the most
+//! common types first, because most columns in a dump are of one of these types.
 
 use super::error::ValueError;
 use super::options::TextOptions;
@@ -12,8 +13,8 @@ use super::{network, numeric, scalars, statistics, text_search, xml};
 use crate::ids::{Lsn, Oid, Tid};
 use crate::little_endian::Number;
 
-/// A built-in type without parts. If a variant contains a string, it is the type's name for error
-/// messages.
+/// A built-in type whose values don't contain values of other types. If a variant contains a
+/// string, it is the name of the type to be used in error messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are those of the types")]
 pub enum Base {
@@ -72,7 +73,8 @@ pub enum Base {
 }
 
 impl Base {
-    /// The built-in type with this OID. `None` if it has parts or is not built in.
+    /// Returns the built-in type with this OID. Returns `None` if it is not built in, or if its
+    /// values contain values of other types.
     pub fn from_oid(oid: Oid) -> Option<Self> {
         use ObjectClass as Class;
         Some(match oid.0 {
@@ -152,7 +154,8 @@ pub(super) fn fixed<T: Number>(type_name: &'static str, value: &[u8]) -> Result<
     number.ok_or(ValueError::Length { type_name, expected, found: value.len() })
 }
 
-/// The most common types come first, because most columns in a dump have these types.
+/// We test for the most common types first, because most columns in a dump are of one of these
+/// types.
 #[inline]
 pub(super) fn write_base(
     base: Base,

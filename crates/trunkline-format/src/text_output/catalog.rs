@@ -1,8 +1,8 @@
 //! The catalog look-ups needed to print values: types, columns, enum labels, object names.
 //!
-//! A catalog reader implements [`TypeCatalog`] with plain look-ups. The output functions apply the
-//! server's rules for names (visibility, quoting, function signatures), so implementations don't
-//! have to repeat them.
+//! To print values, a program that reads the catalogs must implement [`TypeCatalog`], which only
+//! requires simple lookups. The server's rules for printing names (whether to add the schema, the
+//! quotes, or the argument types of a function) are implemented in the output functions.
 
 use crate::catalog::{ObjectRow, TypeRow};
 use crate::deform::Attribute;
@@ -46,9 +46,9 @@ pub enum ObjectClass {
 
 /// Look-ups in the catalogs of one database.
 ///
-/// The trait requires `Sync`, so that several threads can share a catalog. If an object doesn't
-/// exist, the output functions print its OID as a number. If a type doesn't exist, they reject it.
-/// The server does the same.
+/// The trait requires `Sync`, so that several threads can use the same catalog. As in the server,
+/// if an object doesn't exist, its OID is printed as a number, but if a type doesn't exist, its
+/// values can't be printed and the output function returns an error.
 pub trait TypeCatalog: Send + Sync {
     /// The row of `pg_type`.
     fn type_row(&self, oid: Oid) -> Option<TypeRow>;

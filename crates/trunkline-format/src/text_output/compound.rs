@@ -1,8 +1,9 @@
 //! Output of arrays, composites, ranges and multiranges, whose values contain other values.
 //!
-//! Each part is first written in place, and then quoted if necessary. The nesting depth depends
-//! only on the type, and [`super::Type::resolve`] limits it. Quotes double at each level, so we
-//! limit the length of the text to [`super::TEXT_MAX`], as the server does.
+//! We first append each element to the output, and then add quotes to it if necessary. The nesting
+//! depth depends only on the type, so [`super::Type::resolve`] can limit it. Every level of nesting
+//! doubles the quotes of the levels inside it, so a small value can produce a huge text. Like the
+//! server, we therefore limit its length, to [`super::TEXT_MAX`].
 //!
 //! Mirrors `array_out`, `record_out`, `range_out` and `multirange_out` of PostgreSQL's `utils/adt`.
 
@@ -23,14 +24,14 @@ const DIMENSIONS_MAX: usize = 6;
 
 /// Appends the text of `value`, which is of type `ty`, to `out`.
 ///
-/// `value` depends on the type's length. A fixed-length type needs exactly its bytes. For a
-/// varlena, pass the payload without the header, decompressed and fetched from TOAST. For a C
-/// string, pass the bytes up to the NUL. The text is in the database's encoding.
+/// What to pass as `value` depends on the type. For a fixed-length type, pass exactly that number
+/// of bytes. For a varlena, pass the payload without its header, after detoasting it. For a C
+/// string, pass all bytes before the NUL. The text is in the database's encoding.
 ///
 /// # Errors
 ///
-/// [`ValueError`] if the bytes aren't a valid value, in which case part of the text may already
-/// have been appended.
+/// [`ValueError`] if the bytes are not a valid value. In that case, part of the text may already
+/// have been appended to `out`.
 #[inline]
 pub fn write_text(
     ty: &Type,
@@ -124,8 +125,8 @@ impl Shape {
     }
 }
 
-/// An array, as `array_out`. If `element` isn't given or differs from the element type in the
-/// array's header, we resolve the type in the header.
+/// Prints an array like `array_out`. If `element` is `None`, or if it is not the element type given
+/// in the array's header, we look up the type in the header instead.
 fn array(
     value: &[u8],
     element: Option<&Part>,
@@ -148,8 +149,9 @@ fn array(
         out.extend_from_slice(b"{}");
         return Ok(());
     }
-    // Every element takes at least a byte, or, if it is null, a bit in the null bitmap. The value's
-    // size therefore bounds the element count.
+    // Every element takes up at least one byte, or one bit in the null bitmap if it is null. The
+    // number of elements is therefore limited by the size of the value, even if the array's header
+    // is damaged.
     if shape.elements > value.len().saturating_mul(8) {
         return Err(reader.error("more elements than bytes"));
     }
@@ -180,8 +182,9 @@ fn array(
     Ok(())
 }
 
-/// A composite, as `record_out`. A composite datum is a tuple header (`HeapTupleHeaderData`) whose
-/// first word, `t_datum.datum_len_`, is the varlena length. It therefore has no separate header.
+/// Prints a composite value like `record_out`. A composite datum starts with a tuple header
+/// (`HeapTupleHeaderData`). The first word of that header, `t_datum.datum_len_`, also serves as the
+/// varlena header, so there is no separate one.
 fn composite(
     value: &[u8],
     columns: &Record,

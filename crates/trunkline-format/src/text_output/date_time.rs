@@ -1,8 +1,9 @@
 //! `date`, `time`, `timetz`, `timestamp` and `timestamptz`, in the ISO style.
 //!
-//! Days and microseconds count from 2000-01-01 (`POSTGRES_EPOCH_JDATE`). The calendar is the
-//! proleptic Gregorian one, and the year before 1 is 1 BC. A timestamptz is stored in UTC, without
-//! its original zone, and is printed in the zone of the options.
+//! Dates and timestamps are stored as the number of days or microseconds since 2000-01-01
+//! (`POSTGRES_EPOCH_JDATE`). We use the proleptic Gregorian calendar, in which 1 BC is followed by
+//! year 1. A timestamptz is stored in UTC, without the time zone it was entered in. It is printed
+//! in the time zone given in the options.
 //!
 //! Mirrors `EncodeDateTime` and `EncodeTimeOnly` of PostgreSQL's `utils/adt/datetime.c`.
 

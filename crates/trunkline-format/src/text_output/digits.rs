@@ -1,22 +1,23 @@
 //! Writes integers as decimal digits directly into the output.
 //!
-//! Eight digits are computed in parallel in one 64-bit register: 12345678 becomes the bytes 1 to 8,
-//! and adding `'0'` to every byte yields the text. We always append a fixed-size array, whose
-//! length the compiler knows, and then truncate the excess. This matters because most columns in
-//! real tables hold integers and timestamps.
+//! We compute eight digits in parallel in a 64-bit register. For example, 12345678 is converted to
+//! the bytes 1 to 8, and we then add `'0'` to every byte to get the text. To append the text, we
+//! always copy a fixed-size array and then truncate the output, because copying is faster if the
+//! compiler knows the length. This is worth optimising, because most columns in real tables are
+//! integers or timestamps.
 
 /// `'0'` in each byte.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 /// One more than the largest number of eight digits.
 const EIGHT_END: u64 = 100_000_000;
 
-/// The eight digits of `n` (below [`EIGHT_END`]) as numeric bytes, most significant digit in the
-/// lowest byte.
+/// Returns the eight digits of `n`, which must be less than [`EIGHT_END`]. Each byte of the result
+/// contains one digit as a number, and the most significant digit is in the lowest byte.
 #[inline]
 pub(super) fn eight(n: u32) -> u64 {
-    // Split into two four-digit numbers, then four two-digit numbers, then eight digits. For values
-    // below 10 000, `* 10486 >> 20` divides by 100; for values below 100, `* 103 >> 10` divides by
-    // 10.
+    // Split the number into two four-digit numbers, then split those into four two-digit numbers,
+    // and those into eight digits. We can divide values below 10000 by 100 using `* 10486 >> 20`,
+    // and values below 100 by 10 using `* 103 >> 10`.
     let fours = u64::from(n / 10_000) | u64::from(n % 10_000) << 32;
     let hundreds = ((fours * 10_486) >> 20) & 0x7F_0000_007F;
     let twos = hundreds | (fours - 100 * hundreds) << 16;
@@ -79,8 +80,8 @@ pub(super) fn padded(n: u64, width: usize, out: &mut Vec<u8>) {
     out.splice(start..start, std::iter::repeat_n(b'0', missing));
 }
 
-/// A decimal point and up to six digits without trailing zeros, or nothing if `micros` is 0.
-/// `micros` must be below 1 000 000.
+/// Writes a decimal point and up to six digits, without trailing zeros. Writes nothing at all if
+/// `micros` is 0. `micros` must be less than 1000000.
 #[inline]
 pub(super) fn fraction(micros: u32, out: &mut Vec<u8>) {
     if micros == 0 {
@@ -88,13 +89,13 @@ pub(super) fn fraction(micros: u32, out: &mut Vec<u8>) {
     }
     let digits = eight(micros);
     let end = out.len() + 7 - (digits.leading_zeros() / 8) as usize;
-    // The first two of the eight digits are always 0. We drop them and put the point in their
-    // place.
+    // The first two of the eight digits are always 0, so we drop them and put the decimal point
+    // there.
     out.extend_from_slice(&(text(digits) >> 16 << 8 | u64::from(b'.')).to_le_bytes());
     out.truncate(end);
 }
 
-/// The `mark` before item `at` (from 0) of a list, which the first item doesn't have.
+/// Writes `mark` before item `at` (counted from 0) of a list, unless it is the first item.
 #[inline]
 pub(super) fn separate(at: usize, mark: &[u8], out: &mut Vec<u8>) {
     if at > 0 {

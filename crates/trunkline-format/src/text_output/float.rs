@@ -1,11 +1,12 @@
 //! `float4` and `float8` output: the shortest digits that read back as the same number.
 //!
-//! Other shortest-digits algorithms agree with the server's except in two cases. First, a decimal
-//! exactly halfway between two floats reads back correctly only if the reader rounds ties to even,
-//! and PostgreSQL doesn't rely on that. It prints 18014398509482008 rather than
-//! 1.801439850948201e+16, because the latter is halfway to the next float. Second, if a float is
-//! halfway between two equally short decimals, PostgreSQL takes the even one: 220598574782400.625
-//! is halfway between …62 and …63, so it is printed with …62.
+//! Rust's own formatting also produces the shortest digits, and its result is the same as the
+//! server's except in two cases. First, a decimal that is exactly halfway between two floats is
+//! read back correctly only by a program that rounds ties to even, and PostgreSQL doesn't rely on
+//! that. For example, it prints 18014398509482008 rather than 1.801439850948201e+16, because the
+//! latter is exactly halfway to the next float. Second, if a float is exactly halfway between two
+//! equally short decimals, PostgreSQL chooses the one whose last digit is even. For example,
+//! 220598574782400.625 is halfway between …62 and …63, so it is printed as …62.
 //!
 //! If `extra_float_digits` is 0 or less, the format is C's `%.*g` instead.
 //!
@@ -22,7 +23,8 @@ struct Binary {
     single: bool,
     mantissa: u64,
     exponent: i32,
-    /// The value is a power of two, so the gap to the next float below is half the gap above.
+    /// True if the value is a power of two, in which case the gap to the next smaller float is only
+    /// half as wide as the gap to the next larger one.
     power: bool,
 }
 
@@ -85,13 +87,14 @@ impl Binary {
                 return even;
             }
         }
-        // The library treats a tie as close enough only if the mantissa is even, because rounding
-        // to even then yields this number. An odd mantissa therefore needs no check.
+        // Rust's library assumes that ties are rounded to even, so it only chooses a decimal that
+        // is a tie if the mantissa is even. We therefore don't need to check for ties if the
+        // mantissa is odd.
         if self.mantissa & 1 == 1 || !self.is_halfway(&decimal) {
             return decimal;
         }
-        // Just below a power of two the gap is narrower, so the decimal on the other side may be
-        // equally short.
+        // The gap just below a power of two is only half as wide, so there may be an equally short
+        // decimal on the other side.
         let other = Decimal::scaled(number + 1, ten);
         if other.len <= decimal.len && self.is_read_from(&other) {
             return other;
@@ -156,8 +159,8 @@ impl Decimal {
     /// Parses a number as it is formatted. It must not be negative.
     fn of(number: fmt::Arguments<'_>) -> Self {
         let mut text = Text::default();
-        // The longest text has a sign, 17 digits, a decimal point and an exponent, so it always
-        // fits.
+        // The text always fits into the buffer, because it consists of at most a sign, 17 digits, a
+        // decimal point and an exponent.
         let _fits = text.write_fmt(number);
         Self::parse(text.as_str())
     }
@@ -172,8 +175,8 @@ impl Decimal {
     fn parse(text: &str) -> Self {
         let mut decimal = Self { digits: [0; 20], len: 0, exponent: 0 };
         let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
-        // `whole` counts the digits before the point, leading zeros excluded. Zeros between the
-        // point and the first nonzero digit make it negative.
+        // `whole` is the number of digits before the decimal point, not counting leading zeros. It
+        // is negative if there are zeros between the decimal point and the first nonzero digit.
         let (mut point, mut whole) = (false, 0);
         for byte in mantissa.bytes() {
             match byte {
@@ -243,8 +246,8 @@ impl Decimal {
     }
 }
 
-/// Writes the sign, and all of a NaN, infinity or zero. Returns true if nothing else must be
-/// written.
+/// Writes the sign. If the number is NaN, infinity or zero, also writes the rest of it, and returns
+/// true to indicate that the number is complete.
 fn special(value: f64, out: &mut Vec<u8>) -> bool {
     if value.is_nan() {
         out.extend_from_slice(b"NaN");
@@ -271,8 +274,9 @@ fn general(magnitude: f64, count: i32, out: &mut Vec<u8>) {
     Decimal::of(format_args!("{magnitude:.more$e}")).write(count, out);
 }
 
-/// Prints a float with `extra_float_digits` of −15 to 3. `digits` is the precision of its type in
-/// decimal digits, and `shortest` returns the shortest digits that read back as the same number.
+/// Prints a float. `extra_float_digits` may range from -15 to 3. `digits` is the number of decimal
+/// digits that the float's type can represent, and `shortest` must return the shortest digits that
+/// read back as the same number.
 #[inline]
 fn float(
     value: f64,

@@ -1,9 +1,10 @@
 //! `interval` in the four styles of the setting `IntervalStyle`.
 //!
-//! An interval consists of months, days and microseconds, each with its own sign. The server
-//! doesn't carry between these fields, because months differ in length and a day isn't 24 hours
-//! long when daylight saving time begins or ends. Since PostgreSQL 17, infinity is stored as the
-//! maximum of all three fields, and minus infinity as the minimum.
+//! An interval has three fields, for months, days and microseconds, and each of them can be
+//! positive or negative. They are never converted to one another, because not all months are the
+//! same length, and a day isn't 24 hours long when daylight saving time begins or ends. Since
+//! PostgreSQL 17, an interval can also be infinite. It is then stored with all three fields set to
+//! their maximum, or to their minimum for minus infinity.
 //!
 //! Mirrors `EncodeInterval` of PostgreSQL's `utils/adt/datetime.c`.
 
@@ -13,7 +14,8 @@ use super::options::IntervalStyle;
 /// The first version that supports infinite intervals.
 const INFINITE_SINCE: u32 = 17;
 
-/// The fields to print. Years and months have the same sign, and so do hours through microseconds.
+/// The fields to print. Years and months always have the same sign. The same is true of hours,
+/// minutes, seconds and microseconds.
 struct Fields {
     years: i64,
     months: i64,
@@ -60,7 +62,8 @@ impl Fields {
         self.clock() == [0; 4]
     }
 
-    /// The absolute value of the seconds, with the fraction. `fill` pads the seconds to two digits.
+    /// Prints the absolute value of the seconds, including the fraction. If `fill` is true, the
+    /// seconds are padded to two digits.
     fn write_seconds(&self, fill: bool, out: &mut Vec<u8>) {
         digits::padded(self.seconds.unsigned_abs(), if fill { 2 } else { 1 }, out);
         digits::fraction(self.micros.unsigned_abs() as u32, out);
@@ -108,7 +111,8 @@ fn counted(count: i64, unit: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// `1 year 2 mons -3 days +04:05:06`: a positive part that follows a negative part gets a `+`.
+/// Prints something like `1 year 2 mons -3 days +04:05:06`. If a positive part comes after a
+/// negative one, it is printed with a `+`.
 fn postgres(fields: &Fields, out: &mut Vec<u8>) {
     let start = out.len();
     let mut negative = false;
@@ -141,7 +145,8 @@ fn postgres(fields: &Fields, out: &mut Vec<u8>) {
     fields.write_minutes(out);
 }
 
-/// `@ 1 year -2 mons 3 secs ago`: later signs are relative to the first part's sign.
+/// Prints something like `@ 1 year -2 mons 3 secs ago`. The signs of the later parts are relative
+/// to the sign of the first part.
 fn verbose(fields: &Fields, out: &mut Vec<u8>) {
     let (mut first, mut ago) = (true, false);
     out.push(b'@');
@@ -177,7 +182,8 @@ fn verbose(fields: &Fields, out: &mut Vec<u8>) {
     }
 }
 
-/// `1-2` or `3 4:05:06`. If SQL has no literal for the value, we print all three parts with signs.
+/// Prints something like `1-2` or `3 4:05:06`. If the interval can't be written as a standard SQL
+/// literal, we print all three parts and their signs.
 fn sql_standard(fields: &Fields, out: &mut Vec<u8>) {
     let negative = fields.any(|part| part < 0);
     let positive = fields.any(|part| part > 0);

@@ -1,12 +1,15 @@
 //! `jsonb`: a tree of containers, printed as `jsonb_out` prints it.
 //!
-//! A container consists of an entry count, one `JEntry` word per entry, and the entries' bytes. A
-//! `JEntry` holds the entry's type and length, but every 32nd (`JB_OFFSET_STRIDE`) holds the end
-//! offset instead of the length. Lengths compress better, while offsets bound the cost of a lookup.
+//! A container consists of the number of entries, a `JEntry` word for each entry, and then the data
+//! of all entries. Most `JEntry` words contain the type and the length of the entry, but in every
+//! 32nd word (`JB_OFFSET_STRIDE`) the length is replaced by the offset of the entry's end. Lengths
+//! are used because they compress better than offsets. On the other hand, without any offsets, we
+//! would have to add up all preceding lengths to find an entry.
 //!
-//! We walk the tree with an explicit stack, one frame per open container, so that damaged or deeply
-//! nested values can't overflow the thread's stack. Each container is within its parent and takes
-//! at least 4 bytes, so the value's size bounds the stack.
+//! We don't use recursion to walk the tree, because a damaged or deeply nested value could then
+//! overflow the thread's stack. Instead, we keep a stack of our own, with a frame for each
+//! container that we are in. It can't grow without limit, because each container is inside its
+//! parent and takes up at least 4 bytes.
 //!
 //! Mirrors `JsonbContainer` of PostgreSQL's `utils/jsonb.h`, and the text `jsonb_out` of
 //! `utils/adt/jsonb.c`.

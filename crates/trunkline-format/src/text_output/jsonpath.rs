@@ -1,9 +1,9 @@
 //! `jsonpath` output. A query is stored as a tree of items linked by relative offsets.
 //!
-//! Each item holds its kind, the distance to the next item in its chain, and its arguments: text,
-//! numbers, or the distances to its operands. In a damaged value a distance may point anywhere,
-//! even back to the same item. The printer therefore bounds both nesting depth and the bytes it
-//! reads.
+//! Each item contains its type, the offset of the next item in the chain, and its arguments, which
+//! can be text, numbers, or the offsets of its operands. In a damaged value, an offset can point
+//! anywhere, even back to the same item. To be safe against endless loops, we limit both the
+//! nesting depth and the total number of bytes that we read.
 //!
 //! Mirrors `printJsonPathItem` of PostgreSQL's `utils/adt/jsonpath.c`.
 
@@ -17,7 +17,8 @@ use crate::varlena::{Varlena, stored_length};
 
 /// Maximum nesting depth of operands. The printer recurses, so this bounds its stack.
 const DEPTH_MAX: u32 = 1000;
-/// An undamaged item is read at most twice: once to learn its kind, and once to print it.
+/// If the value is not damaged, we read each item at most twice, first to find out its kind and
+/// then to print it.
 const READS: usize = 2;
 /// The smallest item: kind, padding, and distance to the next item.
 const ITEM_MIN: usize = 8;
@@ -135,8 +136,8 @@ pub(super) fn jsonpath(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError
 
 struct Printer<'a, 'o> {
     items: &'a [u8],
-    /// Number of item bytes that may still be read. It runs out if damaged items share operands or
-    /// form a cycle.
+    /// Number of bytes that we may still read. We only reach this limit if the value is damaged, so
+    /// that some items share an operand or form a cycle.
     left: usize,
     out: &'o mut Vec<u8>,
 }
@@ -173,8 +174,8 @@ impl<'a> Printer<'a, '_> {
         Ok(Item { kind, at, next, reader })
     }
 
-    /// Prints the item at `at` and the rest of its chain. `brackets` puts parentheses around
-    /// operators; `in_key` puts a point before a key.
+    /// Prints the item at offset `at` and the rest of its chain. If `brackets` is true, operators
+    /// are printed in parentheses. If `in_key` is true, a key is printed with a dot in front of it.
     fn chain(
         &mut self,
         mut at: usize,

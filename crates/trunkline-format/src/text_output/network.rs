@@ -1,8 +1,9 @@
 //! `inet`, `cidr`, `macaddr` and `macaddr8`.
 //!
-//! An address is stored as its family, its prefix length and 4 or 16 bytes in network byte order.
-//! The IPv6 text follows BIND's `inet_net_ntop`, which PostgreSQL copied: the first of the longest
-//! runs of zero words becomes `::`, and an embedded IPv4 address is printed in dotted form.
+//! An address is stored as its family, its prefix length, and 4 or 16 bytes in network byte order.
+//! We print IPv6 addresses in the same format as PostgreSQL, which uses a copy of BIND's
+//! `inet_net_ntop`. The longest run of zero words is replaced with `::` (the first one, if there
+//! are several), and an embedded IPv4 address is printed in dotted form.
 //!
 //! Mirrors PostgreSQL's `utils/adt/network.c`, `utils/adt/mac.c` and `utils/adt/mac8.c`.
 

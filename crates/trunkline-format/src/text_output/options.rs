@@ -1,6 +1,7 @@
 //! The server version and the settings that output functions depend on.
 //!
-//! A dump matches the server's output only if these settings match those of the server's session.
+//! The output is the same as the server's only if these settings are the same as in the server's
+//! session.
 
 use super::catalog::TypeCatalog;
 
@@ -8,8 +9,9 @@ use super::catalog::TypeCatalog;
 ///
 /// The trait requires `Sync`, so that many threads can print with the same zone.
 pub trait TimeZone: Send + Sync {
-    /// Seconds east of UTC at `unix_s` seconds since 1970-01-01 00:00 UTC. The offset must be less
-    /// than a day. The caller may pass any instant from 4714 BC to the year 294276.
+    /// Returns the offset from UTC in seconds, positive to the east, at a given time. `unix_s` is
+    /// the time in seconds since 1970-01-01 00:00 UTC. It can be any time from 4714 BC to 294276
+    /// AD. The offset returned must be less than a day.
     fn offset_s(&self, unix_s: i64) -> i32;
 }
 
@@ -50,14 +52,16 @@ pub enum IntervalStyle {
 /// The settings, version and catalogs that values are printed with.
 #[derive(Clone, Copy)]
 pub struct TextOptions<'a> {
-    /// The server's major version, 15 to 19. It matters because the output of some types changed.
+    /// The server's major version, from 15 to 19. We need it because the output of some types is
+    /// different in different versions.
     pub major: u32,
     /// The catalogs that object names are looked up in.
     pub catalog: &'a dyn TypeCatalog,
     /// `TimeZone`, for timestamptz.
     pub zone: &'a dyn TimeZone,
-    /// `extra_float_digits`. Above 0, we print the shortest digits that read back exactly.
-    /// Otherwise the value is added to 15 (`float8`) or 6 (`float4`) significant digits.
+    /// `extra_float_digits`. If this is greater than 0, we print the shortest digits that read back
+    /// as exactly the same number. Otherwise, it is added to the default number of significant
+    /// digits, which is 15 for `float8` and 6 for `float4`.
     pub extra_float_digits: i8,
     /// `bytea_output`.
     pub bytea_output: ByteaOutput,

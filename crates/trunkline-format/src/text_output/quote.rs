@@ -1,10 +1,11 @@
 //! Quoting of identifiers, and of the parts of arrays, composites and ranges.
 //!
-//! An identifier is quoted if it contains capitals or special characters, or is a keyword. A part
-//! of a value is quoted if it contains a delimiter or could otherwise be misread.
+//! An identifier must be quoted if it contains upper-case letters or special characters, or if it
+//! is a keyword. An element of an array, composite or range must be quoted if it contains a
+//! delimiter, or if it would otherwise be read back as something else.
 
-/// The keywords that must be quoted as identifiers, by the version that added them. 15 stands for
-/// all earlier versions too.
+/// The keywords that must be quoted when they are used as identifiers, with the version that added
+/// each of them. Keywords that were added before PostgreSQL 15 are listed under 15.
 const KEYWORDS: [(u32, &str); 3] = [
     (
         15,

@@ -1,8 +1,9 @@
-//! A cursor over a value that consists of several parts.
+//! A cursor for reading a value that consists of several fields.
 //!
-//! The server aligns these parts relative to the value's four-byte varlena header. On disk the
-//! header may be one byte long, so the cursor counts offsets as if the long header were there.
-//! Reading past the end returns an error that states the type.
+//! The fields are aligned relative to the start of the value, including a four-byte varlena header.
+//! The header stored on disk may be only one byte long, but the offsets that we use for alignment
+//! are always counted as if it had four bytes. If a field extends past the end of the value, we
+//! return an error that contains the name of the type.
 
 use super::error::ValueError;
 use crate::align::Align;
@@ -16,8 +17,8 @@ pub(super) struct Reader<'a> {
     type_name: &'static str,
     bytes: &'a [u8],
     at: usize,
-    /// Size of the header that precedes `bytes`, because alignment is relative to the header's
-    /// start.
+    /// Size of the header before `bytes`. We need it because alignment is relative to the start of
+    /// the header.
     before: usize,
 }
 
@@ -77,9 +78,10 @@ impl<'a> Reader<'a> {
         Ok(number)
     }
 
-    /// Reads the next part and returns its payload, decompressed into `room` if necessary. If
-    /// `always` is set, every part is aligned (`att_align_nominal`). Otherwise the rules of a heap
-    /// tuple apply, where a varlena with a one-byte header is not aligned (`att_align_pointer`).
+    /// Reads the next element and returns its payload. If the element is compressed, it is
+    /// decompressed into `room`. If `always` is true, every element is aligned
+    /// (`att_align_nominal`). Otherwise, a varlena with a one-byte header is not aligned, as in a
+    /// heap tuple (`att_align_pointer`).
     pub(super) fn part<'r>(
         &mut self,
         attribute: Attribute,

@@ -1,7 +1,8 @@
 //! Object identifier types (`regclass`, `regproc` and so on) and `aclitem`: OIDs printed as names.
 //!
-//! The schema is omitted if the server would find the object without it. We assume the default
-//! search path: `pg_catalog`, then `public`. An OID without a catalog row is printed as a number.
+//! We omit the schema if the object would be found without it, assuming that the search path is the
+//! default one (`pg_catalog` first, then `public`). If there is no catalog row with the given OID,
+//! we print the OID as a number.
 //!
 //! Mirrors PostgreSQL's `utils/adt/regproc.c` and `aclitemout` of `utils/adt/acl.c`.
 
@@ -130,9 +131,9 @@ fn format_type(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
         return out.extend_from_slice(b"???");
     };
     if row.is_array() {
-        // An array's element type is never itself an array. If the catalog is damaged and says
-        // otherwise, stop here, because the recursion might not end. A domain over an array isn't
-        // an array type itself, so it can be an element.
+        // The element type of an array can't be an array type. If the catalog is damaged and says
+        // that it is, we must stop here, because otherwise the recursion might never end. (The
+        // element type can be a domain over an array, but that is not itself an array type.)
         let element = options.catalog.type_row(row.element);
         if element.is_some_and(|element| !element.is_array()) {
             format_type(row.element, options, out);
@@ -172,8 +173,8 @@ fn format_type(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
 /// The privilege letters, lowest bit first (`ACL_ALL_RIGHTS_STR`).
 const PRIVILEGES: &[u8] = b"arwdDxtXUCTcsAm";
 
-/// An `aclitem`: `grantee=privileges/grantor`. It has 12 bytes in PostgreSQL 15, and 16 bytes since
-/// 16.
+/// Prints an `aclitem` as `grantee=privileges/grantor`. The size of an aclitem is 12 bytes in
+/// PostgreSQL 15, and 16 bytes since PostgreSQL 16.
 pub(super) fn aclitem(
     value: &[u8],
     options: &TextOptions<'_>,
@@ -209,7 +210,7 @@ pub(super) fn aclitem(
     Ok(())
 }
 
-/// A role name. It is quoted if it contains anything but letters, digits and `_`.
+/// Prints a role name, which is quoted if it contains anything other than letters, digits and `_`.
 fn role(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
     match options.catalog.object(ObjectClass::Role, oid) {
         None => digits::unsigned(u64::from(oid.0), out),

@@ -1,8 +1,8 @@
 //! Resolves a type's OID into a description that prints its values without further look-ups.
 //!
-//! Domains are replaced by their base type. Arrays contain their element type, and composites their
-//! columns. A damaged catalog could define a type that contains itself, so we limit both the
-//! nesting depth and the number of parts.
+//! A domain is replaced with its base type. An array type contains its resolved element type, and a
+//! composite type contains the resolved types of its columns. In a damaged catalog, a type could
+//! contain itself, so we limit both the nesting depth and the total number of types.
 
 use super::base::Base;
 use super::catalog::{ColumnRow, TypeCatalog};
@@ -22,8 +22,8 @@ pub const PARTS_MAX: u32 = 100_000;
 const FIRST_USER_OID: u32 = 16_384;
 
 impl Type {
-    /// Resolves the type with this OID. The type modifier isn't needed, because a stored value
-    /// already reflects it.
+    /// Resolves the type with the given OID. We don't need the type modifier, because it has
+    /// already been applied to every stored value.
     ///
     /// # Errors
     ///

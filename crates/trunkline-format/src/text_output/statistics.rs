@@ -1,8 +1,8 @@
 //! `pg_ndistinct` and `pg_dependencies`: extended statistics (`CREATE STATISTICS`).
 //!
-//! Both consist of a magic number, a version and a list of items. An item is a float8 and a list of
-//! column numbers. Since PostgreSQL 19 the output is JSON with named fields; earlier releases print
-//! a shorter form.
+//! Both `pg_ndistinct` and `pg_dependencies` values consist of a magic number, a version and a list
+//! of items. Each item contains a float8 and a list of column numbers. Since PostgreSQL 19, they
+//! are printed as JSON with named fields. Earlier releases use a more compact format.
 //!
 //! Mirrors `MVNDistinct` and `MVDependencies` of PostgreSQL's `statistics/statistics.h`, as
 //! `mvdistinct.c` and `dependencies.c` store them.
@@ -36,8 +36,9 @@ impl Item<'_> {
     }
 }
 
-/// Reads the items of a value that starts with `magic`, and calls `write` with each. `wide` says
-/// whether an item counts its columns in four bytes or in two. Also writes the list's brackets.
+/// Checks that the value starts with `magic`, then reads its items and calls `write` for each of
+/// them. `wide` is true if the number of columns in an item is stored in four bytes rather than
+/// two. This function also prints the brackets around the list.
 fn items(
     (type_name, magic, wide): (&'static str, u32, bool),
     value: &[u8],

@@ -1,8 +1,8 @@
 //! Compares our output of values from real servers with the servers' own output.
 //!
-//! Each line of `testdata/values-*.txt` and `floats.txt` contains the settings, the type's OID, the
-//! value's bytes and the expected text, escaped as in `COPY`. `testdata/catalog-*.txt` contains the
-//! catalog rows needed to resolve the types.
+//! Each line of `testdata/values-*.txt` and `floats.txt` contains the settings, the OID of the
+//! type, the bytes of the value, and the expected text, which is escaped as in `COPY`. The files
+//! `testdata/catalog-*.txt` contain the catalog rows that are needed to resolve the types.
 
 use super::*;
 use crate::align::Align;
@@ -373,7 +373,8 @@ fn nesting_costs_no_stack() {
     }
     query.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, b'a', 0]);
     assert!(text(3615, &query).unwrap().ends_with(b"!!'a'"));
-    // A path of nested unary minuses. Printing it recurses, so too deep a nesting is rejected.
+    // A path that consists of nested unary minus operators. Since we use recursion to print it, it
+    // must be rejected if it is nested too deeply.
     let minuses = |count: u32| {
         let mut path = 0x8000_0001_u32.to_le_bytes().to_vec();
         for _ in 0..count {

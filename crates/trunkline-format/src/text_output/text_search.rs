@@ -1,9 +1,10 @@
 //! `tsvector` and `tsquery`: words with their positions, and trees of operators over words.
 //!
-//! A query is stored in prefix (Polish) notation. Each operator is followed by its right operand
-//! and holds the distance to its left operand. We print the fewest parentheses that preserve the
-//! meaning. The printer keeps a stack of pending output, and visits no more items than the query
-//! contains, so a damaged tree cannot make it loop.
+//! A query is stored in prefix (Polish) notation. Each operator is immediately followed by its
+//! right operand, and contains the distance to its left operand. We only print parentheses where
+//! they are necessary. Instead of using recursion, we keep a stack of what is still to be printed.
+//! We stop with an error after as many items as the query contains, so that a damaged query can't
+//! cause an endless loop.
 //!
 //! Mirrors PostgreSQL's `tsearch/ts_type.h`, `utils/adt/tsvector.c` and `utils/adt/tsquery.c`.
 
@@ -68,8 +69,8 @@ const PHRASE: u8 = 4;
 
 /// Output that is still pending.
 enum Task {
-    /// An item: its index, the precedence of the enclosing operator, and whether it is the right
-    /// operand of a phrase operator.
+    /// Print an item. The fields are the item's index, the precedence of the operator around it,
+    /// and whether it is the right operand of a phrase operator.
     Item(usize, u8, bool),
     /// `)`.
     Close,
@@ -123,8 +124,9 @@ pub(super) fn tsquery(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError>
     Ok(())
 }
 
-/// A word, followed by `:*AB` if it is a prefix match or has weights. Operands never share bytes,
-/// so `left` bounds their total length in a damaged query.
+/// Prints a word, followed by something like `:*AB` if it is a prefix match or has weights. No two
+/// operands share any bytes, so their total length can't exceed the size of the query. We keep
+/// track of this in `left`, to limit how much is printed for a damaged query.
 fn operand(item: &[u8; ITEM], operands: &[u8], left: &mut usize, out: &mut Vec<u8>) -> Option<()> {
     let &[_, weight, prefix, _, _, _, _, _, a, b, c, d] = item;
     let place = u32::from_le_bytes([a, b, c, d]);
@@ -143,7 +145,8 @@ fn operand(item: &[u8; ITEM], operands: &[u8], left: &mut usize, out: &mut Vec<u
     Some(())
 }
 
-/// Writes what precedes an operator's operands, and pushes the rest as tasks in reverse order.
+/// Writes everything that has to be printed before the operands of an operator, and pushes tasks
+/// for the rest, in reverse order.
 fn operator(
     item: &[u8; ITEM],
     at: usize,

@@ -1,8 +1,9 @@
 //! `xml` output: the stored text, but without the encoding in its XML declaration.
 //!
-//! The server parses the declaration `<?xml version="1.0" encoding="UTF-8"?>` and prints a new
-//! declaration only if one is needed, that is, if the version isn't 1.0 or `standalone` is set. If
-//! the declaration is malformed, the text is printed unchanged.
+//! If a value starts with a declaration such as `<?xml version="1.0" encoding="UTF-8"?>`, the
+//! server doesn't print it as it is stored. It removes the declaration, and prints a new one only
+//! if the version isn't 1.0 or if `standalone` is set. If the server can't parse the declaration,
+//! it prints the value unchanged.
 //!
 //! Mirrors `xml_out` of PostgreSQL's `utils/adt/xml.c`.
 
@@ -25,8 +26,8 @@ fn skip(text: &[u8]) -> &[u8] {
     text.get(blanks..).unwrap_or_default()
 }
 
-/// Parses `name = "value"`, and returns the value and the text after it. `Ok(None)` if the next
-/// attribute isn't `name`.
+/// Parses `name = "value"`, and returns the value and the rest of the text. Returns `Ok(None)` if
+/// the next attribute has a different name.
 fn attribute<'a>(text: &'a [u8], name: &[u8]) -> Option<Option<(&'a [u8], &'a [u8])>> {
     let Some(behind) = skip(text).strip_prefix(name) else { return Some(None) };
     if !text.first().copied().is_some_and(is_space) {
@@ -82,7 +83,8 @@ pub(super) fn xml(text: &[u8], out: &mut Vec<u8>) {
         }
         out.extend_from_slice(b"?>");
     } else {
-        // We printed no declaration, so the newline that followed it would leave an empty line.
+        // We have not printed a declaration, so if we printed the newline after it, the output
+        // would start with an empty line.
         rest = rest.strip_prefix(b"\n").unwrap_or(rest);
     }
     out.extend_from_slice(rest);

@@ -5,17 +5,18 @@
 //!   bit 0 (the lowest first): one literal byte
 //!   bit 1: a match   dddd llll  dddddddd  [eeeeeeee]   distance d, length l + 3, or 18 + e if l = 15
 //! ```
-//! `00 41` decompresses to "A". `02 41 07 01` is "A" followed by 10 more, because a match may
-//! overlap its own output.
+//! For example, `00 41` decompresses to "A", and `02 41 07 01` decompresses to "A" followed by 10
+//! more of them. This works because a match may overlap its own output.
 //!
 //! Mirrors `pglz_decompress` in PostgreSQL's `common/pg_lzcompress.c`.
 
 /// `PGLZ_MAX_MATCH`: the maximum length of a match.
 pub(super) const MATCH_MAX: usize = 3 + 15 + 255;
 
-/// Decompresses `bytes` to fill `out`. Returns false if the output has a different length, or if a
-/// match refers to bytes before its start; the contents of `out` are then undefined. Like the
-/// server, we truncate a match that extends past the end.
+/// Decompresses `bytes` into `out`. Returns false if the decompressed data doesn't fill `out`
+/// exactly, or if a match refers to data before the start of `out`. The contents of `out` are
+/// undefined in that case. If the last match extends past the end of `out`, we truncate it, as the
+/// server does.
 pub(super) fn decompress(bytes: &[u8], out: &mut [u8]) -> bool {
     let (mut rest, mut at) = (bytes, 0);
     while at < out.len()
@@ -67,8 +68,8 @@ fn copy(rest: &mut &[u8], out: &mut [u8], at: usize) -> Option<usize> {
         out.copy_within(start..start + (end - at), at);
         return Some(end);
     }
-    // The match overlaps its own output, which therefore repeats, so each step can copy twice as
-    // much as the previous step.
+    // The match overlaps its own output, so it repeats the same bytes over and over. This means
+    // that in each step we can copy twice as much as in the previous one.
     let mut done = at;
     while done < end {
         let step = (end - done).min(done - start);

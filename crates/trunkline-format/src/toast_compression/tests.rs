@@ -1,10 +1,12 @@
-//! Decompresses values from servers, values from a simple test compressor, and damaged bytes. The
-//! compressor is slow, but it finds every match that the format allows.
+//! These tests decompress values that were compressed by a server, values that were compressed by
+//! the test's own simple compressor, and damaged values. The compressor is slow, but it always
+//! finds the longest match that the format allows.
 
 use super::*;
 use crate::test_data::{XorShift, from_hex};
 
-/// Compresses with pglz: takes the longest match found by brute force, or else a literal.
+/// Compresses data in the pglz format. We use brute force to find the longest match at each
+/// position, and emit a literal if there is no match.
 pub(crate) fn pglz(bytes: &[u8]) -> Vec<u8> {
     let (mut out, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
@@ -120,8 +122,8 @@ fn both_ways() {
     }
 }
 
-/// Damage is either detected or yields other bytes of the requested size. It never makes us
-/// allocate more than the method's maximum.
+/// If a value is damaged, we must either detect that or return different data of the requested
+/// size. We must never allocate more memory than the method's compression ratio allows.
 #[test]
 fn damaged() {
     let seed = 0xDA3A;

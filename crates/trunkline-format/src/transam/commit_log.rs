@@ -4,12 +4,13 @@
 //!   byte of transactions   4n+3 │ 4n+2 │ 4n+1 │ 4n
 //!   bits                   7  6   5  4   3  2   1  0
 //! ```
-//! For example, transaction 1,050,000 is in page 32, which is the first page of file `0001`, at
-//! byte 356, bits 0 and 1.
+//! For example, the status of transaction 1,050,000 is stored on page 32, which is the first page
+//! of file `0001`, in bits 0 and 1 of byte 356.
 //!
-//! `SUB_COMMITTED` exists only while a commit updates several pages: if a transaction and its
-//! subtransactions are on different pages, a server can't set all their statuses atomically. Hint
-//! bits in tuples save readers most commit log look-ups.
+//! The status `SUB_COMMITTED` is only used while a transaction is committing. If the transaction
+//! and its subtransactions are on different pages, a server can't set the status of all of them
+//! atomically, so it first marks those subtransactions as sub-committed. Note that most readers
+//! don't need to look here at all, because the tuple's hint bits tell them what they need to know.
 //!
 //! Mirrors PostgreSQL's `access/transam/clog.c`.
 
@@ -30,15 +31,16 @@ pub const DIRECTORY: &str = "pg_xact";
 /// `XidStatus`: a transaction's status in the commit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum XidStatus {
-    /// In progress (0). In a stopped cluster: a prepared transaction, or one interrupted by a
-    /// crash.
+    /// In progress (0). If the cluster is stopped, the transaction was either prepared or
+    /// interrupted by a crash.
     InProgress,
     /// Committed (1).
     Committed,
     /// Aborted (2).
     Aborted,
-    /// A committed subtransaction with a parent that has not committed yet (3). A cleanly stopped
-    /// server leaves none. `pg_subtrans` records the parent, but does not survive a restart.
+    /// A subtransaction that has committed, but whose parent has not committed yet (3). After a
+    /// clean shutdown, no transaction has this status. The parent is recorded in `pg_subtrans`,
+    /// which is not preserved across a restart.
     SubCommitted,
 }
 

@@ -4,13 +4,13 @@
 //!   offsets   number of a multixact ──▶ its first member; the next one's first member ends it
 //!   members   │ status × 4 │ xid │ xid │ xid │ xid │   409 such groups in a page, 12 bytes unused
 //! ```
-//! A tuple has only one xmax. When a second transaction locks the tuple, the server creates a
-//! multixact and stores its ID in xmax, with `HEAP_XMAX_IS_MULTI` set. At most one member updated
-//! or deleted the tuple; all other members only lock it. Statuses are stored in groups of four, so
-//! that the xids stay aligned.
+//! A tuple has room for only one xmax. When a second transaction locks the tuple, the server
+//! therefore creates a multixact, stores its ID in xmax, and sets `HEAP_XMAX_IS_MULTI`. At most one
+//! member of a multixact has updated or deleted the tuple, while all other members have only locked
+//! it. The members' status bytes are stored in groups of four, so that the XIDs are always aligned.
 //!
-//! Up to PostgreSQL 18, member offsets have 32 bits and wrap around. Since 19 they have 64 bits,
-//! and member file names have 15 digits instead of 4.
+//! Up to PostgreSQL 18, member offsets are 32-bit integers that wrap around. Since PostgreSQL 19,
+//! they are 64-bit integers, and the names of the member files have 15 digits instead of 4.
 //!
 //! Mirrors PostgreSQL's `access/transam/multixact.c`.
 
@@ -32,9 +32,9 @@ const GROUP_BYTES: usize = 20;
 /// Members per page.
 pub const MEMBERS_PER_PAGE: u64 = (BLOCK_SIZE / GROUP_BYTES) as u64 * GROUP;
 
-/// An upper limit on the number of members, needed because a damaged offset could claim billions of
-/// them. No real multixact reaches it: whenever a server adds a member, it drops those that have
-/// ended.
+/// Maximum number of members that we accept. We need a limit, because with a damaged offset a
+/// multixact could appear to have billions of members. A real multixact never reaches this limit,
+/// because a server removes members that are no longer running whenever it adds a new one.
 pub const MEMBERS_MAX: u64 = 1 << 20;
 
 /// `MultiXactStatus`: the lock or change that a member holds on the tuple.
@@ -86,8 +86,9 @@ impl std::fmt::Display for MemberStatus {
 /// A multixact member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Member {
-    /// The member's xid. 0 marks an unused slot: when offsets wrap around, the server skips member
-    /// offset 0, because 0 in the offsets file means "not set yet".
+    /// The member's XID. 0 means that this slot is not used. The server never uses member offset 0,
+    /// not even after the offsets have wrapped around, because an offset of 0 in the offsets file
+    /// means that the offset has not been set yet.
     pub xid: u32,
     /// The member's status, or the raw byte if it is unknown.
     pub status: Result<MemberStatus, u8>,
@@ -128,8 +129,9 @@ impl MultixactLayout {
         }
     }
 
-    /// The number of members, given the first member's offset and the next multixact's. Up to
-    /// version 18 the offsets wrap around, so we compute the difference modulo 2^32.
+    /// Returns the number of members of a multixact. The arguments are the offset of its first
+    /// member and the offset of the next multixact's first member. Up to version 18 these offsets
+    /// wrap around, so we must compute the difference modulo 2^32.
     pub fn count(self, first: u64, next: u64) -> u64 {
         if self.wide {
             return next.wrapping_sub(first);
@@ -160,8 +162,8 @@ pub fn member_place(member: u64) -> SlruPosition {
     SlruPosition { page: member / MEMBERS_PER_PAGE, byte: group * GROUP_BYTES }
 }
 
-/// Reads a member from a members page, given its group's byte offset `byte`. Returns `None` if the
-/// page is too short.
+/// Reads a member from a members page. `byte` is the byte offset of the member's group. Returns
+/// `None` if the page is too short.
 pub fn member_at(page: &[u8], byte: usize, member: u64) -> Option<Member> {
     let slot = (member % GROUP) as usize;
     let status = read_at::<u8>(page, byte.checked_add(slot)?)?;
@@ -169,7 +171,8 @@ pub fn member_at(page: &[u8], byte: usize, member: u64) -> Option<Member> {
     Some(Member { xid, status: MemberStatus::from_byte(status).ok_or(status) })
 }
 
-/// The multixact after `multi`. 0 is invalid, so the number after 2^32 - 1 is 1.
+/// Returns the multixact ID that follows `multi`. Since 0 is not a valid multixact ID, 2^32 - 1 is
+/// followed by 1.
 pub fn next_multi(multi: u32) -> u32 {
     multi.wrapping_add(1).max(1)
 }

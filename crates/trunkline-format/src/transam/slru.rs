@@ -1,8 +1,9 @@
 //! **SLRUs**: the files of the commit log and of multixacts, and positions in them.
 //!
-//! The files have no page headers and no checksums, and contain 32 pages of 8 kB each. A file may
-//! be short or missing, because VACUUM removes segments that no xid refers to any more. Bytes that
-//! have never been written are read as zeros.
+//! Each file contains 32 pages of 8 kB, without any page headers or checksums. A file can be
+//! shorter than that, because pages are only added when they are needed. A file can also be
+//! missing, because VACUUM removes files that are no longer needed to look up any XID. Anything
+//! that was never written is read as zeros.
 //!
 //! Mirrors PostgreSQL's `access/transam/slru.c`.
 
@@ -14,7 +15,8 @@ pub const SEGMENT_PAGES: u64 = 32;
 /// Bytes in a full segment file: 256 KiB.
 pub const SEGMENT_BYTES: u64 = SEGMENT_PAGES * BLOCK_SIZE as u64;
 
-/// A position in an SLRU: a page number across all segment files, and a byte offset in the page.
+/// A position in an SLRU. It consists of a page number, which is counted across all segment files,
+/// and a byte offset within that page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SlruPosition {
     /// The page number, counted from 0 across all segment files.

@@ -1,5 +1,6 @@
-//! Checks SLRU addresses against those of servers, both multixact layouts, and tuple states. The
-//! expected visibility comes from PostgreSQL 15, 18 and 19.
+//! These tests compare SLRU positions with those used by servers, and check both multixact layouts
+//! and the states of tuples. To find out which tuples should be visible, we tried the same cases on
+//! PostgreSQL 15, 18 and 19.
 
 use super::multixact::{
     Member, MemberStatus, MultixactLayout, member_at, member_place, next_multi,
@@ -87,8 +88,10 @@ fn members() {
     assert_eq!(updates, [4, 5]);
 }
 
-/// Transactions 100 to 199 have committed, 200 to 299 have aborted, and all others are in progress.
-/// Multixact n has updater n, but multixacts above 1000 have none. The field counts the look-ups.
+/// A commit log in which transactions 100 to 199 have committed, 200 to 299 have aborted, 300 to
+/// 399 are sub-committed, and all others are in progress, except that looking up 666 fails. The
+/// updater in multixact n is transaction n, but multixacts above 1000 have no updater. The field
+/// counts how many lookups were made.
 struct Answers(u32);
 
 impl XidStatusLookup for Answers {

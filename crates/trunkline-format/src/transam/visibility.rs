@@ -5,9 +5,10 @@
 //!   deleted?    no xmax, a mere lock, or its transaction (of a      else dead
 //!               multixact: the one that updates) did not commit
 //! ```
-//! A tuple is visible if and only if it is [`RowState::Live`]. A delete counts only if its
-//! transaction is known to have committed. If the transaction was only prepared, it may still roll
-//! back; if a crash interrupted it, it has effectively aborted.
+//! A tuple is visible if and only if its state is [`RowState::Live`]. We treat a tuple as deleted
+//! only if we know that the deleting transaction has committed. A transaction that is merely
+//! prepared may still roll back, and a transaction that was interrupted by a crash has effectively
+//! aborted.
 //!
 //! Mirrors `HeapTupleSatisfiesMVCC` and `HeapTupleSatisfiesVacuum` in PostgreSQL's
 //! `access/heap/heapam_visibility.c`, except that no transaction is in progress.
@@ -46,8 +47,9 @@ pub enum RowState {
     Dead,
     /// The inserting transaction aborted.
     Aborted,
-    /// The inserting transaction has neither committed nor aborted: it is prepared, or a crash
-    /// interrupted it. A running server would call `TransactionIdIsInProgress`.
+    /// The inserting transaction has neither committed nor aborted, which means that it was
+    /// prepared or that it was interrupted by a crash. A running server would call
+    /// `TransactionIdIsInProgress` to check whether it is still running.
     InDoubt,
 }
 
@@ -63,8 +65,9 @@ impl std::fmt::Display for RowState {
     }
 }
 
-/// Determines a tuple's state on a page that is not all-visible (on an all-visible page, every
-/// tuple is live). Consults `status` only if the hint bits don't suffice.
+/// Determines the state of a tuple on a page that is not marked all-visible. (On an all-visible
+/// page, every tuple is live.) We look up a transaction in `status` only if the tuple's hint bits
+/// are not sufficient.
 ///
 /// # Errors
 ///
@@ -85,9 +88,10 @@ pub fn row_state<S: XidStatusLookup>(
     }
 }
 
-/// Consults the commit log, because hint bits of xmin or xmax are missing. We test in the same
-/// order as `HeapTupleSatisfiesMVCC`: first xmin, then the hint bits of xmax, then xmax itself. A
-/// lock-only multixact is never looked up, because its members may already be truncated.
+/// Determines the state of a tuple by looking in the commit log, because a hint bit for xmin or
+/// xmax has not been set. Like `HeapTupleSatisfiesMVCC`, we test xmin first, then the hint bits for
+/// xmax, and finally xmax itself. If xmax is a multixact that only locks the tuple, we must not
+/// look it up, because its members may already have been truncated away.
 #[cold]
 fn judge_by_log<S: XidStatusLookup>(
     tuple: &HeapTuple<'_>,
@@ -123,8 +127,9 @@ fn judge_by_log<S: XidStatusLookup>(
     Ok(if deleted { RowState::Dead } else { RowState::Live })
 }
 
-/// `VACUUM FULL` before 9.0 moved tuples in its own transaction, `t_xvac`. If that transaction
-/// committed, the new copy is valid; otherwise, the old copy is.
+/// Before PostgreSQL 9.0, `VACUUM FULL` moved tuples in a transaction whose XID is stored in
+/// `t_xvac`. If that transaction committed, the new copy of the tuple is the valid one. Otherwise,
+/// the old copy is still valid.
 fn moved<S: XidStatusLookup>(
     tuple: &HeapTuple<'_>,
     status: &mut S,

@@ -1,6 +1,6 @@
-//! Runs a PostgreSQL 15 server, if one is installed, with a new cluster for each test. The server
-//! refuses to run as root, so the tests start as root and run all of its programs as user
-//! `postgres`.
+//! Runs a PostgreSQL 15 server, if it is installed, with a new cluster for each test. PostgreSQL
+//! refuses to run as root, but the tests themselves must be run as root, so they run all of
+//! PostgreSQL's programs as user `postgres`.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -80,8 +80,8 @@ impl Server {
         let mut command = Command::new("runuser");
         command.args(["-u", "postgres", "--", &format!("{PROGRAMS}/{program}")]).args(args);
         command.current_dir(self.home.path());
-        // The server keeps its inherited file descriptors open, so we send its output to the log
-        // rather than to our pipe.
+        // The server inherits our file descriptors and keeps them open. We therefore redirect its
+        // output to the log file, rather than to a pipe that we would have to wait for.
         if program == "pg_ctl" {
             let status = command.stdout(std::process::Stdio::null()).status().expect("runs");
             assert!(status.success(), "{program} {args:?}");

@@ -1,4 +1,4 @@
-//! The accounts table: written, read back, found again, written anew, removed.
+//! Tests that the accounts table can be written, read back, found again, replaced, and removed.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -86,8 +86,8 @@ fn a_directory_of_others_is_refused() {
     all(&foreign);
     assert_eq!(fs::read(foreign.join("base/5/16385")).expect("read"), b"theirs");
 
-    // A sample with the marker of another kind is refused as well, because a relation file of the
-    // same name could belong to either.
+    // A directory with the marker file of another kind of sample must be refused as well. We can't
+    // tell which of the two a relation file belongs to, because both kinds use the same file names.
     let other = home.path().join("other");
     fs::create_dir_all(other.join("base/5")).expect("made");
     fs::write(other.join("base/5/16385"), "theirs").expect("written");

@@ -10,11 +10,12 @@ use crate::fault::Fault;
 use trunkline_aio::Request;
 use trunkline_aio::facade::random::Rng;
 
-/// Sector sizes in bytes. A crash can tear a write only at a sector boundary, because real devices
-/// write sectors of these sizes atomically.
+/// The sector sizes that we simulate, in bytes. Real devices write each sector atomically, so a
+/// crash can only tear a write at a sector boundary.
 pub const SECTOR_SIZES: [usize; 2] = [512, 4096];
 
-/// A change since the last sync. A crash may keep it, drop it, or keep part of it.
+/// A change that was made since the last sync. In a crash, all of it, none of it, or part of it may
+/// survive.
 #[derive(Debug, Clone)]
 enum Change {
     /// Bytes written at this offset.
@@ -34,8 +35,9 @@ pub(super) struct Image {
     unsynced: Vec<Change>,
     /// Number of writeback failures so far; corresponds to Linux's `errseq_t` sequence number.
     losses: u64,
-    /// Value of `losses` when an open file last reported a failure. Files opened later start from
-    /// this value, so they don't report the same failure again.
+    /// The value that `losses` had when an open file last reported a failure. If the file is opened
+    /// again, the new open file starts from this value, so that it doesn't report the same failure
+    /// once more.
     reported: u64,
 }
 
@@ -70,8 +72,8 @@ impl Image {
         if let Some(Fault::Short(length)) = fault {
             left = &left[..left.len().min(length as usize)];
         }
-        // The byte of the transfer in which we flip a bit. While we fill the buffers of a vectored
-        // read, this offset becomes relative to the next buffer.
+        // Offset of the byte in which we must flip a bit, if any. In a vectored read, we adjust
+        // this as we go along, so that it is always relative to the start of the current buffer.
         let mut rotten = match fault {
             Some(Fault::BitRot(at)) => Some(at as usize % (request.length as usize).max(1)),
             _ => None,
@@ -93,9 +95,10 @@ impl Image {
         count as i32
     }
 
-    /// Writes, and returns the bytes transferred or a negative errno. The file may grow by at most
-    /// `free` bytes; a write that needs more is short, as on a full file system. A fault changes
-    /// what is stored, but silent faults still return the full length.
+    /// Performs a write and returns the number of bytes transferred, or a negative errno. The file
+    /// may grow by at most `free` bytes. If the write needs more space than that, it is short, as
+    /// on a full file system. A fault can change what we store. If it is a silent fault, we still
+    /// return the full length.
     pub(super) fn write(&mut self, request: &Request<'_>, fault: Option<Fault>, free: u64) -> i32 {
         let offset = request.offset as usize;
         let mut bytes: Vec<u8> = Vec::with_capacity(request.length as usize);
@@ -131,9 +134,9 @@ impl Image {
         self.unsynced.push(Change::Bytes(offset, bytes.to_vec()));
     }
 
-    /// Makes all changes since the last sync durable. If `lost` is set, drops them instead and
-    /// returns `EIO`. Either way, the file counts as synced afterwards, because the kernel marks
-    /// pages clean even if their writeback failed.
+    /// Makes all changes since the last sync durable. If `lost` is true, we drop them instead, and
+    /// return `EIO`. In both cases the file is then treated as synced, because the kernel marks
+    /// pages as clean even if it has failed to write them.
     pub(super) fn sync(&mut self, lost: bool) -> i32 {
         let changes = std::mem::take(&mut self.unsynced);
         if lost {
@@ -148,20 +151,22 @@ impl Image {
         0
     }
 
-    /// Drops all changes since the last sync, as if writeback had failed. [`Image::report_loss`]
-    /// reports the error later.
+    /// Drops all changes since the last sync, as if the kernel's writeback had failed. The error is
+    /// reported later, by [`Image::report_loss`].
     pub(super) fn lose(&mut self) {
         self.unsynced.clear();
         self.losses += 1;
     }
 
-    /// Number of losses already reported by an open file. A file opened later does not report them.
+    /// Number of writeback failures that have already been reported through some open file. If the
+    /// file is opened again, they are not reported once more.
     pub(super) fn reported_losses(&self) -> u64 {
         self.reported
     }
 
-    /// Returns `-EIO` if there is a loss that this open file hasn't reported yet, and 0 otherwise.
-    /// `seen` is the open file's position in the sequence of losses.
+    /// Returns `-EIO` if there has been a writeback failure that this open file has not reported
+    /// yet, or else 0. `seen` is the number of failures that this open file has reported so far,
+    /// which we update.
     pub(super) fn report_loss(&mut self, seen: &mut u64) -> i32 {
         if *seen >= self.losses {
             return 0;
@@ -177,8 +182,9 @@ impl Image {
         self.unsynced.clear();
     }
 
-    /// Applies a random part of each unsynced change to the durable image, oldest change first. The
-    /// volatile image is then lost and becomes a copy of the durable image.
+    /// Simulates a crash. We go through the unsynced changes, starting with the oldest, and apply a
+    /// random part of each to the durable image. After that, we replace the volatile image with a
+    /// copy of the durable image.
     pub(super) fn crash(&mut self, rng: &mut Rng) {
         for change in std::mem::take(&mut self.unsynced) {
             match change {

@@ -1,17 +1,18 @@
-//! Mounts that hang, as an NFS mount does when its server is down: I/O neither completes nor fails
-//! until the mount is released.
+//! Simulates mounts that hang, as an NFS mount does when its server is down. I/O to such a mount
+//! neither completes nor fails until the mount is released.
 //!
-//! I/O to a hung mount blocks in one of two ways. A blocking executor stops its thread. The
-//! simulated device, on the other hand, keeps the I/O in its queue and only tracks how many I/Os
-//! are blocked. All waiting threads sleep on the disk's single futex. Every change and every
-//! operation wakes all of them, and each thread then rechecks its condition.
+//! There are two ways to wait for a hung mount. A blocking executor blocks the thread that is
+//! executing the I/O. The simulated device just keeps the I/O in its queue, and reports how many of
+//! its I/Os are blocked. All threads that are waiting for something sleep on the same futex. We
+//! wake all of them after every operation and every other change, and each thread must then recheck
+//! its own condition.
 
 use super::{Disk, DiskState};
 use std::time::Duration;
 use trunkline_aio::clock;
 
-/// How long a reordered I/O waits for another I/O to execute first. The wait must time out, because
-/// there may not be another I/O.
+/// How long a reordered I/O waits for another I/O to be executed first. We need a timeout, because
+/// it is possible that there is no other I/O.
 const OVERTAKEN_WITHIN: Duration = Duration::from_millis(2);
 
 impl Disk {
@@ -38,9 +39,9 @@ impl Disk {
         self.wait(|state| state.stuck + state.held_in_device >= count);
     }
 
-    /// Called by the device to set how many of its I/Os are blocked. We notify waiters only if the
-    /// number has changed. The device itself waits for notifications, so it would otherwise wake
-    /// itself forever.
+    /// The simulated device calls this to report how many of its I/Os are blocked. We only wake the
+    /// waiting threads if the number has changed. Otherwise, the device would keep waking itself,
+    /// because it is one of the threads that wait here.
     pub(crate) fn set_held_in_device(&self, count: usize) {
         let changed = std::mem::replace(&mut self.state.lock().held_in_device, count) != count;
         if changed {

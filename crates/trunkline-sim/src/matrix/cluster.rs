@@ -1,9 +1,10 @@
-//! Test cluster for buffer pool cases: relations addressed by number, a pool, and their storage.
+//! The cluster that is used by test cases for the buffer pool. It consists of a pool, some
+//! relations, which are identified by number, and the storage for them.
 //!
-//! Relation `n` has relfilenode `16384 + n` in database 5. Every page contains its relation, block
-//! and version, so a page in the wrong buffer or at the wrong offset is detected. The functions
-//! here that change segments bypass the engine and take effect durably, as if another process had
-//! changed the files.
+//! Relation `n` has relfilenode `16384 + n` in database 5. We store the relation, the block number
+//! and the version in every page, so that we notice if a page ends up in the wrong buffer or at the
+//! wrong offset. The functions in this module that change segments bypass the engine, as if another
+//! process had changed the files. Their changes are durable immediately.
 
 use super::instance::Instance;
 use super::{
@@ -87,9 +88,11 @@ impl Needs {
         Self { pools, buffers: 64, blocks: 32, handles: 64, seeds: 6, direct, writable }
     }
 
-    /// Adds the kinds of pool to the environments. A case that writes also runs with inline writes,
-    /// in which the issuer rather than the method executes the I/O. Simulated runs use inline
-    /// writes for odd seeds. On real files, only io_uring runs both ways.
+    /// Expands the environments, so that the case runs with each kind of pool that it asks for. If
+    /// the case writes, it also runs with inline writes, where the session executes the I/O itself
+    /// instead of passing it to the I/O method. In simulated runs, we use inline writes if the seed
+    /// is odd. On real files, we run the case with inline writes only for io_uring, in addition to
+    /// the normal run.
     fn expand(self, matrix: Matrix) -> Matrix {
         let matrix = matrix.vary(|environment| match self.pools {
             Pools::Shared => vec![environment],
@@ -131,8 +134,8 @@ pub fn check_real(needs: Needs, body: fn(&Arc<Cluster>)) {
     needs.real().run(move |environment| run_in(environment, needs, body));
 }
 
-/// Runs a case in a single environment. Unlike the other functions, this accepts a closure with
-/// state, which coverage meters need.
+/// Runs a case in a single environment. Unlike the other functions, this accepts a closure that has
+/// state, which is needed to use a coverage meter.
 pub fn check_in(
     environment: Environment,
     needs: Needs,
@@ -148,8 +151,8 @@ fn run_in(environment: Environment, needs: Needs, body: impl FnOnce(&Arc<Cluster
     Cluster::finish_last(cluster);
 }
 
-/// A cluster with a pool and all the layers below it. It dereferences to its [`Instance`], so a
-/// test case can use the instance's disk, probe and faults directly.
+/// A cluster with a buffer pool and all the layers below it. It dereferences to its [`Instance`],
+/// so that a test case has direct access to the instance's disk, probe and faults.
 #[derive(Debug)]
 pub struct Cluster {
     /// The pool.
@@ -158,12 +161,14 @@ pub struct Cluster {
     pub storage: Storage,
     /// The file system below the relations.
     pub files: Arc<FaultyFiles>,
-    /// The write-ahead log of a writable shared pool. It tracks only LSNs and stores no records.
+    /// The write-ahead log of a writable shared pool. It only keeps track of LSNs, and doesn't
+    /// store any records.
     pub log: PositionLog,
-    /// Checks every page write for a valid checksum and for WAL before data.
+    /// Checks for each page write that the checksum is valid and that the WAL was flushed before
+    /// the data page.
     pub writes: Arc<WriteChecker>,
-    /// Set when an fsync fails. From then on every checkpoint fails, so the final checks must not
-    /// expect a clean pool.
+    /// True if an fsync has failed. After that, every checkpoint fails, so the final checks must
+    /// not expect the pool to be clean.
     pub(super) sync_failed: AtomicBool,
     pub(super) writable: bool,
     pub(super) instance: Instance,
@@ -189,8 +194,8 @@ impl Cluster {
                 .probe(Arc::clone(checker) as Arc<_>);
             environment.configure(builder)
         });
-        // The checker wraps the instance's probe, so it had to be created when the instance
-        // started.
+        // The checker is a wrapper around the instance's probe, so it must be created when the
+        // instance is started.
         let writes = checker.expect("made with the instance");
         let files = Arc::new(FaultyFiles::new(&instance));
         let storage = match needs.writable {
@@ -240,7 +245,7 @@ impl Cluster {
         self.pool.backend(BackendType::Client).expect("a session")
     }
 
-    /// A new session that always uses the I/O method for its reads, except under `sync`.
+    /// Returns a new session. It always uses the I/O method for its reads, except with `sync`.
     pub fn async_backend(&self) -> Backend {
         let mut backend = self.backend();
         backend.session().set_may_block(false);
@@ -252,8 +257,8 @@ impl Cluster {
         relation(&self.storage, number)
     }
 
-    /// The buffer containing a block, as in `pg_buffercache`. `None` if the block isn't in the
-    /// pool.
+    /// Returns information about the buffer that contains a block, as in `pg_buffercache`. Returns
+    /// `None` if the block isn't in the pool.
     pub fn row(&self, number: u32, block: BlockNo) -> Option<BufferRow> {
         let locator = locator(number);
         self.pool.rows().into_iter().find(|row| row.relation == locator && row.block == block)
@@ -262,7 +267,8 @@ impl Cluster {
     /// Creates a relation with every block at version 0.
     ///
     /// # Panics
-    /// If the file cannot be written. The same applies to all functions that bypass the engine.
+    /// Panics if the file cannot be written. The same is true of all functions that bypass the
+    /// engine.
     pub fn create(&self, number: u32, blocks: u32) {
         self.write_segment(number, 0, &pages(number, blocks));
     }

@@ -1,9 +1,12 @@
-//! Coverage meter of a test matrix: records which cells must be reached, and which cells were.
+//! Coverage meter for a test matrix. It records which cells of the matrix must be reached, and
+//! which of them actually were.
 //!
-//! A cell is one combination of, e.g., fault, operation, executor and handle state. A case can pass
-//! without reaching its cell, if the fault strikes another I/O or the I/O was already complete. The
-//! meter therefore fails the test if any cell was not reached. It also fails the test if the number
-//! of cells changes, so that a matrix can't lose a row unnoticed.
+//! A cell is one combination of what the matrix varies, such as the fault, the operation, the
+//! executor and the state of the I/O handle. It is possible for a test case to pass without ever
+//! reaching its cell, for example because the fault was injected into a different I/O, or because
+//! the I/O had already completed. For this reason, the meter makes the test fail if any cell was
+//! not reached. It also makes the test fail if the number of cells is not the expected one, so that
+//! we notice if part of the matrix gets lost.
 //! ```
 //! let coverage = trunkline_sim::matrix::Coverage::new(vec![(1, 'a'), (1, 'b')]);
 //! coverage.hit((1, 'a'));
@@ -15,8 +18,8 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use trunkline_aio::facade::{Arc, Mutex};
 
-/// The cells of one matrix. Clones share the record of reached cells, so cases on other threads can
-/// report theirs.
+/// The cells of one matrix. All clones share the record of which cells have been reached, so that
+/// cases that run on other threads can add to it.
 #[derive(Debug, Clone)]
 pub struct Coverage<C> {
     /// All cells of the matrix.

@@ -1,5 +1,5 @@
-//! Environments of the test matrix: I/O method, storage, kind of pool, and settings; and the matrix,
-//! which is a list of them.
+//! The environments in which test cases run, and the test matrix, which is a list of environments.
+//! An environment consists of an I/O method, a kind of storage, a kind of pool, and some settings.
 //!
 //! An environment is plain data, so a failure can print it and a test can recreate it.
 //! ```
@@ -15,8 +15,8 @@
 use trunkline_aio::facade::sched;
 use trunkline_aio::{Builder, MethodKind};
 
-/// Where a case runs. A failure prints the environment, which is all we need to repeat a simulated
-/// run.
+/// The environment in which a case runs. We print it if the case fails, because it contains
+/// everything that is needed to repeat a simulated run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Environment {
     /// The I/O method.
@@ -27,9 +27,9 @@ pub struct Environment {
     pub local_pool: bool,
     /// Which I/Os a session executes itself instead of through the method.
     pub inline: InlineIo,
-    /// On average, the scheduler switches threads once in this many switch points. With a large
-    /// number, one thread can run far while another is stopped between two steps. Some races need
-    /// that.
+    /// At each switch point, the scheduler switches to another thread with a probability of 1 /
+    /// `switch_one_in`. If this is small, one thread can get a lot of work done while another
+    /// thread is stopped between two steps. Some race conditions only show up in that case.
     pub switch_one_in: u32,
 }
 
@@ -38,10 +38,11 @@ pub struct Environment {
 pub enum InlineIo {
     /// None: every I/O goes to the method.
     Off,
-    /// Buffered writes of any length. The session blocks in the write, as a PostgreSQL backend does
-    /// in `FlushBuffer`.
+    /// Buffered writes of any length. The session blocks until the write is done, like a PostgreSQL
+    /// backend in `FlushBuffer`.
     Writes,
-    /// The default settings: short reads that hit the page cache, and short buffered writes.
+    /// The default settings. The session itself executes short reads that hit the page cache, and
+    /// short buffered writes.
     Default,
 }
 
@@ -89,8 +90,8 @@ impl Environment {
         }
     }
 
-    /// Runs `body` in this environment. Returns the scheduler's report for a simulated run, and
-    /// `None` for real files.
+    /// Runs `body` in this environment. For a simulated run, returns the scheduler's report. On
+    /// real files, there is no report, so returns `None`.
     ///
     /// # Panics
     /// If `body` panics. A simulated run also panics on a deadlock or a livelock.
@@ -118,7 +119,8 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// Environments on the simulated disk: every method with every seed below `seeds`.
+    /// Returns environments on the simulated disk. There is one for each combination of a method
+    /// and a seed less than `seeds`.
     pub fn simulated(methods: &[MethodKind], seeds: u64) -> Self {
         let each = methods
             .iter()

@@ -1,10 +1,13 @@
-//! File system for cluster cases. It can make a call fail, and can run a hook before a call.
+//! The file system that is used by cluster cases. A case can ask it to make a call fail, or to run
+//! a hook before a call.
 //!
-//! Fault plans cover only I/O. This module covers metadata calls (open, length, allocate, truncate,
-//! unlink, directory fsync), which the engine makes synchronously.
+//! A fault plan can only inject faults into I/O. With this file system, we can also inject faults
+//! into the other file system calls, which the engine makes synchronously (open, length, allocate,
+//! truncate, unlink, and fsync of a directory).
 //!
-//! The file system remembers the path of every file it opens. The write checker knows files only by
-//! id, and needs the path to read back what was written.
+//! This file system also remembers the path of every file it has opened. The write checker needs
+//! the path to read back the blocks that were written, because an I/O only contains the id of the
+//! file.
 
 use super::Instance;
 use crate::disk::Disk;
@@ -35,8 +38,8 @@ pub struct FaultyFiles {
     before_open: Mutex<Option<Hook>>,
 }
 
-/// A case's hook, which runs once. We call it without holding any lock of this file system, so the
-/// hook may block its thread.
+/// A hook set by a test case, which is called only once. We don't hold any of this file system's
+/// locks while we call it, so the hook is allowed to block.
 type Hook = Box<dyn FnOnce() + Send>;
 
 /// A file system call other than block I/O.
@@ -134,8 +137,9 @@ impl FaultyFiles {
         }
     }
 
-    /// Reads back the blocks of a write of `length` bytes. Returns the first block's number in the
-    /// fork and the contents, or `None` if the file is unknown or was removed.
+    /// Reads back the blocks that were written by a write of `length` bytes. Returns the number of
+    /// the first block within the fork and the contents of the blocks. Returns `None` if we don't
+    /// know the file or if it has been removed.
     pub(super) fn written(&self, io: &Observed, length: usize) -> Option<(BlockNo, Vec<u8>)> {
         let path = self.paths.lock().get(&io.file_id)?.clone();
         let segment = path.extension().and_then(|part| part.to_str()?.parse().ok()).unwrap_or(0);

@@ -1,9 +1,10 @@
-//! Final checks of a cluster case: it must not leak a pin, content lock, handle, pin permit or
-//! file.
+//! Checks that are made at the end of each cluster case, to make sure that it has not leaked any
+//! pins, content locks, I/O handles, pin permits or open files.
 //!
-//! A leak usually doesn't fail the case that causes it. It shows up later, as a session that never
-//! wakes or a page that can't be evicted. These checks find the leak at the end of the responsible
-//! case, like a PostgreSQL resource owner's leak checks.
+//! A test case that leaks something usually doesn't fail itself. We would only notice the leak much
+//! later, when some session waits forever or a page can't be evicted. With these checks, we detect
+//! the leak at the end of the case that caused it, in the same way that a PostgreSQL resource owner
+//! checks for leaks.
 
 use super::Cluster;
 use trunkline_aio::facade::Arc;
@@ -17,8 +18,8 @@ const SPARE: u32 = 9;
 const SESSIONS_MAX: u32 = 32;
 
 impl Cluster {
-    /// Runs all checks. After a failed fsync no checkpoint succeeds, so dirty pages stay in their
-    /// buffers forever. In that case we must skip the checks that need a clean pool.
+    /// Runs all checks. If an fsync has failed, all later checkpoints fail as well, so dirty pages
+    /// can never be cleaned. In that case we must skip the checks that require a clean pool.
     pub(super) fn finish(self) {
         self.clear_faults();
         self.settle_pool();
@@ -39,15 +40,15 @@ impl Cluster {
         self.end();
     }
 
-    /// Waits until no I/O is in flight and no page is pinned. The thread that completed the last
-    /// I/O may not have released its pin yet.
+    /// Waits until no I/O is in flight and no page is pinned. We have to wait for the pins too,
+    /// because the thread that completed the last I/O may not have released its pin yet.
     fn settle_pool(&self) {
         self.settle();
         self.wait_until("no pins", || self.pool.rows().iter().all(|row| row.pins == 0));
     }
 
-    /// Runs two checkpoints. The first flushes and syncs everything, so the second must find
-    /// nothing to do.
+    /// Runs two checkpoints. The first one flushes and syncs everything, so there must be nothing
+    /// left to do for the second one.
     fn check_clean(&self) {
         let mut backend = self.backend();
         self.checkpoint(&mut backend).expect("the last checkpoint");
@@ -55,8 +56,8 @@ impl Cluster {
         assert_eq!((again.buffers, again.files), (0, 0), "{again}");
     }
 
-    /// Starts as many sessions as the pool guarantees pins for, and pins a page in each session. If
-    /// a pin permit was leaked, the last session waits forever.
+    /// Starts as many sessions as the pool can guarantee pins to, and pins a page in each of them.
+    /// If a pin permit has been leaked, the last session will wait forever.
     fn check_permits(&self) {
         self.create(SPARE, 2 * SESSIONS_MAX);
         let relation = self.relation(SPARE);
@@ -72,8 +73,8 @@ impl Cluster {
         assert!(backends.iter().all(|backend| backend.pins() == 0));
     }
 
-    /// Checks that we can lock every page in the pool exclusively, i.e. that no content lock was
-    /// leaked.
+    /// Checks that we can acquire an exclusive lock on every page in the pool, which means that no
+    /// content lock has been leaked.
     fn check_locks(&self) {
         let mut backend = self.backend();
         for row in self.pool.rows() {
@@ -86,8 +87,9 @@ impl Cluster {
         }
     }
 
-    /// Drops the cluster and waits until no file is open. If a cancelled session had a write in
-    /// flight, the thread that completed this write may still be closing the file.
+    /// Drops the cluster and waits until all files have been closed. We need to wait, because if a
+    /// session was cancelled while it had a write in flight, the thread that completed the write
+    /// may still be about to close the file.
     fn end(self) {
         let Self { instance, pool, storage, files, .. } = self;
         let open_files = storage.files().clone();
@@ -97,8 +99,8 @@ impl Cluster {
         });
     }
 
-    /// Runs the final checks. The case must hold the last reference to its cluster, because a
-    /// thread with another reference could still be using pages.
+    /// Runs the final checks. The case must hold the only remaining reference to its cluster,
+    /// because otherwise some other thread could still be using pages.
     pub(super) fn finish_last(cluster: Arc<Self>) {
         Arc::into_inner(cluster).expect("a thread still has the cluster").finish();
     }

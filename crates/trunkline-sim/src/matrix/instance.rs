@@ -1,7 +1,8 @@
-//! An I/O instance with its storage, which is either the simulated disk or a temporary directory.
+//! An I/O instance and its storage, which is either the simulated disk or a temporary directory.
 //!
-//! Cases always wait for a state, never for a fixed time. Under the scheduler, a pause of any
-//! length lets every other thread run until it blocks. With real threads, the case polls the state.
+//! A test case must never just sleep for some time, but always wait until a certain state has been
+//! reached. With real threads, we poll for that state. Under the scheduler, even the shortest pause
+//! allows all other threads to run until they block.
 
 use super::Environment;
 use crate::disk::Disk;
@@ -19,12 +20,12 @@ use trunkline_aio::facade::{Arc, thread};
 use trunkline_aio::{Aio, Builder, Operation, clock};
 use trunkline_engine::storage::{KernelFiles, WritableFiles};
 
-/// Queue depth of the simulated device. It is small enough to overflow in many cases, so that
-/// sessions also execute I/O themselves.
+/// Queue depth of the simulated device. We make it small, so that the queue becomes full in many
+/// test cases and the sessions have to execute I/O themselves.
 const PLACES: usize = 6;
 
-/// Time limit for reaching a state. Even a slow machine needs much less, so a timeout means that the
-/// state will never be reached.
+/// How long we wait for a state to be reached. Even on a slow machine it takes much less time than
+/// this, so if we run into the timeout, we can assume that the state will never be reached.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// An I/O instance with its storage.
@@ -48,7 +49,8 @@ pub struct Instance {
     replaced: Arc<AtomicU64>,
 }
 
-// If a case fails while a mount hangs, we must release its blocked threads, so that they can end.
+// If a case fails while a mount hangs, we must release the mount, so that the blocked threads can
+// terminate.
 impl Drop for Instance {
     fn drop(&mut self) {
         self.disk.release_all();
@@ -98,8 +100,8 @@ impl Instance {
         self.folder.as_ref().map(TempDir::path)
     }
 
-    /// Drops this instance but returns its directory, so that another instance can open the same
-    /// files. Clones of its `aio` may still be alive.
+    /// Drops this instance but keeps its directory and returns it, so that another instance can
+    /// open the same files. The I/O instance may live on if there are other clones of `aio`.
     pub fn into_folder(mut self) -> Option<TempDir> {
         self.folder.take()
     }
@@ -117,9 +119,9 @@ impl Instance {
         }
     }
 
-    /// Injects `fault` into the next `times` executions of `operation`. On the simulated disk, the
-    /// fault takes effect. On real files, the kernel still executes the I/O and we replace only its
-    /// result, so silent faults and delays are ignored there.
+    /// Injects `fault` into the next `times` executions of `operation`. On real files, the kernel
+    /// still executes the I/O, and all we can do is replace the result. Silent faults and delays
+    /// therefore only work on the simulated disk, and are ignored on real files.
     pub fn inject(&self, operation: Operation, fault: Fault, times: u64) {
         if self.is_simulated() {
             return self.plan.set(vec![Rule::new(operation, 1, fault).times(times)]);
@@ -150,8 +152,8 @@ impl Instance {
         self.probe.keep_results();
     }
 
-    /// Polls for a state that isn't announced by any event. Other threads can run between two
-    /// polls.
+    /// Polls until a certain state has been reached, for states that we can't be notified of. Other
+    /// threads can run between two polls.
     ///
     /// # Panics
     /// If the state is not reached within a minute.
@@ -164,8 +166,8 @@ impl Instance {
         }
     }
 
-    /// Lets other threads run. Under the scheduler they run until all of them block. Real threads
-    /// merely get a chance to run, so a case must not rely on this in order to pass.
+    /// Lets other threads run. Under the scheduler, all other threads run until they block. Real
+    /// threads only get a chance to run, so a case must not depend on how far they get.
     pub fn let_others_run(&self) {
         let turns = if self.is_simulated() { 1 } else { 50 };
         (0..turns).for_each(|_| self.yield_once());
@@ -179,8 +181,8 @@ impl Instance {
         }
     }
 
-    /// Waits until no handle is in use. Under the scheduler, this also lets the completing threads
-    /// run until they block.
+    /// Waits until no I/O handle is in use. Under the scheduler, we also let the threads that
+    /// completed the I/O run until they block.
     ///
     /// # Panics
     /// See [`Instance::wait_until`].
@@ -192,8 +194,8 @@ impl Instance {
     }
 }
 
-/// Creates a temporary directory next to the test binaries. We avoid `/tmp`, because it may be a
-/// tmpfs, which doesn't support direct I/O.
+/// Creates a temporary directory next to the test binaries. We don't use `/tmp`, because it might
+/// be a tmpfs, which doesn't support direct I/O.
 ///
 /// # Panics
 /// If the directory cannot be created.

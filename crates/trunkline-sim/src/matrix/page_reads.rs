@@ -1,6 +1,7 @@
 //! Page reads of a cluster case: single reads, read streams, and the I/Os they issued.
 //!
-//! A case that tests how reads are combined compares the I/Os' block ranges with an expected list.
+//! Cases that test how reads are combined compare the block range of each I/O with a list of
+//! expected ranges.
 
 use super::cluster::{extent, includes};
 use super::{Cluster, page};
@@ -21,8 +22,8 @@ impl Cluster {
         ReadStream::new(backend, &self.relation(0), BlockList::new(blocks.to_vec()), options)
     }
 
-    /// Starts to read blocks of relation 0 and returns with the reads in flight. Under `sync` the
-    /// reads are already complete.
+    /// Starts reading blocks of relation 0, and returns while the reads are still in flight. Under
+    /// `sync`, the reads are already complete when it returns.
     pub fn start_read(&self, backend: &mut Backend, blocks: &[BlockNo]) -> ReadStream<BlockList> {
         backend.session().set_may_block(false);
         let options = StreamOptions { full: true, ..StreamOptions::default() };
@@ -48,8 +49,8 @@ impl Cluster {
         assert!(**found == page(0, block, 0, 0), "block {block}: the wrong page");
     }
 
-    /// Reads a stream to its end and checks each page. Returns the blocks in arrival order, with an
-    /// error in place of each unreadable block.
+    /// Reads a stream to its end and checks each page. Returns the blocks in the order in which the
+    /// stream returned them, with an error in place of any block that could not be read.
     ///
     /// # Panics
     /// See [`Cluster::read_ok`].
@@ -89,9 +90,9 @@ impl Cluster {
         self.probe.hold_result(move |io| includes(io, block))
     }
 
-    /// Fills a pool of 16 buffers with abandoned reads. The reads can complete only after the
-    /// caller has dropped all the returned `PausedIo`s. Until then every buffer is pinned by its
-    /// I/O, so no session can evict one.
+    /// Fills a pool of 16 buffers with reads that are abandoned while still in flight. The reads
+    /// cannot complete until the caller drops all the returned `PausedIo`s. Until then, each buffer
+    /// is pinned by its I/O, so no session can evict anything.
     ///
     /// # Panics
     /// If the pool does not have 16 buffers, or under `sync`.
@@ -112,7 +113,7 @@ impl Cluster {
     }
 
     /// Makes all reads of a block fail until `probe.keep_results` is called. The kernel still
-    /// executes these reads, and we only replace their results.
+    /// executes these reads; we only replace the results that it returns.
     pub fn fail(&self, block: BlockNo, errno: i32) {
         self.probe.change_results(move |io, raw| if includes(io, block) { -errno } else { raw });
     }

@@ -1,7 +1,8 @@
 //! Page changes, checkpoints and damaged pages of a cluster case.
 //!
-//! Changes follow PostgreSQL's rules: pin the page, lock it exclusively, write the WAL record,
-//! apply the change with the record's LSN, mark the buffer dirty.
+//! To change a page, a case follows the same steps as PostgreSQL: it pins the page, takes the
+//! exclusive lock, writes a WAL record, applies the change, sets the page LSN to that of the
+//! record, and marks the buffer dirty.
 
 use super::cluster::includes;
 use super::{Cluster, is_sound, is_version, page};
@@ -90,8 +91,9 @@ impl Cluster {
         }
     }
 
-    /// Asserts that every checkpoint fails because of an earlier fsync failure. We try twice: after
-    /// fsyncgate, the kernel lets a second fsync succeed, but that must not count.
+    /// Asserts that every checkpoint fails because of an earlier fsync failure. We try two
+    /// checkpoints, because the kernel reports an fsync failure only once. The second fsync would
+    /// succeed even though data was lost, and the checkpoint must still fail.
     ///
     /// # Panics
     /// If a checkpoint succeeds.

@@ -1,15 +1,15 @@
 //! Self-identifying pages: valid heap pages with one row, built from relation, block and version.
 //!
-//! Their contents let a case detect a page in the wrong buffer or at the wrong block, and an old
-//! version of a page. As on a server with data checksums, the page header contains the last
-//! change's LSN and a checksum.
+//! The contents of such a page depend on its relation, block and version. A case can therefore
+//! detect a page that is in the wrong buffer, at the wrong block, or out of date. The page header
+//! contains the LSN of the last change and a checksum, as on a server with data checksums enabled.
 
 use trunkline_format::page::is_new;
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, Lsn, PageBytes, page_checksum};
 use trunkline_sample::push_account;
 
-/// Offset of the first byte that depends only on relation, block and version. The LSN (8 bytes) and
-/// the checksum (2 bytes) precede it.
+/// Offset of the first byte that depends only on relation, block and version. The bytes before it
+/// are the LSN (8 bytes) and the checksum (2 bytes).
 const CONTENT: usize = 10;
 
 /// Builds the page for a version of a block, with `lsn` in its header.
@@ -25,8 +25,8 @@ pub fn pages(number: u32, blocks: u32) -> Vec<u8> {
     (0..blocks).flat_map(|block| page(number, block, 0, 0)).collect()
 }
 
-/// Whether a page contains a given version of a block. We don't compare LSN and checksum, because a
-/// test doesn't know them.
+/// Whether a page contains the given version of a block. We don't compare the LSN and the checksum,
+/// because the test doesn't know what they should be.
 pub fn is_version(found: &[u8], number: u32, block: BlockNo, version: u32) -> bool {
     found[CONTENT..] == page(number, block, version, 0)[CONTENT..]
 }

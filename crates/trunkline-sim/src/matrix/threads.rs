@@ -1,7 +1,7 @@
 //! Test threads. Each thread shares the case's fixture while it runs, and returns a result.
 //!
-//! A case can end only when its fixture has a single owner again. A thread must therefore drop its
-//! reference before it publishes its result:
+//! When a case ends, no test thread may still have a reference to the case's fixture. Each thread
+//! must therefore drop its reference before it publishes its result:
 //! ```
 //! use trunkline_aio::facade::Arc;
 //!

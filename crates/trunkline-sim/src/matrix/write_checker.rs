@@ -1,11 +1,11 @@
 //! Write checker: verifies the checksum of every page that a case writes, and that WAL came before
 //! data.
 //!
-//! When a write is submitted, the checker records up to which LSN the WAL is durable. When the
-//! write's result arrives, the checker reads the pages back from the file, and no page's LSN may be
-//! past that point. The checker runs on whichever thread completes the I/O, where a panic would
-//! abort the process. It therefore only collects violations, and the cluster's final checks report
-//! them.
+//! Each time a write is submitted, the checker records how far the WAL has been flushed. When the
+//! result of the write arrives, the checker reads the pages back from the file and checks that none
+//! of them has an LSN beyond that point. It does so on whichever thread completes the I/O, where a
+//! panic would abort the process. The checker therefore only collects violations, and the cluster's
+//! final checks report them.
 
 use super::{FaultyFiles, is_sound};
 use crate::probe::TestProbe;
@@ -20,8 +20,8 @@ use trunkline_format::{BLOCK_SIZE, Lsn, page};
 pub struct WriteChecker {
     probe: Arc<TestProbe>,
     log: PositionLog,
-    /// The files to read back from; `None` before and after the case. While set, this reference
-    /// keeps the files and the instance alive.
+    /// The files to read the pages back from; `None` before and after the case. As long as this is
+    /// set, it keeps the files and the instance alive.
     files: Mutex<Option<Arc<FaultyFiles>>>,
     /// Durable end of the log when each write was submitted.
     durable: Mutex<Map<WaitRef, Lsn>>,

@@ -1,15 +1,16 @@
-//! A client of a pool workload. It has one or two sessions, and performs at random every operation
-//! that a session may perform.
+//! A client of a pool workload. Each client has one or two sessions, and performs random steps that
+//! together cover everything a session can do.
 //!
 //! ```text
 //!   step: read a page | continue a stream | open one | unpin read-ahead | reset | drop one | keep pages
 //!         | evict | invalidate, truncate, extend | cleanup lock | switch the method | cancel a session
 //!         | another policy | another session | move to another thread | vanish
 //! ```
-//! Deadlocks between clients would be bugs of the workload, not of the engine. A client must
-//! therefore hold nothing another client could need while it waits for that client to release
-//! something. It holds content locks only across reads, and waits for a cleanup lock only while it
-//! has no other pins.
+//! The clients must not deadlock with each other, because that would be a bug in the workload
+//! rather than in the engine. Before a client waits for another client to release something, it
+//! must therefore release everything the other client could be waiting for. A client holds a
+//! content lock only for as long as it takes to do some reads, and waits for a cleanup lock only if
+//! it has no other pins.
 
 use super::meter::Counts;
 use super::model::{MOVING, SHAPES, name_of};
@@ -30,8 +31,9 @@ use trunkline_format::{BLOCK_SIZE, BlockNo};
 /// Maximum number of open streams per session.
 const READERS_MAX: usize = 3;
 
-/// How often a stream may be refused a pin before the run fails. Once the session has released its
-/// other pins, a stream must be able to continue, so repeated refusals are a bug.
+/// How often a stream may be refused a pin before the run fails. After each refusal the session
+/// releases its other pins, so the stream should then be able to continue. If it is refused more
+/// often than this, there is a bug.
 const REFUSALS_MAX: u32 = 50;
 
 /// A client with its random number generator. It can move to another thread.
@@ -244,9 +246,9 @@ impl Client {
         }
     }
 
-    /// Performs a step that waits for other clients to release their pins. If the session has pins
-    /// or streams itself, it skips the step. Several clients may invalidate concurrently, but only
-    /// one client at a time may resize a relation or wait for a cleanup lock.
+    /// Performs a step that has to wait until other clients release their pins. The step is skipped
+    /// if the session itself has any pins or streams. Several clients may invalidate at the same
+    /// time, but only one client at a time may resize a relation or wait for a cleanup lock.
     fn exclusive(&mut self, at: usize) {
         let Self { state, sessions, .. } = self;
         let session = &mut sessions[at];

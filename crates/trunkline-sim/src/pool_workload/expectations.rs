@@ -6,11 +6,12 @@
 //!     contents(block) := original, zeros, …      compares the page with the contents
 //!     expect(owner, block, failure)              receives it; an error that is not expected fails the run
 //! ```
-//! An owner is one stream or one single read. We record errors by owner, so that an error reaching
-//! a session other than the issuer of the failed read is detected. PostgreSQL has the same rule: a
-//! session waiting for another session's I/O retries a failed read itself, and reports only its own
-//! error. We also detect a single read that misses its error. A stream may abandon a read and read
-//! its blocks again, but it must return each block exactly once, as a page or as an error.
+//! Each stream and each single read is an owner. We record the expected errors by owner, so that we
+//! notice if an error is reported to a session that didn't issue the failed read. PostgreSQL has
+//! the same rule: when a session waits for another session's I/O and that I/O fails, the session
+//! retries the read itself, and reports only its own error. We also notice if a single read doesn't
+//! report its error. A stream may abandon a read and read its blocks again, but it must return each
+//! block exactly once, either as a page or as an error.
 
 use super::model::Contents;
 use std::collections::BTreeMap;
@@ -47,8 +48,9 @@ struct Tables {
 pub(super) struct Expectations(Mutex<Tables>);
 
 impl Expectations {
-    /// Records what these blocks' buffers will contain. We must call this before the read
-    /// completes, so that no session sees a buffer before its expectation.
+    /// Records what the buffers of these blocks will contain. This must be called before the read
+    /// completes, because as soon as it has completed, other sessions can look at the pages and
+    /// compare them with the expectations.
     pub(super) fn set_contents(&self, relation: usize, first: BlockNo, contents: &[Contents]) {
         let mut tables = self.0.lock();
         for (block, &contents) in (first..).zip(contents) {
@@ -59,8 +61,9 @@ impl Expectations {
         }
     }
 
-    /// What a block's buffer must contain if it is valid. The caller must hold the content lock, so
-    /// that no other session can evict the page and read it in again during the comparison.
+    /// What a block's buffer must contain if it is valid. The caller must hold the content lock
+    /// while it compares the page with the result. Otherwise another session could evict the page
+    /// and read it in again in the meantime.
     pub(super) fn contents(&self, relation: usize, block: BlockNo) -> Contents {
         let damaged = self.0.lock().damaged.get(&(relation, block)).copied();
         damaged.unwrap_or(Contents::Original)

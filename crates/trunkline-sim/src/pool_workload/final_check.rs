@@ -1,9 +1,9 @@
 //! Final check of a pool workload: the run must not leak anything.
 //!
-//! By now all sessions have ended, some of them with reads in flight. Once these reads complete, no
-//! page may be pinned or locked, and valid pages must have the expected contents. The pool must
-//! still admit as many sessions as it guarantees pins for. After the pools are dropped, every
-//! handle, frame and file must be free.
+//! By now all sessions have ended, but some of their reads may still be in flight. Once those reads
+//! have completed, no page may be pinned or locked, and all valid pages must have the expected
+//! contents. Each pool must also still be able to admit as many sessions as it guarantees pins for.
+//! Finally, we drop the pools and check that every handle, frame and file is free.
 
 use super::model::{SHAPES, locator};
 use super::page_check::PageCheck;
@@ -108,8 +108,8 @@ fn check_pool(run: &Run, number: usize, pool: &Pool) -> Result<(), String> {
     check_admission(run, number, pool)
 }
 
-/// Checks a valid page: reading it must be a hit, it must not be locked, and it must have the
-/// expected contents.
+/// Checks a page that the pool says is valid. Reading that page must be a hit, it must not be
+/// locked, and its contents must match the expectations.
 fn check_page(run: &Run, backend: &mut Backend, page: PageCheck) -> Result<(), String> {
     set_no_client(page.relation);
     let reads = run.plan.calls(Operation::Readv);
@@ -129,8 +129,9 @@ fn set_no_client(relation: usize) {
     Issuer::single(u32::MAX, 0, relation, Policy::default()).set();
 }
 
-/// Starts as many sessions as the pool guarantees pins for, and reads a page in each session. If a
-/// permit was leaked, the last session waits forever, which the scheduler reports as a deadlock.
+/// Starts as many sessions as the pool guarantees pins for, and has each session read a page. If a
+/// permit has been leaked, the last session waits forever, and the scheduler reports that as a
+/// deadlock.
 fn check_admission(run: &Run, number: usize, pool: &Pool) -> Result<(), String> {
     let relation = SHAPES.iter().position(|shape| shape.pool == number).unwrap_or_default();
     set_no_client(relation);

@@ -1,11 +1,13 @@
-//! Coverage meter of a pool workload: which faults struck which reads, which thread completed each
-//! of them, and which sessions were waiting. The [`Counts`] add what the clients did.
+//! Coverage meter of a pool workload. It tracks which faults have struck which kinds of reads,
+//! which thread completed each of those reads, and which sessions were waiting for it. In addition,
+//! the [`Counts`] track what the clients did.
 //!
-//! A random test is only as good as the combinations it reaches. Each cell is one combination of
-//! fault, completion path (the threads that executed and completed the read), sessions that had the
-//! page pinned when the result arrived, kind of request, and pool. Every cell must be reached
-//! unless [`Cell::excuse`] explains why it can't be. A cell that needs exact timing
-//! ([`Cell::is_rare`]) must be reached with at least one fault, but not with every fault.
+//! A random test can only find bugs in combinations of events that actually occur, so we count how
+//! often each combination occurs. Each cell is a combination of fault, completion path (the threads
+//! that executed and completed the read), sessions that had the page pinned when the result
+//! arrived, kind of request, and pool. Every cell must be reached unless [`Cell::excuse`] explains
+//! why it can't be. A cell that depends on exact timing ([`Cell::is_rare`]) need only be reached
+//! with one of the faults.
 
 use crate::fault::Fault;
 use std::collections::BTreeMap;
@@ -13,8 +15,8 @@ use std::mem::discriminant;
 use std::time::Duration;
 use trunkline_engine::pool::Strategy;
 
-/// The kinds of faults that strike reads. The meter ignores a fault's parameters, such as the errno
-/// or the delay, and counts every fault under the entry of its kind.
+/// The kinds of faults that can strike a read. The meter only distinguishes these kinds. It ignores
+/// a fault's parameters, such as the errno or the length of a delay.
 const READ_FAULTS: [Fault; 8] = [
     Fault::Short(0),
     Fault::EndOfFile,
@@ -46,8 +48,9 @@ pub enum CompletionPath {
     DeviceJoiner,
     /// The device executed the read, and a helper completed it.
     DeviceHelper,
-    /// Another thread completed the read before the executing thread could. This can only happen
-    /// between storing the result and claiming the completion, a window of just two instructions.
+    /// The read was completed by another thread before the thread that executed it could do so.
+    /// This can happen only between storing the result and claiming the completion, which are just
+    /// two instructions apart.
     Overtaken,
 }
 
@@ -237,8 +240,8 @@ impl Meter {
         self.count(cell) > 0 || READ_FAULTS.into_iter().any(other)
     }
 
-    /// Among the cells that must be reached with their own fault, the one reached least often. If
-    /// its count is low, the workload needs more seeds.
+    /// Returns the cell that was reached least often, leaving out the rare cells. If its count is
+    /// low, we need to run more seeds.
     pub fn rarest(&self) -> Option<(Cell, u64)> {
         let wanted = Cell::wanted().filter(|cell| !cell.is_rare());
         wanted.map(|cell| (cell, self.count(&cell))).min_by_key(|(_, count)| *count)
@@ -261,8 +264,8 @@ impl Meter {
     }
 }
 
-/// What the clients have done. The counts would reveal a workload that no longer waits, cancels or
-/// abandons anything.
+/// What the clients have done. From these counts we would notice if, say, a workload no longer
+/// waited, cancelled or abandoned anything.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Pages returned, locked and checked.

@@ -1,8 +1,9 @@
 //! The model of a pool workload: what the files contain, and what a buffer may contain.
 //!
-//! Every page is a valid heap page built from its relation and block, so a page in the wrong buffer
-//! is detected. Clients always undo their changes to a page, so a buffer can differ from the file
-//! only if the read flipped a bit. In that case the reader's policy decides:
+//! Every page is a valid heap page built from its relation and block number, so we notice if a page
+//! is in the wrong buffer. Clients always undo their changes to a page. A buffer can therefore
+//! differ from the file only if a bit was flipped during the read, and then the outcome depends on
+//! the reader's policy:
 //! ```text
 //!   no wrong bit                                  Original
 //!   wrong bit, checksum ignored, header valid     Flipped
@@ -113,8 +114,8 @@ impl Model {
         }
     }
 
-    /// Determines what happens to a page that was read with a flipped bit in byte `at`. This
-    /// duplicates the engine's rules, based on [`verify_page`] and the policy.
+    /// Determines what the engine should do with a page that was read with a flipped bit in byte
+    /// `at`. We duplicate the engine's rules here, using [`verify_page`] and the reader's policy.
     pub(super) fn damaged(
         &self,
         relation: usize,

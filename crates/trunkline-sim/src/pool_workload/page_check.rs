@@ -1,8 +1,9 @@
 //! Checks a page returned by a pool, under one of the three content lock modes.
 //!
-//! Under the exclusive lock, the client changes the page and restores it before unlocking. A reader
-//! that sees the change has found a bug in the content lock. In all modes, the thread may pause
-//! while it holds the lock, so that other sessions wait for it, or may read another page.
+//! If the client has the exclusive lock, it changes the page and restores it before unlocking.
+//! Another session that sees the change has found a bug in the content lock. In any lock mode, the
+//! client may pause while holding the lock, so that other sessions have to wait for it, or read
+//! another page.
 
 use super::read_probe::Issuer;
 use super::run::{ClientState, Run};
@@ -26,8 +27,8 @@ enum Locked<'p> {
 }
 
 impl PageCheck {
-    /// Locks the page in a random mode and compares its contents. We try the lock before we wait
-    /// for it, so that the counts show how often a session had to wait.
+    /// Locks the page in a random mode and compares its contents with the expectations. We first
+    /// try to get the lock without waiting, so that we can count how often a session had to wait.
     ///
     /// # Errors
     /// If the session was cancelled.
@@ -106,8 +107,9 @@ impl PageCheck {
     fn do_something(&self, client: &mut ClientState, backend: &mut Backend) {
         match client.rng.below(12) {
             0 => pause(Duration::from_micros(1)),
-            // This is safe under a lock. The session already has a pin, so it is admitted, and
-            // getting another pin never waits for a session that might be waiting for this lock.
+            // This can't deadlock even though we hold a lock. The session already has a pin, so it
+            // has been admitted, and getting another pin never involves waiting for a session that
+            // might be waiting for our lock.
             1 => {
                 let block = client.rng.below(u64::from(self.block) + 1) as BlockNo;
                 read_aside(&client.run, backend, self.relation, block);
@@ -123,8 +125,8 @@ impl std::fmt::Display for PageCheck {
     }
 }
 
-/// Reads a page for this thread's client without locking it. We don't check the result, because the
-/// read's only purpose is to cause I/O under a lock.
+/// Reads a page for this thread's client without locking it. We ignore the result, because all we
+/// want is some I/O while a lock is held.
 fn read_aside(run: &Run, backend: &mut Backend, relation: usize, block: BlockNo) {
     let Some(before) = Issuer::current() else { return };
     run.check_warnings(backend, before.owner);

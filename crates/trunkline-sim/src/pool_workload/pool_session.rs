@@ -1,8 +1,8 @@
 //! A client's session with one pool: a backend, its streams, and the pages it keeps pinned.
 //!
-//! All calls into the pool are made here. Before each call, the session sets the stream or single
-//! read that makes it, and the probe attributes reads to that owner. After the call, we compare the
-//! outcome with the expectations.
+//! All calls into the pool are made in this module. Before each call, we record which stream or
+//! single read is making it, so that the probe knows the owner of every read. After the call, we
+//! compare the outcome with the expectations.
 
 use super::model::SHAPES;
 use super::page_check::PageCheck;
@@ -142,8 +142,9 @@ impl PoolSession {
         }
     }
 
-    /// Checks an error that doesn't refer to a block. It must be the pin limit error, and the
-    /// session must already hold its guaranteed number of pins.
+    /// Checks an error that doesn't refer to a particular block. The only such error allowed is the
+    /// one for exceeding the pin limit, and only if the session already holds as many pins as it
+    /// was guaranteed.
     fn too_many_pins(&mut self, client: &mut ClientState, error: &ReadError) {
         match error {
             ReadError::TooManyPins { held } if *held >= PINS_GUARANTEED => {
@@ -228,8 +229,8 @@ impl PoolSession {
         self.readers.swap_remove(at).close(client);
     }
 
-    /// Drops the backend, streams and pins in random order. Each of them must stay valid even if the
-    /// others have already been dropped.
+    /// Drops the backend, the streams and the pins in random order. Whichever is dropped first, the
+    /// remaining ones must still be valid.
     pub(super) fn abandon(self, client: &mut ClientState) {
         let Self { backend, readers, kept, .. } = self;
         readers.iter().for_each(|reader| reader.close(client));
@@ -271,8 +272,9 @@ fn check(
 /// A stream's result once its page was checked: the block and its position in the list.
 type Answer = Result<Option<(BlockNo, usize)>, ReadError>;
 
-/// Requests a stream's next page, and checks it under a lock. Returns `None` if a poll returned
-/// `Poll::Pending` and the consumer polls just once or stops polling.
+/// Requests the next page from a stream, and checks that page under a lock. Returns `None` if the
+/// stream returned `Poll::Pending` and the consumer either polls only once or decides to stop
+/// polling.
 fn ask(
     client: &mut ClientState,
     reader: &mut Reader,
@@ -285,8 +287,8 @@ fn ask(
         return Some(next.map(|found| found.map(|page| check(client, backend, relation, page))));
     }
     let one_in = if SHAPES[relation].pool == 1 { 2 } else { 5 };
-    // An executor may poll without waiting for a wake-up. Such a busy poller completes its large
-    // reads itself, before a helper gets to them.
+    // An executor may poll repeatedly without waiting for a wake-up. If it does, it completes its
+    // own large reads, because it gets to them before any helper does.
     let busy = client.run.workload.wide && client.rng.below(one_in) == 0;
     let mut busy_polls = if busy { BUSY_POLLS_MAX } else { 0 };
     let (wakes, waker) = CountingWaker::new();

@@ -5,10 +5,11 @@
 //!   raw result         the fault of the plan, the contents of the pages, the expected failure, the pins
 //!   COMPLETED_SHARED   on the completing thread: which thread that is; the meter counts
 //! ```
-//! A page being read is not valid yet, so no session can look at it until its completion callback
-//! ends. We must update the expectations when the raw result arrives. In COMPLETED_IO it would be
-//! too late, because another thread may complete the read before the probe is called there. If the
-//! read is retried, we remove the expected failure again.
+//! We must update the expectations as soon as the raw result of a read arrives. At that point the
+//! page isn't valid yet, so no session can look at it until the completion callback has run. The
+//! transition to COMPLETED_IO would be too late, because another thread may complete the read
+//! before the probe is called for that transition. If the method then retries the read, we remove
+//! the expected failure again.
 
 use super::expectations::{Expectations, Failure};
 use super::meter::{Cell, CompletionPath, Kind, Meter, Waiters, read_fault};
@@ -104,8 +105,9 @@ impl ReadProbe {
         }
     }
 
-    /// Enables the meter. The caller must also call `end`: a pool owns the instance, and the
-    /// instance owns this probe, so storing the pools here creates a reference cycle.
+    /// Enables the meter. The caller must call `end` afterwards. The pools own the instance, and
+    /// the instance owns this probe, so storing the pools in the probe creates a reference cycle
+    /// that only `end` breaks.
     pub(super) fn begin(&self, pools: [Pool; 2], relations: Vec<Relation>) {
         *self.pools.lock() = Some((pools, relations));
     }
@@ -201,8 +203,8 @@ impl ReadProbe {
                     None => None,
                 }
             }
-            // If a combined read fails, the engine reads its blocks again one at a time, and only
-            // these single-block reads report errors.
+            // If a read of several blocks fails, the engine reads those blocks again, one at a
+            // time. Errors are reported only for these single-block reads.
             Err(_) => (blocks == 1).then_some((first, Failure::Errno(-raw))),
         };
         if let Some((block, failure)) = expected {

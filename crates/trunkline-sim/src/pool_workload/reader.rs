@@ -1,8 +1,8 @@
 //! Reader of a pool workload: a read stream, with checks of everything the stream returns.
 //!
-//! The block source records each block it passes to the stream. The stream must return each of
-//! these blocks exactly once, as a page or as an error, together with the block's per-buffer data.
-//! An ordered stream must also return them in order.
+//! The block source records each block that it passes to the stream. The stream must return each of
+//! these blocks exactly once, either as a page or as an error, along with the block's per-buffer
+//! data. If the stream is ordered, it must also return the blocks in order.
 
 use super::expectations::Failure;
 use super::meter::Kind;
@@ -44,8 +44,8 @@ fn some_blocks(rng: &mut Rng, workload: &PoolWorkload, relation: usize) -> Vec<B
     let first = below(rng, if crowded { HOT_BLOCKS } else { blocks });
     let most = 1 + below(rng, 60);
     let end = blocks.min(first + most);
-    // In a local pool, a read can only be joined by a second request for the same block, so we
-    // repeat blocks more often there.
+    // In a local pool, no other session can join a read, so the only way to test joins is to
+    // request the same block twice. We therefore repeat blocks more often there.
     match rng.below(if pool == 1 { 12 } else { 7 }) {
         0 | 1 => (first..end).collect(),
         2 => (first..end).filter(|_| rng.below(4) > 0).collect(),
@@ -192,8 +192,9 @@ impl Reader {
         Ok(())
     }
 
-    /// Checks a stream's error. Returns false if the error doesn't refer to a block. An ordered
-    /// stream must report an error in place of the next block.
+    /// Checks an error returned by a stream. Returns false if the error doesn't refer to a
+    /// particular block. An ordered stream must return the error where it would have returned the
+    /// block.
     pub(super) fn error(&mut self, run: &Run, error: &ReadError) -> Result<bool, String> {
         let Some((block, failure)) = failure(error) else { return Ok(false) };
         if !run.expectations.receive(self.issuer.owner, block, failure) {

@@ -43,8 +43,9 @@ pub(super) struct Run {
     pub(super) owners: AtomicU64,
     /// Cancel handles for all sessions of the run, oldest first. Most of these sessions have ended.
     pub(super) cancellers: Mutex<Vec<Canceller>>,
-    /// Set while a client waits for a cleanup lock or truncates a relation. Only one client may do
-    /// either at a time, because two such clients could wait for each other's pins.
+    /// Set while a client waits for a cleanup lock or truncates a relation. We don't allow two
+    /// clients to do this at the same time, because each could end up waiting for the other to
+    /// release a pin.
     pub(super) exclusive: AtomicBool,
     /// Parallel scans started so far. Clients can still join the last one.
     pub(super) parallels: Mutex<Vec<Arc<ParallelScan>>>,

@@ -29,9 +29,9 @@ const FILES_OPEN: usize = 3;
 
 /// Runs workloads over one cluster. Each thread has its own runner.
 ///
-/// The cluster number is part of a buffer tag's hash, and a process never reuses it. All runs of a
-/// runner must therefore share one cluster; otherwise a seed would not repeat the same run within a
-/// process.
+/// The cluster number is one of the inputs to a buffer tag's hash, and a process never uses the
+/// same number twice. All runs of a runner must therefore share one cluster. Otherwise, running the
+/// same seed twice in a process would give two different runs.
 #[derive(Debug)]
 pub struct Runner {
     model: Arc<Model>,

@@ -32,16 +32,16 @@ pub struct PoolWorkload {
     /// All clients read the same few pages, so they join each other's reads and wait for content
     /// locks.
     pub crowd: bool,
-    /// Makes streams issue large reads. Large reads have heavy callbacks, so the reaping thread
-    /// leaves them to helpers or to waiting sessions.
+    /// Makes streams issue large reads. The callbacks of large reads take too long for the thread
+    /// that reaps them, so it leaves them to helpers or to waiting sessions.
     pub wide: bool,
     /// Consumers often abandon the reads they've requested.
     pub fickle: bool,
 }
 
 impl PoolWorkload {
-    /// The workload for a seed. We draw the settings here rather than in the clients, so that a
-    /// failure can print them.
+    /// Returns the workload for a seed. The settings are chosen here rather than by the clients, so
+    /// that we can print them when a run fails.
     pub fn of_seed(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x0077_6F72_6B6C);
         let mut one_of = |of: &[u32]| of[rng.below(of.len() as u64) as usize];

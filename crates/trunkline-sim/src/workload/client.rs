@@ -21,8 +21,8 @@ use trunkline_aio::{
 
 /// Number of slots per client.
 const SLOTS: usize = 8;
-/// Maximum number of blocks per I/O. A vectored I/O uses either one buffer for all its blocks or
-/// one buffer per block.
+/// Maximum number of blocks per I/O. An I/O over several blocks uses either a single buffer for all
+/// of them, or a separate buffer for each block.
 const COMBINED_MAX: u32 = 4;
 
 /// A slot's I/O, and the data needed to check its outcome.
@@ -107,9 +107,9 @@ impl Client {
         self.session.as_mut()
     }
 
-    /// Calls `body` with the client's session. The session is moved out of the client for the
-    /// duration of the call, so that `body` can borrow both. Returns `None` if no session can be
-    /// opened.
+    /// Calls `body` with the client's session. We take the session out of the client for the
+    /// duration of the call, because `body` needs mutable access to both. Returns `None` if no
+    /// session can be opened.
     fn with_session<R>(&mut self, body: impl FnOnce(&mut Self, &mut Session) -> R) -> Option<R> {
         self.session()?;
         let mut session = self.session.take()?;
@@ -140,8 +140,8 @@ impl Client {
         });
     }
 
-    /// Acquires a handle and defines an I/O on it. If there is nothing to do, drops the handle
-    /// unused, which is one of the misuses under test.
+    /// Acquires a handle and defines an I/O on it. If there is no I/O to issue, we drop the handle
+    /// without using it. This is one of the kinds of misuse that we want to test.
     fn issue(&mut self, session: &mut Session, needed: bool) {
         let Some(slot) = self.slots.free_slot() else { return };
         let class = CLASSES[self.rng.below(CLASSES.len() as u64) as usize];
@@ -156,8 +156,8 @@ impl Client {
         if needed {
             io = io.needed_now();
         }
-        // Publish the reference before we define the I/O. That way a joiner may hold a reference to
-        // a handle that is dropped unused.
+        // Publish the wait reference before defining the I/O, so that another client may also try
+        // to join a handle that we end up dropping unused.
         self.shared.published.publish(io.wait_ref());
         let Some(plan) = self.plan(file, slot, id) else { return };
         let target = self.shared.files[file].clone();
@@ -178,7 +178,7 @@ impl Client {
     }
 
     /// Chooses an I/O for a slot, and attaches memory to the slot. Returns `None` if the chosen
-    /// blocks are busy or no frames are free.
+    /// blocks are already in use, or if no frames are free.
     fn plan(&mut self, file: usize, slot: usize, session: u32) -> Option<Issued> {
         let operation = match self.rng.below(9) {
             0..=3 => Operation::Readv,
@@ -225,8 +225,9 @@ impl Client {
         let at = self.rng.below(u64::from(per_client)) as u32;
         let count = 1 + self.rng.below(u64::from(COMBINED_MAX.min(per_client - at))) as u32;
         let first = whose * per_client + at;
-        // The model has only one version per block, so a client's writes must not overlap each
-        // other. Reads may overlap only other clients' writes.
+        // The model records only one version per block, so a client must not have two overlapping
+        // writes in flight, and must not read a block that it is writing. Reads may overlap other
+        // clients' writes.
         let busy = self.issued.iter().flatten().any(|other| {
             let touches =
                 other.first < first + count && first < other.first + other.baselines.len() as u32;
@@ -296,8 +297,8 @@ impl Client {
         });
     }
 
-    /// Waits for another client's I/O. When the wait returns, the I/O must be complete, although
-    /// its issuer may not have received the outcome yet.
+    /// Waits for another client's I/O. When the wait returns, the I/O must be complete, but the
+    /// client that issued it may not have received the outcome yet.
     fn join_another(&mut self) {
         let Some(io) = self.shared.published.some(&mut self.rng) else { return };
         let Some(session) = self.session() else { return };
@@ -307,8 +308,9 @@ impl Client {
         }
     }
 
-    /// Drops the slots with all their I/O in flight. The memory must stay alive until each I/O
-    /// completes, and the handles must become free without any action by the issuer.
+    /// Drops all slots while their I/Os are still in flight. The memory must stay allocated until
+    /// each I/O has completed, and the handles must be freed even though the issuer takes no
+    /// further action.
     fn give_up(&mut self) {
         for issued in self.issued.iter_mut().filter_map(Option::take) {
             if issued.operation == Operation::Writev {
@@ -334,9 +336,9 @@ impl Client {
         });
     }
 
-    /// Leaks a handle with `mem::forget`, which safe Rust can't prevent. Half of the time, the
-    /// session then ends its scope, which must report the leak. Otherwise the session must recover
-    /// the handle later.
+    /// Leaks a handle with `mem::forget`, which safe Rust allows. Half of the time, the session
+    /// then ends its scope, which must report the leak. Otherwise, the session must recover the
+    /// handle later.
     fn leak(&mut self) {
         let Some(session) = self.session() else { return };
         session.clear_cancel();
@@ -388,8 +390,8 @@ impl Client {
         }
     }
 
-    /// Compares each block returned by a read with the model. Takes the memory out of the slot,
-    /// which returns the frames to the region.
+    /// Compares each block returned by a read with the model. Afterwards, takes the memory out of
+    /// the slot, so that the frames go back to their region.
     fn check_read(&mut self, issued: &Issued, slot: usize, outcome: Outcome) {
         let memory = self.slots.memory(slot).map(std::mem::take).unwrap_or_default();
         let mut bytes: Vec<u8> = memory.iter().flat_map(|lease| lease.iter().copied()).collect();

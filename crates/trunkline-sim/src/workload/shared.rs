@@ -18,8 +18,8 @@ pub struct Workload {
     pub steps: u32,
     /// Blocks of each file; all have version 0 at the start.
     pub blocks: u32,
-    /// Lets clients also read other clients' blocks. This is only allowed on storage where a read
-    /// never sees half of a concurrent write.
+    /// Allows clients to read blocks that belong to other clients. Set this only if the storage
+    /// guarantees that a read never sees just a part of a concurrent write.
     pub share: bool,
     /// Clients switch between these I/O methods during the run. Empty if they don't switch.
     pub methods: &'static [MethodKind],
@@ -42,8 +42,9 @@ pub(super) struct Counts {
     pub(super) abandoned: u64,
 }
 
-/// Wait references that clients publish for each other. A reference may be stale by the time
-/// another client joins its I/O; waiting on a reused handle must return immediately.
+/// Wait references that clients publish so that other clients can join their I/Os. By the time
+/// another client uses a reference, the handle may already have been reused. In that case, the wait
+/// must return immediately.
 #[derive(Debug, Default)]
 pub(super) struct Published(Mutex<Vec<WaitRef>>);
 

@@ -1,8 +1,9 @@
 //! Which thread completes an I/O: its issuer, an I/O worker, the thread that reaped it, a helper,
 //! or a waiting session.
 //!
-//! Every completion path must occur, and the statistics must track the paths separately. A single
-//! read that is needed immediately must not involve another thread at all.
+//! The cases check that every completion path is used, and that the statistics count each path
+//! separately. A single read whose result is needed immediately must be executed and completed
+//! without the help of any other thread.
 
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{Callback, Class, Completer, Completion, MethodKind, Outcome, Weight};
@@ -10,8 +11,8 @@ use trunkline_sim::BLOCK;
 use trunkline_sim::matrix::Environment;
 use trunkline_sim::matrix::io::{check_asynchronous, check_seeds, memory, original, read, wait_ok};
 
-/// A callback that adds up the bytes read. That is too much work for the reaping thread, so the I/O
-/// is left to a waiting session or a helper.
+/// A callback that adds up all the bytes that were read. This would keep the reaping thread busy
+/// for too long, so that thread leaves the I/O to a waiting session or a helper.
 pub(crate) struct Heavy;
 
 impl Callback<Vec<u64>> for Heavy {
@@ -59,9 +60,9 @@ fn every_kind_of_thread_completes_and_is_counted() {
     check_one(MethodKind::Worker, Completer::Worker, one, false, false);
     check_one(MethodKind::IoUring, Completer::Reaper, one, false, true);
     check_one(MethodKind::IoUring, Completer::Helper, one, true, false);
-    // A waiting session may be offered the I/O, or it may find the I/O by itself. Under the
-    // scheduler, another thread may also complete the I/O first, so we only require that the
-    // waiting session does so in some of the runs.
+    // A waiting session can complete the I/O either because the I/O was offered to it or because it
+    // found the I/O itself. Under the scheduler, another thread may get there first, so we only
+    // require that the waiting session completes the I/O in some of the runs.
     static WAITED: trunkline_aio::facade::atomic::AtomicU64 =
         trunkline_aio::facade::atomic::AtomicU64::new(0);
     use trunkline_aio::facade::atomic::Ordering;
@@ -89,8 +90,9 @@ fn check_one(
     assert_eq!(counters.completed_by(completer), 1, "{method}: {:?}", counters.completers);
 }
 
-/// A read that is needed immediately is executed by its issuer if nothing else is in flight. With
-/// other I/O in flight, or from a task, it goes to the method instead.
+/// If the result of a read is needed immediately and no other I/O is in flight, the issuer executes
+/// the read itself. If other I/O is in flight, or if the issuer is a task, the read goes to the
+/// method instead.
 #[test]
 fn a_needed_read_is_executed_by_its_issuer_when_it_is_alone() {
     check_asynchronous(|environment| {

@@ -1,8 +1,9 @@
-//! Coverage matrix of the I/O core: every fault, at every operation it applies to, with every kind
-//! of executor, while another session joins the I/O in each state of its handle.
+//! Coverage matrix of the I/O core. We combine every fault with every operation it applies to and
+//! every kind of executor. In each of these combinations, another session joins the I/O, once for
+//! each state of its handle.
 //!
-//! A cell counts as reached only if the fault struck and we saw the handle in that state. If any
-//! cell is never reached, the test fails.
+//! A cell counts as reached only if the fault actually struck, and we saw the handle in the cell's
+//! state. The test fails if there is a cell that was never reached.
 
 use std::time::Duration;
 use trunkline_aio::facade::Arc;
@@ -182,8 +183,8 @@ fn issue(
     }
 }
 
-/// Runs one cell. We stop the thread that moves the handle to the cell's state, while another
-/// session reads the handle's row and joins the I/O.
+/// Runs one cell. When a thread moves the handle to the cell's state, we stop that thread.
+/// Meanwhile another session reads the handle's row and joins the I/O.
 fn run(environment: Environment, cell: Cell) {
     let (kind, operation, executor, state) = cell;
     let instance = Arc::new(environment.start());
@@ -305,7 +306,7 @@ fn a_reordered_read_is_executed_after_a_later_write() {
         let file = instance.file("a", 8);
         let mut session = instance.session();
         let mut slots = instance.slots(2, 1);
-        // A mount that has never completed an I/O gets only one I/O at a time.
+        // If no I/O has completed on a mount yet, only one I/O at a time is allowed there.
         read(&mut session, &file, 0, 1, &mut slots, 0);
         wait_ok(&mut session, &mut slots, 0);
         instance.plan.set(vec![Rule::new(Operation::Readv, 1, Fault::Reorder)]);

@@ -1,8 +1,8 @@
 //! An I/O keeps its file open until it completes, whatever its issuer does (PG 14, 15).
 //!
-//! The kernel may still use the descriptor, and closing it would let a new file reuse its number. A
-//! thread that completes another session's I/O must not close the file itself, because close(2) may
-//! block.
+//! As long as an I/O is in flight, the kernel may still use its file descriptor. If we closed the
+//! file, the next file to be opened could get the same number. Note that a thread completing
+//! another session's I/O must not close the file either, because close(2) may block.
 
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{Class, MethodKind, OpenOptions, Slots, State, Weight, WorkerSettings};
@@ -123,9 +123,9 @@ fn a_recycled_descriptor_does_not_get_the_io() {
     });
 }
 
-/// As in the previous test, the issuer drops its file too early. Here the I/O has already been
-/// submitted, and its result is held back just before it takes effect. The file must stay open
-/// until the I/O completes.
+/// As in the previous test, the issuer drops its file too early. In this case the I/O has already
+/// been submitted, and we stop it just as it reaches COMPLETED_IO. The file must stay open until
+/// the I/O is complete.
 #[test]
 fn the_file_of_an_io_under_way_is_open_until_its_completion() {
     check_stoppable(|environment| {
@@ -147,8 +147,9 @@ fn the_file_of_an_io_under_way_is_open_until_its_completion() {
     });
 }
 
-/// Closing a file may block, so the device's thread leaves it to a worker. The only worker is
-/// stopped in another completion, so the file must stay open until that worker continues.
+/// Closing a file may block, so the device thread must leave that to a worker. In this test the
+/// only worker is stopped while it completes another I/O, so the file must stay open until we let
+/// the worker continue.
 #[test]
 fn a_completing_thread_leaves_closing_to_a_worker() {
     check_seeds(&[MethodKind::Custom], 20, |environment| {

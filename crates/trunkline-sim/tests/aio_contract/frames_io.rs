@@ -115,8 +115,8 @@ fn a_write_uses_frames_in_the_given_order_and_leaves_them_readable() {
     });
 }
 
-/// Uses the same slots for I/O into frames, for I/O into the slots' own memory, and for a sync. A
-/// read into frames must not touch the slot's memory.
+/// Uses the same slots in turn for I/O into frames, for I/O into the slots' own memory, and for a
+/// sync. A read into frames must leave the slots' own memory unchanged.
 #[test]
 fn io_by_frames_does_not_use_the_memory_of_the_slot() {
     check(|environment| {
@@ -265,8 +265,8 @@ fn io_longer_than_one_system_call_is_rejected() {
     assert_eq!(refused, Err(DefineError::TooLong { limit: 0x7FFF_E000 }));
 }
 
-/// Records the iovec lengths of every request before it reaches the kernel. It can be installed as
-/// an executor or, through [`Passes`], as a method.
+/// Records the iovec lengths of every request just before the request is passed to the kernel. This
+/// can be used directly as an executor, or as a method with the help of [`Passes`].
 #[derive(Default)]
 struct Pieces(Mutex<Vec<Vec<usize>>>);
 
@@ -345,8 +345,8 @@ fn adjacent_frames_are_one_piece() {
     }
 }
 
-/// The owner of the frames keeps them alive, not the slots. The issuer drops its slots while the
-/// I/O is in flight.
+/// When an I/O uses frames, it's the owner of the frames that keeps them alive, not the slots. Here
+/// the issuer drops its slots while the I/O is still in flight.
 #[test]
 fn io_by_frames_outlives_its_issuer() {
     let case = |environment: Environment| {

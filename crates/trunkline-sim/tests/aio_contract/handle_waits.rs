@@ -1,6 +1,7 @@
-//! Waiting for a handle. Every freed handle must wake a session that still needs a handle, even if
-//! other sessions in the queue were cancelled, have ended, or found a handle by themselves.
-//! Otherwise the wake-up is lost, and a session sleeps forever even though a handle is free.
+//! Waiting for a handle. Whenever a handle is freed, a session that still needs one must be woken.
+//! That must work even if other sessions in the queue have been cancelled, have ended, or have
+//! found a handle by themselves. If the wake-up goes to such a session and gets lost, another
+//! session keeps sleeping even though there is a free handle.
 //!
 //! A waiting session must sleep and not spin.
 
@@ -15,8 +16,8 @@ use trunkline_sim::matrix::io::{
 };
 use trunkline_sim::{PausePoint, pause};
 
-/// A session is cancelled while it waits for a handle. If it has already received a wake-up, it
-/// must pass that on to the next session.
+/// If a session is cancelled while it waits for a handle, it may already have received a wake-up.
+/// In that case, it must pass the wake-up on to the next session in the queue.
 #[test]
 fn a_cancelled_waiter_for_a_handle_passes_its_wake_up_on() {
     check_seeds(&[MethodKind::Sync], 100, |environment| {
@@ -45,8 +46,8 @@ fn a_cancelled_waiter_for_a_handle_passes_its_wake_up_on() {
     });
 }
 
-/// Two handles are freed. One waiter finds a handle by itself and keeps it. The wake-up for the
-/// other handle must reach the other waiter.
+/// Two handles are freed while two sessions are waiting. If one of the sessions finds a handle by
+/// itself and keeps it, the wake-up for the second handle must still reach the other session.
 #[test]
 fn a_waiter_that_found_a_handle_itself_passes_its_wake_up_on() {
     check_seeds(&[MethodKind::Sync], 300, |environment| {
@@ -75,8 +76,9 @@ fn a_waiter_that_found_a_handle_itself_passes_its_wake_up_on() {
     });
 }
 
-/// A task polls for a handle and then ends, finds a handle, or tries another class. It must leave
-/// the queue; otherwise it would consume another session's wake-up.
+/// After polling for a handle, a task may end, find a handle some other way, or try a different
+/// class. In each of these cases it must leave the queue, because otherwise it would use up a
+/// wake-up that another session needs.
 #[test]
 fn a_task_that_stops_polling_for_a_handle_consumes_no_wake_up() {
     #[derive(Clone, Copy)]
@@ -146,7 +148,8 @@ fn a_completion_wakes_another_session_that_waits_for_a_handle() {
     });
 }
 
-/// Many sessions wait for a handle that isn't freed. They must sleep, without waking one another.
+/// Many sessions wait for a handle, but none is freed. The sessions must sleep, rather than keep
+/// waking each other.
 #[test]
 fn sessions_that_wait_for_a_handle_sleep() {
     let report = Environment::simulated(MethodKind::Worker, 3).run(|environment| {
@@ -183,8 +186,9 @@ fn sessions_that_wait_for_a_handle_sleep() {
     assert!(report.is_some_and(|report| report.steps < 100_000), "the waiters do not sleep");
 }
 
-/// A session at its quota waits for its own I/O rather than for a handle, so it must not wake other
-/// sessions.
+/// A session that has used up its quota can't acquire another handle even if one is free. It
+/// therefore waits for its own I/O, and must not wake any of the sessions that are waiting for a
+/// handle.
 #[test]
 fn sessions_that_wait_at_their_quota_sleep() {
     for seed in 0..20 {
@@ -237,8 +241,9 @@ fn waiting_for_a_handle_submits_what_is_staged() {
     });
 }
 
-/// While a session waits for a handle, its own reaped I/O may be passed to it. It must complete
-/// that I/O, which may free the very handle it needs.
+/// When one of a session's own I/Os is reaped, its callbacks may be left for that session to run,
+/// even though the session is waiting for a handle. The session must then complete the I/O, because
+/// that may be what frees the handle it needs.
 #[test]
 fn a_session_that_waits_for_a_handle_completes_its_reaped_io() {
     check_seeds(&[MethodKind::Custom], 100, |environment| {

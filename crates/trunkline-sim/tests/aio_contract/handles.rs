@@ -9,8 +9,8 @@ use trunkline_sim::matrix::io::{
     ASYNCHRONOUS, check, check_seeds, memory, original, read, wait_ok, write,
 };
 
-/// PG 1: acquire a handle and leak it. The end of the scope must report the leak, and the session
-/// must stay usable.
+/// PG 1: acquire a handle and leak it. When the scope ends, the leak must be reported, and
+/// afterwards the session must still be usable.
 #[test]
 fn pg01_a_leaked_handle_is_reported_and_released_by_the_scope() {
     check(|environment| {
@@ -32,8 +32,9 @@ fn pg01_a_leaked_handle_is_reported_and_released_by_the_scope() {
     });
 }
 
-/// PG 2: a handle the scope has released can't be released again, because `Io` borrows the session.
-/// Even a late drop must not affect the handle's next use.
+/// PG 2: a handle that was released at the end of its scope can't be released a second time,
+/// because `Io` borrows the session. When the handle is acquired and dropped again, no further leak
+/// must be reported.
 #[test]
 fn pg02_a_handle_released_by_the_scope_stays_released() {
     check(|environment| {
@@ -202,8 +203,9 @@ fn a_batch_of_seventy_is_submitted_in_parts() {
     });
 }
 
-/// Read-ahead can't take reserved handles, and foreground reads can't take the WAL's handles. The
-/// WAL must get a handle even when all others are in use.
+/// Some handles are reserved for foreground reads and some for the WAL. Read-ahead must not take
+/// any reserved handle, and foreground reads must not take the handles reserved for the WAL. Even
+/// when all other handles are in use, the WAL must still be able to get one.
 #[test]
 fn the_reserves_of_log_and_foreground_hold() {
     check(|environment| {

@@ -1,8 +1,9 @@
-//! Races in a handle's life cycle. We stop a thread just after it has moved a handle to some state,
-//! while other sessions act on the I/O.
+//! Races in a handle's life cycle. Each test stops a thread just after that thread has moved a
+//! handle to a new state, and lets other sessions use the I/O in the meantime.
 //!
-//! The cases combine every state with every action of another session and every action of the
-//! issuer. Most races in a handle's life cycle are one of these combinations.
+//! Most races in a handle's life cycle involve the handle's state, the issuer and one other
+//! session. We therefore test every state together with everything that the issuer and the other
+//! session can do.
 
 use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
 use trunkline_aio::facade::{Arc, Mutex};
@@ -102,8 +103,9 @@ fn one(
     let started = Arc::new(AtomicBool::new(false));
     let (theirs, begun) = (Arc::clone(&instance), Arc::clone(&started));
     let other = spawn("other_session", move || {
-        // Reading the row completes before the stopped thread continues. An action that may sleep
-        // has only begun.
+        // Set the flag only after reading the row, so that the row is read while the other thread
+        // is stopped. The other actions may sleep, so for those the flag just means that they are
+        // about to start.
         if other_session == OtherSession::Looks {
             look(&theirs, io, state);
         }

@@ -1,5 +1,6 @@
-//! Inline writes: buffered writes that the session executes itself. Writing to the page cache is
-//! about as fast as a memory copy, so switching to another thread would cost more.
+//! Inline writes, i.e. buffered writes that the session executes itself. Writing to the page cache
+//! costs little more than copying the data, so passing the write to another thread would take
+//! longer than executing it.
 //!
 //! They must behave exactly like the method's writes. See decision 0008.
 
@@ -52,7 +53,8 @@ fn an_inline_write_is_complete_when_it_is_issued() {
     });
 }
 
-/// Errors, short writes and interruptions must have the same outcome as with any method.
+/// Errors, short writes and interruptions must have the same outcome as with any other way of
+/// writing.
 #[test]
 fn faults_of_inline_writes_have_the_usual_outcome() {
     check(|environment| {
@@ -77,8 +79,8 @@ fn faults_of_inline_writes_have_the_usual_outcome() {
     });
 }
 
-/// Long writes, reads, fsyncs and direct I/O go to the method. So does all I/O of a session that
-/// must not block.
+/// Long writes, reads, fsyncs and direct I/O must go to the method. The same is true of any I/O
+/// issued by a session that isn't allowed to block.
 #[test]
 fn other_io_is_not_executed_inline() {
     check_simulated(|environment| {
@@ -103,9 +105,9 @@ fn other_io_is_not_executed_inline() {
     });
 }
 
-/// Once a mount is slow, sessions must pass its writes to the method, which can keep many in
-/// flight. Only an occasional write is still executed inline, as a probe. When the mount is fast
-/// again, sessions must return to inline writes.
+/// Once a mount has become slow, sessions must pass writes on that mount to the method, which can
+/// keep many of them in flight. Now and then a write is still executed inline, to see whether the
+/// mount has become faster. If so, sessions must go back to inline writes.
 #[test]
 fn writes_to_a_slow_mount_go_to_the_method() {
     check_simulated(|environment| {
@@ -133,8 +135,8 @@ fn writes_to_a_slow_mount_go_to_the_method() {
     });
 }
 
-/// A mount hangs. The session executing an inline write hangs with it, but no other session may
-/// start an inline write to that mount.
+/// If a mount hangs, a session that is executing an inline write hangs along with it. From then on,
+/// no other session may start an inline write to that mount.
 #[test]
 fn a_mount_that_hangs_blocks_only_the_first_inline_write() {
     check_simulated(|environment| {

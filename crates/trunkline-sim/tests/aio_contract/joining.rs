@@ -1,8 +1,8 @@
 //! Sessions that wait for other sessions' I/O, and for notifications by session number, both
 //! blocking and as async tasks.
 //!
-//! The I/O may be only staged, its handle may be released unused, and its result may never be
-//! received.
+//! When a session starts to wait, the I/O may not even have been submitted. The handle may also be
+//! released unused, and the issuer may never receive the result.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, Wake, Waker};
@@ -39,8 +39,8 @@ fn join(session: &mut Session, io: WaitRef, polls: bool) -> Result<(), Cancelled
     }
 }
 
-/// Starts a thread that joins an I/O and sets a flag once it is complete. The wait reference is
-/// passed as a single word, as through shared memory.
+/// Starts a thread that joins an I/O and then sets a flag. We pass the wait reference to the thread
+/// as a single word, as if it had been published in shared memory.
 fn joins(
     instance: &Arc<Instance>,
     io: WaitRef,
@@ -77,8 +77,8 @@ fn any_number_of_sessions_join_an_io_asleep_or_as_tasks() {
     });
 }
 
-/// A wait reference can be published before its I/O is submitted. A session that starts to wait
-/// that early must still be woken.
+/// A wait reference may be published before its I/O has been submitted, so another session may
+/// start waiting that early. It must nevertheless be woken when the I/O completes.
 #[test]
 fn a_staged_io_wakes_its_joiners_when_it_completes() {
     check(|environment| {
@@ -102,8 +102,8 @@ fn a_staged_io_wakes_its_joiners_when_it_completes() {
     });
 }
 
-/// A handle that is released unused counts as complete for every session with its reference, even
-/// if its next I/O starts immediately.
+/// If a handle is released without being used, every session that has a wait reference to it must
+/// see the I/O as complete, even if the handle is reused for another I/O right away.
 #[test]
 fn a_released_handle_wakes_its_joiners() {
     check(|environment| {
@@ -207,8 +207,8 @@ fn a_joiner_completes_a_heavy_io_itself() {
     case(Environment::real(MethodKind::IoUring));
 }
 
-/// A session was woken for a heavy I/O but doesn't get to run. A helper must complete the I/O in
-/// its place.
+/// A session that was woken to complete a heavy I/O may not get to run for a long time. In that
+/// case, a helper must complete the I/O instead.
 #[test]
 fn a_heavy_io_with_a_joiner_that_does_not_run_is_completed_by_a_helper() {
     let case = |environment: Environment| {
@@ -229,8 +229,8 @@ fn a_heavy_io_with_a_joiner_that_does_not_run_is_completed_by_a_helper() {
     check_real(case);
 }
 
-/// A join that was cancelled, or dropped with its session, must leave nothing behind: the I/O must
-/// not wake that session later.
+/// After a join has been cancelled, or its session has been dropped, no trace of the join may
+/// remain. In particular, the I/O must not wake a session that gets the same id later.
 #[test]
 fn an_abandoned_join_leaves_nothing_behind() {
     check_seeds(&ASYNCHRONOUS, 60, |environment| {
@@ -267,8 +267,8 @@ fn an_abandoned_join_leaves_nothing_behind() {
     });
 }
 
-/// A task may poll for several things. A poll that is ready must not remove the waker another,
-/// pending poll has registered.
+/// A task may poll for several things at the same time. If one of the polls is ready, the wakers
+/// registered by the polls that are still pending must not be removed.
 #[test]
 fn a_ready_poll_leaves_the_waker_of_a_pending_one() {
     check_seeds(&ASYNCHRONOUS, 60, |environment| {
@@ -339,8 +339,8 @@ fn a_session_is_notified_by_its_number() {
     });
 }
 
-/// A task joins one I/O after another, each about to complete or just completed. It must not miss
-/// any completion or notification.
+/// A task joins one I/O after another. At the time of the join, each I/O is just about to complete
+/// or has just completed. The task must not miss a completion or a notification.
 #[test]
 fn a_task_that_joins_while_the_io_completes_is_woken() {
     let case = |environment: Environment| {

@@ -1,5 +1,5 @@
-//! Contract suite of the I/O core: what every I/O method must do, on the simulated disk under seeds
-//! and on real files.
+//! Contract suite of the I/O core. It tests everything that an I/O method is required to do, both
+//! on the simulated disk with random seeds, and on real files.
 //!
 //! Cases taken from PostgreSQL's `test_aio` module keep its numbers, PG 1 to PG 28.
 

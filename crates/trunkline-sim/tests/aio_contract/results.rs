@@ -1,7 +1,7 @@
 //! I/O results: short, failed, interrupted and retried I/O, injected as the storage would report it
 //! (PG 21 to 27).
 //!
-//! We overwrite memory past the result, so that no test passes by accident.
+//! We overwrite the memory past the end of the result, so that no test can pass by accident.
 
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{
@@ -191,8 +191,8 @@ impl Callback for Verify {
     }
 }
 
-/// PG 24: a bad block beyond a short read's end must be found when the rest is read, both with
-/// light and with heavy callbacks.
+/// PG 24: if a read is short and there is a bad block in the part that wasn't read, the bad block
+/// must be found when the rest is read. We test this with both light and heavy callbacks.
 #[test]
 fn pg24_a_bad_block_behind_a_cut_is_found_in_the_second_read() {
     check(|environment| {
@@ -267,8 +267,8 @@ fn pg26_an_errno_is_reported_with_its_text() {
     });
 }
 
-/// PG 27: a worker can't execute the I/O on its file. The issuer must receive the error, and the
-/// worker pool must survive.
+/// PG 27: an I/O fails when a worker tries to execute it. The issuer must get the error, and the
+/// worker pool must keep working.
 #[test]
 fn pg27_a_failure_in_a_worker_leaves_the_pool_alive() {
     check(|environment| {

@@ -1,5 +1,5 @@
-//! Tests of the deterministic scheduler itself. It must repeat a run exactly, and it must be able
-//! to find the kinds of bugs for which the suites rely on it.
+//! Tests of the deterministic scheduler itself. It must be able to repeat a run exactly, and it
+//! must find the kinds of bugs that the suites rely on it to find.
 //!
 //! A test tool that can't fail proves nothing, so each case here runs code with a known bug.
 
@@ -11,8 +11,8 @@ use trunkline_sim::matrix::io::{memory, original, read, spawn, wait_ok};
 use trunkline_sim::matrix::{Environment, SIMULATED};
 use trunkline_sim::pause;
 
-/// Two runs with the same seed must agree in every thread switch and in virtual time. Otherwise a
-/// failure couldn't be repeated.
+/// Two runs with the same seed must have exactly the same thread switches and take the same virtual
+/// time. Otherwise we couldn't reproduce a failure from its seed.
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let once = |method, seed| {
@@ -114,8 +114,8 @@ fn a_panic_in_any_task_fails_the_run() {
     assert_eq!(found.expect("a panic").message, "task unlucky panicked: on purpose");
 }
 
-/// The classic lost wake-up: the waiter checks the condition first and only then reads the futex
-/// word. A wake-up in between is lost.
+/// The classic lost wake-up. The waiter checks the condition first, and reads the futex word only
+/// afterwards. If the condition becomes true between the two steps, the waiter misses the wake-up.
 fn wait_wrongly(word: &Futex, ready: &AtomicU32) {
     while ready.load(Ordering::SeqCst) == 0 {
         let seen = word.word().load(Ordering::SeqCst);
@@ -123,8 +123,8 @@ fn wait_wrongly(word: &Futex, ready: &AtomicU32) {
     }
 }
 
-/// The correct order: the word is read before the condition is checked, so a change in between
-/// makes the wait return immediately.
+/// The correct order. The waiter reads the futex word before it checks the condition, so if the
+/// condition becomes true after the check, the wait returns immediately.
 fn wait_rightly(word: &Futex, ready: &AtomicU32) {
     loop {
         let seen = word.word().load(Ordering::SeqCst);
@@ -157,8 +157,8 @@ fn a_lost_wake_up_is_found_and_the_correct_version_passes() {
     }
 }
 
-/// Three threads sleep for different times, at most 30 virtual seconds. They must wake in order, and
-/// the run must not take noticeably longer than its longest sleep.
+/// Three threads sleep for different times, up to 30 seconds of virtual time. They must wake up in
+/// the right order, and the whole run must take hardly any longer than the longest sleep.
 #[test]
 fn virtual_time_passes_only_when_no_thread_can_run() {
     let report = sched::run(sched::Config::new(5), || {

@@ -1,6 +1,6 @@
-//! The snapshot of all handles, which corresponds to `pg_aios`. We take it without a lock while I/O
-//! runs, so each row must be consistent. Columns must be null exactly where the columns of
-//! `pg_aios` are.
+//! The snapshot of all handles, our equivalent of the `pg_aios` view. It is taken without a lock
+//! while I/O is running, so we check that each row is consistent. A column must be null if and only
+//! if `pg_aios` would show null there.
 
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{Class, IoRow, STATES, State};
@@ -14,8 +14,9 @@ fn state_of(row: &IoRow) -> State {
     state.expect("a state of the diagram")
 }
 
-/// Checks that a row is consistent. The I/O at block b reads b % 3 + 1 blocks and has just as many
-/// data words, so we notice a row that mixes two I/Os.
+/// Checks that a row is consistent. An I/O that starts at block b reads b % 3 + 1 blocks and has
+/// the same number of data words. If a row contained values from two different I/Os, these numbers
+/// wouldn't match.
 fn check_row(row: &IoRow) {
     let state = state_of(row);
     assert_ne!(state, State::Idle, "{row:?}");

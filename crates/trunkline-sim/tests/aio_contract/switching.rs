@@ -1,7 +1,7 @@
-//! The I/O method is switched while I/O is in flight, and a ring breaks at run time.
+//! Tests that switch the I/O method while I/O is in flight, or break a ring at run time.
 //!
-//! An I/O stays with the method it was submitted with. If a ring breaks, I/O the kernel has not
-//! accepted moves to the workers.
+//! An I/O must be completed by the method it was submitted with. The exception is when a ring
+//! breaks: I/Os that the kernel hasn't accepted yet are then moved to the workers.
 
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{Cause, Completer, Feature, MethodKind, Session, Slots, State};
@@ -44,8 +44,8 @@ fn io_in_flight_stays_with_its_method_when_another_takes_over() {
                 let mut session = instance.session();
                 let mut slots = instance.slots(8, 1);
                 drop(instance.file("a", 64));
-                // A mount without history gets only one I/O at a time, so we issue some reads
-                // first.
+                // If no I/O has completed on a mount yet, only one I/O at a time is allowed there,
+                // so we issue some reads first.
                 batch_of(&instance, &mut session, &mut slots, 0, 4);
                 drain(&mut session, &mut slots);
                 instance.disk.hold(1);
@@ -109,8 +109,8 @@ fn only_sync_advises() {
     });
 }
 
-/// The ring fails before it has accepted any I/O. All I/O must go to the workers, and the fallback
-/// must be reported.
+/// The ring fails before the kernel has accepted any I/O. All of the I/O must then be executed by
+/// the workers, and the fallback must be reported.
 #[test]
 fn a_ring_that_fails_moves_its_io_to_the_workers() {
     let instance = Environment::real(MethodKind::IoUring).start();
@@ -140,8 +140,9 @@ fn a_ring_that_fails_moves_its_io_to_the_workers() {
     assert_eq!(instance.aio.counters().completed_by(Completer::Reaper) - before, 32);
 }
 
-/// The ring fails with accepted I/O in flight. The kernel can still write to that I/O's memory, so
-/// it must be reaped; later submissions go to the workers.
+/// The ring fails after the kernel has accepted some of the I/O. The kernel may still be writing to
+/// the memory of those I/Os, so we must keep reaping them. Only I/O submitted after the failure
+/// goes to the workers.
 #[test]
 fn a_ring_that_fails_under_load_still_reaps_accepted_io() {
     for round in 0..20 {

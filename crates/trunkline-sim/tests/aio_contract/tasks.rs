@@ -1,7 +1,7 @@
 //! Sessions used by async tasks: they poll for any I/O and for a handle, and are woken by
 //! notifications.
 //!
-//! The last cases cover what callbacks may own, and how a batch wakes workers.
+//! The last cases test which objects a callback may own, and how a batch wakes workers.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -15,8 +15,8 @@ use trunkline_sim::matrix::io::{
 };
 use trunkline_sim::{BLOCK, block_on};
 
-/// A task has more blocks to read than there are handles, so it polls both for handles and for
-/// results. It must never sleep inside the session.
+/// A task needs to read more blocks than there are handles, so it has to poll both for free handles
+/// and for results. It must never sleep inside the session.
 #[test]
 fn a_task_polls_for_handles_and_for_any_result() {
     check(|environment| {
@@ -92,8 +92,8 @@ fn a_notification_wakes_a_session() {
     });
 }
 
-/// A wait for n results must return once n are available. I/O on another set of slots must not
-/// disturb the wait.
+/// A session that waits for n results must return as soon as n results are available. I/O on a
+/// different set of slots must not affect this wait.
 #[test]
 fn a_wait_for_some_results_returns_when_they_are_there() {
     check(|environment| {
@@ -138,8 +138,8 @@ fn a_wait_for_some_results_returns_when_they_are_there() {
     });
 }
 
-/// A wait for n results is cancelled. It must not leave a count behind that would delay the next
-/// wait.
+/// A wait for n results is cancelled. The session must forget this n, or else it would delay the
+/// next wait.
 #[test]
 fn a_cancelled_wait_for_some_does_not_delay_the_next_wait() {
     check_seeds(&ASYNCHRONOUS, 30, |environment| {
@@ -170,7 +170,8 @@ fn a_cancelled_wait_for_some_does_not_delay_the_next_wait() {
     });
 }
 
-/// A callback that records which thread drops it, and owns whatever a callback may own.
+/// A callback that records which thread drops it. It also owns the kinds of objects that a callback
+/// may own.
 struct Owner {
     dropped_by: Arc<Mutex<Option<String>>>,
     aio: Option<Aio>,
@@ -197,8 +198,9 @@ impl Callback for Owner {
     }
 }
 
-/// A completion may hold the last reference to its slots. It must not run the callbacks'
-/// destructors itself, because they are the embedder's code and may block.
+/// The thread that completes an I/O may end up with the last reference to its slots. It must not
+/// run the destructors of the callbacks itself, because they are supplied by the embedder and may
+/// block.
 #[test]
 fn callbacks_of_dropped_slots_are_dropped_by_a_worker() {
     check_seeds(&[MethodKind::Custom], 30, |environment| {
@@ -220,8 +222,8 @@ fn callbacks_of_dropped_slots_are_dropped_by_a_worker() {
     });
 }
 
-/// A callback of an I/O in flight may own the last clone of the instance. One of the instance's own
-/// threads then shuts it down, and must not wait for itself.
+/// The callback of an in-flight I/O may own the last clone of the instance. In that case one of the
+/// instance's own threads shuts the instance down. It must not wait for itself to exit.
 #[test]
 fn an_instance_may_be_ended_by_its_own_worker() {
     check_seeds(&ASYNCHRONOUS, 30, |environment| {
@@ -245,9 +247,10 @@ fn an_instance_may_be_ended_by_its_own_worker() {
     });
 }
 
-/// A batch wakes just one worker: the idle worker with the lowest number. If there is more work,
-/// that worker wakes the next. Under the scheduler a thread runs until it sleeps here, so the first
-/// worker to execute an I/O is the one the batch woke.
+/// A batch must wake only one worker, namely the idle worker with the lowest number. That worker
+/// wakes the next one if there is more work. In this test, the scheduler doesn't switch to another
+/// thread until the current one sleeps. So the first worker to execute an I/O must be the one that
+/// the batch woke.
 #[test]
 fn a_batch_wakes_one_worker() {
     static OTHER_WORKERS: AtomicU32 = AtomicU32::new(0);

@@ -1,6 +1,6 @@
 //! Issuers that disappear: slots, sessions and threads are dropped with I/O in flight (PG 11, 12).
 //!
-//! Every I/O must still complete, and memory or files that it uses must not be freed before then.
+//! Every I/O must still complete, and until then, the memory and files it uses must not be freed.
 
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{Class, MethodKind, State};
@@ -109,9 +109,9 @@ fn a_thread_that_ends_right_after_submit_loses_nothing() {
     });
 }
 
-/// Under io_uring, large buffered reads may run in kernel threads that belong to the submitting
-/// thread and are cancelled when it exits. Only the ring driver may therefore submit, because it
-/// never exits before shutdown.
+/// With io_uring, the kernel may execute large buffered reads in threads that belong to the
+/// submitting thread, and when that thread exits, the reads are cancelled. So it must always be the
+/// ring driver that submits, because it doesn't exit until shutdown.
 #[test]
 fn exiting_threads_leave_their_large_reads_running_under_io_uring() {
     let environment = Environment::real(MethodKind::IoUring);
@@ -163,8 +163,8 @@ fn frames_of_dropped_slots_are_freed_after_completion_and_not_before() {
     });
 }
 
-/// A write must continue without its issuer, from the memory it was given. New slots must not get
-/// the same memory.
+/// A write must continue after its issuer is gone, and must use the memory it was given. That
+/// memory must not be given to new slots.
 #[test]
 fn a_write_continues_without_its_session_and_slots() {
     check_stoppable(|environment| {

@@ -1,5 +1,5 @@
-//! Waiting for I/O: for one I/O, for any, by polling, and for another session's I/O, with and
-//! without a cancel.
+//! Tests of waiting for a particular I/O, for any I/O, by polling, and for another session's I/O,
+//! both with and without a cancel.
 //!
 //! A session must submit its staged I/O before it waits, and must receive each result exactly once.
 
@@ -41,7 +41,7 @@ fn wait_any_returns_a_fast_io_although_an_older_one_hangs() {
     });
 }
 
-/// As before, but on real files, with the older I/O stopped in its worker.
+/// This is like the previous test, but on real files, with the older I/O stopped in its worker.
 #[test]
 fn wait_any_returns_a_fast_io_on_real_files() {
     let environment = Environment::real(MethodKind::Worker);
@@ -106,7 +106,8 @@ fn polling_for_another_sessions_io_is_woken() {
     });
 }
 
-/// A cancel ends every kind of wait, but not the I/O. The cancel stays active until it's cleared.
+/// A cancel must interrupt every kind of wait, but not the I/O itself. It stays active until it is
+/// cleared.
 #[test]
 fn a_cancelled_wait_ends_and_the_io_continues() {
     check_asynchronous(|environment| {
@@ -138,8 +139,9 @@ fn a_cancelled_wait_ends_and_the_io_continues() {
     });
 }
 
-/// Session ids are reused. An ended session's canceller must not cancel the next session with the
-/// same id, nor hide a cancel of that session.
+/// Session ids are reused, so the canceller of a session that has ended may refer to the id of a
+/// newer session. Using that canceller must not cancel the newer session, and must not hide a real
+/// cancel of that session either.
 #[test]
 fn a_stale_canceller_has_no_effect() {
     check_asynchronous(|environment| {
@@ -182,8 +184,8 @@ fn a_result_taken_by_its_slot_is_not_found_again() {
     });
 }
 
-/// A session submits its staged I/O before it waits for anything else. Two sessions waiting for
-/// each other's staged I/O would otherwise deadlock.
+/// A session must submit its staged I/O before it waits for anything else. Otherwise, two sessions
+/// could deadlock by each waiting for I/O that the other has staged but not submitted.
 #[test]
 fn waiting_submits_what_is_staged() {
     check_seeds(&SIMULATED, 30, |environment| {

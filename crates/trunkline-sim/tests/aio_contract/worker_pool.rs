@@ -1,5 +1,6 @@
-//! The worker pool in virtual time: it grows, shrinks and follows its settings. If a mount hangs,
-//! enough workers must remain for other mounts.
+//! Tests of the worker pool, in virtual time. The pool must grow and shrink as needed, and adapt
+//! when its settings are changed. If one mount hangs, there must be enough workers left for the
+//! other mounts.
 //!
 //! Waiting a minute for an idle worker to exit costs nothing in virtual time.
 
@@ -50,8 +51,8 @@ fn drain(session: &mut trunkline_aio::Session, slots: &mut trunkline_aio::Slots)
     }
 }
 
-/// Reads one block after another. A mount may have only one more I/O in flight than it has
-/// completed, so this raises its limit.
+/// Reads a number of blocks, one after the other. A mount may have at most one more I/O in flight
+/// than it has completed so far, so this raises its limit.
 fn warm_up(instance: &Instance, session: &mut trunkline_aio::Session, device: u64, reads: u32) {
     for _ in 0..reads {
         let mut slots = fill(instance, session, "warm-up", device, 1);
@@ -59,8 +60,8 @@ fn warm_up(instance: &Instance, session: &mut trunkline_aio::Session, device: u6
     }
 }
 
-/// While the queue is too long, workers are launched one per interval, up to the maximum. Idle
-/// workers exit after a minute, down to the minimum.
+/// As long as the queue is too long, one worker is started per interval, until the maximum is
+/// reached. Workers that have been idle for a minute exit, until only the minimum is left.
 #[test]
 fn the_pool_grows_to_its_maximum_one_per_interval_and_shrinks_again() {
     check(|environment| {
@@ -214,8 +215,8 @@ fn a_mount_that_never_answered_holds_one_worker() {
     });
 }
 
-/// A batch over two mounts wakes only one worker, which may hang right away. It must therefore wake
-/// the next worker before it executes its own I/O.
+/// A batch contains I/O for two mounts, but wakes only one worker. That worker may hang in its very
+/// first I/O, so it must wake the next worker before it executes anything.
 #[test]
 fn a_batch_over_a_hung_and_a_good_mount_gets_the_good_half_done() {
     check_seeds(&[MethodKind::Worker], 60, |environment| {

@@ -1,5 +1,5 @@
-//! Random workloads over every I/O method. All bytes must be right, every outcome must arrive
-//! exactly once, and nothing may be leaked.
+//! Random workloads, run with every I/O method. All data that is read must be correct, each outcome
+//! must be returned exactly once, and there must be no leaks.
 //!
 //! They run on the simulated disk with faults, under many seeds, and on real files with real
 //! threads.

@@ -1,8 +1,8 @@
-//! Bad files under a read stream: truncation during read-ahead, a missing segment, and storage
-//! errors at every block of a read.
+//! Read streams over bad files: files that are truncated during read-ahead or lack a segment, and
+//! storage errors at every block of a read.
 //!
-//! The error must reach the consumer at the affected block, the blocks around it must be returned,
-//! and no page may stay pinned.
+//! The stream must return the error when the consumer gets to the affected block. All other blocks
+//! must still be returned, and afterwards there must be no pinned pages.
 
 use trunkline_engine::pool::ReadError;
 use trunkline_engine::read_stream::StreamOptions;
@@ -14,8 +14,8 @@ use trunkline_sim::matrix::page;
 
 const ALL: [BlockNo; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/// Stream options that exercise every combination of order, full read-ahead, concurrency and
-/// combine limit.
+/// Stream options for all four combinations of order and full read-ahead, each with several values
+/// of concurrency and combine limit.
 fn every_kind() -> impl Iterator<Item = StreamOptions> {
     [(0, 16), (1, 4), (2, 4), (16, 16), (16, 1)].into_iter().flat_map(|(concurrency, combine)| {
         [(false, false), (true, false), (false, true), (true, true)].map(|(full, unordered)| {
@@ -24,9 +24,9 @@ fn every_kind() -> impl Iterator<Item = StreamOptions> {
     })
 }
 
-/// The relation is truncated after the stream has started. Blocks read before the truncation must
-/// be returned. For every other block the stream must return an error with that block's number, in
-/// stream order.
+/// The relation is truncated after the stream has started. All blocks that still exist must be
+/// returned. For each of the other blocks, the stream must either return the page, if it was read
+/// before the truncation, or an error that contains the block number.
 #[test]
 fn a_stream_reports_blocks_truncated_during_read_ahead() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -66,8 +66,9 @@ fn a_stream_reports_blocks_truncated_during_read_ahead() {
     });
 }
 
-/// The file ends mid-block. The preceding blocks must be returned. Reading the partial block
-/// returns short, and reading past it returns 0 bytes.
+/// The file ends in the middle of a block. All blocks before that one must be returned. Reading the
+/// incomplete block must report a short read, and reading any block after it must report that 0
+/// bytes were read.
 #[test]
 fn pg_22_a_file_that_ends_within_a_block() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -104,8 +105,9 @@ fn pg_22_a_file_that_ends_within_a_block() {
     });
 }
 
-/// The middle one of three segments is missing, but blocks in the third segment must still be
-/// readable. (We keep the segments short, because blocks we never read need not exist.)
+/// The relation has three segments, and the second one is missing. Blocks in the third segment must
+/// still be readable. (The segment files are shorter than 1 GiB, because we need only the blocks we
+/// read.)
 #[test]
 fn a_segment_is_missing_in_the_middle() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -172,8 +174,8 @@ fn a_read_ends_at_the_end_of_its_segment() {
     });
 }
 
-/// One block can't be read. Whatever other blocks its I/O included, only that block may fail, with
-/// its own number and the errno's text.
+/// One block can't be read. The error must be reported only for that block, even if the I/O
+/// included others. The message must contain the block number and the text for the errno.
 #[test]
 fn pg_25_and_26_a_storage_error_affects_only_its_block() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -203,8 +205,8 @@ fn pg_25_and_26_a_storage_error_affects_only_its_block() {
     });
 }
 
-/// A short read is continued where it ended. The blocks it did not reach must be verified, too, so
-/// that a damaged block among them is found.
+/// After a short read, the engine reads the rest of the blocks. These must be verified like all
+/// others, so a damaged page among them must be found.
 #[test]
 fn pg_23_and_24_short_reads_are_continued() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {

@@ -1,9 +1,9 @@
-//! A session is cancelled while it waits: for its own read, another session's read, admission, a
+//! Cancels sessions while they wait for their own read, another session's read, admission, a
 //! buffer, a handle, or a content lock in each mode.
 //!
-//! The wait must end immediately, the session must not hold anything afterwards, and it must work
-//! again once the cancel is cleared. PostgreSQL can't interrupt LWLock waits; here every wait can
-//! be cancelled.
+//! The wait must return immediately, and the session must not hold any resources afterwards. Once
+//! the cancel has been cleared, the session must be usable again. In PostgreSQL, waits for LWLocks
+//! can't be interrupted, but here it must be possible to cancel every wait.
 
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{Cancelled, Canceller};
@@ -35,8 +35,8 @@ fn start(
 }
 
 impl Victim {
-    /// Cancels the session. Afterwards it must have no pins. Once `free` has released the resource
-    /// that the session was waiting for, the session must be able to read block `works`.
+    /// Cancels the session and checks that it has no pins left. Then calls `free`, which releases
+    /// whatever the session was waiting for, and checks that the session can read block `works`.
     fn end(self, cluster: &Arc<Cluster>, free: impl FnOnce(), works: BlockNo) {
         cluster.let_others_run();
         assert!(!self.task.is_done(), "the session does not wait");

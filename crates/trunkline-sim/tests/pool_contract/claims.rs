@@ -1,5 +1,5 @@
-//! Several sessions need the same page while one of them reads it: test_aio's cases 9, 10, 13, 16,
-//! and the foreign completion of case 17.
+//! Several sessions need a page that one of them is already reading. These are cases 9, 10, 13 and
+//! 16 of test_aio, and the part of case 17 in which another session completes the read.
 //!
 //! PostgreSQL's tests call `StartBufferIO` and `TerminateBufferIO` by hand. We hold back the result
 //! of a real read instead.
@@ -13,8 +13,9 @@ use trunkline_sim::matrix::cluster::check;
 /// `EIO`, as a raw result reports it.
 const EIO: i32 = 5;
 
-/// The first session claims the page, so the second session must wait. If the read fails, its
-/// issuer gets the error, and a waiting session claims the page and reads it again.
+/// The first session has claimed the page, so the second session has to wait. If the read fails,
+/// the first session gets the error. One of the waiting sessions must then claim the page and read
+/// it again.
 #[test]
 fn pg_9_a_failed_read_passes_the_claim_on() {
     check(Needs::default(), |cluster| {
@@ -81,8 +82,8 @@ fn pg_9_a_read_that_succeeds_serves_every_waiter() {
     });
 }
 
-/// A session's second stream joins the read of its first stream. It must not wait for itself, and
-/// must read the page again if that read fails.
+/// A session has two streams, and the second one joins the first one's read. The session must not
+/// deadlock by waiting for itself. If the read fails, the second stream must read the page again.
 #[test]
 fn pg_10_one_session_claims_twice() {
     check(Needs::one_session(), |cluster| {
@@ -112,8 +113,9 @@ fn pg_10_one_session_claims_twice() {
     });
 }
 
-/// One session starts to read a damaged page without waiting. The other session must read the page
-/// itself and receive its own error; a session never reports an error from another session's I/O.
+/// One session starts reading a damaged page but doesn't wait for the result. The other session
+/// must then read the page itself and get an error for its own read, because no session ever
+/// reports an error from another session's I/O.
 #[test]
 fn pg_13_each_session_receives_its_own_error_for_a_bad_page() {
     check(Needs::default(), |cluster| {
@@ -137,8 +139,9 @@ fn pg_13_each_session_receives_its_own_error_for_a_bad_page() {
     });
 }
 
-/// The issuer starts a read and exits, together with its session and thread. Another session must
-/// still get the block. (test_aio's cases 11 and 12, through the pool.)
+/// A session starts a read, and then the session ends and its thread exits. Another session must
+/// still be able to get the block. (These are test_aio's cases 11 and 12, but run through the
+/// pool.)
 #[test]
 fn pg_12_the_issuer_of_a_read_may_end() {
     check(Needs::default(), |cluster| {
@@ -162,16 +165,17 @@ fn pg_12_the_issuer_of_a_read_may_end() {
     });
 }
 
-/// The relation is invalidated with reads in flight. There must be no error and no hang, and no
-/// page may be left in the pool.
+/// A relation is invalidated while reads of its blocks are in flight. Invalidation must neither
+/// fail nor hang, and afterwards there must be no pages in the pool.
 #[test]
 fn pg_16_a_relation_is_invalidated_while_it_is_read() {
     check(Needs::one_session(), |cluster| {
         for vanish in [false, true] {
             let mut backend = cluster.backend();
             let mut started = cluster.start_read(&mut backend, &[1, 2, 3, 9]);
-            // The session itself has pins on its reads in flight. It drops them first, as at the
-            // end of a statement, or invalidation would wait for its own session.
+            // Each of the session's reads in flight holds a pin for the session. We must release
+            // these pins first, as happens at the end of a statement. Otherwise the session would
+            // wait for itself.
             started.release_ahead();
             let kept = (!vanish).then_some(started);
             backend.invalidate(&cluster.relation(0), 0).expect("not cancelled");
@@ -184,7 +188,7 @@ fn pg_16_a_relation_is_invalidated_while_it_is_read() {
     });
 }
 
-/// Another session's read is in flight, so invalidation must wait for it.
+/// Invalidation must wait until another session's read in flight completes.
 #[test]
 fn pg_16_invalidation_waits_for_a_read_of_another_session() {
     check(Needs::default(), |cluster| {
@@ -206,8 +210,8 @@ fn pg_16_invalidation_waits_for_a_read_of_another_session() {
     });
 }
 
-/// Two sessions invalidate the same relation while a third has one of its pages pinned. Neither may
-/// wait for the other.
+/// Two sessions invalidate the same relation while a third session has one of its pages pinned. The
+/// two must not wait for each other.
 #[test]
 fn two_invalidations_of_a_relation_do_not_wait_for_each_other() {
     check(Needs::default(), |cluster| {

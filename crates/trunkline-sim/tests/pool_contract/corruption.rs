@@ -30,8 +30,9 @@ enum Got {
     Error,
 }
 
-/// Reads blocks through a stream. Checks that each zeroed or ignored page, and only such a page,
-/// came with a warning. Returns the result for each block.
+/// Reads blocks through a stream, and returns the result for each block. Also checks that there is
+/// exactly one warning for each page that was zeroed or returned in spite of its damage, and none
+/// for any other page.
 fn read_all(
     cluster: &Arc<Cluster>,
     backend: &mut Backend,
@@ -116,8 +117,8 @@ fn pg_8_a_bad_header_is_an_error_with_block_and_file() {
     });
 }
 
-/// Zeroed pages are valid for all sessions. They stay zeros until they are evicted, even if the
-/// page on disk was repaired.
+/// Once a damaged page has been zeroed, every session sees zeros. Even if the page on disk is
+/// repaired, its buffer still contains zeros until the page is evicted.
 #[test]
 fn pg_17_damaged_pages_are_zeroed() {
     check(Needs::one_session(), |cluster| {
@@ -129,15 +130,17 @@ fn pg_17_damaged_pages_are_zeroed() {
         drop(pin);
         let (warnings, _) = backend.take_warnings();
         assert_eq!(warnings.len(), 1);
-        assert!(warnings[0].zeroed && warnings[0].location.block() == Some(2)); // The pool now has zeros for all sessions. After repair and eviction the page is valid.
+        assert!(warnings[0].zeroed && warnings[0].location.block() == Some(2));
+        // The buffer now contains zeros for all sessions. After the page has been repaired on disk
+        // and evicted from the pool, it must be readable again.
         backend.set_policy(STRICT);
         backend.read(&cluster.relation(0), 2).expect("a hit");
         cluster.repair(2);
         cluster.pool.evict_all();
         cluster.read_ok(&mut backend, 2);
         assert_eq!(backend.take_warnings().0.len(), 0);
-        // A second damaged block is reported with its own number. If two of the four blocks in one
-        // read are damaged, both are reported.
+        // If two of the four blocks in a read are damaged, both must be reported, each with its own
+        // block number.
         cluster.damage(5, Damage::Both);
         cluster.damage(7, Damage::Header);
         let options = StreamOptions { full: true, combine: 4, ..StreamOptions::default() };
@@ -197,8 +200,9 @@ fn pg_17_the_completer_judges_by_the_issuers_policy() {
             let mut started = cluster.start_read(&mut first, &[2]);
             let mut second = cluster.backend();
             second.set_policy(completer);
-            // The second session gets the page as the issuer's policy left it. If that was an
-            // error, it reads the page again with its own policy.
+            // The second session gets the page in the state that the issuer's policy produced. If
+            // the result was an error, the second session reads the page again, using its own
+            // policy.
             let pin = second.read(&cluster.relation(0), 2).expect("one of the two policies zeroes");
             let page = second.read_lock(pin.page()).expect("locks");
             assert!(page.iter().all(|&byte| byte == 0));
@@ -248,8 +252,8 @@ fn pg_18_checksum_failures_are_counted_per_relation() {
     });
 }
 
-/// All four policies, with each kind of damage. Ignoring checksum failures does not make an invalid
-/// header acceptable.
+/// Tests all four policies with each kind of damage. A page whose header is invalid must not be
+/// returned even if checksum failures are ignored.
 #[test]
 fn pg_20_checksum_failures_are_ignored() {
     use Got::{AsIs, Error, Page, Zeroed};
@@ -279,8 +283,8 @@ fn pg_20_checksum_failures_are_ignored() {
     });
 }
 
-/// A read may contain more damaged pages than its outcome can list. Each of the damaged blocks must
-/// be reported nevertheless.
+/// A read may contain more damaged pages than its outcome has room for. Each of the damaged blocks
+/// must be reported nevertheless.
 #[test]
 fn pg_20_every_page_of_a_large_read_is_reported() {
     check(Needs { buffers: 256, blocks: 128, seeds: 1, ..Needs::one_session() }, |cluster| {
@@ -299,8 +303,8 @@ fn pg_20_every_page_of_a_large_read_is_reported() {
     });
 }
 
-/// A page is damaged while three other sessions wait for its read. Each of them must read it again
-/// and receive its own error.
+/// Three other sessions are waiting for the read of a page that turns out to be damaged. Each of
+/// them must read the page again and receive an error for its own read.
 #[test]
 fn a_bad_page_is_an_error_for_each_of_four_waiters() {
     check(Needs::default(), |cluster| {

@@ -1,6 +1,7 @@
-//! Two sessions need the same page, and one is stopped at a critical point: between lookup and
-//! opening the file, between buffer allocation and claim, between claim and submission, or between
-//! result and verification.
+//! Two sessions need the same page, and one of them is stopped at a critical point: after looking
+//! up the page but before opening the file, after allocating a buffer but before claiming the page,
+//! after claiming the page but before submitting the read, or after the result has arrived but
+//! before the page is verified.
 
 use trunkline_aio::State;
 use trunkline_aio::facade::Arc;
@@ -17,8 +18,9 @@ fn reader(cluster: &Arc<Cluster>, block: BlockNo) -> TestThread<()> {
     cluster.spawn("reader", move |cluster| cluster.read_ok(&mut cluster.backend(), block))
 }
 
-/// Starts a thread that reads adjacent blocks with one I/O, or with several if another session
-/// reads one of the blocks first. Returns the thread's session id.
+/// Starts a thread that reads adjacent blocks through a stream. The blocks are read with one I/O,
+/// or with several if another session has read one of them first. Returns the thread, which returns
+/// its session id.
 fn run_reader(cluster: &Arc<Cluster>, blocks: &'static [BlockNo]) -> TestThread<u32> {
     cluster.spawn("run reader", move |cluster| {
         let mut backend = cluster.backend();
@@ -30,8 +32,9 @@ fn run_reader(cluster: &Arc<Cluster>, blocks: &'static [BlockNo]) -> TestThread<
     })
 }
 
-/// Both sessions missed the page and have allocated a buffer for it. The faster session reads the
-/// page. The slower session must release its own buffer and use that page.
+/// Neither session has found the page in the pool, so each has allocated a buffer for it. The
+/// faster session reads the page. The slower session must then release its own buffer, and use the
+/// one that the faster session has filled.
 #[test]
 fn two_sessions_insert_the_same_page() {
     check(Needs::default(), |cluster| {
@@ -49,7 +52,8 @@ fn two_sessions_insert_the_same_page() {
     });
 }
 
-/// As before, but the faster session's read is still in flight, so the slower one must join it.
+/// This is like the previous test, but the faster session's read is still in flight, so the slower
+/// session must join it.
 #[test]
 fn two_sessions_insert_the_same_page_and_one_joins() {
     check(Needs::default(), |cluster| {
@@ -70,8 +74,9 @@ fn two_sessions_insert_the_same_page_and_one_joins() {
     });
 }
 
-/// A session is about to read three blocks when another session reads one of them. The claim must
-/// stop at that block, and the remaining blocks need a second read.
+/// A session is about to read three blocks when another session reads one of them. The first
+/// session can claim only the blocks before that one, and must read any blocks after it with a
+/// second I/O.
 #[test]
 fn a_claim_stops_at_a_page_that_another_session_has_read() {
     type Case = (BlockNo, &'static [(BlockNo, u32)]);
@@ -90,9 +95,9 @@ fn a_claim_stops_at_a_page_that_another_session_has_read() {
     });
 }
 
-/// The session is about to read three adjacent blocks. The lookup found the middle block in the
-/// pool, but its page is evicted before the session claims the blocks for its read. The session
-/// must notice that and read the middle block as well.
+/// A session is about to read three adjacent blocks. When it looked them up, the middle block was
+/// in the pool, but the page is evicted before the session claims the blocks. The session must
+/// notice this, and read the middle block as well.
 #[test]
 fn a_page_is_evicted_between_the_lookup_and_the_claim() {
     check(Needs::default(), |cluster| {
@@ -106,8 +111,9 @@ fn a_page_is_evicted_between_the_lookup_and_the_claim() {
     });
 }
 
-/// After a failed read, the page is in the mapping table but not valid. A pin must protect it from
-/// eviction, and another session may read it first.
+/// After a failed read, the page has an entry in the mapping table but is not valid. A session that
+/// wants to read it again pins the buffer, so it must not be evicted. If another session reads the
+/// page first, the page must not be read a second time.
 #[test]
 fn a_page_that_failed_is_claimed_by_two_sessions() {
     check(Needs::default(), |cluster| {
@@ -130,8 +136,9 @@ fn a_page_that_failed_is_claimed_by_two_sessions() {
     });
 }
 
-/// A session misses the page and stops before it opens the file. While it's stopped, another
-/// session reads the page and, in one variant, evicts it again.
+/// A session doesn't find the page in the pool, and is stopped before it opens the file. In the
+/// meantime another session reads the page. In one variant, the page is also evicted again before
+/// the first session continues.
 #[test]
 fn the_page_is_read_and_evicted_after_a_lookup() {
     check(Needs::default(), |cluster| {
@@ -153,8 +160,8 @@ fn the_page_is_read_and_evicted_after_a_lookup() {
     });
 }
 
-/// A read is stopped in each state of its I/O. Its page must not be evicted, a second session must
-/// wait for the read or get a hit, and invalidation must wait.
+/// We stop a read in each state of its I/O. In all these states, the page must not be evicted, and
+/// other sessions that read or invalidate the page must be able to finish after the read continues.
 #[test]
 fn a_page_that_is_being_read_is_not_evicted() {
     check(Needs { seeds: 4, ..Needs::default() }, |cluster| {
@@ -187,8 +194,8 @@ fn a_page_that_is_being_read_is_not_evicted() {
     });
 }
 
-/// The I/O is in COMPLETED_IO but the thread that reaped it is stopped. A waiting session must run
-/// the callbacks instead of waiting for that thread.
+/// The I/O has reached COMPLETED_IO, but the thread that reaped it has been stopped. A session that
+/// waits for the I/O must run the callbacks itself, rather than wait for that thread to continue.
 #[test]
 fn a_joiner_completes_what_its_issuer_does_not() {
     check(Needs::default(), |cluster| {
@@ -206,9 +213,9 @@ fn a_joiner_completes_what_its_issuer_does_not() {
     });
 }
 
-/// Many sessions read a relation that doesn't fit into the pool, while another session evicts
-/// continuously. Lookup races with eviction at every switch point, and must never return a wrong
-/// page.
+/// Many sessions read a relation that doesn't fit into the pool, while another session keeps
+/// evicting pages. The scheduler may switch threads at any point of a lookup. Even so, a session
+/// must never see the wrong page.
 #[test]
 fn lookups_and_evictions_under_many_seeds() {
     check(Needs { buffers: 24, blocks: 32, seeds: 24, ..Needs::default() }, |cluster| {
@@ -234,9 +241,9 @@ fn lookups_and_evictions_under_many_seeds() {
     });
 }
 
-/// As in the previous test, lookups race with other sessions' changes to the pool. Here the readers
-/// use ordered and unordered streams, and instead of evicting pages we invalidate them, which must
-/// wait for other sessions to release their pins.
+/// This is like the previous test, but the readers use streams, both ordered and unordered. Also,
+/// the other sessions invalidate pages instead of evicting them, so they have to wait until the
+/// readers release their pins.
 #[test]
 fn streams_and_invalidations_under_many_seeds() {
     check_simulated(Needs { buffers: 16, blocks: 32, seeds: 20, ..Needs::default() }, |cluster| {

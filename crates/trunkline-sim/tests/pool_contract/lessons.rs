@@ -23,8 +23,8 @@ fn full(combine: u32) -> StreamOptions {
     StreamOptions { full: true, combine, ..StreamOptions::default() }
 }
 
-/// A stream in a local pool may pin at most a quarter of the pool, whatever its options, so the
-/// session can still pin the rest. See `docs/postgres-lessons.md#lesson-11`.
+/// In a local pool, a stream must not pin more than a quarter of the buffers, whatever its options,
+/// so that its session can use the rest. See `docs/postgres-lessons.md#lesson-11`.
 #[test]
 fn lesson_11_a_stream_does_not_pin_all_of_a_local_pool() {
     let needs = Needs { pools: Pools::Local, blocks: 128, seeds: 3, ..Needs::default() };
@@ -71,8 +71,8 @@ fn lesson_12_read_ahead_leaves_pins_for_other_sessions() {
                 pins.push(other.read(&cluster.relation(0), 100 + step).expect("guaranteed"));
             }
         }
-        // There's no permit left for one more session, so it must wait. We must admit it as soon as
-        // pins are released.
+        // There are no permits left for another session, so this one has to wait. It must be
+        // admitted as soon as pins are released.
         let last = cluster.spawn("last", |cluster| cluster.read_ok(&mut cluster.backend(), 110));
         cluster.let_others_run();
         drop(pins);
@@ -82,9 +82,9 @@ fn lesson_12_read_ahead_leaves_pins_for_other_sessions() {
     });
 }
 
-/// Reads are split at hits, in a pool that is too small, with a queue that wraps. If a buffer was
-/// pinned for a block but not read, it must not be used for another block. See
-/// `docs/postgres-lessons.md#lesson-13`.
+/// The pool is too small for the stream, the stream's queue wraps around, and hits split its reads.
+/// If a buffer was pinned for a block but the block wasn't read, the buffer must not be used for a
+/// different block. See `docs/postgres-lessons.md#lesson-13`.
 #[test]
 fn lesson_13_no_page_is_carried_over_to_the_wrong_block() {
     check(Needs { buffers: 24, blocks: 64, seeds: 6, ..Needs::one_session() }, |cluster| {
@@ -116,8 +116,8 @@ fn lesson_13_no_page_is_carried_over_to_the_wrong_block() {
     });
 }
 
-/// Reads blocks i, i+1, i+2, i+3 for each i. Each block is requested four times, within the
-/// look-ahead distance of its first read, and must be read only once.
+/// Reads blocks i, i+1, i+2, i+3 for each i, so that most blocks are requested four times in quick
+/// succession. Each block must nevertheless be read only once.
 fn overlapping(cluster: &Arc<Cluster>, count: BlockNo) -> StreamStats {
     let list: Vec<BlockNo> = (1..=count).flat_map(|i| i..i + 4).collect();
     let mut backend = cluster.backend();
@@ -157,7 +157,7 @@ fn lesson_15_a_repeated_block_joins_its_read_in_flight() {
     });
 }
 
-/// Every other page is a hit, which must not shrink the look-ahead distance to one. See
+/// Every other page is a hit. These hits must not reduce the look-ahead distance to one. See
 /// `docs/postgres-lessons.md#lesson-16`.
 #[test]
 fn lesson_16_hits_do_not_end_read_ahead() {
@@ -180,8 +180,8 @@ fn lesson_16_hits_do_not_end_read_ahead() {
     });
 }
 
-/// A consumer that stops after one page, as under `LIMIT 1`, must cause only one read. And a stream
-/// that finds only hits must not look ahead.
+/// If the consumer stops after the first page, as a query with `LIMIT 1` does, only one block must
+/// be read. We also check that a stream doesn't look ahead if all blocks are hits.
 #[test]
 fn lesson_16_limit_1_reads_one_block() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -209,8 +209,8 @@ fn lesson_16_limit_1_reads_one_block() {
     });
 }
 
-/// Every buffer is pinned by an abandoned read. The clock sweep must give up after a few rounds
-/// instead of spinning. See `docs/postgres-lessons.md#lesson-31`.
+/// All buffers are pinned by abandoned reads, so there is no victim to be found. The clock sweep
+/// must give up after a few rounds rather than spin. See `docs/postgres-lessons.md#lesson-31`.
 #[test]
 fn lesson_31_the_clock_sweep_ends_when_every_buffer_is_pinned() {
     check(Needs { buffers: 16, blocks: 32, ..Needs::one_session() }, |cluster| {
@@ -237,13 +237,14 @@ fn lesson_31_the_clock_sweep_ends_when_every_buffer_is_pinned() {
     });
 }
 
-/// Issues some reads first: a mount without history gets only one worker.
+/// Issues some reads, because only one worker at a time may work on a mount where no I/O has
+/// completed yet.
 fn warm_up(cluster: &Arc<Cluster>) {
     let mut backend = cluster.async_backend();
     (40..56).for_each(|block| cluster.read_ok(&mut backend, block));
 }
 
-/// One read is slow. An unordered stream must return all other blocks first. See
+/// One read is slow, and an unordered stream must return all other blocks before that one. See
 /// `docs/postgres-lessons.md#lesson-32`.
 #[test]
 fn lesson_32_an_unordered_stream_does_not_wait_for_the_slowest() {

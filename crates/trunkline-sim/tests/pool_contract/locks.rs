@@ -1,5 +1,5 @@
-//! Content locks: which modes conflict, and that releasing the last other pin wakes a session
-//! waiting for a cleanup lock.
+//! Content locks. We test which lock modes conflict, and that a session waiting for a cleanup lock
+//! is woken when the last other pin is released.
 
 use trunkline_aio::State;
 use trunkline_aio::facade::Arc;
@@ -50,8 +50,8 @@ fn hold(cluster: &Arc<Cluster>, mode: Mode, gate: &PausePoint) -> TestThread<()>
     cluster.spawn("holder", move |cluster| with_lock(cluster, mode, || gate.wait()))
 }
 
-/// Runs `body` with block 3 locked. Under the exclusive lock we change the page and restore it, so
-/// a reader that gets in would see a wrong page.
+/// Runs `body` while holding a lock on block 3. If it's the exclusive lock, we change the page and
+/// restore it afterwards. Any session that gets a lock in the meantime would notice the change.
 fn with_lock(cluster: &Arc<Cluster>, mode: Mode, body: impl FnOnce()) {
     let mut backend = cluster.backend();
     let pin = backend.read(&cluster.relation(0), 3).expect("reads");
@@ -76,8 +76,9 @@ fn with_lock(cluster: &Arc<Cluster>, mode: Mode, body: impl FnOnce()) {
     }
 }
 
-/// Every pair of modes: compatible locks must be granted immediately, and a conflicting lock must
-/// wait and be woken.
+/// We test every pair of lock modes. If the two modes are compatible, the second lock must be
+/// granted immediately. If they conflict, the second session must wait, and must be woken when the
+/// first lock is released.
 #[test]
 fn conflicting_lock_modes_exclude_each_other() {
     check(Needs { seeds: 4, ..Needs::default() }, |cluster| {
@@ -108,8 +109,8 @@ fn conflicting_lock_modes_exclude_each_other() {
     });
 }
 
-/// Many threads lock the page in all modes. While one thread holds the exclusive lock, no other
-/// thread may hold any lock.
+/// Many threads lock the same page in all modes. When one thread has the exclusive lock, no other
+/// thread may have a lock of any kind.
 #[test]
 fn no_reader_sees_a_partial_change() {
     check(Needs { seeds: 12, ..Needs::default() }, |cluster| {
@@ -134,8 +135,9 @@ fn no_reader_sees_a_partial_change() {
     });
 }
 
-/// A cleanup lock waits for all other pins, and releasing the last one must wake it. The last pin
-/// may be a single read's, a stream's current page, or pages that a stream drops or unpins.
+/// A session that wants a cleanup lock must wait for all other pins, and must be woken when the
+/// last of them is released. That pin may belong to a single read, or to a stream that moves on to
+/// the next page, unpins its read-ahead, or is dropped.
 #[test]
 fn a_cleanup_lock_waits_for_pins_of_every_kind() {
     check(Needs::default(), |cluster| {
@@ -166,9 +168,10 @@ fn a_cleanup_lock_waits_for_pins_of_every_kind() {
     });
 }
 
-/// The last pin may belong to an I/O, in which case a thread that never had a pin itself releases
-/// it. Here a session starts to read a page again after its first read failed, and then ends, while
-/// another session waits for the pin count. See `docs/postgres-lessons.md#lesson-25`.
+/// The last pin may belong to an I/O. In that case, it is released by a thread that never had a pin
+/// itself. To test this, a session starts to read a page whose first read has failed, and ends
+/// before the read completes. Meanwhile another session waits for the page to be unpinned. See
+/// `docs/postgres-lessons.md#lesson-25`.
 #[test]
 fn lesson_25_an_io_that_drops_the_last_pin_wakes_the_waiter() {
     check(Needs { seeds: 20, ..Needs::default() }, |cluster| {
@@ -203,8 +206,9 @@ fn lesson_25_an_io_that_drops_the_last_pin_wakes_the_waiter() {
     });
 }
 
-/// As before, but here the waiting session wants a cleanup lock, and another session releases the
-/// last other pin while an I/O on the next block is stopped in each of its states.
+/// This is like the previous test, but here a session waits for a cleanup lock. At the same time,
+/// another session releases the last other pin, and an I/O on the next block is stopped in each of
+/// its states.
 #[test]
 fn lesson_25_a_pin_dropped_in_any_state_of_an_io_wakes_the_waiter() {
     check(Needs { seeds: 3, ..Needs::default() }, |cluster| {

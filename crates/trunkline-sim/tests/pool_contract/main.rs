@@ -1,8 +1,8 @@
-//! Contract suite of the buffer pool and read streams: shared and local pools, under `sync`,
-//! `worker` and `io_uring`, and on a simulated disk under seeds.
+//! Contract suite of the buffer pool and the read streams. The cases run with shared and local
+//! pools, under `sync`, `worker` and `io_uring`, and also on a simulated disk with random seeds.
 //!
-//! Cases taken from PostgreSQL's `test_aio` module keep its numbers, PG 8 to PG 37. PG 19 (a
-//! database created from a template) has no counterpart here.
+//! Some of the cases are taken from PostgreSQL's `test_aio` module. We have kept its numbers, so
+//! these are PG 8 to PG 37. PG 19 creates a database from a template, and has no counterpart here.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 

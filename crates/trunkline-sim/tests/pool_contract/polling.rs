@@ -1,5 +1,6 @@
-//! Polled streams. For every resource a stream can wait for, the poll must return `Poll::Pending`,
-//! the task must be woken once the resource is available, and the page must then be returned.
+//! Polled streams. If a stream has to wait for a resource, polling it must return `Poll::Pending`.
+//! When the resource becomes available, the task must be woken, and the next poll must return the
+//! page. We test this for each resource a stream may wait for.
 
 use std::task::{Context, Poll};
 use trunkline_aio::facade::Arc;
@@ -33,8 +34,8 @@ fn poll(
     }
 }
 
-/// Checks that a stream over `blocks` is pending. After `free` the task must be woken, and the
-/// stream must return the blocks.
+/// Checks that polling a stream over `blocks` returns `Poll::Pending`. Then calls `free`, and
+/// checks that the task is woken and that the stream returns all the blocks.
 fn check_blocked(cluster: &Arc<Cluster>, blocks: &[BlockNo], unordered: bool, free: impl FnOnce()) {
     let (wakes, waker) = CountingWaker::new();
     let mut context = Context::from_waker(&waker);
@@ -166,9 +167,10 @@ fn a_dropped_stream_does_not_consume_another_streams_wake_up() {
     });
 }
 
-/// A stream over `block` is on a wait list and outlives its backend. Another session then gets the
-/// same session id and waits for the next block. When the stream is dropped, it must not remove
-/// that session from the wait list. `free` releases whatever both of them wait for.
+/// A stream over `block` is on a wait list when its backend is dropped. Another session then gets
+/// the same session id, and waits for the next block. When we drop the stream, this must not remove
+/// the new session from the wait list. At the end, `free` releases the resource that both of them
+/// have been waiting for.
 fn check_outliving_stream(cluster: &Arc<Cluster>, block: BlockNo, free: impl FnOnce()) {
     let (_, waker) = CountingWaker::new();
     let mut context = Context::from_waker(&waker);

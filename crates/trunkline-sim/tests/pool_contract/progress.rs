@@ -1,6 +1,6 @@
-//! Progress in a tiny pool: sixteen buffers for thirty-two sessions. Every kind of stream must
-//! reach its end, single reads must succeed while streams are open, and every session must get its
-//! guaranteed pins.
+//! Checks that sessions make progress in a tiny pool, with sixteen buffers for thirty-two sessions.
+//! Streams of every kind must be able to read all their blocks, single reads must not fail while a
+//! stream is open, and every session must get the pins it was guaranteed.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};
@@ -25,8 +25,8 @@ enum Kind {
 
 const KINDS: [Kind; 3] = [Kind::Ordered, Kind::Unordered, Kind::Polled];
 
-/// Polls one future until it is ready. Unlike an ordinary executor, it fails if no wake-up arrives
-/// in time.
+/// Polls a single future until it is ready. Unlike an ordinary executor, this fails if no wake-up
+/// arrives in time.
 fn block_on<T>(cluster: &Cluster, future: impl Future<Output = T>) -> T {
     let (wakes, waker) = trunkline_sim::CountingWaker::new();
     let mut future = std::pin::pin!(future);
@@ -61,8 +61,8 @@ fn next(
     found.unwrap_or_else(|error| panic!("{kind:?}: {error}")).map(|(block, _)| block)
 }
 
-/// Reads a table through a stream. At every fifth page it also pins the rest of its guarantee,
-/// which must always succeed.
+/// Reads a table through a stream. After every fifth page, the session also pins as many other
+/// pages as its guarantee allows, and none of these reads may fail.
 fn scan(cluster: &Arc<Cluster>, kind: Kind, options: StreamOptions, number: u32) {
     let mut backend =
         if kind == Kind::Polled { cluster.async_backend() } else { cluster.backend() };
@@ -163,7 +163,8 @@ fn all_kinds_of_streams_together_under_seeds() {
     });
 }
 
-/// Fewer sessions and more seeds, but still more sessions than the pool can admit.
+/// Here we run fewer sessions but more seeds. There are still more sessions than the pool can admit
+/// at a time.
 #[test]
 fn every_kind_of_stream_alone_under_seeds() {
     let needs = Needs { buffers: 16, blocks: BLOCKS, seeds: 2, ..Needs::default() };
@@ -176,9 +177,9 @@ fn every_kind_of_stream_alone_under_seeds() {
     });
 }
 
-/// A session pins its whole guarantee while one of its streams is reading ahead and other sessions
-/// hold all remaining permits. The stream must release read-ahead pins, so that the session doesn't
-/// fail.
+/// A session has a stream that is reading ahead, and all remaining permits are held by other
+/// sessions. If the session now pins as many pages as it was guaranteed, this must not fail.
+/// Instead, the stream must release some of its read-ahead.
 #[test]
 fn guaranteed_pins_take_precedence_over_read_ahead() {
     let needs = Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::default() };
@@ -220,8 +221,8 @@ fn guaranteed_pins_take_precedence_over_read_ahead() {
     check_real(needs, case);
 }
 
-/// Beyond its guarantee, a session receives an error. If it waited while holding pins, two such
-/// sessions could wait for each other.
+/// A session that wants more pins than it was guaranteed gets an error instead of waiting. If
+/// sessions could wait while they hold pins, two of them might wait for each other.
 #[test]
 fn a_pin_beyond_the_guarantee_is_an_error_and_not_a_wait() {
     let needs = Needs { buffers: 16, ..Needs::default() };

@@ -1,7 +1,7 @@
 //! How adjacent blocks are combined into reads: test_aio's cases 30 to 33.
 //!
-//! With `full` set, a stream collects blocks and issues them as PostgreSQL's `StartReadBuffers`
-//! does. The probe records the reads.
+//! With `full` set, a stream collects blocks and reads them with as few I/Os as possible, as
+//! `StartReadBuffers` does in PostgreSQL. The probe records these reads.
 
 use trunkline_aio::facade::Arc;
 use trunkline_engine::read_stream::StreamOptions;
@@ -83,8 +83,8 @@ fn pg_30_a_ring_buffer_does_not_change_the_splits() {
     });
 }
 
-/// If the same session is already reading a block, that block splits a read in two. We test it as
-/// the first, middle and last block.
+/// If one of the blocks is already being read by the same session, the read is split at that block.
+/// We test this for the first, the middle and the last block.
 #[test]
 fn pg_31_a_read_in_flight_of_the_same_session_splits_a_read() {
     type Case = (BlockNo, &'static [(BlockNo, u32)]);
@@ -106,9 +106,9 @@ fn pg_31_a_read_in_flight_of_the_same_session_splits_a_read() {
     });
 }
 
-/// Another session's read in flight splits ours. If that read fails, we read its block again by
-/// itself; if it succeeds, the block is a hit. Either way the blocks behind it need a separate
-/// read.
+/// If another session is already reading one of the blocks, our read is split at that block. If the
+/// other session's read fails, we read that block again by itself. If it succeeds, the block counts
+/// as a hit. In both cases the blocks after it are read separately.
 #[test]
 fn pg_32_another_sessions_read_splits_a_read() {
     check(Needs::default(), |cluster| {

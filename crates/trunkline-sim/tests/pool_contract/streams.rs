@@ -10,7 +10,8 @@ use trunkline_sim::matrix::{Cluster, Needs, TestThread};
 
 const UP_AND_DOWN: [BlockNo; 13] = [0, 1, 2, 3, 4, 5, 6, 5, 4, 3, 2, 1, 0];
 
-/// Repeated blocks: all misses, all hits, and half of each, with every combination of options.
+/// Reads repeated blocks, with all combinations of options. The blocks are all misses, all hits, or
+/// half of each.
 #[test]
 fn pg_34_a_repeated_block_is_read_once() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -66,8 +67,8 @@ fn read_1_5_7(cluster: &Arc<Cluster>) -> (u32, TestThread<()>) {
     (session, reader)
 }
 
-/// Another session's read of block 5 is held back. The stream must start block 7 before it waits
-/// for block 5, and still return all blocks in order.
+/// Another session is reading block 5, and we hold back the result. The stream must start reading
+/// block 7 before it waits for block 5, and must still return all blocks in order.
 #[test]
 fn pg_35_a_stream_reads_ahead_past_another_sessions_read() {
     check(Needs::default(), |cluster| {

@@ -1,5 +1,5 @@
-//! Consumers that unpin their read-ahead, reset their stream, or end while reads are in flight, and
-//! changes of the I/O method in between.
+//! Consumers that unpin their read-ahead, reset their stream, or end while reads are in flight. We
+//! also change the I/O method while a stream is running.
 
 use trunkline_aio::MethodKind;
 use trunkline_engine::pool::{Evicted, Strategy};
@@ -20,8 +20,9 @@ fn every_kind() -> impl Iterator<Item = StreamOptions> {
     })
 }
 
-/// The consumer unpins everything after each page, including reads in flight. It must then have no
-/// pins, and every page must still be returned exactly once.
+/// After each page, the consumer unpins all of the stream's read-ahead, including blocks that are
+/// still being read. It must not have any pins left afterwards, and the stream must still return
+/// every page exactly once.
 #[test]
 fn a_consumer_may_unpin_read_ahead_after_every_page() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -49,8 +50,8 @@ fn a_consumer_may_unpin_read_ahead_after_every_page() {
     });
 }
 
-/// Blocks that were unpinned while being read stay in the pool, so the stream must find them there
-/// instead of reading them again.
+/// If a block is unpinned while it is being read, it stays in the pool. The stream must therefore
+/// find the block there later, rather than read it again.
 #[test]
 fn unpinned_read_ahead_is_not_read_twice() {
     check(Needs::one_session(), |cluster| {
@@ -139,8 +140,8 @@ fn the_method_changes_under_a_stream() {
                 cluster.pool.evict_all();
                 let mut backend = cluster.async_backend();
                 let options = StreamOptions { full, ..options };
-                // Scattered blocks: under `sync` we only issue `posix_fadvise` for them, so the
-                // next method must still read them.
+                // The blocks are scattered. Under `sync` we only issue `posix_fadvise` for them, so
+                // they must still be read by the next method.
                 let list: Vec<BlockNo> = (0..32).map(|at| at * 7 % 16).collect();
                 let mut stream = cluster.stream(&backend, &list, options);
                 let mut seen = Vec::new();

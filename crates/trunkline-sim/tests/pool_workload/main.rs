@@ -1,15 +1,15 @@
 //! Seeded workloads of pools and read streams on the simulated disk, with faults.
 //!
-//! Every page must have the right contents, and every failure must be reported to the session
-//! that issued the I/O, and to no other. Nothing may be leaked, and every cell of the coverage
-//! table must be hit.
+//! Every page must have the right contents. Every failure must be reported to the session that
+//! issued the I/O, and not to any other session. Nothing may be leaked, and the runs together must
+//! reach every cell of the coverage table.
 //! ```text
 //!   cargo test -p trunkline-sim --test pool_workload    a minute of seeds
 //!   TRUNKLINE_POOL_FAULTS=1000000 …                     until a million faults: some minutes
 //!   TRUNKLINE_POOL_SEED=7 TRUNKLINE_POOL_CLUSTER=1 …    one of the seeds again
 //! ```
-//! This is a single test, because a seed's run depends on the cluster number. Another test in the
-//! process would take some of the numbers.
+//! There is only one test here, because the cluster number affects how a seed runs. Any other test
+//! in this process would use up some of the cluster numbers.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -117,8 +117,8 @@ fn number(name: &str) -> Option<u64> {
     env::var(name)?.to_str()?.parse().ok()
 }
 
-/// Repeats a seed's run under the given cluster number. The number is part of the buffer tags'
-/// hash, so a different one would lead to a different run.
+/// Runs a seed again with the given cluster number. Since the cluster number is one of the inputs
+/// to the hash of a buffer tag, a different number would give a different run.
 fn run_again(seed: u64, cluster: u64) {
     let mut runner = Runner::new();
     while u64::from(runner.cluster()) < cluster {

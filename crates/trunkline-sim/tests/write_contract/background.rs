@@ -1,7 +1,8 @@
 //! The checkpointer with its requests, and the background writer.
 //!
-//! These are the engine's own threads. We check when they run, what they write, and which sessions
-//! they wake. Under the scheduler time is virtual, so we can compare timeouts exactly.
+//! The engine runs both of these in threads of its own. The tests check when the threads run, what
+//! they write, and which sessions they wake. Since time is virtual under the scheduler, we can
+//! check timeouts exactly.
 
 use std::time::Duration;
 use trunkline_aio::Operation;
@@ -16,8 +17,9 @@ use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs};
 use trunkline_sim::{Fault, pause};
 
-/// A requested checkpoint starts immediately and isn't throttled. A timed checkpoint waits for its
-/// timeout and spreads its writes over the interval, as with `checkpoint_completion_target`.
+/// A requested checkpoint must start immediately and must not be throttled. A timed checkpoint must
+/// start when the timeout has elapsed, and must spread its writes over the interval, as with
+/// `checkpoint_completion_target`.
 #[test]
 fn a_request_hurries_a_timed_checkpoint() {
     check_simulated(Needs::writable(), |cluster| {
@@ -67,8 +69,9 @@ fn a_request_restarts_the_checkpoint_timeout() {
     });
 }
 
-/// A request made during a checkpoint must be served by the next checkpoint, because the current
-/// one may already have passed the pages the requester changed.
+/// If a session requests a checkpoint while one is already running, the request must be served by
+/// the next one. The running checkpoint may already have gone past the pages that the session has
+/// changed.
 #[test]
 fn a_request_is_served_by_a_checkpoint_that_began_after_it() {
     check(Needs::writable(), |cluster| {
@@ -91,8 +94,8 @@ fn a_request_is_served_by_a_checkpoint_that_began_after_it() {
         cluster.let_others_run();
         assert!(!first.is_done() && !second.is_done());
         held.release();
-        // If the next checkpoint was faster than this thread, the request returns that checkpoint's
-        // report.
+        // The request returns the report of the latest checkpoint, which may already be the next
+        // one if this thread was slow.
         first.join();
         cluster.assert_sixteen_on_disk(1);
         second.join();
@@ -127,7 +130,8 @@ fn shutdown_runs_a_last_checkpoint() {
     });
 }
 
-/// After a failed write the checkpointer keeps running, and the next request retries the write.
+/// After a failed write, the checkpointer must keep running, and the next request must retry the
+/// write.
 #[test]
 fn a_requester_receives_the_failure_of_its_checkpoint() {
     check(Needs::writable(), |cluster| {
@@ -150,8 +154,8 @@ fn a_requester_receives_the_failure_of_its_checkpoint() {
     });
 }
 
-/// The background writer flushes ahead of the clock hand, so the session always finds clean buffers
-/// and never has to write a page itself.
+/// The background writer must stay ahead of the clock hand, so that a session always finds clean
+/// buffers and never has to flush a page itself.
 #[test]
 fn the_background_writer_stays_ahead_of_the_clock_hand() {
     check(Needs { buffers: 64, blocks: 256, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -239,8 +243,9 @@ fn a_page_limit_of_zero_disables_the_background_writer() {
     });
 }
 
-/// In an idle pool, the writer flushes everything once and then hibernates. The next session to
-/// allocate a buffer must wake the writer, so that it doesn't sleep until its long timeout.
+/// When the pool is idle, the background writer flushes all dirty pages and then hibernates. As
+/// soon as a session allocates a buffer, the writer must be woken, rather than sleep until its long
+/// timeout expires.
 #[test]
 fn an_idle_background_writer_hibernates_and_is_woken() {
     check_simulated(Needs { buffers: 64, blocks: 200, ..Needs::writable() }, |cluster| {
@@ -272,8 +277,8 @@ fn an_idle_background_writer_hibernates_and_is_woken() {
     });
 }
 
-/// A writer with `max_pages` 0 sleeps its full delay even while sessions allocate buffers. Waking
-/// it would cost those sessions a system call for nothing.
+/// With `max_pages` set to 0, the background writer never writes anything, so sessions that
+/// allocate buffers must not wake it. That would only cost them a system call.
 #[test]
 fn a_disabled_background_writer_is_not_woken() {
     check_simulated(Needs { buffers: 16, seeds: 1, ..Needs::writable() }, |cluster| {

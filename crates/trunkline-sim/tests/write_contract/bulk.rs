@@ -1,5 +1,5 @@
-//! Bulk writes larger than the pool, as `COPY` makes them. They reuse a ring buffer and flush its
-//! pages themselves, so that other sessions' pages stay in the pool.
+//! Bulk writes that are larger than the pool, as with `COPY`. A bulk write reuses the buffers of a
+//! small ring and flushes the pages in it, so that the pages of other sessions stay in the pool.
 
 use trunkline_aio::Operation;
 use trunkline_aio::facade::Arc;
@@ -81,8 +81,8 @@ fn a_bulk_write_stays_in_its_ring_buffer() {
     }
 }
 
-/// Loads 300 blocks through a ring of 32 buffers. The load must not evict any other page, and must
-/// combine its page writes.
+/// Writes 300 blocks through a ring of 32 buffers. This must not evict any page outside the ring,
+/// and adjacent pages must be written together.
 fn check_ring(cluster: &Arc<Cluster>, step: u32) {
     const BLOCKS: u32 = 300;
     cluster.create(1, 0);
@@ -106,8 +106,9 @@ fn check_ring(cluster: &Arc<Cluster>, step: u32) {
     assert_loaded(cluster, BLOCKS);
 }
 
-/// A page that other sessions use or have pinned must leave the ring buffer but stay in the pool.
-/// Otherwise the load would evict a hot page.
+/// If another session uses or pins one of the pages in the ring buffer, that page must be removed
+/// from the ring but stay in the pool. Otherwise the bulk write would evict a page that others
+/// still need.
 #[test]
 fn a_page_that_other_sessions_use_leaves_the_ring_buffer() {
     check(NEEDS, |cluster| {
@@ -130,8 +131,8 @@ fn a_page_that_other_sessions_use_leaves_the_ring_buffer() {
     });
 }
 
-/// A bulk write flushes its own pages, so it receives the error of a failed write. It must not lose
-/// a page, and must be able to continue once the fault is gone.
+/// A bulk write flushes its own pages, so if a write fails, it gets the error. No page may be lost,
+/// and once the fault is gone, the bulk write must be able to continue.
 #[test]
 fn a_failed_write_of_the_ring_buffer_is_reported() {
     check_simulated(NEEDS, |cluster| {

@@ -1,9 +1,9 @@
 //! File system call failures at every step of creating, extending, truncating or removing a
 //! relation.
 //!
-//! A failed call either has no effect, or returns an error that reports the relation as damaged. In
-//! both cases the operation can be repeated. PostgreSQL raises a PANIC in some of these places,
-//! because an error past the point of no return would leave memory and disk inconsistent.
+//! When a call fails, either nothing has changed, or the error says that the relation is damaged.
+//! In both cases the caller can repeat the operation. In some of these places PostgreSQL has to
+//! PANIC, because an error after the point of no return would leave memory and disk inconsistent.
 
 use std::path::Path;
 use trunkline_aio::facade::Arc;
@@ -66,9 +66,9 @@ fn for_each_fault(cluster: &Arc<Cluster>, mut case: impl FnMut(FileCall, i32, bo
     }
 }
 
-/// Truncation first invalidates the pages and then truncates the file. If the second step fails, we
-/// have already dropped dirty pages, so the relation counts as damaged until the truncation is
-/// repeated.
+/// Truncation first invalidates the pages, and then truncates the file. If the file can't be
+/// truncated, dirty pages have already been thrown away. The relation is therefore considered
+/// damaged until the truncation has been repeated successfully.
 #[test]
 fn a_truncation_that_fails_can_be_repeated() {
     check(NEEDS, |cluster| {
@@ -133,8 +133,8 @@ fn a_removal_that_fails_can_be_repeated() {
     });
 }
 
-/// A failed creation must not leave a file behind, and a failed extension must not leave a pin.
-/// Both must succeed when repeated.
+/// If creating a relation fails, no file may be left behind. If extending it fails, no pin may be
+/// left behind. In both cases, repeating the operation must succeed.
 #[test]
 fn a_creation_or_extension_that_fails_can_be_repeated() {
     check(NEEDS, |cluster| {
@@ -182,8 +182,9 @@ fn a_creation_or_extension_that_fails_can_be_repeated() {
     });
 }
 
-/// The fsync of a new file's directory fails. The kernel reports such an error just once, so a
-/// second fsync proves nothing even if it succeeds. Every later checkpoint must therefore fail.
+/// A file is created, but the fsync of its directory fails. The kernel reports this error only
+/// once, so even if a second fsync succeeds, that doesn't mean that the directory entry is on disk.
+/// Every later checkpoint must therefore fail.
 fn a_lost_name_is_permanent(cluster: &Arc<Cluster>, errno: i32) {
     let (relation, mut backend) = (cluster.relation(1), cluster.backend());
     cluster.files.fail(FileCall::SyncDirectory, errno);
@@ -217,7 +218,7 @@ fn a_lost_name_is_permanent_after_erofs() {
     check(NEEDS, |cluster| a_lost_name_is_permanent(cluster, libc::EROFS));
 }
 
-/// The failure must persist even after the cluster was closed, because the pool remembers it.
+/// The pool must remember the failure even after the cluster has been closed.
 #[test]
 fn a_lost_name_is_permanent_in_a_closed_cluster() {
     check_simulated(NEEDS, |cluster| {

@@ -1,13 +1,14 @@
-//! Coverage matrix of page writes: every site that writes pages, syncs them or starts writeback,
-//! with every fault, in every handle state, under every I/O method.
+//! Coverage matrix of page writes. We combine every site that writes or syncs pages or starts
+//! writeback with every fault, every handle state and every I/O method.
 //!
-//! A cell counts as reached only if the site's I/O was in that state and the fault struck it. We
-//! identify the I/O by class, operation and file. While its thread is stopped in the state, another
-//! session reads the pages. In the end all pages must be on disk, or, after a failed sync, every
-//! checkpoint must fail.
+//! A cell counts as reached only if the fault struck the site's I/O while that I/O was in the
+//! cell's state. We recognise the I/O by its class, operation and file, and stop its thread in that
+//! state while another session reads the pages. At the end, all pages must be on disk. If a sync
+//! has failed, every later checkpoint must fail instead.
 //!
-//! File system calls other than I/O (allocation, lengths, names) are covered by `calls`. Under
-//! io_uring the disk is real, so we can replace only the results.
+//! Other file system calls, which allocate space, change the length of a file, or create and remove
+//! it, are tested in `calls`. Under io_uring we use a real disk, so we can inject faults only by
+//! replacing results.
 
 use std::time::Duration;
 use trunkline_aio::facade::Arc;
@@ -67,7 +68,8 @@ enum FaultKind {
     Reorder,
 }
 
-/// The fault of each kind, and how often it strikes. Retried faults strike twice, hard faults always.
+/// The fault of each kind, and how often it strikes. Faults that are retried strike twice, hard
+/// faults every time.
 const FAULTS: [(FaultKind, Fault, u64); 9] = [
     (FaultKind::Error, Fault::Error(libc::EIO), u64::MAX),
     (FaultKind::NoSpace, Fault::Error(libc::ENOSPC), u64::MAX),
@@ -136,8 +138,9 @@ impl Site {
         u32::from(matches!(self, Site::Load | Site::Extension))
     }
 
-    /// Number of handles of this class that are handed out before the one for the site's I/O. In
-    /// HANDED_OUT the I/O doesn't have an operation yet, so we can only recognise it by counting.
+    /// Number of handles of this class that are acquired before the one for the site's I/O. In the
+    /// state HANDED_OUT, an I/O has no operation or file yet, so we can recognise it only by
+    /// counting handles.
     fn handles_before(self) -> u64 {
         // A write of the same class precedes the writeback.
         u64::from(self == Site::Writeback)
@@ -215,8 +218,8 @@ fn write_all(
 }
 
 impl FaultKind {
-    /// Whether a fault can strike the site under a method. Delays need the simulated disk, and a
-    /// sync can't be short because it transfers no bytes.
+    /// Whether a fault can strike this site under the given method. Delays are possible only on the
+    /// simulated disk. A sync transfers no data, so it can't be short.
     fn applies_to(self, site: Site, method: MethodKind) -> bool {
         match self {
             FaultKind::Delay | FaultKind::Reorder => method != MethodKind::IoUring,
@@ -225,7 +228,8 @@ impl FaultKind {
         }
     }
 
-    /// The fault, and how often it strikes. A short write of a single page must be shorter.
+    /// The fault, and how often it strikes. At sites that write single pages, a short write must be
+    /// shorter than a page.
     fn fault(self, site: Site) -> (Fault, u64) {
         match FAULTS[self as usize] {
             (FaultKind::Short, ..) if site.writes_one() => (Fault::Short(512), 1),
@@ -286,8 +290,8 @@ fn every_fault_at_every_site_in_every_state_under_every_method() {
     coverage.assert_complete(2030);
 }
 
-/// Runs one cell: injects the fault into the site's I/O, stops the I/O in the cell's state, and
-/// checks that nothing is lost.
+/// Runs one cell. Injects the fault into the site's I/O, stops the I/O in the cell's state, and
+/// finally checks that no page has been lost.
 fn run(cluster: &Arc<Cluster>, cell: Cell) {
     let (site, kind, ..) = cell;
     cluster.create(1, 0);
@@ -355,8 +359,8 @@ fn act(cluster: &Arc<Cluster>, (site, kind, state, _): Cell) -> Result<(), Strin
     reported
 }
 
-/// Runs the background writer, which writes block 1. At the same time, a session changes that block
-/// and reads other blocks to move the clock hand.
+/// Runs the background writer, which is supposed to write block 1. Meanwhile, a session changes
+/// that block again and again, and reads other blocks to move the clock hand.
 fn in_background(
     cluster: &Arc<Cluster>,
     kind: FaultKind,

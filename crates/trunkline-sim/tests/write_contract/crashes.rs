@@ -1,9 +1,10 @@
 //! Crashes during writes, checkpoints, evictions and extensions.
 //!
-//! Of each unsynced write, either everything, nothing, or some of its sectors survive. After the
-//! crash, each page must contain a version that existed at some point, or be torn and fail its
-//! checksum. All changes made before a completed checkpoint began must survive. There is no redo
-//! here, so we check the pages themselves.
+//! After a crash, a write that was not synced may be on disk completely, not at all, or only in
+//! some of its sectors. Each page must therefore either contain one of the versions it has had, or
+//! be torn and have a wrong checksum. Changes that were made before a completed checkpoint began
+//! must not be lost. Since there is no redo here, we check the pages exactly as the crash left
+//! them.
 
 use crate::reopened;
 use std::collections::BTreeMap;
@@ -59,11 +60,11 @@ impl Versions {
     }
 }
 
-/// Crashes a copy of the disk and checks it. Returns the number of torn pages, and the number of
-/// pages older than their last version.
+/// Simulates a crash on a copy of the disk, and checks the pages on that copy. Returns how many
+/// pages are torn, and how many contain an older version than the last one.
 fn crash_and_check(cluster: &Cluster, versions: &Versions, seed: u64) -> (u32, u32) {
-    // We must read the bounds both before and after making the copy: `durable` counts only if it
-    // was set before, and `begun` may still grow while we copy.
+    // Read the bounds before and after copying the disk. A version counts as `durable` only if it
+    // was durable before we made the copy, and `begun` may increase while we are copying.
     let before = versions.0.lock().clone();
     let left = Arc::new(cluster.disk.after_crash(seed));
     let after = versions.0.lock().clone();
@@ -123,8 +124,8 @@ fn session(cluster: &Cluster, versions: &Versions, number: u32, stop: &AtomicBoo
     }
 }
 
-/// Four sessions change pages and extend the relation while checkpoints run. The disk crashes at
-/// random moments.
+/// Four sessions change pages and extend the relation while checkpoints are running. The disk
+/// crashes at random moments.
 fn run(cluster: &Arc<Cluster>) {
     let (versions, stop) = (Arc::new(Versions::default()), Arc::new(AtomicBool::new(false)));
     let tasks: Vec<_> = (0..4)
@@ -166,7 +167,8 @@ fn no_change_is_lost_with_checkpoints_in_a_large_pool() {
     check_simulated(Needs { buffers: 256, seeds: 6, ..Needs::writable() }, run);
 }
 
-/// A failed fsync drops data, which can still be read but is lost. No later checkpoint may succeed.
+/// A failed fsync loses data, even though the data can still be read. No later checkpoint may
+/// succeed.
 #[test]
 fn no_checkpoint_succeeds_after_an_fsync_that_lost_pages() {
     check_simulated(Needs { seeds: 4, pools: Pools::Both, ..Needs::writable() }, |cluster| {

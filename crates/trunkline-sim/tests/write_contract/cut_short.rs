@@ -1,5 +1,5 @@
-//! Writers that stop early: a write stream whose session is cancelled, and an eviction that finds a
-//! free buffer before it has written all its victims.
+//! Writers that stop before they have written everything: a write stream whose session is
+//! cancelled, and an eviction that gets a free buffer before it has written all its victims.
 //!
 //! No page may be lost, or stay claimed or locked. Pages that weren't written must stay dirty.
 
@@ -53,8 +53,8 @@ fn assert_nothing_lost(cluster: &Cluster, blocks: u32, version: u32) {
     }
 }
 
-/// Writes in flight must continue without the cancelled stream. The stream must unlock the pages it
-/// has collected but not submitted.
+/// Writes that are in flight must continue even though the stream has been cancelled. Pages that
+/// the stream has collected but not submitted must be unlocked.
 #[test]
 fn a_stream_cancelled_while_it_collects_pages_loses_nothing() {
     check(Needs { blocks: 32, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -93,7 +93,8 @@ fn a_stream_cancelled_while_it_collects_pages_loses_nothing() {
 }
 
 /// Starts a thread that writes all pages until its session is cancelled. The thread then releases
-/// the first returned point, waits for the second, and writes the remaining pages.
+/// the first of the two pause points returned, waits at the second one, and writes the remaining
+/// pages after that.
 fn write_until_cancelled(
     cluster: &Arc<Cluster>,
     mut backend: Backend,
@@ -113,8 +114,8 @@ fn write_until_cancelled(
     (writer, cancelled, again)
 }
 
-/// A stream is cancelled while it waits for sessions that are changing pages. When it continues, it
-/// must not skip these pages.
+/// A stream is cancelled while it waits for sessions that are changing some of its pages. When the
+/// stream continues later, it must not leave these pages out.
 #[test]
 fn a_cancelled_stream_continues_where_it_stopped() {
     check(Needs { blocks: 8, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -152,8 +153,9 @@ fn a_cancelled_stream_continues_where_it_stopped() {
     });
 }
 
-/// The stream writes a copy of a page because a reader has the page locked, and is then cancelled.
-/// When it continues, it must wait for that write before reporting the page as written.
+/// A reader has locked a page, so the stream writes a copy of that page. The stream is cancelled
+/// before this write completes. When it continues, it must wait for the write before it reports the
+/// page as written.
 #[test]
 fn a_stream_cancelled_while_it_writes_a_copy_waits_for_it_later() {
     check(Needs { blocks: 8, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -185,8 +187,9 @@ fn a_stream_cancelled_while_it_writes_a_copy_waits_for_it_later() {
     });
 }
 
-/// An eviction stages writes for several victims. As soon as the first write completes, it has a
-/// free buffer. The victims that weren't submitted must be left unchanged.
+/// An eviction stages writes for several victims, but has a free buffer as soon as the first write
+/// completes. The remaining writes must then not be submitted, and those victims must be left
+/// unchanged.
 #[test]
 fn eviction_writes_as_few_pages_as_possible() {
     check(Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -230,8 +233,8 @@ fn eviction_writes_as_few_pages_as_possible() {
     });
 }
 
-/// One of several eviction writes hangs. The session must use the buffer of another write, and all
-/// other pages must be unlocked.
+/// An eviction writes several victims, and one of the writes hangs. The session must use a buffer
+/// whose write has completed. No page other than the one in the hanging write may stay locked.
 #[test]
 fn a_write_that_hangs_blocks_only_its_own_page() {
     check_simulated(Needs { buffers: 16, blocks: 64, seeds: 6, ..Needs::writable() }, |cluster| {

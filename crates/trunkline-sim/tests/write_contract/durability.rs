@@ -1,5 +1,6 @@
-//! Durability of a checkpoint at critical moments: a write completes during an fsync, another
-//! pool's fsync fails, a file is removed before its write starts, or a directory was not synced.
+//! Tests that a checkpoint is durable even if a write completes during one of its fsyncs, another
+//! pool's fsync fails, a file is removed before its pages are written, or a directory hasn't been
+//! synced yet.
 
 use std::time::Duration;
 use trunkline_aio::facade::Arc;
@@ -18,8 +19,8 @@ fn syncs(io: &Observed) -> bool {
     io.operation == Operation::Fsync
 }
 
-/// Whether holding back one result also blocks other I/O. It does if we have to stop the ring
-/// driver or the device thread.
+/// Whether all other I/O also stops when we hold back one result. That's the case if the result
+/// arrives on the ring driver or on the device thread, because we then have to stop that thread.
 fn holds_all(cluster: &Cluster) -> bool {
     matches!(cluster.environment.method, MethodKind::Custom | MethodKind::IoUring)
 }
@@ -39,8 +40,9 @@ fn page_on(cluster: &Cluster, disk: &Disk, number: u32, block: u32) -> Vec<u8> {
     bytes.get(at..at + BLOCK_SIZE).map(<[u8]>::to_vec).unwrap_or_default()
 }
 
-/// An fsync in flight may miss a write that completes during it, so the next checkpoint must sync
-/// the file again. PostgreSQL uses the cycle counter in `sync.c` for this.
+/// If a write completes while an fsync of the same file is in flight, we can't be sure that the
+/// fsync covers that write. The next checkpoint must therefore sync the file again. PostgreSQL uses
+/// the cycle counter in `sync.c` for this.
 #[test]
 fn a_write_that_completes_during_an_fsync_needs_the_next_one() {
     check(Needs { blocks: 16, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -67,10 +69,10 @@ fn a_write_that_completes_during_an_fsync_needs_the_next_one() {
     });
 }
 
-/// A page may be marked clean only after its write is registered as a pending fsync. In the reverse
-/// order, a checkpoint in between would find neither a dirty page nor a pending fsync, and the
-/// write would not be durable. The race window is only a few instructions long, hence the many
-/// seeds and the low rate of thread switches.
+/// A write must be registered as a pending fsync before its page is marked clean. Otherwise, a
+/// checkpoint that starts in between would find neither a dirty page nor a pending fsync, and the
+/// write would not be durable. There are only a few instructions in between, so to hit that window
+/// we need many seeds and a low rate of thread switches.
 #[test]
 fn a_page_is_clean_when_its_write_is_counted() {
     let needs = Needs { buffers: 16, blocks: 4, ..Needs::writable() };
@@ -101,25 +103,26 @@ fn a_page_is_clean_when_its_write_is_counted() {
 }
 
 /// Creates a second pool over the same cluster. Returns that pool, a session in it, and a session
-/// in the cluster's own pool. Block 8 is dirty in the second pool, and block 1 is dirty in the
-/// cluster's own pool.
+/// in the cluster's first pool. Block 8 is dirty in the second pool, and block 1 is dirty in the
+/// first.
 fn two_dirty_pools(cluster: &Cluster) -> (Pool, Backend, Backend) {
     let log = Arc::new(cluster.log.clone());
     let other = Pool::with_log(&cluster.aio, 32, log).expect("a pool");
     let mut theirs = other.backend(BackendType::Client).expect("a session");
     let mut mine = cluster.backend();
     cluster.change(&mut mine, 0, 1);
-    // A mount without any completed I/O is limited to one I/O at a time. This checkpoint raises
-    // that limit, because the two pools' fsyncs must run concurrently.
+    // If no I/O has completed on a mount yet, only one I/O at a time is allowed there. We run this
+    // checkpoint to raise that limit, because the fsyncs of the two pools must be able to run at
+    // the same time.
     cluster.checkpoint(&mut mine).expect("a checkpoint");
     cluster.change(&mut mine, 1, 1);
     cluster.change(&mut theirs, 8, 1);
     (other, theirs, mine)
 }
 
-/// Another pool's fsync fails while our own fsync is in flight, and ours then succeeds. The kernel
-/// reports an error once per open file, so the other pool may have received the error for our lost
-/// page. Our checkpoint must fail as well.
+/// Another pool's fsync fails while ours is in flight, and then ours succeeds. But the kernel
+/// reports an error only once for each open file, so the error that the other pool received may
+/// have been about one of our pages. Our checkpoint must therefore fail as well.
 #[test]
 fn an_fsync_of_another_pool_fails_during_a_checkpoint() {
     check(Needs { blocks: 16, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -142,8 +145,8 @@ fn an_fsync_of_another_pool_fails_during_a_checkpoint() {
     });
 }
 
-/// As in the previous test, but the other pool's fsync is still in flight when our own fsync
-/// succeeds. Our checkpoint must wait for the other fsync's result before it can succeed.
+/// This is like the previous test, except that when our fsync succeeds, the other pool's fsync is
+/// still in flight. Our checkpoint must not report success until it knows the result of that fsync.
 #[test]
 fn a_checkpoint_waits_for_an_fsync_of_another_pool() {
     check_simulated(Needs { blocks: 16, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -168,9 +171,10 @@ fn a_checkpoint_waits_for_an_fsync_of_another_pool() {
     });
 }
 
-/// A relation is dropped and recreated after a writer has opened its file, but before the writer
-/// claims the first page. The page it then claims belongs to the new file and must be written
-/// there. (A checkpoint claims only pages it has marked, and the new page isn't marked.)
+/// After a writer has opened a relation's file, but before it has claimed any page, the relation is
+/// dropped and created again. The page that the writer then claims belongs to the new file, so it
+/// must be written to that file. (This can't happen in a checkpoint, which claims only pages it has
+/// marked.)
 #[test]
 fn a_page_is_written_to_the_file_that_exists() {
     check(Needs { buffers: 16, blocks: 0, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -233,8 +237,8 @@ fn a_new_relation_survives_a_crash_after_a_checkpoint() {
     });
 }
 
-/// A checkpoint has all segments' fsyncs in flight together. PostgreSQL syncs them one after the
-/// other.
+/// A checkpoint must issue the fsyncs of all segments before it waits for any of them. PostgreSQL
+/// syncs one segment after the other.
 #[test]
 fn segments_are_synced_in_parallel() {
     const FILES: u32 = 5;
@@ -288,8 +292,9 @@ fn a_fast_fsync_is_measured_as_fast() {
     });
 }
 
-/// A session changes a page while an fsync is in each of its states, with and without cancelling
-/// the checkpoint's session. The next checkpoint must make the change durable.
+/// We stop an fsync in each of its states, and a session changes a page in the meantime. In half of
+/// the cases we also cancel the checkpoint that issued the fsync. The next checkpoint must make the
+/// change durable.
 #[test]
 fn changes_during_an_fsync_in_every_state_are_not_lost() {
     check(Needs { blocks: 16, seeds: 1, ..Needs::writable() }, |cluster| {
@@ -322,7 +327,7 @@ fn changes_during_an_fsync_in_every_state_are_not_lost() {
     });
 }
 
-/// Faults that aren't errors must be retried, so that the fsync succeeds.
+/// Faults that aren't errors must lead to a retry, so that the fsync succeeds in the end.
 #[test]
 fn an_fsync_retries_interruptions() {
     check(Needs { blocks: 16, seeds: 2, ..Needs::writable() }, |cluster| {

@@ -1,5 +1,6 @@
-//! Relation extension: two sessions never get the same block, an extension can continue in the next
-//! segment, and blocks are released if the file system has no space for them.
+//! Relation extension. Two sessions must never get the same block, and an extension must be able to
+//! continue in the next segment. If the file system runs out of space, the blocks must be released
+//! again.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -31,8 +32,8 @@ fn extend(
     pins.iter().map(|pin| pin.page().block()).collect()
 }
 
-/// Sessions extend one relation concurrently, with both methods. Together they must get every block
-/// exactly once, without gaps.
+/// Several sessions extend the same relation concurrently, using both methods. Together they must
+/// get every block exactly once, without gaps.
 #[test]
 fn two_sessions_never_get_the_same_block() {
     check(Needs { buffers: 64, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -60,8 +61,8 @@ fn two_sessions_never_get_the_same_block() {
     });
 }
 
-/// A segment has at most 131,072 blocks (1 GiB). We create a sparse file of almost that length, and
-/// extend it across the boundary.
+/// A segment has at most 131,072 blocks (1 GiB). To get close to that limit, we create a sparse
+/// file, and then extend the relation into the next segment.
 #[test]
 fn an_extension_crosses_the_end_of_a_segment() {
     for direct in [false, true] {
@@ -105,8 +106,8 @@ fn an_extension_crosses_the_end_of_a_segment() {
     }
 }
 
-/// An extension that fails for lack of space must not leave pages in the pool. The next extension
-/// gets the same blocks.
+/// If an extension fails because there is no space left, it must not leave any pages in the pool.
+/// The next extension must get the same blocks.
 #[test]
 fn an_extension_without_room_gives_its_blocks_back() {
     check_simulated(Needs { pools: Pools::Both, ..Needs::writable() }, |cluster| {
@@ -161,8 +162,9 @@ fn zeros_are_written_where_allocation_is_not_supported() {
     });
 }
 
-/// A session is cancelled while its zeros are being written. Until that write completes, no other
-/// session may get these blocks, because the zeros would overwrite the other session's page.
+/// A session is cancelled while it is writing zeros to new blocks. Before this write has completed,
+/// no other session may get these blocks. Otherwise the zeros could overwrite a page that the other
+/// session has already filled and written.
 #[test]
 fn the_blocks_of_a_cancelled_extension_are_not_reused_during_its_write() {
     check(Needs { ..Needs::writable() }, |cluster: &Arc<Cluster>| {
@@ -196,8 +198,9 @@ fn the_blocks_of_a_cancelled_extension_are_not_reused_during_its_write() {
     });
 }
 
-/// Another session fills a new page before the extension writes its zeros. The extension then
-/// writes the filled page, so it must flush the WAL record first.
+/// Another session fills one of the new pages before the extension has written its zeros. The
+/// extension then writes that page instead of zeros, so it must first flush the WAL up to the
+/// page's LSN.
 #[test]
 fn a_page_filled_during_its_extension_is_written_after_its_wal() {
     check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster| {

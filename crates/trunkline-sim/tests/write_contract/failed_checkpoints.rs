@@ -1,7 +1,7 @@
 //! Failed checkpoints must be counted and logged, together with the pages they wrote.
 //!
-//! A checkpoint that fails after most of its writes has still caused that I/O. If the statistics
-//! left it out, they would not match the device.
+//! Even if a checkpoint fails, it may have written most of its pages before that. If the statistics
+//! didn't include these writes, they wouldn't agree with the I/O seen by the device.
 
 use trunkline_aio::Operation;
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
@@ -40,8 +40,8 @@ fn numbers(counts: CheckpointerCounts) -> ([u64; 3], u64) {
     (checkpoints, counts.buffers_written)
 }
 
-/// Fails a write, then an fsync, and then runs into the permanent failure. Compares the counters
-/// after each step.
+/// Makes first a write fail, and then an fsync. After that, every checkpoint fails. We compare the
+/// counters after each step.
 #[test]
 fn failed_checkpoints_are_counted_with_their_pages() {
     check(Needs { blocks: 16, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -91,8 +91,8 @@ fn failed_checkpoints_are_counted_with_their_pages() {
     });
 }
 
-/// The checkpointer thread panics during its shutdown checkpoint. In that case `shut_down` must not
-/// return the report of an earlier, successful checkpoint.
+/// If the checkpointer thread panics during its shutdown checkpoint, `shut_down` must return an
+/// error. It must not return the report of an earlier checkpoint that was successful.
 #[test]
 fn a_shutdown_checkpoint_that_panics_is_an_error() {
     check_real(Needs { blocks: 16, ..Needs::writable() }, |cluster| {

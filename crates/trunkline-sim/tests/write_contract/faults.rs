@@ -1,8 +1,8 @@
 //! Storage faults at every site that writes or syncs.
 //!
-//! Pages that weren't written stay dirty and readable. The operation that needed the write fails
-//! with an error that contains file and block. Once the fault is gone, the pages are written. A
-//! failed fsync, however, is permanent.
+//! If a page can't be written, it must stay dirty, and it must still be possible to read it. The
+//! operation that needed the write must fail, with an error that contains the file and the block.
+//! Once the fault is gone, the page must be written after all. Only a failed fsync is permanent.
 
 use std::time::Duration;
 use trunkline_aio::{Operation, State};
@@ -21,8 +21,8 @@ const BLOCK: u32 = BLOCK_SIZE as u32;
 const HIDDEN: [Fault; 4] =
     [Fault::Interrupted, Fault::Again, Fault::Delay(Duration::from_millis(3)), Fault::Reorder];
 
-/// Short multi-block writes. The engine writes the rest, starting with the block that was written
-/// only in part.
+/// Short writes of several blocks. The engine must write the rest, starting with the block that was
+/// written only in part.
 const SHORT: [Fault; 4] = [
     Fault::Short(BLOCK),
     Fault::Short(BLOCK + 512),
@@ -55,8 +55,8 @@ fn a_checkpoint_retries_interrupted_and_short_writes() {
     });
 }
 
-/// After a failed write, the checkpoint writes the remaining pages before it fails. The pages of
-/// the failed write stay dirty.
+/// If one of its writes fails, a checkpoint must still write all other pages before it fails. The
+/// pages of the failed write must stay dirty.
 #[test]
 fn a_checkpoint_that_cannot_write_fails_and_loses_nothing() {
     check(small(), |cluster| {
@@ -110,7 +110,8 @@ fn a_write_of_zero_bytes_is_an_error() {
     });
 }
 
-/// A failed fsync is permanent, even if the next fsync would succeed. Pages stay readable.
+/// A failed fsync must be permanent, even if the next fsync would succeed. It must still be
+/// possible to read the pages.
 #[test]
 fn a_failed_fsync_fails_every_later_checkpoint() {
     check(Needs { blocks: 16, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -133,8 +134,9 @@ fn a_failed_fsync_fails_every_later_checkpoint() {
     });
 }
 
-/// The checkpoint's session is cancelled while the failing fsync is in flight. The completion
-/// callback must record the failure on its own, because a second fsync would succeed.
+/// A checkpoint's session is cancelled while an fsync that will fail is in flight. No session
+/// waits for the result any more, so the completion callback must record the failure. A second
+/// fsync would succeed, even though data was lost.
 #[test]
 fn a_failed_fsync_of_a_cancelled_checkpoint_is_not_lost() {
     check_simulated(Needs { blocks: 16, seeds: 6, ..Needs::writable() }, |cluster| {
@@ -233,8 +235,8 @@ fn the_background_writer_continues_after_a_fault() {
     });
 }
 
-/// If the zeros can't be written, the new blocks must leave the pool, and the next extension must
-/// get the same blocks.
+/// If an extension can't write its zeros, the new blocks must be removed from the pool, and the
+/// next extension must get the same blocks again.
 #[test]
 fn an_extension_that_cannot_write_gives_its_blocks_back() {
     check(Needs { pools: Pools::Both, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -270,9 +272,9 @@ fn an_extension_that_cannot_write_gives_its_blocks_back() {
     });
 }
 
-/// A checkpoint write is stopped in every handle state, and readers must be able to continue in all
-/// of them. The write's result determines whether the pages become clean, even if the checkpoint's
-/// session was cancelled.
+/// We stop a checkpoint's write in each handle state. In all of these states, other sessions must
+/// be able to read the pages. Even if the checkpoint is cancelled, it is the result of the write
+/// that determines whether the pages become clean.
 #[test]
 fn readers_continue_while_a_write_is_in_every_state() {
     check(Needs { blocks: 16, seeds: 1, ..Needs::writable() }, |cluster| {

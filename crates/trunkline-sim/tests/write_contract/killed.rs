@@ -1,11 +1,12 @@
 //! A process is killed (`SIGKILL`) while it writes, under each I/O method.
 //!
-//! The page cache outlives the process, so every page written before a completed checkpoint must be
-//! in its file. Only a page with a write in flight may be torn, and its checksum must detect that.
-//! With direct I/O the same holds for the device.
+//! The page cache is not lost when a process is killed, so all pages that were written before a
+//! checkpoint completed must be in the file. Only a page that was being written at the time may be
+//! torn, and then its checksum must be wrong. With direct I/O, the same is true of the data on the
+//! device.
 //!
-//! The child process is this test binary with an extra argument. After each checkpoint it prints
-//! the version that all pages had when that checkpoint began.
+//! The child process runs this test binary with an extra argument. Whenever it completes a
+//! checkpoint, it prints the version that all pages had reached when the checkpoint began.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

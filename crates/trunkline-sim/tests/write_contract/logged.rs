@@ -1,4 +1,5 @@
-//! WAL before data: many pages share a single log flush, and a failing log prevents page writes.
+//! Tests of WAL before data. Many pages must share a single log flush, and if the log fails, no
+//! page may be written.
 //!
 //! In addition, the cluster's write checker verifies the rule for every write of every case.
 
@@ -60,8 +61,8 @@ fn pages_of_an_eviction_share_a_flush() {
     });
 }
 
-/// Creates a pool of 16 buffers with its own log, and makes every page in it dirty. `lsn` returns
-/// the LSN for the next page.
+/// Creates a pool of 16 buffers that uses the given log, and makes all of its pages dirty. `lsn` is
+/// called once per page, and returns the LSN for that page.
 fn dirty_pool(cluster: &Cluster, log: Arc<dyn Log>, lsn: impl Fn() -> u64) -> (Pool, Backend) {
     let pool = Pool::with_log(&cluster.aio, 16, log).expect("a pool");
     let mut backend = pool.backend(BackendType::Client).expect("a session");
@@ -75,8 +76,8 @@ fn dirty_pool(cluster: &Cluster, log: Arc<dyn Log>, lsn: impl Fn() -> u64) -> (P
     (pool, backend)
 }
 
-/// If the log can't be flushed, no page may be written. Checkpoints and evictions return the log's
-/// error, and all pages stay dirty.
+/// If the log can't be flushed, no page may be written. Checkpoints and evictions must fail with
+/// the error that the log returned, and all pages must stay dirty.
 #[test]
 fn a_failed_log_flush_prevents_page_writes() {
     check(Needs { handles: 64, ..Needs::writable() }, |cluster| {
@@ -123,8 +124,8 @@ impl Log for LyingLog {
     }
 }
 
-/// A page with an LSN past the end of the log is damaged. Flushing the log again would not help, so
-/// checkpoints and evictions must fail instead of retrying.
+/// If a page has an LSN past the end of the log, the page is damaged. Flushing the log again
+/// wouldn't help, so checkpoints and evictions must return an error rather than retry forever.
 #[test]
 fn a_page_beyond_the_end_of_the_log_is_an_error() {
     check(Needs { handles: 64, seeds: 2, ..Needs::writable() }, |cluster| {

@@ -1,9 +1,9 @@
-//! Kernel writeback failures. The kernel reports the error once to each open file.
+//! Failures of the kernel's writeback. The kernel reports such an error once to each open file.
 //!
-//! Whichever call receives the error, the pages are lost, and no later checkpoint may succeed. If a
-//! checkpoint runs concurrently with other I/O, it waits for a file's writeback before it syncs the
-//! file. It may therefore receive the error from writeback instead of fsync, as happens on ext4
-//! when the device is full.
+//! No matter which call the kernel reports the error to, the pages are lost, so no later checkpoint
+//! may succeed. When a checkpoint runs concurrently with other I/O, it waits for the writeback of a
+//! file before it syncs that file. It may therefore get the error from the writeback and not from
+//! the fsync. This is what happens on ext4 if the device is full.
 
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{Class, Observed, Operation};
@@ -34,8 +34,9 @@ fn checkpoint(cluster: &Cluster, backend: &mut Backend) -> Result<(), Checkpoint
     cluster.checkpoint_with(backend, options).map(drop)
 }
 
-/// Loses a writeback during a checkpoint, which must then fail. `beside_others` keeps another
-/// session's handle in use, so that the checkpoint does not run alone.
+/// Makes the disk lose a writeback during a checkpoint, and checks that the checkpoint fails. With
+/// `beside_others`, another session holds a handle all the time, so that the checkpoint does not
+/// appear to be running alone.
 fn a_checkpoint_fails(cluster: &Arc<Cluster>, beside_others: bool) {
     let mut backend = cluster.backend();
     change_all(cluster, &mut backend, 1);
@@ -70,8 +71,8 @@ fn a_lost_writeback_fails_a_checkpoint_beside_other_io() {
     check_simulated(NEEDS, |cluster| a_checkpoint_fails(cluster, true));
 }
 
-/// An eviction's writeback receives the error, but has no caller to return it to. The pool must
-/// remember the error for later checkpoints.
+/// The writeback of an evicted page fails. There is no caller that the error could be returned to,
+/// so the pool must remember it, and later checkpoints must fail.
 #[test]
 fn a_writeback_error_of_an_eviction_fails_the_next_checkpoint() {
     let needs = Needs { buffers: 16, blocks: 64, seeds: 2, ..NEEDS };

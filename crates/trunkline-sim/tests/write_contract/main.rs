@@ -1,10 +1,10 @@
-//! Contract tests for page writes: checkpoints, eviction, writeback, relation extension, removal
-//! and crashes. They run under the `sync`, `worker` and `io_uring` methods, and with many random
-//! seeds on a simulated disk, with and without storage faults.
+//! Contract suite of page writes: checkpoints, eviction, writeback, relation extension, removal and
+//! crashes. The cases run under the `sync`, `worker` and `io_uring` methods. They also run on a
+//! simulated disk with many random seeds, both with and without storage faults.
 //!
-//! The cluster's write checker verifies every write of every case: the pages on disk must have
-//! valid checksums, and the WAL must have been durable up to their LSNs when the write was
-//! submitted.
+//! In every case, the cluster's write checker verifies each write. The pages on disk must have
+//! valid checksums, and when the write was submitted, the WAL must already have been flushed up to
+//! the LSNs of these pages.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 

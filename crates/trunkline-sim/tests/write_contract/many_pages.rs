@@ -1,5 +1,6 @@
-//! Many pages in a small pool: sessions that extend by more pages than they have guaranteed pins
-//! for, and a log that needs I/O while page writes use all other handles.
+//! Operations on many pages in a small pool. Sessions extend a relation by more pages than they
+//! have guaranteed pins for, and the log needs to do I/O while page writes are using all other
+//! handles.
 
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{Aio, Class, File, Slots};
@@ -10,8 +11,8 @@ use trunkline_format::Lsn;
 use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Needs, TestThread, page};
 
-/// Eight sessions extend a relation in a pool of only 16 buffers. Each session requests 32 pages
-/// but may get fewer, and changes the pages it gets.
+/// Eight sessions extend the same relation in a pool that has only 16 buffers. Each of them asks
+/// for 32 pages at a time. It may get fewer than that, and changes all the pages it does get.
 #[test]
 fn all_sessions_extend_in_a_tiny_pool() {
     check(Needs { buffers: 16, blocks: 16, seeds: 2, ..Needs::writable() }, |cluster| {
@@ -63,9 +64,9 @@ impl Log for Writing {
     }
 }
 
-/// Page writes hang and use every handle available to them. The log must be able to continue with
-/// its reserved handles. Without the reserve, page writes would wait for the log while the log
-/// waits for a handle.
+/// Page writes are hanging, and they use all the handles they can get. The log must still be able
+/// to flush, using the handles that are reserved for it. Otherwise the page writes would be waiting
+/// for the log, and the log for a handle.
 #[test]
 fn the_log_flushes_while_page_writes_hang() {
     check_simulated(Needs { handles: 12, seeds: 2, ..Needs::writable() }, |cluster| {

@@ -1,5 +1,6 @@
-//! Opening a file may take a long time, e.g. because its mount hangs. A writer must first submit
-//! the pages it has already claimed, so that they don't stay locked.
+//! It may take a long time to open a file, e.g. if its mount hangs. Before a writer opens one, it
+//! must submit the pages it has already claimed. Otherwise those pages would stay locked all that
+//! time.
 
 use std::ops::Range;
 use trunkline_aio::facade::Arc;
@@ -9,9 +10,9 @@ use trunkline_sim::PausePoint;
 use trunkline_sim::matrix::cluster::check_simulated;
 use trunkline_sim::matrix::{Cluster, Needs};
 
-/// Closes relation 1's file, as the open-file table does when it is full. Returns two pause points:
-/// the thread that next opens the file releases the first point to announce this, and then stops at
-/// the second point.
+/// Closes the file of relation 1, as happens when the open-file table is full. Returns two pause
+/// points. The next thread to open the file releases the first one, so that we know it has got
+/// there, and then waits at the second one.
 fn close_and_hold(cluster: &Cluster) -> (PausePoint, PausePoint) {
     cluster.storage.forget(cluster.relation(1).locator());
     let (opening, go) = (PausePoint::new(), PausePoint::new());
@@ -23,9 +24,9 @@ fn close_and_hold(cluster: &Cluster) -> (PausePoint, PausePoint) {
     (opening, go)
 }
 
-/// Runs `work`, which must write pages of relation 0 and then of relation 1. Because relation 1's
-/// file is closed, `work` has to open it. During that open, `blocks` of relation 0 must not be
-/// locked.
+/// Runs `work`, which must first write pages of relation 0 and then pages of relation 1. The file
+/// of relation 1 is closed, so it has to be opened. While that is going on, `blocks` of relation 0
+/// must not be locked.
 fn assert_unlocked_during_open(
     cluster: &Arc<Cluster>,
     blocks: Range<BlockNo>,
@@ -84,7 +85,8 @@ fn an_eviction_keeps_no_page_locked_while_it_opens_a_file() {
     });
 }
 
-/// As before, but for a bulk write with both relations' pages in its ring buffer.
+/// This is like the previous test, but for a bulk write whose ring buffer contains pages of both
+/// relations.
 #[test]
 fn a_bulk_write_keeps_no_page_locked_while_it_opens_a_file() {
     let needs = Needs { buffers: 256, blocks: 0, seeds: 4, ..Needs::writable() };

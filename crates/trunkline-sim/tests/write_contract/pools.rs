@@ -1,5 +1,6 @@
-//! Two pools over one cluster, each with its own pages. A pool doesn't have to sync what the other
-//! pool has synced, but if one pool's fsync fails, both pools fail.
+//! Two pools over one cluster, each with its own pages. If one pool has synced a file, the other
+//! one doesn't have to do so again. But if an fsync fails in one pool, checkpoints must fail in
+//! both.
 
 use trunkline_aio::Operation;
 use trunkline_aio::facade::Arc;
@@ -29,8 +30,8 @@ fn extend(cluster: &Cluster, backend: &mut Backend, step: u32) -> Vec<u32> {
     pins.iter().map(|pin| pin.page().block()).collect()
 }
 
-/// Both pools change, extend and checkpoint one relation concurrently. They have no page in common,
-/// so nothing may be lost or overwritten.
+/// Both pools change, extend and checkpoint the same relation at the same time. They never use the
+/// same pages, so no change may be lost or overwritten.
 #[test]
 fn each_pool_writes_its_own_pages() {
     check(Needs { blocks: 32, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -77,8 +78,8 @@ fn each_pool_writes_its_own_pages() {
     });
 }
 
-/// The kernel reports lost pages just once. Whichever pool receives the error, both pools' pages
-/// may be lost, so neither pool may report success.
+/// When the kernel loses pages, it reports the error only once, to one of the two pools. The lost
+/// pages may belong to either of them, so from then on checkpoints must fail in both.
 #[test]
 fn a_failed_fsync_fails_every_pool() {
     check(Needs { seeds: 3, ..Needs::writable() }, |cluster| {

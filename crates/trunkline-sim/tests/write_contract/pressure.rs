@@ -1,5 +1,5 @@
-//! Small pools in which every buffer is dirty while sessions keep changing pages. Every session
-//! must make progress and get its guaranteed pins, and nothing may be lost.
+//! Small pools where all buffers are dirty and sessions keep changing pages. Every session must
+//! make progress and be able to use all its guaranteed pins, and no change may be lost.
 
 use trunkline_aio::Operation;
 use trunkline_aio::facade::Arc;
@@ -11,8 +11,8 @@ use trunkline_sim::matrix::{Cluster, Needs, Pools, TestThread};
 const SESSIONS: u32 = 8;
 const BLOCKS: u32 = 48;
 
-/// Changes one session's blocks repeatedly. In every other step, the session also pins as many
-/// other pages as it has guaranteed pins for.
+/// Changes the blocks of one session over and over. In every other step, the session also pins as
+/// many other pages as its guarantee allows.
 fn work(cluster: &Arc<Cluster>, session: u32, steps: u32) {
     let mut backend = cluster.backend();
     let relation = cluster.relation(0);
@@ -97,9 +97,9 @@ fn sessions_make_progress_beside_checkpoints_and_the_background_writer() {
     });
 }
 
-/// Writes to a hung mount have used up all the handles. A session that needs a buffer must not wait only
-/// for one of these writes to complete: it must also wake up when another session unpins a clean
-/// page.
+/// All handles are in use by writes to a mount that hangs. A session that needs a buffer must not
+/// wait for just these writes. If another session unpins a clean page, the waiting session must be
+/// woken and use that buffer.
 #[test]
 fn a_session_uses_a_freed_buffer_while_no_handle_is_free() {
     let needs = Needs { buffers: 16, blocks: 64, handles: 8, ..Needs::writable() };
@@ -131,8 +131,9 @@ fn a_session_uses_a_freed_buffer_while_no_handle_is_free() {
     });
 }
 
-/// Only one page is clean, and it has the highest usage count. We must evict it nevertheless, so
-/// that nothing has to be written. PostgreSQL would evict a dirty page with a lower usage count.
+/// There is only one clean page, and it has the highest usage count. It must be evicted
+/// nevertheless, because that way we don't have to write anything. PostgreSQL would evict a dirty
+/// page with a lower usage count instead.
 #[test]
 fn a_clean_page_is_evicted_before_a_dirty_one() {
     let needs =

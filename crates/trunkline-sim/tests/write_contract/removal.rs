@@ -1,5 +1,6 @@
-//! Relations that are dropped or truncated while their pages are read or written. Nothing may hang,
-//! no page may come back, and no session may fail because of the removed file.
+//! Relations that are dropped or truncated while other sessions read or write their pages. Nothing
+//! may hang, removed pages must not reappear, and no session may get an error because a file has
+//! been removed.
 
 use std::path::Path;
 use trunkline_aio::Operation;
@@ -15,8 +16,8 @@ fn pages_of(cluster: &Arc<Cluster>, number: u32) -> usize {
     cluster.pool.rows().iter().filter(|row| row.relation == locator).count()
 }
 
-/// The drop must wait for the write in flight, because a completing write needs its buffer. The
-/// checkpoint itself must succeed.
+/// The drop must wait for the write in flight, because the write still needs its buffer when it
+/// completes. The checkpoint itself must succeed.
 #[test]
 fn a_relation_is_dropped_while_a_checkpoint_writes_it() {
     check(Needs::writable(), |cluster| {
@@ -40,8 +41,8 @@ fn a_relation_is_dropped_while_a_checkpoint_writes_it() {
     });
 }
 
-/// The relation is dropped after the checkpoint has marked its pages. The checkpoint must skip
-/// these pages rather than recreate the file.
+/// A checkpoint has marked the pages it is going to write, and then the relation is dropped. The
+/// checkpoint must skip the relation's pages, and must not create the file again.
 #[test]
 fn a_relation_is_dropped_before_the_checkpoint_writes_it() {
     check(Needs::writable(), |cluster| {
@@ -92,8 +93,8 @@ fn a_relation_is_truncated_while_it_is_written() {
     });
 }
 
-/// This pool has never read a page of the relation, but the checkpoint must still sync the
-/// truncation. Otherwise old pages would come back after a crash.
+/// The relation is truncated in a pool that has never read any of its pages. The next checkpoint
+/// must sync the file nevertheless, or else the old pages could reappear after a crash.
 #[test]
 fn a_truncation_survives_a_crash_after_a_checkpoint() {
     check(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
@@ -110,8 +111,8 @@ fn a_truncation_survives_a_crash_after_a_checkpoint() {
     });
 }
 
-/// The truncation must wait for the read in flight. The reader still gets the page, because the
-/// block existed when the read started.
+/// A block is truncated away while it is being read. The truncation must wait for that read. The
+/// reader must still get the page, because the block existed when the read began.
 #[test]
 fn a_relation_is_truncated_while_it_is_read() {
     check(Needs::writable(), |cluster| {
@@ -135,8 +136,8 @@ fn a_relation_is_truncated_while_it_is_read() {
     });
 }
 
-/// The checkpoint must report the failed write, but the drop must not keep the page dirty: no
-/// session needs it any more.
+/// A relation is dropped while a checkpoint's write to it fails. The checkpoint must report the
+/// error. But the page must not stay dirty because of that, since it isn't needed any more.
 #[test]
 fn a_relation_is_dropped_while_its_write_fails() {
     check(Needs::writable(), |cluster| {
@@ -221,8 +222,9 @@ fn relations_are_dropped_while_others_are_used() {
     });
 }
 
-/// An idle session may have pending writeback for pages it evicted from a relation. Dropping the
-/// relation must nevertheless close the file, because only then does the kernel free the space.
+/// An idle session may still have to start writeback for pages that it evicted from a relation. If
+/// the relation is dropped, its file must be closed in spite of that, because the kernel doesn't
+/// free the space before then.
 #[test]
 fn an_idle_session_keeps_no_dropped_file_open() {
     check_simulated(Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -237,7 +239,7 @@ fn an_idle_session_keeps_no_dropped_file_open() {
     });
 }
 
-/// Likewise, an idle session must not keep a closed cluster's files open.
+/// Likewise, if a cluster has been closed, an idle session must not keep its files open.
 #[test]
 fn an_idle_session_keeps_no_closed_cluster_open() {
     check_simulated(Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {

@@ -1,8 +1,8 @@
 //! A second engine opens the files left behind by a crash.
 //!
-//! Every page must either have one of the allowed versions, or be torn and reported as corrupt. The
-//! engine then rewrites all pages, runs a checkpoint and crashes as well, so that we also test
-//! whether it can continue from such files.
+//! Each page must either contain one of the allowed versions, or be torn and be reported as
+//! corrupt. To test whether the engine can keep working with such files, we then have it rewrite
+//! all pages, run a checkpoint, and crash again.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

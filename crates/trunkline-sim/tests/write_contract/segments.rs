@@ -1,4 +1,4 @@
-//! Boundaries: extension across the end of a segment, and a checkpoint over two tablespaces.
+//! Extension across the end of a segment, and a checkpoint that writes to two tablespaces.
 
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{Observed, Operation};
@@ -9,9 +9,9 @@ use trunkline_format::{BLOCK_SIZE, Fork, Oid, SEGMENT_BLOCKS};
 use trunkline_sim::matrix::cluster::{check_real, check_simulated};
 use trunkline_sim::matrix::{Cluster, FileCall, Needs, page};
 
-/// Two extensions fail: one at the end of a segment, the other at the start of the next. In
-/// between, a third session has added pages behind both. These pages must remain part of the
-/// relation.
+/// One extension fails at the end of a segment, and another one fails at the start of the next
+/// segment. Between the two failures, a third session has added pages after the blocks of both.
+/// Those pages must still be part of the relation.
 #[test]
 fn pages_behind_two_failures_are_found() {
     check_real(Needs::writable(), |cluster| {
@@ -65,8 +65,9 @@ fn elsewhere(cluster: &Cluster, blocks: u32) -> Relation {
     relation
 }
 
-/// Each tablespace may be on its own disk, so a checkpoint balances its writes across tablespaces,
-/// as PostgreSQL's does. At any time, about the same fraction of each tablespace has been written.
+/// Each tablespace may be on a different disk, so a checkpoint balances its writes across the
+/// tablespaces, as in PostgreSQL. At any time, about the same fraction of the dirty pages must have
+/// been written in each of them.
 #[test]
 fn tablespaces_are_written_in_turn() {
     const LARGE: u32 = 1024;

@@ -1,9 +1,10 @@
-//! A page must not change while it is being written, but readers must be able to continue. A writer
-//! must never wait for a page while it keeps other pages locked.
+//! A page must not change while it is being written, but other sessions must still be able to read
+//! it. Also, when a writer has to wait for a page, it must not keep other pages locked in the
+//! meantime.
 //!
-//! PostgreSQL up to 18 holds only a share lock during a write. Hint bits can change under that
-//! lock, so with checksums every flush has to copy the page first. Here a write holds the
-//! share-exclusive lock.
+//! Up to version 18, PostgreSQL holds only a share lock while it writes a page. Other backends can
+//! set hint bits under that lock, so if checksums are enabled, the page must be copied before each
+//! write. We don't need that copy, because we hold the share-exclusive lock during the write.
 
 use trunkline_aio::facade::Arc;
 use trunkline_format::PageBytes;
@@ -107,15 +108,16 @@ fn pages_that_change_continuously_are_written_whole() {
     });
 }
 
-/// Flips a hint bit of the first tuple's infomask. Bytes 14 and 15 of the page are `pd_upper`,
-/// where that tuple starts.
+/// Flips a hint bit in the infomask of the tuple that starts at `pd_upper` (bytes 14 and 15 of the
+/// page header). The pages here have only one tuple.
 fn change_hint(bytes: &mut PageBytes) {
     let row = usize::from(u16::from_le_bytes([bytes[14], bytes[15]]));
     bytes[row + 21] ^= 1;
 }
 
-/// Setting a hint bit needs the share-exclusive lock, which is granted only if there are no other
-/// readers. It must be refused while another session reads the page or a write is in flight.
+/// A session needs the share-exclusive lock to set a hint bit, and can get it only if there are no
+/// other readers. The attempt must fail if another session is reading the page, or if the page is
+/// being written.
 #[test]
 fn hint_bits_are_set_only_without_other_readers_and_writes() {
     check(Needs::writable(), |cluster| {
@@ -154,9 +156,9 @@ fn hint_bits_are_set_only_without_other_readers_and_writes() {
     });
 }
 
-/// Readers set hint bits, writers change pages, and checkpoints write those pages. The write
-/// checker verifies the checksums on disk. With direct I/O, a bit that changed during the write
-/// would cause a checksum failure.
+/// Some sessions set hint bits, others change pages, and checkpoints write the pages at the same
+/// time. The write checker verifies all checksums on disk. With direct I/O, if a hint bit were set
+/// during a write, the checksum on disk would be wrong.
 #[test]
 fn pages_with_changing_hint_bits_are_written_whole() {
     for direct in [false, true] {
@@ -192,9 +194,9 @@ fn pages_with_changing_hint_bits_are_written_whole() {
     }
 }
 
-/// This deadlock must not happen: the writer has claimed page A and needs D, while the session that
-/// holds D needs A. The write of A can complete independently, so the writer must submit A before
-/// it waits for D.
+/// A writer has claimed page A and is waiting for page D, while the session that has locked D is
+/// waiting for A. This must not end in a deadlock. Nothing prevents the write of A from completing,
+/// so the writer must submit A before it waits for D.
 #[test]
 fn a_writer_submits_its_pages_before_it_waits_for_a_lock() {
     check(Needs { seeds: 20, ..Needs::writable() }, |cluster| {
@@ -225,8 +227,8 @@ fn a_writer_submits_its_pages_before_it_waits_for_a_lock() {
     });
 }
 
-/// A reader may hold its share lock for a long time. The checkpoint must not wait for that reader,
-/// so it writes a copy of the page.
+/// A reader may keep its share lock on a page for a long time. Rather than wait for that reader, a
+/// checkpoint must write a copy of the page.
 #[test]
 fn a_page_that_stays_locked_by_a_reader_is_written() {
     check(Needs::writable(), |cluster| {

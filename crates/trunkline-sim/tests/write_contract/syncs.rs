@@ -1,9 +1,9 @@
 //! A checkpoint's fsync must use the same open file description as the writes.
 //!
-//! The kernel may report a writeback error only to files that were open when the error happened. By
-//! the time of the fsync, the open-file table may have closed that file, and its name may refer to
-//! a different file. PostgreSQL's checkpointer opens the segment by name, so it relies on the
-//! kernel to keep the error.
+//! The kernel may report a writeback error only through file descriptors that were open when the
+//! error happened. By the time a checkpoint calls fsync, the open-file table may already have
+//! closed the file, and a different file may have the same name. PostgreSQL's checkpointer simply
+//! opens the segment by name, so it relies on the kernel to remember the error.
 
 use std::fs;
 use trunkline_aio::facade::Arc;
@@ -36,7 +36,8 @@ const NEEDS: Needs = Needs {
     ..Needs::writable()
 };
 
-/// Changes relation 0's pages and writes them without an fsync, as the background writer does.
+/// Changes the pages of relation 0 and writes them without an fsync, as the background writer
+/// would.
 fn write_unsynced(cluster: &Cluster, backend: &mut Backend, version: u32) {
     (0..16).for_each(|block| cluster.change(backend, block, version));
     let mut stream = WriteStream::new(backend, WriteOptions::default());
@@ -74,8 +75,9 @@ fn replace(cluster: &Cluster) {
     cluster.create(0, 16);
 }
 
-/// Writes, closes and perhaps replaces the file. Returns the id of the file that was written, and
-/// records I/Os from then on.
+/// Writes the file's pages and closes the file. Depending on `since`, it then replaces the file as
+/// well. Returns the id of the file that was written. We start recording I/Os before we write
+/// anything.
 fn prepare(cluster: &Cluster, backend: &mut Backend, since: Since, version: u32) -> u64 {
     cluster.probe.record();
     write_unsynced(cluster, backend, version);
@@ -102,7 +104,8 @@ fn files(cluster: &Cluster, operation: Operation) -> Vec<u64> {
     files
 }
 
-/// The checkpoint must sync the file that was written, whatever happened to the name since.
+/// The checkpoint must sync the file that was actually written, even if its name now refers to
+/// another file.
 #[test]
 fn the_file_that_was_written_is_synced() {
     check(NEEDS, |cluster: &Arc<Cluster>| {
@@ -117,8 +120,8 @@ fn the_file_that_was_written_is_synced() {
     });
 }
 
-/// The kernel reports a writeback error only to files that were open when the error happened. The
-/// checkpoint must receive that error.
+/// The kernel may report a writeback error only through file descriptors that were open when the
+/// error happened. The checkpoint must still see that error.
 fn an_error_is_not_missed(cluster: &Arc<Cluster>, since: Since) {
     (10..30).for_each(|number| cluster.create(number, 1));
     let mut backend = cluster.backend();

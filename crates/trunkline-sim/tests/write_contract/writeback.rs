@@ -1,9 +1,9 @@
-//! Writeback: after a certain number of page writes, we ask the kernel to start writing back its
-//! dirty pages.
+//! Writeback control: after a certain number of page writes, we ask the kernel to start writing its
+//! dirty pages to disk.
 //!
-//! Writeback is an I/O like any other. The statistics must count it, it must do no harm if it is
-//! unsupported or hangs, and it must not keep removed files open. `lost_writebacks` covers
-//! writeback failures.
+//! These tests check that writeback requests are treated like any other I/O. The statistics must
+//! count them, they must do no harm if they are unsupported or hang, and they must not keep dropped
+//! files open. `lost_writebacks` covers writeback failures.
 
 use std::path::Path;
 use std::time::Duration;
@@ -44,8 +44,8 @@ fn change_and_evict(cluster: &Cluster, backend: &mut Backend, version: u32) {
     (0..64).for_each(|block| cluster.change(backend, block, version));
 }
 
-/// Evictions, checkpoints and bulk writes each start writeback, and the statistics must agree with
-/// the I/Os.
+/// Evictions, checkpoints and bulk writes all request writeback, and the statistics must match the
+/// I/Os that were issued.
 #[test]
 fn every_kind_of_writer_starts_writeback() {
     let needs =
@@ -94,7 +94,7 @@ fn the_background_writer_starts_writeback() {
         let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
         let mut backend = cluster.backend();
         for block in 0..512 {
-            // The clock hand passes all pages and finds clean ones.
+            // The clock hand passes over all pages, and it always finds enough clean ones.
             match block % 4 {
                 0 => cluster.change(&mut backend, block % 256, 1),
                 _ => drop(backend.read(&cluster.relation(0), block % 256).expect("reads")),
@@ -110,8 +110,9 @@ fn the_background_writer_starts_writeback() {
     });
 }
 
-/// Nearby ranges are merged, because one call per range would cost more than including the clean
-/// pages in between. The merged range ends at the last written block.
+/// Ranges that are close together are merged, because issuing a call for each of them would cost
+/// more than including the clean pages in between. The merged range must end at the last block that
+/// was written.
 #[test]
 fn ranges_close_together_are_one_writeback() {
     check(Needs { buffers: 64, blocks: 64, seeds: 2, ..Needs::writable() }, |cluster| {
@@ -127,7 +128,7 @@ fn ranges_close_together_are_one_writeback() {
 }
 
 /// If there is no other I/O to disturb, a checkpoint merges adjacent ranges into longer ones. For
-/// scattered pages it follows `checkpoint_flush_after`.
+/// scattered pages, it uses `checkpoint_flush_after` as configured.
 #[test]
 fn a_checkpoint_alone_uses_longer_ranges() {
     check(Needs { buffers: 512, blocks: 512, seeds: 2, ..Needs::writable() }, |cluster| {
@@ -137,9 +138,10 @@ fn a_checkpoint_alone_uses_longer_ranges() {
         (0..512).for_each(|block| cluster.change(&mut backend, block, 1));
         let report = cluster.checkpoint_with(&mut backend, options).expect("a checkpoint");
         assert_eq!(report.buffers, 512);
-        // The checkpoint makes 32 writes, so with `checkpoint_flush_after` alone it would issue one
-        // writeback per write. If the writes complete in order, two long ranges are enough. Some
-        // methods complete them in any order, which leaves gaps between the ranges.
+        // The checkpoint issues 32 writes, so if we only followed `checkpoint_flush_after`, there
+        // would be one writeback request per write. If the writes complete in order, they're merged
+        // into two long ranges. Some methods complete writes out of order, which leaves gaps
+        // between the ranges, so we have to allow more requests.
         let in_order = environment.method == MethodKind::Sync || environment.writes_inline();
         let most = if in_order { 2 } else { 31 };
         assert!((1..=most).contains(&report.writes.writebacks), "{report:?}");
@@ -150,11 +152,13 @@ fn a_checkpoint_alone_uses_longer_ranges() {
     });
 }
 
-/// Writeback is only advice. A session that needs buffers must not block when writeback hangs.
+/// Writeback is only a hint to the kernel. A session that needs buffers must not block just because
+/// writeback hangs.
 #[test]
 fn a_session_does_not_wait_for_writeback() {
     check_simulated(Needs { buffers: 16, blocks: 64, seeds: 6, ..Needs::writable() }, |cluster| {
-        // Inline writeback would block the session itself, and an I/O worker would hang with it.
+        // If we issued writeback inline, the session itself would block. An I/O worker would hang
+        // along with it.
         if cluster.environment.method != MethodKind::Custom || cluster.environment.writes_inline() {
             return;
         }
@@ -185,8 +189,8 @@ fn a_session_does_not_wait_for_writeback() {
 /// A mount that no other relation uses.
 const HUNG: u64 = 2;
 
-/// File systems that don't support `sync_file_range` return one of these errors. Pages must still
-/// be written.
+/// File systems that don't support `sync_file_range` return one of these errors. Even on such a
+/// file system, the pages must still be written.
 #[test]
 fn unsupported_writeback_is_not_an_error() {
     check(Needs { buffers: 16, blocks: 64, seeds: 2, ..Needs::writable() }, |cluster| {
@@ -205,8 +209,8 @@ fn unsupported_writeback_is_not_an_error() {
     });
 }
 
-/// Idle sessions and bulk writes may have pending writeback ranges. These must not keep files open
-/// once their cluster was closed.
+/// Idle sessions and bulk writes may still have pending writeback ranges when a cluster is closed.
+/// These ranges must not keep the cluster's files open.
 #[test]
 fn pending_writeback_keeps_no_closed_cluster_open() {
     check_simulated(Needs { buffers: 32, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -236,7 +240,7 @@ fn pending_writeback_keeps_no_closed_cluster_open() {
         checkpoint(cluster, &mut backend, 0);
         assert_eq!(issued(cluster), 0, "ranges of the closed cluster were written back");
         assert_eq!(table.open(), 0, "the cluster is still open");
-        // The session and the bulk write can continue without that cluster.
+        // The session and the bulk write must be able to go on without that cluster.
         idle.set_flush_after(1);
         change_and_evict(cluster, &mut idle, 1);
         bulk.finish(&mut idle).expect("no write in flight");

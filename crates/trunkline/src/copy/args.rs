@@ -36,8 +36,8 @@ pub(crate) struct CopyArgs {
     #[command(flatten)]
     pub(super) database: DatabaseArgs,
 
-    /// Copy every table of the database, without the system catalogs, each into a file in the
-    /// directory given by -o. Files that already exist are kept.
+    /// Copy every table of the database except the system catalogs. Each table is written to its
+    /// own file in the directory given by -o. Files that already exist are not overwritten.
     #[arg(long, requires = "output", conflicts_with = "columns")]
     pub(super) all: bool,
 
@@ -67,9 +67,9 @@ pub(crate) struct CopyArgs {
     #[arg(long, conflicts_with = "all")]
     pub(super) only: bool,
 
-    /// Row versions to print: visible ones, or all of them with xmin, xmax and state. Values of row
-    /// versions that are not live may already be gone, for example from TOAST; they are printed as
-    /// nulls and counted in a note at the end.
+    /// Row versions to print: only the visible ones, or all of them with xmin, xmax and state. If a
+    /// row version is not live, some of its values may already have been removed, for example from
+    /// TOAST. These values are printed as nulls, and a note at the end shows how many there were.
     #[arg(long, value_enum, default_value = "visible")]
     pub(super) rows: RowsArg,
 

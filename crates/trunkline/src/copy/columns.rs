@@ -1,4 +1,4 @@
-//! The columns that a copy prints: the default ones, or those given by `--columns`.
+//! Determines which columns a copy prints: those listed in `--columns`, or the default columns.
 //!
 //! Names are bytes in the encoding of the database, quoted as in SQL.
 
@@ -56,8 +56,8 @@ pub(super) fn printable_columns(database: &Database, table: &RelationInfo) -> Ve
     shown.map(|column| column.name.to_vec()).collect()
 }
 
-/// Adds a hint to the error for a table or column that wasn't found, because the user may have
-/// typed `name` in an encoding other than the database's.
+/// Adds a hint to the error for a table or column that wasn't found. The user may have typed the
+/// name in an encoding that differs from the database's.
 pub(super) fn with_encoding_hint(failure: Failure, name: &[u8], database: &Database) -> Failure {
     let encoding = encoding_name(database.info().encoding);
     if name.is_ascii() || ["UTF8", "SQL_ASCII"].contains(&encoding) {
@@ -66,7 +66,8 @@ pub(super) fn with_encoding_hint(failure: Failure, name: &[u8], database: &Datab
     failure.with_hint(format_args!("names must be in the encoding of the database, {encoding}"))
 }
 
-/// Warns about virtual generated columns, which a server computes and doesn't store in its files.
+/// Warns about virtual generated columns. They can't be copied, because a server computes them when
+/// they are read and doesn't store them in its files.
 fn warn_of_virtual_columns(database: &Database, table: &RelationInfo, left_out: &[Vec<u8>]) {
     for name in left_out {
         let (name, table) = (String::from_utf8_lossy(name), database.qualified_name(table));

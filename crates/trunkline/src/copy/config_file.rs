@@ -1,12 +1,12 @@
 //! Reads a cluster's configuration files: `postgresql.conf`, the files it includes, and
-//! `postgresql.auto.conf`, which `ALTER SYSTEM` writes and which takes precedence.
+//! `postgresql.auto.conf`. The latter is written by `ALTER SYSTEM` and takes precedence.
 //!
 //! ```text
 //!   timezone = 'Europe/Berlin'   # a comment
 //!   include_dir 'conf.d'
 //! ```
-//! We only use settings that affect how values are printed. The parser accepts more than the
-//! server's `guc-file.l`: it skips lines it can't parse, because a mistake in an unrelated setting
+//! We only use settings that affect how values are printed. Unlike the server's parser
+//! (`guc-file.l`), ours skips lines it can't parse, because a mistake in an unrelated setting
 //! should not prevent a copy. A missing file is not an error either, because some distributions
 //! keep the configuration outside the data directory.
 
@@ -79,7 +79,8 @@ fn read(path: &Path, length: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
 
-/// The files of a directory that end in `.conf` and are not hidden, sorted by name.
+/// Returns the directory's `.conf` files, sorted by name. As in the server, hidden files are
+/// ignored.
 fn configuration_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -116,7 +117,8 @@ fn assignment(line: &str) -> Option<(String, String)> {
     Some((name.to_ascii_lowercase(), value))
 }
 
-/// The text up to the closing quote. Two quotes stand for one, and a backslash escapes a character.
+/// Returns the text up to the closing quote. A doubled quote represents a single one, and a
+/// backslash escapes the next character.
 fn unquote(text: &str) -> Option<String> {
     let mut value = String::new();
     let mut characters = text.chars().peekable();

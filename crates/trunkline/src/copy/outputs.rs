@@ -1,8 +1,9 @@
-//! Where a copy writes rows: standard output, a file, or a directory with a file for each table.
+//! Where a copy writes its rows: to standard output, to a file, or to a directory with one file per
+//! table.
 //!
-//! A file gets its final name only when it's complete. Until then it is called `NAME.partial`, and
-//! if rows were skipped it ends up as `NAME.incomplete`. A later run can therefore tell by name
-//! alone which tables it doesn't have to copy again:
+//! A file gets its final name only when it's complete. While it is being written, it is called
+//! `NAME.partial`. If rows had to be skipped, it is renamed to `NAME.incomplete` instead. A later
+//! run can therefore see from the file names alone which tables don't have to be copied again:
 //!
 //! ```text
 //!   NAME.partial ──▶ fsync ──▶ rename to NAME              complete: a later run keeps it
@@ -21,7 +22,7 @@ use trunkline_engine::copy::{Output, Outputs};
 use trunkline_engine::datadir::DataDir;
 use trunkline_format::Oid;
 
-/// Name of the file that describes what the copies in a directory were made from.
+/// Name of the manifest file, which records the source of the copies in a directory.
 const MANIFEST: &str = "copy.manifest";
 
 /// Maximum length of a file name in bytes.
@@ -30,13 +31,13 @@ const NAME_MAX: usize = 255;
 /// Standard output, for one task.
 pub(super) struct Stdout;
 
-/// A pipe or a device. We must write to it directly, because we can't replace it by renaming a
-/// file.
+/// A pipe or a device. We write to it directly, because unlike a regular file it can't be replaced
+/// by renaming a new file over it.
 struct Stream(File);
 
 impl Outputs for Stdout {
     fn open(&self, _task: usize) -> io::Result<Box<dyn Output>> {
-        // We bypass Rust's `Stdout`, because it's line-buffered and would search all output for
+        // We bypass Rust's `Stdout`. It's line-buffered, so it would search all of our output for
         // line feeds.
         Ok(Box::new(Stream(File::from(io::stdout().as_fd().try_clone_to_owned()?))))
     }
@@ -47,7 +48,7 @@ impl Output for Stream {
         self.0.write_all(lines)
     }
 
-    // Nothing to rename, and nothing to sync: the rows are with their reader.
+    // There is nothing to rename or sync, because the rows have already been passed to the reader.
     fn finish(self: Box<Self>, _complete: bool) -> io::Result<()> {
         Ok(())
     }
@@ -67,7 +68,7 @@ impl Outputs for Files {
             }
             _ => {}
         }
-        // Replace the target of a symbolic link, not the link.
+        // If the path is a symbolic link, replace its target and not the link itself.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
         let partial = with_suffix(&path, ".partial");
         let file = File::create(&partial).map_err(named)?;
@@ -112,7 +113,8 @@ impl PartialFile {
             remove(&incomplete)?;
         } else {
             fs::rename(&self.partial, incomplete)?;
-            // Otherwise an older, complete copy could be mistaken for the result of this run.
+            // Otherwise, a complete file left by an earlier copy could be mistaken for the result
+            // of this run.
             remove(&self.path)?;
         }
         Ok(())
@@ -145,8 +147,8 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// The name of a table's file, such as `public.accounts.copy`.
 ///
-/// Slashes, dots, percent signs and control characters in names are written as `%` and two hex
-/// digits. If the result is too long for a file name, we truncate it and append `%~` and the
+/// We replace slashes, dots, percent signs and control characters in names by `%` and two hex
+/// digits. If the resulting file name would be too long, we truncate it and append `%~` and the
 /// table's OID.
 pub(super) fn file_name(schema: &[u8], table: &[u8], oid: Oid, extension: &str) -> OsString {
     let mut name = Vec::new();
@@ -174,11 +176,12 @@ pub(super) fn file_name(schema: &[u8], table: &[u8], oid: Oid, extension: &str) 
 
 /// A directory of copies, locked against other processes.
 ///
-/// The lock is a file lock on the manifest, like PostgreSQL's lock on a data directory but without
-/// a process id: the kernel releases it when the process ends, even if it is killed, so there are
-/// no stale locks. The manifest describes the cluster, the database and all options that affect the
-/// contents. We refuse a directory with a different manifest, because it would silently mix files
-/// from two states of a cluster.
+/// The copy holds a file lock on the manifest, much as a PostgreSQL server locks its data
+/// directory. There is no process id in the file, so there can be no stale locks: the kernel
+/// releases the lock when the process ends, even if it is killed. The manifest describes the
+/// cluster, the database and all options that affect the contents of the files. If a directory has
+/// a different manifest, we refuse to use it, because it would otherwise end up with files from two
+/// different states of a cluster.
 pub(super) struct CopyDirectory {
     _manifest: File,
 }
@@ -214,8 +217,9 @@ impl CopyDirectory {
         let mut found = Vec::new();
         manifest.read_to_end(&mut found)?;
         if found != contents.as_bytes() {
-            // A prefix of the expected contents means that an earlier run was killed while writing
-            // the manifest. It can't have copied anything yet.
+            // If the file contains only the beginning of the manifest, an earlier run was killed
+            // while it was writing the manifest. In that case it can't have copied any tables yet,
+            // so we can use the directory.
             if !contents.as_bytes().starts_with(&found) {
                 return Err(CopyDirectoryError::Other);
             }
@@ -241,8 +245,8 @@ pub(super) fn is_inside(path: &Path, directory: &Path) -> bool {
     existing.is_some_and(|existing| existing.starts_with(directory))
 }
 
-/// Whether `path` is inside a cluster: its data directory, a tablespace, or a WAL directory that
-/// `pg_wal` links to.
+/// Returns whether `path` is inside a cluster, which means in its data directory, in a tablespace,
+/// or in a WAL directory that `pg_wal` links to.
 pub(super) fn is_inside_cluster(path: &Path, dir: &DataDir) -> bool {
     let links = fs::read_dir(dir.path().join("pg_tblspc")).into_iter().flatten().flatten();
     let links = links.map(|entry| entry.path());

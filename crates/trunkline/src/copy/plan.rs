@@ -1,7 +1,8 @@
 //! Decides which tables and columns to copy, and where to write them.
 //!
-//! A single table is one task with one output, even if it has many partitions. `--all` makes one
-//! task per table and copies them in parallel; in that case each partition is a separate table.
+//! The copy of a single table is one task with one output file, even if the table has many
+//! partitions. With `--all`, there is one task per table, and the tasks run in parallel. In that
+//! case, each partition counts as a table.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -55,8 +56,9 @@ impl CopyPlan {
     }
 }
 
-/// Plans the copy of one table, with its partitions or children. The columns are those of the named
-/// table; each child stores them in its own order, so every child gets its own [`Plan`].
+/// Plans the copy of one table, including its partitions or child tables. The columns to copy are
+/// the named table's columns. A child table may store them in a different order, so each child gets
+/// its own [`Plan`].
 fn plan_one(
     args: &CopyArgs,
     database: &Database,
@@ -110,8 +112,8 @@ fn plan_one(
     Ok(CopyPlan { tasks: vec![CopyTask { plans }], outputs, present: 0, exit, lock: None })
 }
 
-/// Plans the copy of every table with rows, each into its own file, except tables whose files
-/// exist.
+/// Plans the copy of every table that has rows, each into its own file. Tables that already have a
+/// file are left out.
 fn plan_all(
     args: &CopyArgs,
     directory: &Path,
@@ -123,8 +125,8 @@ fn plan_all(
     let failed = |path: &Path, error: io::Error| {
         Failure::cannot_run(format_args!("\"{}\": {error}", path.display()))
     };
-    // Lock the directory before we look for existing files. Otherwise a concurrent copy could
-    // create more of them.
+    // We must lock the directory before we look for existing files. Otherwise, a concurrent copy
+    // could create more files after we've looked.
     let contents = manifest(args, dir, database, sources);
     let lock = CopyDirectory::open(directory, &contents).map_err(|error| {
         let shown = directory.display();
@@ -169,7 +171,8 @@ fn plan_all(
                 tasks.push(CopyTask { plans: vec![plan] });
                 paths.push(path);
             }
-            // A materialized view that was never populated has no rows, so nothing is lost.
+            // We can skip a materialized view that was never populated, because it doesn't contain
+            // any rows.
             Err(error @ PlanError::NotPopulated { .. }) => message("note", error),
             // Report this table and copy the others.
             Err(error) => {
@@ -182,7 +185,8 @@ fn plan_all(
     Ok(CopyPlan { tasks, outputs: Arc::new(Files(paths)), present, exit, lock: Some(lock) })
 }
 
-/// The hint how to copy a table's other columns if one column has an unsupported type.
+/// If one column has an unsupported type, returns a hint that shows how to copy the table's other
+/// columns.
 fn other_columns_hint(
     error: &PlanError,
     database: &Database,
@@ -197,9 +201,9 @@ fn other_columns_hint(
         .then(|| format!("to copy the other columns: copy '{name}' --columns '{names}'"))
 }
 
-/// Describes what a directory's files were copied from. It includes the last checkpoint's redo
-/// location: if the cluster has been started since an earlier copy, its data may have changed, so
-/// we must not resume that copy.
+/// Describes the source of the files in a directory. The description includes the redo location of
+/// the last checkpoint. If it differs from the one an earlier copy recorded, the cluster has been
+/// started in between and its data may have changed, so we must not resume that copy.
 fn manifest(
     args: &CopyArgs,
     dir: &DataDir,

@@ -1,14 +1,14 @@
 //! The settings that affect how values are printed, and where they come from.
 //!
-//! For each setting we use the first of these sources that has it: the setting's own command-line
-//! option, `-c`, the database (`ALTER DATABASE ... SET`), the cluster's configuration files, and
-//! finally the server's built-in default.
+//! For each setting, we use the first of these sources that defines it: the setting's own
+//! command-line option, `-c`, the database (`ALTER DATABASE ... SET`), the cluster's configuration
+//! files, and finally the server's built-in default.
 //!
-//! Settings of roles are not considered: the output should not depend on the user that runs the
-//! tool.
+//! We ignore per-role settings (`ALTER ROLE ... SET`), because the output should not depend on
+//! which user runs the tool.
 //!
-//! We only resolve settings that the copied tables need. An unknown time zone is therefore not an
-//! error unless a table has a timestamptz column.
+//! We only resolve the settings that are needed for the copied tables. An unknown time zone, for
+//! example, is an error only if one of the tables has a timestamptz column.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -40,7 +40,7 @@ const INTERVAL_STYLES: [(&str, IntervalStyle); 4] = [
 const BYTEA_OUTPUTS: [(&str, ByteaOutput); 2] =
     [("hex", ByteaOutput::Hex), ("escape", ByteaOutput::Escape)];
 
-/// The value of a setting, and whether it was given on the command line.
+/// The value we use for a setting. We also remember whether it was given on the command line.
 struct ChosenSetting<'a> {
     name: &'static str,
     value: &'a str,
@@ -114,7 +114,8 @@ impl<'a> TextSettingSources<'a> {
         Ok(Self { args, assigned, database, config, is_complete: faults.is_empty() })
     }
 
-    /// The value from the first source that has the setting, in the order given above.
+    /// Returns the value from the first source that defines the setting. The sources are tried in
+    /// the order listed at the top of this file.
     fn choose(&self, name: &'static str) -> ChosenSetting<'_> {
         let TextArgs { timezone, datestyle, intervalstyle, bytea_output, extra_float_digits } =
             self.args;
@@ -135,7 +136,8 @@ impl<'a> TextSettingSources<'a> {
         ChosenSetting { name, value, from_command_line: given.is_some() }
     }
 
-    /// Whether the value is only an assumption: there is no `postgresql.conf` that could set it.
+    /// Returns whether we had to assume the built-in default because we found no `postgresql.conf`,
+    /// which might have changed it.
     fn is_assumed(&self, chosen: &ChosenSetting<'_>) -> bool {
         let key = chosen.name.to_ascii_lowercase();
         !chosen.from_command_line && !self.config.found && !self.database.contains_key(&key)
@@ -147,7 +149,8 @@ impl<'a> TextSettingSources<'a> {
         TEXT_SETTINGS.into_iter().map(line).collect()
     }
 
-    /// Resolves the settings for the tables in `plans`, in a cluster of version `major`.
+    /// Resolves the settings that the tables in `plans` need. `major` is the major version of the
+    /// cluster.
     pub(super) fn resolve(
         &self,
         major: u32,
@@ -156,7 +159,7 @@ impl<'a> TextSettingSources<'a> {
     ) -> Result<TextSettings, Failure> {
         let chosen = |name| self.choose(name);
         let printed = |test: &dyn Fn(Base) -> bool| plans.iter().any(|plan| plan.has_type(test));
-        // The elements of an anyarray, such as in pg_statistic, may be of any column's type.
+        // An anyarray column, such as those in pg_statistic, may contain elements of any type.
         let has = |test: &dyn Fn(Base) -> bool| {
             printed(test) || printed(&|base| base == Base::AnyArray) && database.has_type(test)
         };
@@ -203,7 +206,7 @@ fn is_dated(base: Base) -> bool {
     matches!(base, Base::Date | Base::Timestamp | Base::Timestamptz)
 }
 
-/// Whether a `DateStyle` is ISO. The order of day and month does not matter for ISO.
+/// Returns whether a `DateStyle` is ISO. In that case, the order of day and month doesn't matter.
 fn is_iso(style: &str) -> bool {
     let is_order = |word: &str| {
         let orders =

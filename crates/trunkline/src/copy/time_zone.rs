@@ -1,13 +1,13 @@
-//! Time zones by name, from the system's time zone database or else from a built-in copy of it.
+//! Looks up time zones by name in the system's time zone database. If the system doesn't have one,
+//! we use the copy that is built into our library.
 //!
-//! The server includes its own copy of the database, or uses the system's, depending on how it was
-//! built. Offsets may therefore differ from the server's if the two databases are from different
-//! releases.
+//! PostgreSQL can be built with its own copy of the time zone database, or to use the system's. Our
+//! offsets may therefore differ from the server's if the two databases are from different releases.
 //!
-//! After the last year in the database, its last rules continue to apply, as in the server. Our
-//! library only supports years up to 9999, but timestamptz goes up to 294276 AD. The calendar,
-//! including the days of the week, repeats every 400 years, so we map later dates to an equivalent
-//! earlier date.
+//! For dates after the last year in the database, we keep applying the last rules, as the server
+//! does. Our library only supports years up to 9999, but timestamptz goes up to 294276 AD. Since
+//! the calendar repeats every 400 years, including the days of the week, we map a later date to an
+//! equivalent earlier one.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone as Rules;
@@ -19,8 +19,8 @@ const CYCLE_S: i64 = 146_097 * 86_400;
 /// 9000-01-01 in seconds since 1970. Later times are looked up whole cycles earlier.
 const LATEST_S: i64 = 221_845_392_000;
 
-/// Looks up a time zone. As with the setting `TimeZone`, `name` is either a name in the database or
-/// a POSIX rule such as `<+0530>-05:30`.
+/// Looks up a time zone. As for the `TimeZone` setting, `name` can be either a name in the database
+/// or a POSIX rule such as `<+0530>-05:30`.
 pub(super) fn zone(name: &str) -> Option<Arc<dyn TimeZone>> {
     if ["UTC", "GMT", "Etc/UTC", "Etc/GMT"].iter().any(|utc| utc.eq_ignore_ascii_case(name)) {
         return Some(Arc::new(Utc));
@@ -48,7 +48,8 @@ impl TimeZone for RuledZone {
     fn offset_s(&self, unix_s: i64) -> i32 {
         let beyond = unix_s.saturating_sub(LATEST_S).max(0);
         let known = unix_s - CYCLE_S * (beyond.div_euclid(CYCLE_S) + i64::from(beyond > 0));
-        // timestamptz starts in 4714 BC, and the library supports times back to 9999 BC.
+        // The library supports times back to 9999 BC. This is sufficient, because timestamptz
+        // starts in 4714 BC.
         Timestamp::from_second(known).map_or(0, |instant| self.0.to_offset(instant).seconds())
     }
 }

@@ -1,7 +1,9 @@
-//! The table of checkpoints, as text and JSON: a row per checkpoint, with a bar for the rate.
+//! The checkpoint report, as text and as JSON. It has one row per checkpoint, with a bar that shows
+//! the rate.
 //!
-//! Bars compare only checkpoints that write the same set of pages, because writing adjacent pages
-//! is many times faster than writing scattered ones.
+//! A bar compares a checkpoint only with other checkpoints that write the same set of pages.
+//! Comparing different sets would be misleading, because adjacent pages can be written many times
+//! faster than scattered ones.
 
 use serde::Serialize;
 use trunkline_engine::checkpoint::CheckpointReport;
@@ -35,8 +37,8 @@ impl ChangedPages {
         match self {
             ChangedPages::Sequential => (0..half).collect(),
             ChangedPages::Random => {
-                // A step coprime to the number of positions visits each position exactly once, and
-                // consecutive positions are far apart.
+                // The step and the number of positions are coprime, so we visit each position
+                // exactly once. Consecutive positions are far apart.
                 let step = coprime(half, (f64::from(half) * 0.618) as u32);
                 let place = |at: u32| (u64::from(at) * u64::from(step) % u64::from(half)) as u32;
                 (0..half).map(|at| place(at) * 2).collect()

@@ -1,5 +1,5 @@
-//! Times checkpoints: copies part of the table, changes it, and writes it with a checkpoint, with
-//! every method, buffered and direct.
+//! Times checkpoints with every I/O method, buffered and direct. Each run changes a copy of part of
+//! the table and writes the changed pages with a checkpoint.
 //!
 //! ```text
 //!   copy      the first blocks of the table into a new relation (a bulk write through a ring buffer)
@@ -8,9 +8,9 @@
 //!     checkpoint  timed: write the pages, sync the files
 //!     verify      read every page of the copy back: its checksum, and the number it must have
 //! ```
-//! The table itself is never changed, because it may be kept for the next run and killing the demo
-//! must not damage it. We read the pages back after each checkpoint to prove that the timed writes
-//! really reached the right blocks.
+//! We never change the table itself. It may be kept for the next run, so it must not be damaged if
+//! the user kills the demo. After each checkpoint we read the pages back, to make sure that the
+//! writes we timed really reached the right blocks.
 
 use trunkline_engine::Engine;
 use trunkline_engine::checkpoint::CheckpointReport;
@@ -28,7 +28,7 @@ use super::relation::{COPY, relation};
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
 
-/// Maximum size of the copy in blocks. A checkpoint writes half of it, 256 MiB.
+/// Maximum size of the copy in blocks. Each checkpoint writes half of the blocks, which is 256 MiB.
 const BLOCKS_MAX: u32 = 65_536;
 
 /// Number of blocks by which the copy is extended at a time.
@@ -47,7 +47,8 @@ struct Runs<'r> {
     reports: CheckpointReports,
 }
 
-/// Performs all runs, then removes the copy. If interrupted, it returns the results so far.
+/// Performs all runs, and then removes the copy. If the user interrupts the demo, it returns the
+/// results obtained so far.
 pub(super) fn run(
     engine: &Engine,
     table: &Accounts,
@@ -55,8 +56,9 @@ pub(super) fn run(
 ) -> Result<CheckpointReports, Failure> {
     engine.pool().evict_all();
     let backend = engine.session()?;
-    // Leave half of the pool for read-ahead. The changed pages must all fit into the pool;
-    // otherwise evictions would write some of them before the checkpoint starts.
+    // We leave half of the pool for read-ahead. All changed pages must fit into the pool, because
+    // otherwise some of them would be evicted, and therefore written, before the checkpoint even
+    // starts.
     let blocks = table.blocks().min(BLOCKS_MAX).min(engine.pool().buffers() / 2).max(2);
     let numbers = vec![0; blocks as usize];
     let reports = CheckpointReports { blocks, rows: Vec::new(), errors: Vec::new() };
@@ -74,9 +76,9 @@ impl Runs<'_> {
         // A demo that was killed may have left a copy.
         self.backend.drop_relation(&copy).map_err(cannot_write)?;
         self.copy(&copy)?;
-        // Each configuration opens the copy as a separate cluster, so the copy's pages get
-        // different buffer tags. After each configuration we evict them, to make room for the next
-        // configuration.
+        // Each configuration opens the copy as a separate cluster, so the same page gets a
+        // different buffer tag in each configuration. When we are done with a configuration, we
+        // evict its pages to make room for the next one.
         for (requested, direct) in IoConfig::all() {
             if interrupt.requested() {
                 break;
@@ -182,7 +184,8 @@ impl Runs<'_> {
         self.engine.checkpoint(&mut self.backend).map_err(Failure::cannot_run)
     }
 
-    /// Reads every page of the copy back. A wrong checksum is an error of the read itself.
+    /// Reads back every page of the copy. We don't need to check the checksums here, because the
+    /// read itself fails if a checksum is wrong.
     fn verify(
         &mut self,
         config: IoConfig,
@@ -212,7 +215,8 @@ fn first_balance(page: &PageBytes) -> Option<usize> {
     line_pointers(page).next().map(|(_, item)| usize::from(item.offset) + BALANCE_OFFSET)
 }
 
-/// Stores the number of a run in a page, as the balance of its first account.
+/// Marks a page with the number of the run, by storing it as the balance of the page's first
+/// account.
 fn set_number(page: &mut PageBytes, number: u32) {
     if let Some(at) = first_balance(page)
         && let Some(bytes) = page.get_mut(at..at + 4)
@@ -226,8 +230,8 @@ fn number_of(page: &PageBytes) -> Option<u32> {
     page.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes)
 }
 
-/// The demo's table is not the user's data, so a damaged page in it is not a finding, as
-/// `From<ReadError>` would make it. It only means that the demo can't run.
+/// `From<ReadError>` would report a damaged page as a finding. But the demo's table doesn't contain
+/// the user's data, so a damaged page here only means that the demo can't run.
 fn cannot_read(error: ReadError) -> Failure {
     Failure::cannot_run(format_args!("could not read the table: {error}"))
 }

@@ -1,4 +1,5 @@
-//! I/O handles that were in flight in the middle of a run, with the columns of the view `pg_aios`.
+//! I/O handles that were in flight in the middle of a run. The columns are those of the view
+//! `pg_aios`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,9 +11,9 @@ use crate::output::{Column, table};
 /// Maximum number of handles that are shown.
 const HANDLES_SHOWN_MAX: usize = 6;
 
-/// A table of all handles that have an operation, or an empty text if there are none. Idle handles,
-/// and handles that have been acquired but not yet defined, aren't listed. We strip `directory`
-/// from file names to keep the lines short.
+/// Returns a table of all handles that have an operation, or an empty string if there are none.
+/// Idle handles are not listed, and neither are handles that have been acquired but not yet
+/// defined. To keep the lines short, we strip `directory` from the file names.
 pub(super) fn handles(snapshot: &[IoRow], directory: &Path) -> String {
     let directory = format!("{}/", directory.display());
     let mut shown: Vec<IoRow> = snapshot.to_vec();
@@ -35,7 +36,7 @@ pub(super) fn handles(snapshot: &[IoRow], directory: &Path) -> String {
     text
 }
 
-/// The columns of `pg_aios` that tell something about reads of one relation.
+/// The columns of `pg_aios` that are useful for reads of a single relation.
 const COLUMNS: [Column<IoRow>; 10] = [
     (">pid", |row| row.pid.to_string()),
     (">io_id", |row| row.io_id.to_string()),

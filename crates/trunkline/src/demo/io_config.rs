@@ -1,5 +1,5 @@
-//! An I/O configuration: an I/O method combined with buffered or direct I/O. Each line of the
-//! demo's tables starts with a configuration.
+//! An I/O configuration: the combination of an I/O method with either buffered or direct I/O. Each
+//! line of the demo's tables starts with its configuration.
 
 use std::fmt;
 
@@ -26,7 +26,8 @@ impl IoConfig {
         IoMethod::ALL.into_iter().flat_map(|method| [(method, false), (method, true)])
     }
 
-    /// The first two cells of a line, empty if they repeat those of the previous line.
+    /// Returns the first two cells of a line. They are left empty if they would repeat the cells of
+    /// the previous line.
     pub(super) fn cells(self, previous: &mut Option<IoConfig>) -> Vec<String> {
         match previous.replace(self) == Some(self) {
             true => vec![String::new(); 2],

@@ -8,8 +8,9 @@ use trunkline_sample::accounts::Accounts;
 /// The file number of the copy.
 pub(super) const COPY: u32 = Accounts::RELATION + 1;
 
-/// Opens the table or its copy, with buffered or direct I/O. Each call opens it as a separate
-/// cluster, so the pages that two of them read into the pool have different buffer tags.
+/// Opens the table or its copy, with either buffered or direct I/O. Each call opens it as a
+/// separate cluster. If a page is read through two of them, it gets two different buffer tags in
+/// the pool.
 pub(super) fn relation(
     engine: &Engine,
     table: &Accounts,

@@ -1,7 +1,8 @@
-//! The table of prewarm and sum runs, as text and JSON: a row per run, with a bar for the rate.
+//! The report on the prewarm and sum runs, as text and as JSON. It has one row per run, with a bar
+//! that shows the rate.
 //!
-//! Bars are scaled separately for each kind of run. Otherwise the cached runs would make all cold
-//! runs' bars too short to compare.
+//! Bars are scaled separately for each kind of run. Cached runs are much faster than cold runs, so
+//! with a common scale the bars of the cold runs would be too short to compare.
 
 use std::fmt::Write as _;
 
@@ -68,7 +69,8 @@ pub(super) struct ScanRow {
 /// All runs.
 #[derive(Debug)]
 pub(super) struct ScanReports {
-    /// Size of the pool, and of the pages of memory that it is in.
+    /// Number of buffers in the pool; `pages` shows which kind of memory pages the pool is mapped
+    /// with.
     pub(super) buffers: u32,
     pub(super) pages: PageKind,
     pub(super) rows: Vec<ScanRow>,
@@ -79,8 +81,8 @@ pub(super) struct ScanReports {
 }
 
 impl ScanReports {
-    /// Keeps the snapshot with the most handles in use, which best shows how many I/Os are in
-    /// flight.
+    /// Keeps the snapshot that has the most handles in use, because it shows best how many I/Os are
+    /// in flight.
     pub(super) fn offer_snapshot(&mut self, snapshot: Vec<IoRow>) {
         let in_use = |rows: &[IoRow]| rows.iter().filter(|row| row.operation.is_some()).count();
         if in_use(&snapshot) >= in_use(&self.snapshot) {
@@ -190,7 +192,7 @@ impl ScanReports {
     }
 }
 
-/// The columns of the table, after which `numbers` has the cells from the third on.
+/// The column headings of the table. `numbers` returns the cells from the fifth column on.
 const HEADINGS: [&str; 16] = [
     "io_method",
     "mode",

@@ -1,11 +1,11 @@
-//! Prewarms and sums the table with every method, buffered and direct, in one I/O instance and one
-//! pool. The method is switched between runs. Before a cold run the table is dropped from the pool
-//! and from the operating system's cache.
+//! Prewarms and sums the table with every I/O method, buffered and direct. All runs use the same
+//! I/O instance and the same pool, and we switch the method between runs. Before a cold run, we
+//! remove the table from the pool and from the operating system's cache.
 //!
-//! On a slow disk, cold runs of a large table take minutes, so there is a time budget. Each
-//! configuration gets an equal share of the remaining time. If the next cold run is likely to
-//! exceed its share, judging by the previous run, we skip that configuration's remaining cold runs.
-//! Time that a fast configuration doesn't use is available to later configurations.
+//! On a slow disk, cold runs of a large table can take minutes, so we limit the total time of the
+//! cold runs. Each configuration gets an equal share of the time that remains. If the previous run
+//! suggests that the next cold run would exceed this share, we skip the configuration's remaining
+//! cold runs. Any time that a fast configuration doesn't use is available to later configurations.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -37,16 +37,18 @@ use crate::io_instance::IoInstance;
 use crate::monitor::JobMonitor;
 use crate::options::Global;
 
-/// Numbers of workers, in addition to the leader, in the order of the table.
+/// Numbers of workers, not including the leader, in the order of the table's rows.
 const WORKERS: [u32; 4] = [0, 1, 2, 4];
 
-/// The order of cold runs. The extremes come first, because later runs may be skipped.
+/// The order of the cold runs. The smallest and largest numbers come first, because later runs may
+/// be skipped.
 const COLD_ORDER: [u32; 4] = [0, 4, 2, 1];
 
 /// Time for all cold runs, unless `--full` is given.
 const COLD_TIME: Duration = Duration::from_secs(40);
 
-/// A warm-up run must take at most this fraction (one fourth) of a configuration's time.
+/// We skip the warm-up run if it is likely to take more than this fraction (one fourth) of a
+/// configuration's time.
 const WARM_UP_FRACTION: u32 = 4;
 
 /// State shared by all runs.
@@ -83,8 +85,8 @@ impl<'r> Runs<'r> {
         &self.engine
     }
 
-    /// Performs all runs; `full` disables the time limit. If interrupted, it returns the results so
-    /// far.
+    /// Performs all runs. `full` disables the time limit. If the user interrupts the demo, it
+    /// returns the results obtained so far.
     pub(super) fn all(&self, full: bool) -> Result<ScanReports, Failure> {
         let pages = self.engine.aio().region().page_kind();
         let buffers = self.engine.pool().buffers();
@@ -125,8 +127,8 @@ impl<'r> Runs<'r> {
         }
         let fits = self.engine.pool().buffers() >= self.table.blocks();
         for workers in WORKERS {
-            // With direct I/O, and a pool too small for the table, there's nothing to measure: no
-            // pages would be cached.
+            // If the pool is too small for the table, there is nothing to measure with direct I/O,
+            // because none of the pages would still be cached.
             if self.interrupt.requested() || (config.direct && !fits) {
                 break;
             }
@@ -154,9 +156,10 @@ impl<'r> Runs<'r> {
 
     /// Reads the table through the operating system's cache without reporting the run.
     ///
-    /// A virtual machine may return memory to the host (free page reporting) once it has been free
-    /// for a few seconds. Getting it back takes three times as long as the read itself, and without
-    /// this warm-up the first buffered run would have to pay for that.
+    /// A virtual machine may return memory to the host once the memory has been free for a few
+    /// seconds (free page reporting). Getting the memory back takes three times as long as the read
+    /// itself. Without this warm-up, that cost would be included in the time of the first buffered
+    /// run.
     fn warm_up_memory(&self, config: IoConfig, relation: &Relation, share: Duration) -> Duration {
         if config.direct || self.slowest.get() > share / WARM_UP_FRACTION {
             return Duration::ZERO;
@@ -177,8 +180,8 @@ impl<'r> Runs<'r> {
         }
     }
 
-    /// Loads the table into the pool, as `trunkline prewarm` does. Invalid pages are errors of the
-    /// report.
+    /// Loads the table into the pool, in the same way as `trunkline prewarm`. Invalid pages are
+    /// recorded as errors in the report.
     fn prewarm(
         &self,
         reports: &mut ScanReports,
@@ -220,8 +223,8 @@ impl<'r> Runs<'r> {
         Ok(elapsed)
     }
 
-    /// Sums the balances. The report must treat any unexpected sum as an error, unless the scan was
-    /// interrupted and hence saw only part of the table.
+    /// Sums the balances. If the sum is wrong, we report an error, unless the scan was interrupted
+    /// and therefore saw only part of the table.
     fn sum(
         &self,
         reports: &mut ScanReports,

@@ -153,9 +153,9 @@ impl IndexReport {
     }
 }
 
-/// Reads all levels, from the root down to the leaves (level 0). Unlike a search, this follows the
-/// right links of every level, so it also reads pages without a downlink, such as the right half of
-/// an incomplete split. An empty index has no root, and hence no levels.
+/// Reads all levels of the index, from the root down to the leaves (level 0). Unlike a search, this
+/// follows the right links on every level, so it also finds pages that have no downlink, such as
+/// the right half of an incomplete split. An empty index has no root and therefore no levels.
 fn describe_levels(
     open: &mut OpenDatabase,
     index: &Index,
@@ -176,8 +176,8 @@ fn describe_levels(
             if level.pages + level.deleted == 0 {
                 level.first = found.block;
             }
-            // We may reach deleted or half-dead pages (`P_IGNORE`) through a sibling link, but
-            // their entries mean nothing.
+            // By following sibling links, we may reach deleted or half-dead pages (`P_IGNORE`). We
+            // must not use their entries, which no longer mean anything.
             if page.is_ignored() {
                 level.deleted += 1;
                 continue;
@@ -300,7 +300,7 @@ impl PageReport {
 }
 
 impl PageEntry {
-    /// What the entry points to: a child page, or the first of its rows.
+    /// Returns what the entry points to, which is either a child page or one or more rows.
     fn target_text(&self) -> String {
         let mut target = match self.child {
             Some(child) => format!("block {child}"),
@@ -320,8 +320,8 @@ fn key_text(key: &[Option<String>]) -> String {
     if key.is_empty() {
         return "(minus infinity)".into();
     }
-    // Only pivot tuples can have no key columns at all: the first entry of an internal page is
-    // "minus infinity", because nbtree truncates its key entirely.
+    // Only pivot tuples can have no key columns at all. The first entry of an internal page is
+    // always of this kind: it represents "minus infinity", so nbtree truncates its whole key.
     let columns: Vec<&str> = key.iter().map(|it| it.as_deref().unwrap_or("null")).collect();
     columns.join(", ")
 }

@@ -33,13 +33,14 @@ pub(super) fn run(context: &Context<'_>, args: &ControlArgs) -> Result<Exit, Fai
     Ok(Exit::Good)
 }
 
-/// The engine refuses symbolic links inside a data directory. But if the user gives us a link on
-/// the command line, we should follow it.
+/// The engine refuses to follow symbolic links inside a data directory. But if the user gives us a
+/// link on the command line, we should follow it.
 fn resolve_link(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Names and values in the order of the file. A map would lose the order.
+/// Names and values, in the order used in the file. We can't use a map here, because it wouldn't
+/// keep the order.
 struct Fields<'f>(&'f [(&'static str, String)]);
 
 impl Serialize for Fields<'_> {

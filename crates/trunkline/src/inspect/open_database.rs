@@ -1,4 +1,5 @@
-//! A database opened for `inspect`: relations by name, copies of pages, and values as short text.
+//! A database opened for `inspect`: looks up relations by name, copies pages, and formats values as
+//! short text.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -26,7 +27,8 @@ pub(super) struct OpenDatabase {
 }
 
 impl OpenDatabase {
-    /// Opens the database given by the options or by the name of the relation to inspect.
+    /// Opens the database that the options select, or the one given in the name of the relation to
+    /// inspect.
     pub(super) fn open(
         context: &Context<'_>,
         database: &DatabaseArgs,
@@ -44,8 +46,8 @@ impl OpenDatabase {
         Ok(self.database.resolve(name.as_bytes())?.clone())
     }
 
-    /// Copies a page out of the pool, so that the caller doesn't hold a content lock while it looks
-    /// up names and transactions.
+    /// Returns a copy of a page. The caller will look up names and transactions, and it should not
+    /// hold a content lock on the page while it does so.
     pub(super) fn page(
         &mut self,
         relation: &Relation,
@@ -92,8 +94,9 @@ impl OpenDatabase {
 
 /// The beginning of a text, on one line, escaped as `COPY` does.
 pub(super) fn shortened(text: &[u8]) -> String {
-    // It would be wasteful to convert all of a long value. This prefix contains at least one
-    // character more than we show.
+    // It would be wasteful to convert all of a long value, so we only convert a prefix. The prefix
+    // contains at least one more character than we show, so that we can see whether the value was
+    // truncated.
     let start = text.get(..VALUE_CHARS_MAX * 4 + 4).unwrap_or(text);
     let start = String::from_utf8_lossy(start);
     let mut shown: String = start.chars().take(VALUE_CHARS_MAX).collect();

@@ -5,9 +5,10 @@
 //!              ─▶ Report        header, checksum, verdict, line pointers, tuple headers
 //!              ─▶ text or JSON
 //! ```
-//! Whether a checksum mismatch is a finding depends on whether the cluster has checksums enabled,
-//! which is recorded in the control file. We search for it in the directories above the file, then
-//! in the data directory given by `-D`. Without a control file, a non-zero checksum field decides.
+//! A checksum mismatch is a finding only if the cluster has checksums enabled, which is recorded in
+//! the control file. We look for the control file in the directories above the given file, and then
+//! in the data directory given by `-D`. If there is no control file, we treat a non-zero checksum
+//! field as a sign that checksums are enabled.
 
 use std::fs::File;
 use std::io;
@@ -57,8 +58,8 @@ struct PageAddress {
 }
 
 impl PageAddress {
-    /// Works out the segment file and the block. If `file` is the first segment but the block is in
-    /// a later segment, we use that segment's file instead.
+    /// Determines the segment file and the block within it. If the user gives us the relation's
+    /// first segment, but the block is in a later one, we open that later segment instead.
     fn find(file: &Path, block: Option<BlockNo>) -> Result<PageAddress, Failure> {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let parsed = RelationFile::parse(name)
@@ -87,8 +88,8 @@ impl PageAddress {
         Ok(PageAddress { path, fork, segment: if parsed.is_none() { 0 } else { segment }, block })
     }
 
-    /// Reads the page with a plain pread(2). There's no locking, so if a server is running, we may
-    /// read a torn page.
+    /// Reads the page with a plain pread(2). We don't take any locks, so we may see a torn page if
+    /// a server is running.
     fn read(&self) -> Result<Box<PageBytes>, Failure> {
         let path = self.path.display();
         let failed = |operation: &str, error: io::Error| {
@@ -118,8 +119,8 @@ impl PageAddress {
     }
 }
 
-/// Names the blocks that do exist, because a block number is easily confused with one counted within
-/// the segment.
+/// Returns a hint that lists the blocks the file contains. It's easy to confuse a block number in
+/// the relation with one counted from the start of the segment.
 fn blocks_hint(first: BlockNo, bytes: u64) -> String {
     match bytes / BLOCK_SIZE as u64 {
         0 => "the file does not contain a complete block".to_owned(),
@@ -129,8 +130,8 @@ fn blocks_hint(first: BlockNo, bytes: u64) -> String {
     }
 }
 
-/// Whether the cluster that the file belongs to has checksums. `None` if no control file is found,
-/// or if it cannot be decoded.
+/// Returns whether checksums are enabled in the cluster that the file belongs to. Returns `None` if
+/// we can't find the control file, or if we can't decode it.
 fn cluster_checksums(global: &Global, file: &Path) -> Option<bool> {
     let above = file.canonicalize().unwrap_or_default();
     let candidates = above.ancestors().skip(1).chain(global.pgdata.as_deref());
@@ -183,7 +184,8 @@ const ITEM_COLUMNS: [Column<Item>; 4] = [
     (">length", |item| item.length.to_string()),
 ];
 
-/// More columns, if the page has tuples. The cells of other items are empty.
+/// Additional columns for pages that contain tuples. For other items on these pages, the cells are
+/// empty.
 const TUPLE_COLUMNS: [Column<Item>; 7] = [
     (">xmin", |item| item.of_tuple(|tuple| tuple.xmin.to_string())),
     (">xmax", |item| item.of_tuple(|tuple| tuple.xmax.to_string())),
@@ -197,8 +199,8 @@ const TUPLE_COLUMNS: [Column<Item>; 7] = [
 impl Report {
     fn of(address: PageAddress, page: &PageBytes, cluster_checksums: Option<bool>) -> Report {
         let header = PageHeader::parse(page);
-        // Without a control file we have to guess: a non-zero checksum field suggests that the
-        // cluster has checksums enabled.
+        // Without a control file we have to guess. If the checksum field isn't zero, the cluster
+        // probably has checksums enabled.
         let checksums = cluster_checksums.unwrap_or(header.checksum != 0);
         let options = CheckOptions { checksums, fork: address.fork };
         let verdict = check_page(page, address.block, &options);
@@ -209,7 +211,8 @@ impl Report {
             Verdict::New => ("new", None),
             Verdict::Bad(finding) => ("bad", Some(finding.to_string())),
         };
-        // New pages are all zeros, and some kinds of pages, such as maps, have no line pointers.
+        // New pages are all zeros. Some other kinds of pages, such as those of the free space map,
+        // have no line pointers either.
         let items = line_pointers(page).filter(|_| has_items);
         let flag_names = FLAG_NAMES.into_iter().filter(|(bit, _)| header.flags & bit != 0);
         Report {
@@ -303,7 +306,8 @@ impl Report {
         text
     }
 
-    /// A mismatch is not called incorrect if checksums are off, because the field then has no meaning.
+    /// We don't call a mismatch incorrect if checksums are disabled, because the checksum field has
+    /// no meaning in that case.
     fn checksum_text(&self) -> String {
         let (stored, computed) = (self.header.checksum, self.computed_checksum);
         match (self.cluster_checksums, stored == computed) {
@@ -321,7 +325,8 @@ impl Report {
 
 impl Item {
     fn of(item: u16, pointer: LinePointer, kind: PageKind, page: &PageBytes) -> Item {
-        // Only heap pages and sequences contain heap tuples. Index tuples have a different header.
+        // Only heap tables and sequences contain heap tuples. Index tuples have a different header,
+        // so we can't decode them here.
         let tuples = matches!(kind, PageKind::Heap | PageKind::Sequence);
         let bytes =
             pointer.item(page).filter(|_| tuples && pointer.flags == LinePointerFlags::Normal);

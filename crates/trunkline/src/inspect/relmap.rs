@@ -1,8 +1,9 @@
 //! `trunkline inspect relmap`: prints a relation map, the file numbers of mapped catalogs.
 //!
-//! PostgreSQL must read some catalogs, such as `pg_class`, before it can look up file numbers in
-//! `pg_class`. Their file numbers are in `pg_filenode.map`: in `global/` for the shared catalogs,
-//! and in each database's directory for its own.
+//! PostgreSQL needs to read some catalogs, such as `pg_class`, before it can look up any file
+//! numbers in `pg_class`. The file numbers of these catalogs are stored in `pg_filenode.map`. For
+//! the shared catalogs, this file is in `global/`; for all others, it is in the database's
+//! directory.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -62,7 +63,7 @@ pub(super) fn run(context: &Context<'_>, args: &RelmapArgs) -> Result<Exit, Fail
     let bytes = std::fs::read(&path).map_err(|error| Failure::cannot_run(text(&error)))?;
     let map = RelationMap::parse(&bytes, dir.control().version);
     let map = map.map_err(|error| Failure::findings(text(&error)))?;
-    // The names are optional: if the catalog can't be read, we can still print the numbers.
+    // We can do without the names: if the catalog can't be read, we just print the numbers.
     let name = |oid| {
         let database = database.as_ref()?;
         Some(database.qualified_name(database.relation(oid)?))

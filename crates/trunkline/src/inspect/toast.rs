@@ -1,8 +1,8 @@
 //! `trunkline inspect toast`: lists the chunks of a TOAST value and their state.
 //!
-//! `inspect tuple` shows the `chunk_id` of each TOAST value that a row references. The list
-//! includes chunks that are no longer live, which helps to diagnose values with missing, repeated
-//! or deleted chunks.
+//! `inspect tuple` shows the `chunk_id` of each TOAST value that a row references. This command
+//! lists that value's chunks. It includes chunks that are no longer live, because they help to
+//! explain why a value has missing, repeated or deleted chunks.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -45,7 +45,7 @@ struct Report {
     chunks: Vec<Chunk>,
 }
 
-/// A row of the TOAST table. Number and size are unknown if it can't be decoded.
+/// A row of the TOAST table. `number` and `bytes` are `None` if the row can't be decoded.
 #[derive(Serialize)]
 struct Chunk {
     ctid: String,
@@ -60,8 +60,8 @@ pub(super) fn run(context: &Context<'_>, args: &ToastArgs) -> Result<Exit, Failu
     let name = open.database.qualified_name(&relation);
     let toast = open.database.table_files(&relation)?.toast;
     let toast = toast.ok_or_else(|| Failure::usage(format_args!("{name} has no TOAST table")))?;
-    // A TOAST index is on (chunk_id, chunk_seq). A search by just the first column returns all of
-    // the value's chunks in order.
+    // A TOAST index has the key (chunk_id, chunk_seq). If we search by just the first column, we
+    // get all of the value's chunks in the right order.
     let value = args.value.to_le_bytes();
     let key: &[Option<&[u8]>] = &[Some(&value)];
     let backend = &mut open.session.backend;

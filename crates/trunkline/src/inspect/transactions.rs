@@ -1,9 +1,9 @@
-//! `trunkline inspect clog` and `inspect multixact`: the status of transactions, and the members of
-//! multixacts.
+//! `trunkline inspect clog` and `inspect multixact`: print the status of transactions, and the
+//! members of multixacts.
 //!
-//! Given transaction or multixact ids, the commands print one line for each id; without arguments,
-//! they print a summary of the cluster. Transaction ids are compared modulo 2^32, as everywhere in
-//! PostgreSQL.
+//! If the user gives transaction or multixact ids, the commands print one line for each id. Without
+//! any ids, they print a summary of the cluster. Transaction ids are compared modulo 2^32, as
+//! everywhere in PostgreSQL.
 
 use std::fmt::Display;
 use std::fs;
@@ -40,7 +40,7 @@ pub(crate) struct MultixactArgs {
     multis: Vec<u32>,
 }
 
-/// Transaction status is read through the session of a catalog, so the cluster must be stopped.
+/// We read transaction status through a catalog session, so the cluster must have been shut down.
 fn open(context: &Context<'_>) -> Result<(DataDir, CatalogSession, Arc<Transactions>), Failure> {
     let dir = data_dir::open(context.global)?;
     let session = CatalogSession::open_with_sync_io(&dir, &context.settings)?;
@@ -78,8 +78,9 @@ pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failu
         let checkpoint = &dir.control().checkpoint;
         let (oldest, next) = (checkpoint.oldest_xid, checkpoint.next_xid);
         let mut report = ClogSummary { oldest, next, ..ClogSummary::default() };
-        // Count backwards from the newest transaction, so that the summary of a huge cluster covers
-        // recent transactions. The comparison with `oldest` must be circular.
+        // We count backwards from the newest transaction, so that in a huge cluster the summary at
+        // least covers the recent transactions. Transaction ids wrap around, so the comparison with
+        // `oldest` must be circular.
         let mut xid = next as u32;
         while report.counted < u64::from(COUNTED_MAX) {
             xid = xid.wrapping_sub(1);
@@ -108,7 +109,7 @@ pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failu
     }
     let (mut statuses, mut exit) = (Vec::new(), Exit::Good);
     let next = dir.control().checkpoint.next_xid as u32;
-    // After a crash, `next` may be too low, because transactions may have started after the
+    // After a crash, `next` may be too low, because more transactions may have started after the
     // checkpoint that recorded it.
     let next_is_exact = dir.control().is_clean();
     let prepared = prepared_transactions(&dir);
@@ -123,8 +124,8 @@ pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failu
             0 => "invalid transaction id".to_owned(),
             1 => "committed: the bootstrap transaction".to_owned(),
             2 => "committed: FrozenTransactionId".to_owned(),
-            // The commit log can't distinguish prepared transactions from transactions that a crash
-            // ended; both are "in progress".
+            // The commit log can't distinguish between a prepared transaction and a transaction
+            // that was running when the server crashed. Both are "in progress".
             _ => match transactions.fate(session, xid) {
                 Ok(XidStatus::InProgress) if prepared.contains(&xid) => "prepared".to_owned(),
                 Ok(fate) => fate.to_string(),
@@ -147,8 +148,8 @@ pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failu
     Ok(exit)
 }
 
-/// The prepared transactions that have a file in `pg_twophase`. The last eight hex digits of the
-/// file name are the transaction id; PostgreSQL 17 and later put the epoch before it.
+/// Lists the prepared transactions that have a file in `pg_twophase`. The last eight hex digits of
+/// the file name are the transaction id. Since PostgreSQL 17, the name starts with the epoch.
 fn prepared_transactions(dir: &DataDir) -> Vec<u32> {
     let entries = fs::read_dir(dir.path().join("pg_twophase")).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

@@ -1,8 +1,9 @@
-//! `trunkline inspect tuple`: decodes a row version, its header and each column as stored.
+//! `trunkline inspect tuple`: decodes a row version, showing its header and how each column is
+//! stored.
 //!
-//! `inspect page` can only show the header, because column types are not stored in the page. This
-//! command reads them from the catalog. TOAST values are described but not fetched; use the
-//! subcommand `toast` for that.
+//! `inspect page` can only show tuple headers, because the page doesn't record the columns' types.
+//! This command reads the types from the catalog. It describes TOAST values but doesn't fetch them;
+//! the subcommand `toast` can be used for that.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -106,7 +107,7 @@ pub(super) fn run(context: &Context<'_>, args: &TupleArgs) -> Result<Exit, Failu
     Ok(exit)
 }
 
-/// A row version. Without a header, its line pointer leads to none.
+/// A row version. `None` in the header means that the line pointer doesn't point to a tuple.
 #[derive(Serialize)]
 struct Report {
     table: String,
@@ -116,14 +117,14 @@ struct Report {
     columns: Vec<ReportColumn>,
 }
 
-/// A column, how its value is stored, and the value if it could be decoded.
+/// A column, with the way its value is stored. The value itself is included if we could decode it.
 #[derive(Serialize)]
 struct ReportColumn {
     number: u16,
     name: String,
     #[serde(rename = "type")]
     type_name: String,
-    /// Offset in the row's data and length in bytes; `None` if no value is stored.
+    /// Offset in the row's data and length, both in bytes. They are `None` if no value is stored.
     offset: Option<usize>,
     length: Option<usize>,
     stored: String,
@@ -176,8 +177,8 @@ fn report_columns(
                 line.damaged = true;
             }
         }
-        // A column's offset depends on the lengths of all columns before it, so we can't decode
-        // anything after a damaged column.
+        // The offset of a column depends on the lengths of all columns before it. After a damaged
+        // column, we therefore can't decode anything.
         let damaged = line.damaged;
         reported.push(line);
         if damaged {
@@ -187,8 +188,8 @@ fn report_columns(
     reported
 }
 
-/// Describes how a value is stored, and formats it. Returns no text for a dropped column, because
-/// its type is no longer known, and for a TOAST pointer.
+/// Describes how a value is stored, and formats the value. The text is `None` for a TOAST pointer,
+/// and for a dropped column, because we no longer know the type of a dropped column.
 fn describe(open: &OpenDatabase, column: &ColumnInfo, stored: &[u8]) -> (String, Option<String>) {
     let text = |payload: &[u8]| (!column.dropped).then(|| open.text(column.type_oid, payload));
     if column.attribute.len != -1 {

@@ -1,7 +1,8 @@
 //! Decodes heap tuple headers, the first 23 bytes of every row version.
 //!
-//! Mirrors `HeapTupleHeaderData` in PostgreSQL's `access/htup_details.h`. The fields are shown
-//! unchanged and unchecked, because this command is used to look at damaged tuples.
+//! Mirrors `HeapTupleHeaderData` in PostgreSQL's `access/htup_details.h`. We show the fields
+//! exactly as they are stored and don't check them, because this command is often used to look at
+//! damaged tuples.
 
 use serde::Serialize;
 
@@ -13,8 +14,8 @@ const FROZEN: u16 = 0x0300;
 /// `HEAP_XMAX_SHR_LOCK`: both `HEAP_XMAX_EXCL_LOCK` and `HEAP_XMAX_KEYSHR_LOCK`.
 const SHARE_LOCK: u16 = 0x0050;
 
-/// Bits of `t_infomask`, lowest first, with PostgreSQL's names spelled out. [`flags`] handles
-/// combinations of bits that have their own meaning.
+/// Bits of `t_infomask`, lowest first, with PostgreSQL's names spelled out. Some combinations of
+/// bits have a meaning of their own; those are handled by [`flags`].
 const INFOMASK: [(u16, &str); 16] = [
     (0x0001, "has nulls"),
     (0x0002, "has varwidth"),
@@ -47,7 +48,8 @@ pub(super) struct TupleHeader {
     pub(super) xmax: u32,
     /// `t_cid`: the inserting or deleting command, or a combo command id.
     pub(super) command_id: u32,
-    /// Block and line pointer of the next version, or of this one if it is the latest.
+    /// Block and line pointer of the next version of the row, or of this version if it is the
+    /// latest one.
     pub(super) ctid: (u32, u16),
     pub(super) infomask2: u16,
     pub(super) infomask: u16,

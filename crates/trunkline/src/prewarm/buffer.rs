@@ -1,8 +1,9 @@
-//! Mode `buffer`: loads blocks into a buffer pool and shows how much fits, and how fast.
+//! Mode `buffer`: loads blocks into a buffer pool, and reports how many of them fit and how long it
+//! took.
 //!
-//! The counters have the same names as in `EXPLAIN (ANALYZE, IO)` and `pg_stat_io`, so they can be
-//! compared with a server's counters. The pool goes away when the command ends; this mode is for
-//! measuring and for checking every page, not for speeding up a later server start.
+//! The counters have the same names as in `EXPLAIN (ANALYZE, IO)` and `pg_stat_io`, so that they
+//! can be compared with a server's. The pool goes away when the command ends, so this mode is
+//! useful for measuring and for checking every page, but it doesn't make a server start faster.
 
 use std::fmt::{Display, Write as _};
 
@@ -21,7 +22,7 @@ use crate::monitor::run_job;
 use crate::options::Context;
 use crate::output::{cache_mode, fields, human_bytes, object, print_report, throughput};
 
-/// Loads the blocks and prints the report; `otherwise` is the exit code if nothing goes wrong.
+/// Loads the blocks and prints the report. If nothing goes wrong, the exit code is `otherwise`.
 pub(super) fn run(
     context: &Context<'_>,
     dir: &DataDir,

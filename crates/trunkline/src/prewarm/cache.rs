@@ -1,9 +1,9 @@
 //! Modes `read` and `prefetch`: load files into the operating system's page cache, and show how
-//! much of them was cached before and after.
+//! much of each file was cached before and after.
 //!
-//! With `prefetch` the kernel is still reading when the command ends, so "Cached after" only counts
-//! the pages that have arrived so far. Neither mode verifies pages, because neither looks at their
-//! contents.
+//! With `prefetch`, the kernel is still reading when the command ends, so "Cached after" includes
+//! only the pages that have been read so far. Neither of these modes looks at the contents of
+//! pages, so they can't verify checksums.
 
 use std::fmt::{Display, Write as _};
 
@@ -23,8 +23,8 @@ use crate::monitor::run_job;
 use crate::options::Context;
 use crate::output::{fields, human_bytes, object, print_report, throughput};
 
-/// Loads the files, in mode `read` if `reads` is set and in mode `prefetch` otherwise, and prints
-/// the report. Returns the exit code, which is `otherwise` if nothing goes wrong.
+/// Loads the files and prints the report. The mode is `read` if `reads` is set, and `prefetch`
+/// otherwise. Returns the exit code, which is `otherwise` if nothing goes wrong.
 pub(super) fn run(
     context: &Context<'_>,
     dir: &DataDir,

@@ -1,6 +1,6 @@
-//! The report on rows and indexes, which are checked after the pages, through a buffer pool. Unlike
-//! page findings, these findings always include their relation, because we needed the catalog to
-//! find the table in the first place.
+//! Reports the findings in rows and indexes, which are checked through a buffer pool once the page
+//! check has finished. Unlike page findings, these always include the name of the relation, because
+//! we had to read the catalog to find the table in the first place.
 
 use std::fmt::Display;
 use std::path::Path;

@@ -9,8 +9,8 @@ use trunkline_engine::verify::Finding;
 use crate::data_dir::relative;
 use crate::output::object;
 
-/// One line per finding, then a line that counts the findings not listed, then an empty line. Empty
-/// if there are no findings.
+/// Returns the findings, one per line, followed by a line with the number of findings that are not
+/// listed and an empty line. If there are no findings, the text is empty.
 pub(super) fn list(findings: &[Finding], omitted: u64, root: &Path) -> String {
     let mut text = String::new();
     for finding in findings {

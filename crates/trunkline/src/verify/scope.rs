@@ -1,7 +1,8 @@
-//! Which part of a cluster to check: everything, a database, or named relations of a database.
+//! Selects which part of a cluster to check: the whole cluster, one database, or some of a
+//! database's relations.
 //!
-//! A table includes its TOAST table and both tables' indexes. A partitioned table is replaced by
-//! its partitions.
+//! If a table is named, we also check its TOAST table and the indexes of both tables. If a
+//! partitioned table is named, we check its partitions instead.
 
 use std::ffi::OsString;
 
@@ -56,8 +57,8 @@ impl Scope {
 
 /// Adds relation names to findings that have only a path.
 ///
-/// After an interruption we skip this: the user is waiting for the command to end, and if the file
-/// system was hanging, reading the catalog would hang as well.
+/// We skip this if the check was interrupted. The user is waiting for the command to end, and if
+/// the interrupt was sent because the file system hangs, reading the catalog would hang as well.
 pub(super) fn name_relations(report: &mut VerifyReport, dir: &DataDir, settings: &Settings) {
     let is_unnamed = report.findings.iter().any(|finding| finding.relation.is_none());
     if report.end != End::Complete || !is_unnamed {

@@ -1,7 +1,7 @@
-//! Child process under test: waits for its messages and its exit, with a deadline.
+//! Child process under test: waits for its messages and for its exit. Each wait has a time limit.
 //!
-//! We wait for both pipes and for the process itself (through its pidfd) in a single `poll`, so
-//! nothing here sleeps. The deadline only ends tests that have already failed.
+//! A single `poll` waits for both pipes and for the process itself (through its pidfd), so we never
+//! have to sleep and check again. The time limit is only reached if a test has already failed.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,8 +13,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use trunkline_aio::clock::{self, Time};
 
-/// Time limit for each wait. It's far longer than any wait should take, since the machine may be
-/// busy.
+/// Time limit for each wait. The machine may be busy, so this is far longer than any wait should
+/// take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Exit status and complete output of a child.
@@ -120,8 +120,8 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// Kills a failed test's child without waiting for it, since it may hang in the test's file
-    /// system.
+    /// Kills the child if the test failed. We don't wait for the child to exit, because it may hang
+    /// in the test's file system.
     fn drop(&mut self) {
         if !self.gone {
             // Fails if the child has already exited.
@@ -135,7 +135,8 @@ impl Stream {
         Stream { pipe: Some(pipe.into()), text: Vec::new() }
     }
 
-    /// Reads the bytes available in the pipe. Must be called only if the read won't block.
+    /// Reads the bytes that are available in the pipe. This must not be called if the read would
+    /// block.
     fn take(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
         let mut buffer = [0; 4096];

@@ -1,5 +1,5 @@
-//! `verify` on file systems that return errors, report wrong sizes or refuse direct I/O. Each
-//! failure must be reported with file and block, and everything else must still be verified.
+//! Runs `verify` on file systems that return errors, report wrong sizes or refuse direct I/O. It
+//! must report each failure with the file and the block, and it must still verify everything else.
 
 use serde_json::{Value, json};
 use trunkline_format::BLOCK_SIZE;
@@ -11,7 +11,7 @@ use crate::verify::{DIRECT, METHODS, binary, run, verify};
 
 const BLOCKS: u32 = 100;
 
-/// Mounts a tablespace with a valid file, a faulty file and another valid file.
+/// Mounts a tablespace that contains a valid file, a faulty file and another valid file.
 fn mounted(cluster: &Cluster, fault: Fault, blocks: u32) -> Mount {
     let tree = Tree::new()
         .file(&file(16_500), relation(BLOCKS), Fault::None)
@@ -27,9 +27,9 @@ fn faulty_file() -> String {
     format!("pg_tblspc/16400/{}", file(16_501))
 }
 
-/// Verifies with every method, buffered and direct. `scanned` is the number of the faulty file's
-/// blocks that must be read. Each expected finding gives a block, a kind, and text that the
-/// finding's message must contain.
+/// Runs `verify` with every method, buffered and direct. `scanned` is the number of blocks in the
+/// faulty file that it must have read. Each expected finding consists of a block, a kind, and a
+/// text that must appear in the message.
 fn check(fault: Fault, blocks: u32, scanned: u32, expected: &[(Value, &str, &str)]) {
     let cluster = Cluster::with_files(3, 1);
     let _mount = mounted(&cluster, fault.clone(), blocks);

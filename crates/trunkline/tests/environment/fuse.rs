@@ -1,7 +1,8 @@
 //! In-process FUSE file system that serves files from memory and injects faults.
 //!
-//! To simulate a hang, the file system holds back its reply. Only the kernel and the reader wait,
-//! while the test process continues. Releasing the replies ends every wait.
+//! To simulate a hang, the file system doesn't reply to a request. Only the kernel and the process
+//! that reads the file have to wait, so the test itself can go on. It can end all of these waits by
+//! releasing the replies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -24,8 +25,8 @@ use trunkline_aio::facade::{Arc, Mutex};
 
 use crate::child::PATIENCE;
 
-/// How long the kernel may cache attributes. We disable this cache, because the kernel would
-/// correct a wrong size in it, and the fault would then occur only once.
+/// How long the kernel may cache attributes. We turn this cache off. Otherwise, the kernel would
+/// replace a wrong file size in its cache by the correct one, and the fault would occur only once.
 const BELIEF: Duration = Duration::ZERO;
 
 /// A fault to inject into a file or directory.
@@ -57,7 +58,8 @@ struct Node {
     fault: Fault,
 }
 
-/// The files and directories. A node's index is the kernel's inode number minus one.
+/// The files and directories. The kernel's inode numbers start at 1, so a node's index is its inode
+/// number minus one.
 pub(crate) struct Tree {
     nodes: Vec<Node>,
 }
@@ -178,8 +180,8 @@ impl Server {
         match node.fault {
             Fault::HangOpen => self.hold(move || reply.error(Errno::EIO)),
             Fault::NoDirect if direct => reply.error(Errno::EINVAL),
-            // Bypass the page cache, because the kernel would trust the reported size and return
-            // zeros.
+            // We bypass the page cache here. With the page cache, the kernel would trust the file
+            // size we report, and return zeros for the missing part.
             Fault::Claims(_) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
             _ => reply.opened(FileHandle(0), FopenFlags::empty()),
         }
@@ -188,9 +190,9 @@ impl Server {
 
 impl Filesystem for Server {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Without this, some kernels (such as 6.18) handle direct reads through io_uring wrongly:
-        // if a file is shorter than its reported size, they fill the rest of the buffer from the
-        // start of the file.
+        // This works around a bug in some kernels (such as 6.18). If a direct read through io_uring
+        // reaches the end of a file that is shorter than its reported size, they fill the rest of
+        // the buffer with data from the start of the file.
         let lies = |node: &Node| matches!(node.fault, Fault::Claims(_));
         if self.tree.nodes.iter().any(lies) {
             config.add_capabilities(InitFlags::FUSE_ASYNC_DIO).expect("an old capability");
@@ -302,8 +304,8 @@ impl Filesystem for Server {
     }
 }
 
-/// A mounted tree. Dropping it unmounts it, even if readers hang. If this process is killed,
-/// `fusermount3` unmounts it instead.
+/// A mounted file system. It is unmounted when this struct is dropped, even if some reads hang. If
+/// this process is killed, `fusermount3` unmounts it instead.
 pub(crate) struct Mount {
     path: PathBuf,
     held: Held,
@@ -357,8 +359,8 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         self.release();
-        // Force the unmount, so that open requests fail and the session's thread exits. Detach the
-        // mount, because a reader may still hold a file open.
+        // We force the unmount, so that further open requests fail and the session's thread exits.
+        // We also detach the mount, because a reader may still have a file open.
         let unmounted = unmount(&self.path, UnmountFlags::FORCE | UnmountFlags::DETACH);
         if let Some(session) = self.session.take().filter(|_| unmounted.is_ok()) {
             // The session reports that it was aborted.

@@ -1,10 +1,11 @@
-//! `verify` on a file system that hangs: other file systems' files are still verified, and Ctrl-C
-//! ends the command.
+//! Runs `verify` on a file system that hangs. Files on other file systems must still be verified,
+//! and Ctrl-C must end the command.
 //!
-//! Whether the process can exit depends on where its threads block in the kernel. A thread waiting
-//! for a page-cache page can be killed. But a thread waiting for the file system itself (in open,
-//! list or direct read) can't exit until the file system replies, and the process remains a zombie.
-//! In that case the test first checks that all output was written, and then releases the reply.
+//! Whether the process can exit depends on where its threads are blocked in the kernel. A thread
+//! that is waiting for a page of the page cache can be killed. But if a thread is waiting for the
+//! file system itself (when it opens a file, lists a directory or does a direct read), it can't
+//! exit until the file system replies, and the process remains a zombie. In that case, the test
+//! first checks that the process has written all its output, and only then releases the reply.
 
 use rustix::process::Signal;
 

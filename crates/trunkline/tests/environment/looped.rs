@@ -1,4 +1,4 @@
-//! File system on a loop device, which a test can mount, unmount and damage.
+//! A file system on a loop device. Tests can mount, unmount and damage it.
 //!
 //! ```text
 //!   home/device/image   the device, a sparse file; on a tmpfs of its own if the test fills that up
@@ -22,9 +22,9 @@ pub(crate) struct Looped {
 }
 
 impl Looped {
-    /// Creates and mounts a file system of `bytes`. `make` is the command that formats the image;
-    /// the image's path is appended. Returns `None`, and skips the test, if the machine doesn't
-    /// support this.
+    /// Creates and mounts a file system with a size of `bytes`. `make` is the command that formats
+    /// the image; we append the path of the image to it. If the machine doesn't support this, we
+    /// skip the test and return `None`.
     pub(crate) fn new(
         make: &[&str],
         bytes: u64,

@@ -1,6 +1,6 @@
-//! The binary in hostile environments: forbidden system calls, low resource limits, and file
-//! systems that hang, fail or report wrong sizes. Also the engine on btrfs, and on a device that
-//! runs out of space.
+//! Runs the binary in hostile environments: with forbidden system calls, with low resource limits,
+//! and on file systems that hang, fail or report wrong sizes. Also tests the engine on btrfs, and
+//! on a device that runs out of space.
 //!
 //! ```text
 //!   test ── spawns ──▶ trunkline verify ── reads ──▶ data directory on disk
@@ -8,8 +8,8 @@
 //!    └── serves that mount, and decides what it replies, if anything
 //! ```
 //!
-//! These tests need root and `/dev/fuse`. Otherwise they print `skipped:` and the reason. With
-//! `CI=true`, a test that would be skipped fails instead.
+//! These tests need root and `/dev/fuse`. If either is missing, they print `skipped:` and the
+//! reason. With `CI=true`, they fail instead of being skipped.
 #![expect(
     clippy::expect_used,
     clippy::panic,

@@ -1,8 +1,8 @@
-//! A seccomp filter, such as container runtimes install, forbids some or all io_uring system calls.
-//! The command must fall back to another method and print the reason.
+//! A seccomp filter, such as the one a container runtime installs, forbids some or all io_uring
+//! system calls. The command must fall back to another method and print the reason.
 //!
-//! A filter applies to a thread and is inherited by its children. So a thread of this process
-//! installs the filter, starts the child, and exits.
+//! A filter applies only to the thread that installs it and to that thread's children. We therefore
+//! start a thread that installs the filter, starts the child, and exits.
 
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 use trunkline_aio::facade::channel::bounded;
@@ -17,7 +17,8 @@ const IO_URING_SETUP: i64 = 425;
 const IO_URING_ENTER: i64 = 426;
 const IO_URING_REGISTER: i64 = 427;
 
-/// Runs `verify` under a filter that makes the system call `call` fail with `errno`.
+/// Runs `verify` under a seccomp filter. If the command makes the system call `call`, it fails with
+/// `errno`.
 fn verify_without(call: i64, errno: u32, cluster: &Cluster) -> Report {
     let mut command = verify(&[], binary(), &cluster.path, "io_uring");
     let (sender, receiver) = bounded::<Ended>(1);

@@ -1,6 +1,7 @@
-//! A device runs out of space during writeback, so pages are lost long after write(2) succeeded.
-//! The kernel reports the error once per open file, from whichever comes first: fsync(2), or a
-//! sync_file_range(2) that waits for writeback. In both cases the checkpoint must fail.
+//! A device runs out of space during writeback, so pages are lost long after write(2) has returned
+//! success. The kernel reports the error only once per open file. Either fsync(2) or a
+//! sync_file_range(2) that waits for writeback gets the error, whichever is called first. In both
+//! cases, the checkpoint must fail.
 //!
 //! ```text
 //!   checkpoint ──▶ page cache ──▶ ext4 on a loop ──▶ image with holes ──▶ tmpfs that is full
@@ -42,8 +43,8 @@ fn mount() -> Option<Looped> {
     Looped::in_memory(&[&make[..], &lazily].concat(), IMAGE_BYTES, kind, ROOM_BYTES)
 }
 
-/// Punches holes into the image where the file's first blocks are stored, and then fills up the
-/// tmpfs, so that writing these blocks fails with ENOSPC.
+/// Punches holes into the image at the places where the file's first blocks are stored. It then
+/// fills up the tmpfs, so that these blocks can't be written any more and we get ENOSPC.
 fn take_room(mount: &Looped, file: &Path) {
     let (name, image) = (file.to_str().expect("a name"), mount.image());
     run("sync", &["-f", name]).expect("synced");
@@ -52,7 +53,8 @@ fn take_room(mount: &Looped, file: &Path) {
     for line in listed.lines() {
         let fields = line.split([' ', ':', '.']).filter(|field| !field.is_empty());
         let numbers: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
-        // Extent number, first and last block in the file, first and last block on the device, length.
+        // Extent number, first and last block in the file, first and last block on the device, and
+        // length.
         let &[_, first, _, place, _, length, ..] = &numbers[..] else { continue };
         let wanted = LOST * (BLOCK_SIZE as u64 / FS_BLOCK);
         let blocks = length.min(wanted.saturating_sub(first));
@@ -69,8 +71,8 @@ fn take_room(mount: &Looped, file: &Path) {
     assert_eq!(full.map_err(|error| error.kind()), Err(std::io::ErrorKind::StorageFull));
 }
 
-/// Changes every page of the relation below `root` and runs a checkpoint. With `others`, another
-/// session holds a handle during the checkpoint.
+/// Changes every page of the relation in the cluster at `root` and runs a checkpoint. If `others`
+/// is set, another session holds a handle during the checkpoint.
 fn change_all(method: MethodKind, root: &Path, others: bool) -> Result<String, CheckpointError> {
     let aio = Builder::new().method(method).region_bytes(32 << 20).start().expect("starts");
     let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };

@@ -1,4 +1,5 @@
-//! `copy`: copies rows of real clusters to standard output and to files, and reports errors.
+//! Tests `copy`: it copies rows of real clusters to standard output and to files, and reports
+//! errors.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -207,7 +208,8 @@ fn a_killed_copy_is_resumed_by_only_one_process() {
         let out = home.path().join("out");
         let path = out.to_string_lossy().into_owned();
         let partial = out.join("s1.toast.copy.partial");
-        // The table's file is a pipe, so the copy blocks mid-table until we read from it.
+        // The table's output file is a pipe, so the copy blocks in the middle of the table until we
+        // read from the pipe.
         fs::create_dir(&out).expect("made");
         assert!(Command::new("mkfifo").arg(&partial).status().expect("runs").success());
         let data = fixture.join("data");
@@ -244,10 +246,11 @@ fn a_killed_copy_is_resumed_by_only_one_process() {
     }
 }
 
-/// Whether a process has handled all signals sent to it and all its threads are sleeping.
+/// Returns whether a process has handled all signals sent to it and all of its threads are asleep.
 ///
-/// A signal stays in `ShdPnd` until a thread takes it, and that thread runs the handler before it
-/// can sleep again. We must therefore see an empty `ShdPnd` before we look at the threads.
+/// A signal stays in `ShdPnd` until one of the threads takes it. That thread then runs the handler
+/// before it can go back to sleep. We must therefore check that `ShdPnd` is empty before we look at
+/// the threads.
 fn signals_are_handled(pid: u32) -> bool {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let pending = status_field(&process.join("status"), "ShdPnd");
@@ -257,8 +260,8 @@ fn signals_are_handled(pid: u32) -> bool {
     nothing_pending && tasks.flatten().all(|task| sleeps(&task.path()))
 }
 
-/// `timeout` signals a process and then its process group, so the process gets two signals. We must
-/// treat them as a single request to stop.
+/// `timeout` sends a signal to the process and then to its process group, so the process receives
+/// two. It must treat them as a single request to stop.
 #[test]
 fn two_signals_in_quick_succession_are_one_request() {
     for fixture in fixtures() {
@@ -266,8 +269,8 @@ fn two_signals_in_quick_succession_are_one_request() {
         child.args(["copy", "bench.public.pgbench_accounts", "-D"]).arg(fixture.join("data"));
         let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = child.expect("runs");
-        // The table is far larger than a pipe's buffer, so the child can't exit until we read. We
-        // resume reading only after the child has handled both signals.
+        // The table is far larger than a pipe's buffer, so the child can't exit as long as we don't
+        // read. We start reading again only after the child has handled both signals.
         let mut rows = child.stdout.take().expect("a pipe");
         rows.read_exact(&mut [0; 100]).expect("rows");
         for signal in [Signal::INT, Signal::TERM] {
@@ -275,7 +278,8 @@ fn two_signals_in_quick_succession_are_one_request() {
         }
         until(&mut child, signals_are_handled);
         // The main thread checks for a signal each time it wakes up. Once it has gone back to
-        // sleep, it must have stopped the job, no matter how fast we read after that.
+        // sleep, we know that it has stopped the job, so it doesn't matter how fast we read after
+        // that.
         let sleeps = |pid: u32| {
             let main = PathBuf::from(format!("/proc/{pid}/task/{pid}/status"));
             status_field(&main, "voluntary_ctxt_switches").parse::<u64>().unwrap_or(0)

@@ -15,7 +15,8 @@ fn args(command: &[&str], cluster: &Cluster) -> Vec<OsString> {
     args
 }
 
-/// A cluster with one relation of `blocks` valid pages, instead of the two segments.
+/// Creates a cluster with one relation of `blocks` valid pages, which replaces the default relation
+/// with two segments.
 fn cluster(blocks: u32) -> Cluster {
     let cluster = Cluster::new(1);
     fs::remove_file(cluster.at("base/5/16384.1")).expect("removed");
@@ -315,8 +316,9 @@ pub(crate) fn until(child: &mut Child, state: impl Fn(u32) -> bool) {
     }
 }
 
-/// Processor time of a process in hundredths of a second: fields 14 and 15 of its `stat` file. We
-/// count from field 2, which ends with a parenthesis.
+/// Returns the processor time used by a process, in hundredths of a second. It is in fields 14 and
+/// 15 of the `stat` file. We skip everything up to the parenthesis that ends field 2, because that
+/// field may contain spaces.
 fn cpu_ticks(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -351,8 +353,8 @@ fn ctrl_c_ends_with_partial_counts() {
                 .stderr(Stdio::piped())
                 .spawn()
                 .expect("started");
-            // The process installs the handler early, but on a slow machine it may not have done
-            // so yet.
+            // The process installs its signal handlers early, but on a slow machine we may get here
+            // before it has done so.
             until(&mut child, |pid| catches_interrupts(pid) && cpu_ticks(pid) > 20);
             signal(&child, "-INT");
             let output = child.wait_with_output().expect("ended");
@@ -417,7 +419,7 @@ fn demo_runs_every_method_and_checks_the_results() {
     );
     assert!(home.path().join("table/trunkline-accounts").exists());
 
-    // With direct I/O and a pool smaller than the table, there are no cached runs.
+    // If the pool is smaller than the table, there are no cached runs with direct I/O.
     let (code, out, err) = run_demo(&["--json", "--shared-buffers", "16"]);
     assert_eq!(code, 0, "{out}{err}");
     assert_eq!(json(&out)["runs"].as_array().map(Vec::len), Some(3 * 9 + 3 * 5));

@@ -1,5 +1,5 @@
-//! Compares `verify --deep` with `amcheck`. Both must accept a valid cluster, and both must report
-//! duplicate keys, missing index entries, and TOAST values that no row refers to.
+//! Compares `verify --deep` with `amcheck`. Both must accept a valid cluster. Both must report
+//! duplicate keys, missing index entries, and TOAST values that aren't referenced by any row.
 //!
 //! ```text
 //!   unique in name only:    create index, duplicates, update pg_index set indisunique
@@ -40,7 +40,8 @@ insert into long select i, repeat(chr(65 + i), 9000) from generate_series(1, 20)
 create table other (a int);
 ";
 
-/// Tables with duplicate keys. We know the order of index entries only for the first three.
+/// Tables with duplicate keys. We know the order of the index entries only for the first three
+/// tables.
 const DUPLICATES: &[(&str, &str)] = &[
     ("plain", "i"),
     ("exact", "i::numeric"),
@@ -158,8 +159,8 @@ fn both_find_missing_entries() {
     }
 }
 
-/// A prepared transaction may still see deleted rows, so a rewrite copies them together with their
-/// TOAST values. When the rows are vacuumed later, the values are left behind.
+/// If a prepared transaction may still see deleted rows, a table rewrite has to copy them together
+/// with their TOAST values. When these rows are vacuumed later, the TOAST values are left behind.
 #[test]
 fn toast_values_left_by_a_rewrite_are_a_note() {
     for bin in servers() {

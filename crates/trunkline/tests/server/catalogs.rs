@@ -1,5 +1,5 @@
-//! Copies every `pg_catalog` table of a database with objects of every kind. The output must equal
-//! what the server printed before it was stopped, byte for byte.
+//! Copies every table in `pg_catalog` from a database that contains objects of every kind. The
+//! output must match, byte for byte, what the server printed before it was stopped.
 
 use std::fs;
 use std::process::{Command, Output};

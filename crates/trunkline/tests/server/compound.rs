@@ -1,12 +1,12 @@
 //! Random values of compound types: arrays with several dimensions and lower bounds, nested
-//! composites, domains over these, and ranges and multiranges, including those over text.
+//! composite types, domains over these types, and ranges and multiranges, some of them over text.
 
 use trunkline_aio::facade::random::Rng;
 
 use crate::values::{self, chance, number, pick, quoted, short_text};
 
-/// The types of the values in this file. Later on, the composite `s.shift` gains and loses
-/// attributes.
+/// The types of the values in this file. Later on, attributes are added to the composite type
+/// `s.shift` and removed from it.
 pub(crate) const TYPES_SQL: &str = "\
 create type s.mood as enum ('sad', 'ok', 'happy', 'o''k \"x\"');
 alter type s.mood add value 'late' before 'ok';

@@ -1,8 +1,8 @@
-//! Random databases: a server copies each table, and then `trunkline copy` must produce the same
-//! output from the server's files, byte for byte.
+//! Random databases: a server copies each table. `trunkline copy` then reads the server's files,
+//! and its output must be the same, byte for byte.
 //!
-//! We print the seed. Set `TRUNKLINE_SEED` to repeat a run, and `TRUNKLINE_ROUNDS` for the number
-//! of runs.
+//! We print the seed, so that a failed run can be repeated by setting `TRUNKLINE_SEED`.
+//! `TRUNKLINE_ROUNDS` sets the number of runs.
 
 use std::fs;
 use std::path::Path;

@@ -1,14 +1,15 @@
-//! A random database and its history: tables of all kinds, then inserts, updates, deletes, rollbacks,
-//! savepoints, locks by several transactions, added and dropped columns, vacuum.
+//! Creates a random database with a history. We create tables of all kinds, and then run inserts,
+//! updates, deletes, rollbacks and savepoints, lock rows in several transactions, add and drop
+//! columns, and vacuum.
 //!
 //! ```text
 //!   types ─▶ tables, partitions, indexes ─▶ history ─▶ last transactions
 //!                                                      one for each table: some changes, then COPY,
 //!                                                      then commit
 //! ```
-//! The server copies each table inside the last transaction that changes it. That transaction is
-//! still in progress, so the server can't set hint bits on the changed rows. Only the commit log
-//! records that these rows are visible.
+//! The server copies each table inside the last transaction that changes it. While it does so, the
+//! transaction is still in progress, so the server can't set hint bits on the changed rows. For
+//! these rows, only the commit log shows that they are visible.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,8 @@ pub(crate) struct Table {
     /// Its name without the schema.
     pub(crate) name: String,
     columns: Vec<(String, String)>,
-    /// The table to insert into: the table itself, or the parent it is a partition of.
+    /// For a partition, the parent table, because rows are inserted into the parent. `None` for all
+    /// other tables.
     parent: Option<String>,
     next_column: usize,
     /// Whether it has a virtual generated column.
@@ -169,8 +171,8 @@ fn make_partition(
 ) {
     let (name, of) = (format!("{parent}_{part}"), format!("with (modulus 2, remainder {part})"));
     if chance(rng, 2) {
-        // This fails if the parent has a generated column, in which case the statement below is
-        // used.
+        // This statement fails if the parent has a generated column. In that case, the statement
+        // below creates the partition.
         let list: Vec<String> =
             columns.iter().rev().map(|(name, ty)| format!("{name} {ty}")).collect();
         let _ = writeln!(
@@ -194,7 +196,7 @@ fn is_text(ty: &str) -> bool {
     long.contains(&ty) || ty.ends_with("[]") || ty.ends_with("multirange")
 }
 
-/// Creates indexes. Some of these statements fail, because not every type has an ordering.
+/// Creates indexes. Some of these statements fail, because some types can't be sorted.
 fn make_index(
     rng: &mut Rng,
     table: &str,
@@ -245,7 +247,7 @@ fn insert(rng: &mut Rng, table: &Table, script: &mut String) {
         );
         return;
     }
-    // Use one statement per row, so that an invalid value loses just that row.
+    // We use a separate statement for each row, so that an invalid value costs us only that row.
     for _ in 0..1 + rng.below(ROWS_MAX) {
         let _ = writeln!(script, "insert into s.{into} ({names}) values {};", row(rng, table));
     }
@@ -295,8 +297,8 @@ fn step(rng: &mut Rng, table: &mut Table, transactions: &mut u64, script: &mut S
             script.push_str(pick(rng, &["commit;\n", "commit;\n", "rollback;\n"]));
         }
         11 => {
-            // A prepared transaction keeps its locks while another transaction locks the same rows.
-            // This way a single session can create multixacts.
+            // The prepared transaction keeps its row locks while another transaction locks the same
+            // rows. This lets us create multixacts with a single session.
             *transactions += 1;
             let strength = pick(rng, &["share", "key share"]);
             let then = pick(rng, &["commit", "rollback"]);
@@ -417,8 +419,8 @@ fn alter(rng: &mut Rng, table: &mut Table, script: &mut String) {
     table.columns.push((column, ty));
 }
 
-/// A table's last transaction. Its COPY already sees the transaction's own changes, so the output
-/// is what later transactions would see.
+/// The last transaction on a table. Its COPY already sees the transaction's own changes, so the
+/// output is the same as if we ran COPY after the commit.
 fn last_words(rng: &mut Rng, table: &Table, file: &Path, script: &mut String) {
     script.push_str("begin;\n");
     for _ in 0..rng.below(3) {

@@ -1,6 +1,6 @@
-//! Relation names on the command line, with real clusters: how they are listed, and the errors for
-//! names we can't use. If a command can't read relations of some kind, its error must include the
-//! relation's name.
+//! Tests relation names on the command line with real clusters: how the names are listed, and which
+//! errors we report for names we can't use. If a command can't read a certain kind of relation, its
+//! error must include the relation's name.
 
 use std::fs;
 use std::path::Path;
@@ -114,7 +114,8 @@ fn a_moved_tablespace_is_read_from_its_new_place() {
     }
 }
 
-/// `copy` refuses to write into any tablespace of the cluster, no matter which path is given.
+/// `copy` refuses to write into a tablespace of the cluster, no matter which path we use to get
+/// there.
 fn never_written(stopped: &Stopped, space: &Path, options: &[&str]) {
     let home = tempfile::tempdir().expect("a directory");
     let link = home.path().join("link");
@@ -218,8 +219,8 @@ fn refused(stopped: &Stopped) {
 
 fn accepted(stopped: &Stopped) {
     for (name, files) in [
-        // The table with its visibility map and free space map, its index, and its TOAST table with
-        // index.
+        // The table itself with its visibility map and free space map, its index, and its TOAST
+        // table with the TOAST index.
         ("app.item", 4),
         ("names.app.\"Item 2\"", 1),
         ("app.parts", 1),
@@ -278,8 +279,8 @@ fn damaged(stopped: &Stopped, file: &str) {
     let item = line(&out, &["app", "item"]).expect("listed");
     assert_eq!((item[4], item[5]), ("missing", file), "{out}");
 
-    // With damage in the catalog itself, relations in its damaged rows have no name, but all others
-    // do.
+    // Damage the catalog itself. We then can't find names for relations in the damaged rows, but we
+    // must find them for all others.
     let class = run(stopped, &["tables", "-d", "names", "--all"]).1;
     let class = line(&class, &["pg_catalog", "pg_class"]).expect("listed")[5].to_owned();
     flip(&stopped.data().join(&class));

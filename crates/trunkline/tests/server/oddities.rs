@@ -1,5 +1,6 @@
 //! Unusual and damaged clusters: foreign partitions, domains over arrays, settings that change how
-//! statistics are printed, names with unusual characters, truncated files, moved directories.
+//! statistics are printed, names with unusual characters, truncated files, and directories that
+//! have been moved.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -51,8 +52,8 @@ line\" (a int);
 create table \"\x1b[31mred\" (a int);
 ";
 
-/// The first REINDEX fails, because it has to wait for the prepared transaction, and it leaves
-/// empty indexes behind. The second REINDEX skips these indexes.
+/// The first REINDEX has to wait for the prepared transaction, so it fails with a lock timeout and
+/// leaves empty indexes behind. The second REINDEX skips these indexes.
 const REINDEXED: &str = "
 create table reindexed (a int primary key, t text);
 alter table reindexed alter t set storage external;
@@ -137,7 +138,7 @@ fn odd_things_in_a_database() {
     }
 }
 
-/// A killed session leaves its temporary table behind, as a child of a permanent one.
+/// A session was killed, so its temporary table is still there, as a child of a permanent table.
 fn crash_with_a_temporary_table(server: &mut Server) {
     let parent = "create table parent as select 1 as a; create table child () inherits (parent)";
     server.sql("odd", parent);
@@ -359,8 +360,9 @@ fn may_not_be_read(stopped: &Stopped) {
     // Root may read any file, so run as the server's user.
     let owner = fs::metadata(stopped.data()).expect("there").uid();
     let program = stopped.data().with_file_name("trunkline");
-    // Copy the program in a child process. If this process had the copy open for writing, another
-    // test might fork at that moment and keep it open, and executing it would fail with ETXTBSY.
+    // We copy the program in a child process. If we copied it in this process, another test might
+    // fork while we have the copy open for writing. The forked process would inherit the open file,
+    // and executing the program would fail with ETXTBSY.
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_trunkline")).arg(&program).status();
     assert!(copied.expect("cp runs").success(), "the program is copied");
     let mut command = Command::new(&program);

@@ -1,9 +1,10 @@
-//! PostgreSQL server for one test: creates, starts, queries and stops a cluster, like PostgreSQL's
-//! `PostgreSQL::Test::Cluster`.
+//! PostgreSQL server for one test: creates a cluster, starts and stops it, and runs queries. It's
+//! our equivalent of `PostgreSQL::Test::Cluster`.
 //!
-//! The server uses a socket in a temporary directory. PostgreSQL refuses to run as root, so root
-//! gives the directory to another user, along with a copy of the server's programs if that user has
-//! no access to them. Nothing here sleeps: `pg_ctl -w` waits for the server.
+//! The server's socket is in a temporary directory. PostgreSQL refuses to run as root, so if we are
+//! root, we make another user the owner of this directory and run the server as that user. If that
+//! user has no access to the server's programs, we also put a copy of them into the directory. We
+//! never have to sleep, because `pg_ctl -w` waits for the server.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,8 +44,8 @@ const SETTINGS: &[(&str, &str)] = &[
 /// Settings of every client, so that the output doesn't depend on the machine.
 const CLIENT: &str = "-c extra_float_digits=1 -c datestyle=ISO,MDY -c intervalstyle=postgres";
 
-/// The directories of the servers to test with. A missing server is reported, and in CI it fails
-/// the test.
+/// The `bin` directories of the servers to test with. If a server is missing, we print a message,
+/// and in CI the test fails.
 pub(crate) fn servers() -> Vec<PathBuf> {
     if user().is_none() {
         missing("root, and no user to run a server as");
@@ -94,8 +95,8 @@ fn missing(why: &str) {
     println!("skipped: {why}");
 }
 
-/// The user to run the server as. Returns `Some(None)` for the current user unless we are root, and
-/// `None` if we are root but there is no suitable user.
+/// The user that runs the server. `Some(None)` is the current user, which we use unless we are
+/// root. Returns `None` if we are root and can't find a suitable user.
 fn user() -> Option<Option<(u32, u32)>> {
     if !rustix::process::geteuid().is_root() {
         return Some(None);
@@ -119,7 +120,8 @@ fn as_user(program: &Path, user: Option<(u32, u32)>) -> Command {
     command
 }
 
-/// The directory of the server's programs, or of a copy in `home` if the user cannot run them.
+/// Returns the directory with the server's programs. If the user can't run them there, we first
+/// copy them into `home`.
 fn lend(bin: &Path, home: &Path, user: Option<(u32, u32)>) -> PathBuf {
     let version = as_user(&bin.join("postgres"), user).arg("--version").output();
     if version.is_ok_and(|output| output.status.success()) {
@@ -136,7 +138,8 @@ fn lend(bin: &Path, home: &Path, user: Option<(u32, u32)>) -> PathBuf {
     copy.join(name)
 }
 
-/// A running server. If it is dropped without [`Server::stop`], it is shut down immediately.
+/// A running server. If it is dropped without a call to [`Server::stop`], it is shut down
+/// immediately.
 #[derive(Debug)]
 pub(crate) struct Server {
     home: Option<TempDir>,
@@ -159,7 +162,7 @@ impl Stopped {
 }
 
 impl Server {
-    /// Creates a cluster with the server in `bin` and starts it, with additional settings.
+    /// Creates a cluster with the server in `bin`, adds the given settings, and starts it.
     pub(crate) fn start(bin: &Path, settings: &[(&str, &str)]) -> Server {
         let home = tempfile::Builder::new().prefix("trunkline-").tempdir().expect("directory");
         let user = user().expect("a user to run it as");
@@ -181,8 +184,9 @@ impl Server {
         server
     }
 
-    /// Runs commands in one transaction, unless they control transactions themselves. Returns their
-    /// output: rows with tab-separated columns, and unmodified COPY data.
+    /// Runs commands in a single transaction, unless the commands start and end transactions
+    /// themselves. Returns the output: the columns of a row are separated by tabs, and COPY data is
+    /// unmodified.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> Vec<u8> {
         let mut psql = self.psql(database);
         psql.args(["-c", sql]);

@@ -1,12 +1,13 @@
-//! Content locks: a backend tries the lock, and if it isn't free sleeps until it may be.
+//! Content locks: a backend first tries to get the lock, and if that fails, sleeps until it may be
+//! available.
 //!
-//! This is PostgreSQL's `LockBuffer` and `LockBufferForCleanup`. Unlike in PostgreSQL, where LWLock
-//! waits can't be interrupted, a waiting session can be cancelled. Time spent waiting for a lock
-//! isn't I/O, so it isn't counted in the statistics.
+//! This is PostgreSQL's `LockBuffer` and `LockBufferForCleanup`. In PostgreSQL, a backend that
+//! waits for an LWLock can't be interrupted, but here the waiting session can be cancelled. We
+//! don't count the time spent waiting for a lock in the I/O statistics, because it isn't I/O.
 //!
-//! Every lock function has the same loop. It tries to take the lock and, if that fails, sleeps
-//! until the state word shows that the lock could be granted. One release may wake several
-//! sessions, so the loop may go round more than once.
+//! All lock functions use the same loop. We try to acquire the lock; if that fails, we sleep until
+//! the state word shows that the lock might be free, and try again. Since releasing a lock may wake
+//! several sessions, we may have to go through the loop more than once.
 
 use super::super::descriptor::LockMode;
 use super::super::frame::{Page, PageMut};
@@ -49,10 +50,11 @@ impl Backend {
         self.lock_page_mut(pin, false)
     }
 
-    /// Takes the cleanup lock: the exclusive lock, granted only while the caller's pin is the only
-    /// one. Even an I/O's pin counts. Only under this lock may tuples be moved within the page,
-    /// because any other pin may belong to a session that holds pointers to tuples. The caller must
-    /// have exactly one pin on the page, because with a second pin it would wait for itself.
+    /// Acquires the cleanup lock, that is, an exclusive lock that is granted only while the caller
+    /// has the only pin on the page. Even a pin held by an I/O counts. You need this lock to move
+    /// tuples within the page, because any other session that has the page pinned may hold pointers
+    /// to its tuples. The caller must hold exactly one pin on the page; if it held two, it would
+    /// wait for itself.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -85,14 +87,14 @@ impl Backend {
         })
     }
 
-    /// Waits until a page that is locked or under I/O can probably be written.
+    /// If a page is locked or under I/O, waits until it looks as if we can write it.
     pub(crate) fn wait_until_writable(&mut self, buffer: u32) -> Result<(), Cancelled> {
         let manager = Arc::clone(&self.manager);
         let descriptor = manager.buffers().descriptor(buffer);
         if let Some(io) = descriptor.io_in_progress() {
             return self.sleep_for_io(io);
         }
-        // Pin the page, so that it can't be evicted while the session sleeps on its word.
+        // Pin the buffer, so that the page can't be evicted while we're sleeping.
         if descriptor.word().pin(0).is_none() {
             return Ok(());
         }

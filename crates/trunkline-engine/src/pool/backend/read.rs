@@ -1,5 +1,5 @@
-//! Reading one page (PostgreSQL's `ReadBuffer`): finds the page in the pool, joins another
-//! session's read, or issues a read.
+//! Reading one page (PostgreSQL's `ReadBuffer`). We either find the page in the pool, join a read
+//! by another session, or issue a read ourselves.
 
 use super::super::descriptor::{USAGE_MAX, flag};
 use super::super::error::{ReadError, ReadWarning};
@@ -32,7 +32,8 @@ impl Backend {
         }
     }
 
-    /// Returns the page's buffer, pinned. The caller must already have reserved the pin.
+    /// Returns the buffer that contains the page, pinned. The caller must already have reserved
+    /// that pin.
     fn read_reserved(&mut self, relation: &Relation, block: BlockNo) -> Result<u32, ReadError> {
         let request = ReadRequest {
             relation,
@@ -56,8 +57,9 @@ impl Backend {
                         self.tally().joins += 1;
                         return Ok(buffer);
                     }
-                    // The other session's read failed. Ours may still succeed, for example under a
-                    // different policy, so we read the page ourselves.
+                    // The other session's read failed. That doesn't mean that ours will fail too
+                    // (for example, we may have a different policy), so try to read the page
+                    // ourselves.
                     self.manager.unpin(buffer);
                     joined?;
                 }
@@ -66,18 +68,20 @@ impl Backend {
                         return Ok(buffer);
                     }
                 }
-                // In these two cases we hold nothing but the pin reservation, so it's safe to wait.
+                // In both of these cases, we hold nothing except the pin reservation, so it's safe
+                // to wait.
                 ReadStart::NoBuffer => self.sleep_for_victim()?,
                 ReadStart::NoHandle => self.sleep_for_handle(Class::Foreground)?,
             }
         }
     }
 
-    /// Waits for the read of one block. Returns `None` if the block must be read again.
+    /// Waits for a read of one block. Returns `None` if the caller must read the block again.
     fn finish_read(&mut self, relation: &Relation, slot: usize) -> Result<Option<u32>, ReadError> {
         let Ok(outcome) = self.sleep_for_read(slot) else {
-            // We've been cancelled, but the read continues and other sessions may use its page. The
-            // read holds its own pin, so we can release ours and abandon the slot.
+            // We've been cancelled, but we can't stop the read, and other sessions may be waiting
+            // for its page. Since the read holds its own pin, it's OK to release our pin and
+            // abandon the slot.
             self.reads.buffers(slot).iter().for_each(|&buffer| self.manager.unpin(buffer));
             self.reads = PageReads::new(&self.manager, 1, 1);
             return Err(ReadError::Cancelled);

@@ -1,16 +1,16 @@
-//! Backend waits: for a pin, a victim, an I/O handle, or the completion of an I/O.
+//! Backend waits: waiting for a pin, a victim, an I/O handle, or the completion of an I/O.
 //!
-//! Each wait either puts the thread to sleep or registers an async task's waker ([`Waiting`]). To
-//! wait for a pin or a victim, the session must also be registered in the set of sessions that are
-//! notified when one becomes available. A sleeping thread is removed from the set when it wakes up.
-//! A task that receives `Pending` stays registered until it polls again or gives up, and the stream
-//! must keep track of that.
+//! A wait either puts the thread to sleep or registers the waker of an async task ([`Waiting`]). To
+//! wait for a pin or a victim, the session must also register itself in the set of sessions to
+//! notify when one becomes available. When a sleeping thread wakes up, we remove it from that set.
+//! A task that gets `Pending`, however, remains registered until it polls again or gives up, and
+//! the stream has to keep track of that.
 //!
-//! The same rule applies to every wait: a waiting session may hold pins and granted permits, but it
-//! must not have staged I/O and must not hold a claim on a page. The resources are acquired in a
-//! fixed order: pin, I/O handle, victim, claim. If one resource is unavailable, the session hasn't
-//! taken any of the later resources yet, and it returns its handle before it waits. So no cycle of
-//! waits can form.
+//! All waits must obey the same rule: while a session waits, it may hold pins and granted permits,
+//! but it must not have any staged I/O and must not hold a claim on a page. Resources must be
+//! acquired in this order: pin, I/O handle, victim, claim. If one of them isn't available, the
+//! session can't be holding any of the later ones, and it must give back its I/O handle before it
+//! waits. Because of these rules, there can't be a cycle of sessions waiting for each other.
 
 use super::super::error::ReadError;
 use super::super::eviction::{EvictionWriter, WriteCounter};
@@ -24,8 +24,8 @@ use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
 use trunkline_aio::{Cancelled, Class, Notifier, WaitRef};
 
 impl Backend {
-    /// Reserves one pin, waiting for admission if necessary. If it returns `Pending`, the session
-    /// stays registered with the pin limiter.
+    /// Reserves one pin, and waits for admission if necessary. If this returns `Pending`, the
+    /// session remains registered with the pin limiter.
     pub(crate) fn reserve_pin(
         &mut self,
         waiting: &mut Waiting<'_, '_>,
@@ -35,8 +35,8 @@ impl Backend {
         loop {
             match limits.reserve_or_grant(id) {
                 Ok(true) => return Poll::Ready(Ok(())),
-                // Not admitted yet. If permits are available, `admit` takes them and we try again;
-                // otherwise we wait without holding any pin.
+                // We haven't been admitted yet. If there are enough permits, `admit` takes them and
+                // we try again. Otherwise we have to wait, but we don't hold any pins while we do.
                 Ok(false) if limits.admit(id) => {}
                 Ok(false) => {
                     limits.waiters().insert(id);
@@ -58,16 +58,17 @@ impl Backend {
         slept(self.reserve_pin(&mut Waiting::Sleep))
     }
 
-    /// Waits until a buffer can be a victim. If there is no clean buffer, starts writing dirty
-    /// pages first. If it returns `Pending`, the session stays on the victim wait list.
+    /// Waits until some buffer may be used as a victim. If there are no clean buffers, we first
+    /// start to write out dirty pages. If this returns `Pending`, the session remains on the victim
+    /// wait list.
     pub(crate) fn wait_for_victim(
         &mut self,
         waiting: &mut Waiting<'_, '_>,
     ) -> Poll<Result<(), ReadError>> {
         let (manager, id) = (Arc::clone(&self.manager), self.session.id());
         let waiters = manager.buffers().victim_waiters();
-        // Register before the first test, so that a write that completes in between wakes the
-        // session.
+        // We must register before the first test, so that we get woken up if a write completes in
+        // between.
         waiters.insert(id);
         let waited = match self.start_eviction_writes() {
             Ok(true) => ready!(self.timed(waiting, |backend, waiting| {
@@ -96,12 +97,12 @@ impl Backend {
         slept(self.wait_for_victim(&mut Waiting::Sleep))
     }
 
-    /// Starts writing dirty pages, unless a clean buffer is available. May wait for a WAL flush,
-    /// and for the first write if the mount executes writes in the session. Returns false if there
-    /// was something to write but no free handle.
+    /// If there are no clean buffers, starts to write out dirty pages. This may have to wait for a
+    /// WAL flush. On a mount where the session executes its writes itself, it may also have to wait
+    /// for the first write. Returns false if there is something to write but no I/O handle is free.
     ///
     /// # Errors
-    /// One of this session's writes has failed, so there may never be a victim.
+    /// A write that this session started has failed, so there may never be a victim.
     pub(crate) fn start_eviction_writes(&mut self) -> Result<bool, ReadError> {
         if self.manager.has_victim() {
             return Ok(true);
@@ -115,9 +116,10 @@ impl Backend {
         started.map_err(|error| ReadError::Eviction(Box::new(error)))
     }
 
-    /// Waits until an I/O handle is free for a write, or until there is a victim, in which case no
-    /// write is needed. Waiting for just a handle would not be enough: if a mount hangs, its writes
-    /// may never return their handles, but another session can still release a pin.
+    /// Waits until we have an I/O handle for a write, or until there is a victim and we no longer
+    /// need to write anything. It would be wrong to wait only for a handle. If a mount hangs, the
+    /// writes to it may never give back their handles, but we can still get a victim when another
+    /// session releases a pin.
     fn wait_for_handle_or_victim(
         &mut self,
         waiting: &mut Waiting<'_, '_>,
@@ -141,8 +143,8 @@ impl Backend {
                 .session
                 .wait_for(|| woken.woken.load(Ordering::SeqCst) || manager.has_victim());
             if waited.is_err() || self.manager.has_victim() {
-                // Leave the queue for handles. If a handle was assigned to us in the meantime, it
-                // goes to the next session in the queue.
+                // We don't need the handle any more, so leave the queue. If we were assigned one in
+                // the meantime, this passes it on to the next session in the queue.
                 drop(self.session.try_acquire(Class::Eviction));
                 return Poll::Ready(waited);
             }
@@ -180,8 +182,9 @@ impl Backend {
         slept(self.wait_for_io(&mut Waiting::Sleep, io))
     }
 
-    /// Runs a step that may wait, and counts the wait time if it sleeps. An async task must measure
-    /// its waits itself, because the step returns `Pending` before the wait is over.
+    /// Runs a step that may have to wait. If it sleeps, the time is added to our wait time. We
+    /// can't do that for an async task, because the step returns `Pending` before the wait is over,
+    /// so the task must measure the time itself.
     pub(crate) fn timed<'w, 'a, 'c, T>(
         &mut self,
         waiting: &'w mut Waiting<'a, 'c>,
@@ -197,8 +200,8 @@ impl Backend {
     }
 }
 
-/// Wakes a parked session. The flag lets the session tell a wake-up that arrived before it parked
-/// from a spurious one.
+/// Wakes a parked session. The flag is needed because a wake-up may arrive before the session
+/// parks; without it, the session couldn't tell that from a spurious wake-up.
 struct ParkedWaker {
     woken: AtomicBool,
     session: u32,

@@ -6,20 +6,22 @@
 //! | share-exclusive | yes    | no              | no        |
 //! | exclusive       | no     | no              | no        |
 //!
-//! The lock consists of bits in the buffer word, as in PostgreSQL 19, and is not an `RwLock`: when
-//! a page is written to disk, the session that issues the write takes the lock, and the completion
-//! releases it on another thread. A guard tied to a thread could not do that. Nothing here sleeps.
-//! A session that must wait announces itself in the word, and the methods that release a lock
-//! report that a waiter must be woken.
+//! As in PostgreSQL 19, the lock is a few bits in the buffer word. We can't use an `RwLock`,
+//! because its guard must be released by the thread that acquired it. When a page is written to
+//! disk, the lock is acquired by the session that issues the write, but it's released by the
+//! completion, which may run on a different thread. The functions in this file never sleep. If a
+//! session has to wait, it sets a flag in the word. The methods that release a lock then tell their
+//! caller that there is a waiter to wake up.
 //!
-//! A caller that locks several pages must have its own lock order, as in PostgreSQL. The pool
-//! itself never waits for one content lock while it holds another.
+//! As in PostgreSQL, callers that lock several pages must make sure that they always do so in the
+//! same order. The pool itself never waits for a content lock while holding another one.
 //!
-//! There is no wait queue. A release wakes all of the buffer's waiters, and each waiter tries
-//! again, in competition with newcomers. A steady stream of readers can therefore delay an
-//! exclusive lock without bound. Only a checkpoint can't accept that, so it writes a copy of the
-//! page instead (`write/copy`). PostgreSQL's LWLocks do queue their waiters, but need a wait list
-//! in shared memory with its own lock.
+//! There is no wait queue. When a lock is released, we wake all sessions that are waiting for the
+//! buffer, and each of them tries again, competing with any session that comes along in the
+//! meantime. If there is a steady stream of readers, a session that wants an exclusive lock may
+//! therefore have to wait indefinitely. Most sessions can live with that, but a checkpoint can't,
+//! so it writes a copy of the page instead (`write/copy`). PostgreSQL's LWLocks do have a wait
+//! queue, but they need a wait list in shared memory with its own lock for that.
 
 use super::state::{BufferState, EXCLUSIVE, SHARE, SHARE_EXCLUSIVE, SHARES, flag};
 use super::word::BufferWord;
@@ -29,9 +31,9 @@ use super::word::BufferWord;
 pub(crate) enum LockMode {
     /// Read the page concurrently with other readers.
     Shared,
-    /// Read the page concurrently with other readers, but exclude every change. Writes to disk use
-    /// this mode: a page that changed while the kernel copies it would reach the disk with a wrong
-    /// checksum.
+    /// Read the page. Other sessions may read it too, but no session may change it. We hold this
+    /// lock while writing a page to disk: if the page could change while the kernel is copying it,
+    /// it would end up on disk with an incorrect checksum.
     ShareExclusive,
     /// Change the page while no other session reads or writes it.
     Exclusive,
@@ -56,8 +58,8 @@ impl LockMode {
         }
     }
 
-    /// Bits that show whether the lock is held: while the lock has any holder, at least one of
-    /// these bits is set.
+    /// Bits that tell us whether the lock is held in this mode. If it is, at least one of them is
+    /// set.
     fn held(self) -> u64 {
         match self {
             LockMode::Shared => SHARES,
@@ -73,18 +75,20 @@ pub(crate) enum TryLock {
     Locked,
     /// The lock is held in a conflicting mode.
     Busy,
-    /// The page is not valid: it was never read, or the read failed.
+    /// The page is not valid, either because it was never read, or because the read failed.
     Invalid,
 }
 
 impl BufferWord {
-    /// Takes the content lock if it can be granted now. The caller must have pinned the page. The
-    /// page must also be valid, because a page that is being read belongs to that read.
+    /// Acquires the content lock, but only if that's possible without waiting. The caller must have
+    /// pinned the page. If the page isn't valid we return `Invalid`, because while a page is being
+    /// read, only the read may access it.
     pub(crate) fn try_lock(&self, mode: LockMode) -> TryLock {
         self.try_lock_if(mode, |_| true)
     }
 
-    /// Takes the exclusive lock if the caller also has the only pin (PostgreSQL's cleanup lock).
+    /// Acquires the exclusive lock, but only if the caller has the only pin on the page
+    /// (PostgreSQL's cleanup lock).
     pub(crate) fn try_lock_for_cleanup(&self) -> TryLock {
         self.try_lock_if(LockMode::Exclusive, |state| state.pins() == 1)
     }
@@ -102,17 +106,17 @@ impl BufferWord {
         }
     }
 
-    /// Whether a lock would be granted now. A session that waits for the lock tests this each time
-    /// it wakes up. A cleanup lock also needs the caller's pin to be the only one. The answer may
-    /// already be out of date, so the caller must still try to take the lock.
+    /// Whether the lock could be acquired at this moment. For a cleanup lock, this also requires
+    /// that there is just one pin. Sessions that are waiting for the lock test this whenever they
+    /// wake up. The answer may be out of date immediately, so the caller still has to try.
     pub(crate) fn could_lock(&self, mode: LockMode, cleanup: bool) -> bool {
         let state = self.load();
         !state.any(mode.conflicts()) && (!cleanup || state.pins() == 1)
     }
 
-    /// Upgrades a reader's lock to exclusive, if the lock has no other holder and no I/O is in
-    /// progress. It never waits, because two readers that waited for each other to release their
-    /// locks would deadlock.
+    /// Upgrades a reader's lock to an exclusive lock, if there are no other holders of the lock and
+    /// there is no I/O in progress. We must not wait here: if two readers both tried to upgrade,
+    /// each would wait for the other to release its lock, and neither ever would.
     pub(crate) fn try_upgrade(&self, mode: LockMode) -> bool {
         let upgraded = self.update(|word| {
             let alone = word & (SHARES | SHARE_EXCLUSIVE | EXCLUSIVE) == mode.unit();
@@ -122,8 +126,8 @@ impl BufferWord {
         upgraded.is_ok()
     }
 
-    /// Downgrades the exclusive lock to the mode it had before [`BufferWord::try_upgrade`]. Returns
-    /// true if the caller must wake the waiters.
+    /// Changes the exclusive lock back to the mode it had before [`BufferWord::try_upgrade`].
+    /// Returns true if the caller must wake the waiters.
     pub(crate) fn downgrade(&self, mode: LockMode) -> bool {
         self.release_lock(LockMode::Exclusive, mode.unit())
     }
@@ -133,9 +137,9 @@ impl BufferWord {
         self.release_lock(mode, 0)
     }
 
-    /// Releases a lock held in `mode`, and adds `keep`: the unit of the weaker lock that remains,
-    /// or 0 if none does. `WAITERS` is cleared in the same step, so exactly one thread is
-    /// responsible for each wake-up.
+    /// Releases a lock that is held in `mode`. When downgrading, `keep` is the unit of the weaker
+    /// lock that the caller still holds afterwards; otherwise it is 0. We clear `WAITERS` in the
+    /// same atomic operation, so that exactly one thread is responsible for waking the waiters.
     fn release_lock(&self, mode: LockMode, keep: u64) -> bool {
         let released = self.update(|word| {
             let held = word & mode.held() != 0;

@@ -1,12 +1,14 @@
-//! Buffer descriptor: tag, state word and I/O reference of one buffer, in one cache line.
+//! Buffer descriptor: the tag, state word and I/O reference of one buffer, in a single cache line.
 //!
-//! The state word protects the rest. The tag changes only while `TAG_VALID` is clear. The I/O
-//! reference changes only while `IO_IN_PROGRESS` is set, or before the buffer is published. Both
-//! can be read at any time, but without a pin they are hints.
+//! The other fields are protected by the state word. The tag may change only while `TAG_VALID` is
+//! clear. The I/O reference may change only while `IO_IN_PROGRESS` is set, or before the buffer is
+//! published. You can read both at any time, but unless you have the buffer pinned, they are only
+//! hints.
 //!
-//! The chain link of the mapping table is here too, so that the table allocates nothing and a
-//! lookup that follows a chain loads one cache line per buffer. PostgreSQL keeps its hash entries
-//! (`BufferLookupEnt`) in a separate dynahash table.
+//! The descriptor also contains the link for the mapping table's chains. This way, the table
+//! doesn't have to allocate any memory, and following a chain only needs one cache line per buffer.
+//! PostgreSQL, in contrast, keeps its hash entries (`BufferLookupEnt`) in a separate dynahash
+//! table.
 
 use super::super::tag::BufferTag;
 use super::state::{BufferState, flag};
@@ -17,17 +19,19 @@ use trunkline_aio::facade::thread;
 
 /// Tag, state word and I/O reference of one buffer (PostgreSQL's `BufferDesc`).
 ///
-/// Aligned to a cache line, as PostgreSQL pads its descriptors (`BUFFERDESC_PAD_TO_SIZE`): pins of
-/// neighbouring buffers must not contend for one line.
+/// We align descriptors to a cache line, like PostgreSQL pads its own (`BUFFERDESC_PAD_TO_SIZE`),
+/// so that sessions that pin neighbouring buffers don't contend for the same line.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct BufferDescriptor {
     word: BufferWord,
-    /// The words of the [`BufferTag`]. They are atomics because lookups read them without a lock.
+    /// The words of the [`BufferTag`]. They have to be atomics, because lookups read them without
+    /// holding a lock.
     tag: [AtomicU64; 3],
     /// The I/O in progress ([`WaitRef::to_bits`]), or 0.
     io: AtomicU64,
-    /// The next buffer in the same chain of the mapping table, plus one; 0 ends the chain.
+    /// The next buffer in the same chain of the mapping table, plus one. If this is 0, it's the end
+    /// of the chain.
     next: AtomicU32,
 }
 
@@ -54,37 +58,39 @@ impl BufferDescriptor {
         self.word.load()
     }
 
-    /// The tag. It's stable under a pin; otherwise it's only a hint, and may be torn.
+    /// Returns the tag. It can't change while the buffer is pinned. Without a pin, it's only a hint
+    /// and may be torn.
     ///
-    /// Relaxed loads suffice. A caller that relies on the tag must first have pinned the buffer,
-    /// and the pin reads the state word, which was published after the tag was stored.
+    /// Relaxed loads are enough here. A caller that relies on the tag must have pinned the buffer
+    /// first. To do that it has read the state word, and the state word was published after the tag
+    /// was stored.
     pub(crate) fn tag(&self) -> BufferTag {
         BufferTag::from_words([0, 1, 2].map(|at| self.tag[at].load(Ordering::Relaxed)))
     }
 
-    /// Sets the tag. Only the mapping table may call this, under the partition lock and while
-    /// `TAG_VALID` is clear. The state word change that follows publishes the tag.
+    /// Sets the tag. Only the mapping table may call this. It must hold the partition lock, and
+    /// `TAG_VALID` must be clear. The tag is published when the state word is changed afterwards.
     pub(crate) fn set_tag(&self, tag: BufferTag) {
         for (word, value) in self.tag.iter().zip(tag.words()) {
             word.store(value, Ordering::Relaxed);
         }
     }
 
-    /// The link to the next buffer of the chain. Only the mapping table follows it.
+    /// The link to the next buffer of the chain. It is only used by the mapping table.
     pub(crate) fn next(&self) -> &AtomicU32 {
         &self.next
     }
 
-    /// Stores the I/O that reads or writes the page. The caller must have claimed the page for this
-    /// I/O. Other sessions then wait for the I/O itself, so a buffer doesn't need a condition
-    /// variable.
+    /// Stores a reference to the I/O that reads or writes the page. The caller must have claimed
+    /// the page for that I/O. Other sessions can then wait for the I/O directly, so we don't need a
+    /// condition variable for each buffer.
     pub(crate) fn set_io(&self, io: WaitRef) {
         self.io.store(io.to_bits(), Ordering::Release);
     }
 
-    /// Removes the I/O reference. This must happen before the state word change that ends the I/O,
-    /// because after that change another session may claim the page and store its own reference,
-    /// which must not be erased.
+    /// Removes the I/O reference. We must do this before we end the I/O by changing the state word.
+    /// As soon as that has been changed, another session may claim the page and store a reference
+    /// to its own I/O, and we must not erase that.
     pub(crate) fn clear_io(&self) {
         self.io.store(0, Ordering::Release);
     }
@@ -99,10 +105,10 @@ impl BufferDescriptor {
         WaitRef::from_bits(self.io.load(Ordering::Acquire))
     }
 
-    /// The I/O in progress, or `None` if it has ended. The thread that claims a page stores the
-    /// reference just after the claim. If this is called between the claim and the store, it yields
-    /// the processor until the reference appears. The claiming thread never blocks in between, so
-    /// we can afford to spin here.
+    /// Returns the I/O in progress, or `None` if there isn't any. A session that claims a page
+    /// stores the I/O reference immediately afterwards. If we get here in between, we just yield
+    /// the processor until the reference appears. It's OK to spin here, because the claiming thread
+    /// never blocks between these two steps.
     pub(crate) fn io_in_progress(&self) -> Option<WaitRef> {
         while self.state().has(flag::IO_IN_PROGRESS) {
             let io = self.noted_io();

@@ -1,17 +1,20 @@
-//! I/O claim: the right to read or write a page, held by one I/O from issue to completion.
+//! I/O claim: the right to read or write a page, held by one I/O from the time it is issued until
+//! it completes.
 //!
-//! This is PostgreSQL's `StartBufferIO` and `TerminateBufferIO`. A read claims a page that is not
-//! valid, so no content lock on it can exist until the read ends. A write claims a valid page
-//! together with its content lock: exclusive while the checksum is computed, then share-exclusive
-//! while the kernel reads the frame, so that readers continue and nothing changes the page.
+//! This is PostgreSQL's `StartBufferIO` and `TerminateBufferIO`. A read can only claim a page that
+//! isn't valid, so no session can lock that page until the read has ended. A write claims a valid
+//! page and its content lock together. The lock is exclusive while we compute the checksum. After
+//! that it's share-exclusive while the kernel reads the frame, so that other sessions can read the
+//! page but can't change it.
 //!
-//! The claim and the I/O's pin are taken in one step and released in one step. So there's never a
-//! moment at which a page has I/O in progress but no pin, and it can't be evicted while the kernel
-//! uses its frame.
+//! Claiming the page and pinning it for the I/O is a single atomic step, and so is releasing both.
+//! A page that has an I/O in progress therefore always has a pin, and can't be evicted while the
+//! kernel is using its frame.
 //!
-//! No page can become dirty during its own write, because that needs the exclusive lock. The end of
-//! the write may therefore clear `DIRTY` unconditionally. PostgreSQL 18 needs `BM_JUST_DIRTIED` for
-//! this case, because it sets hint bits under a shared lock while the page is being written.
+//! A page can't become dirty while it is being written, because that would need the exclusive lock.
+//! This means that we can simply clear `DIRTY` at the end of the write. PostgreSQL 18 needs
+//! `BM_JUST_DIRTIED` for this, because it allows hint bits to be set under a shared lock while the
+//! page is being written.
 
 use super::state::{BufferState, EXCLUSIVE, PIN, SHARE_EXCLUSIVE, flag};
 use super::word::{BufferWord, Unpinned};
@@ -41,18 +44,18 @@ pub(crate) enum WriteClaim {
 /// How a write ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteEnd {
-    /// The kernel has accepted the whole page. It may still be only in the page cache.
+    /// The kernel has accepted the whole page, but the page may still be only in the page cache.
     Written,
-    /// The kernel has accepted none or only part of the page. The page stays dirty.
+    /// The kernel has accepted only part of the page, or nothing at all. The page stays dirty.
     Failed,
     /// The write was never issued.
     NotIssued,
 }
 
 impl BufferWord {
-    /// Claims the read of a page that has a buffer but is not valid, because an earlier read
-    /// failed. The read gets its own pin. If several sessions try, only one session gets the claim,
-    /// and the others join its read.
+    /// Claims a page for reading. The page already has a buffer but isn't valid, because an earlier
+    /// read of it failed. The read gets its own pin. If several sessions try this at the same time,
+    /// one of them gets the claim and the others join its read.
     pub(crate) fn start_read(&self) -> ReadClaim {
         let started = self.update(|word| {
             let busy = BufferState(word).is_valid_or_in_progress();
@@ -65,27 +68,27 @@ impl BufferWord {
         }
     }
 
-    /// Ends a read, and releases the read's pin. The page becomes valid unless the read failed. A
-    /// page that failed keeps its buffer and tag, so that the next session that needs it retries
-    /// the read.
+    /// Ends a read and releases its pin. If the read succeeded, the page becomes valid. If it
+    /// failed, the page keeps its buffer and tag, and the next session that needs the page will try
+    /// to read it again.
     pub(crate) fn finish_read(&self, valid: bool) -> Unpinned {
         let clear = flag::IO_IN_PROGRESS | flag::IO_ERROR | flag::WAITERS;
         let set = if valid { flag::VALID } else { flag::IO_ERROR };
         self.finish_io("read", flag::IO_IN_PROGRESS, 0, clear, set)
     }
 
-    /// Marks the page dirty. The caller must hold the exclusive lock (PostgreSQL's
-    /// `MarkBufferDirty`). This leaves the clean-buffer bitmap alone. If the page's bit is still
-    /// set, it's just a stale hint, which is harmless.
+    /// Marks the page dirty (PostgreSQL's `MarkBufferDirty`). The caller must hold the exclusive
+    /// lock. We don't clear the page's bit in the clean-buffer bitmap here. The bit is just a hint,
+    /// so it does no harm if it is stale.
     pub(crate) fn mark_dirty(&self) {
         let marked = self.update(|word| (word & EXCLUSIVE != 0).then_some(word | flag::DIRTY));
         assert!(marked.is_ok(), "a page changed without the exclusive lock");
     }
 
-    /// Marks a dirty page as one that the checkpoint now starting must write. Returns false if the
-    /// page is clean. Test and mark are one step, so a page that was dirty when the checkpoint
-    /// began is either marked or has been written since. Pages that become dirty later are left to
-    /// the next checkpoint.
+    /// If the page is dirty, marks it as one that the checkpoint now starting must write. Returns
+    /// false if the page is clean. Testing and marking is a single atomic step, so if a page was
+    /// dirty when the checkpoint started, it has either been marked or already been written. A page
+    /// that becomes dirty later is left to the next checkpoint.
     pub(crate) fn mark_for_checkpoint(&self) -> bool {
         let marked = self.update(|word| {
             BufferState(word).has(flag::DIRTY).then_some(word | flag::CHECKPOINT_NEEDED)
@@ -93,17 +96,17 @@ impl BufferWord {
         marked.is_ok()
     }
 
-    /// Claims the write of a dirty page that has all the flags in `needed`. The write gets its own
-    /// pin. The content lock is exclusive until [`BufferWord::begin_write`], so that the checksum
-    /// can be set in the page. We never wait for the lock: a caller that finds the page locked gets
-    /// `Busy`.
+    /// Claims a dirty page for writing, if it has all the flags in `needed`. The write gets its own
+    /// pin. The content lock is held exclusively until [`BufferWord::begin_write`], so that we can
+    /// set the checksum in the page. We never wait for the lock. If the page is locked, the caller
+    /// gets `Busy`.
     pub(crate) fn start_write(&self, needed: u64) -> WriteClaim {
         self.claim_write(needed, EXCLUSIVE, |state| !state.is_locked())
     }
 
-    /// Claims the write of a page that readers have locked. The content lock is share-exclusive
-    /// from the start: the caller copies the page while readers still use it, and sets the checksum
-    /// in the copy.
+    /// Claims a page for writing while it is locked by readers. In this case the content lock is
+    /// share-exclusive from the start. We make a copy of the page and set the checksum in the copy,
+    /// so the readers can keep using the page.
     pub(crate) fn start_write_of_copy(&self, needed: u64) -> WriteClaim {
         self.claim_write(needed, SHARE_EXCLUSIVE, |state| !state.any(EXCLUSIVE | SHARE_EXCLUSIVE))
     }
@@ -127,8 +130,8 @@ impl BufferWord {
         }
     }
 
-    /// Downgrades the write's lock from exclusive to share-exclusive, so that readers continue
-    /// until the end of the write. Returns true if the caller must wake the waiters.
+    /// Downgrades the lock of a write from exclusive to share-exclusive, so that other sessions can
+    /// read the page while it is being written. Returns true if the caller must wake the waiters.
     pub(crate) fn begin_write(&self) -> bool {
         let begun = self.update(|word| {
             let mine = word & EXCLUSIVE != 0 && BufferState(word).has(flag::IO_IN_PROGRESS);
@@ -138,10 +141,10 @@ impl BufferWord {
         begun.is_ok_and(|(old, _)| old.has(flag::WAITERS))
     }
 
-    /// Ends a write: releases the content lock, whichever mode it is in, and the write's pin. Only
-    /// a page that was written completely becomes clean. Note that the thread that releases the
-    /// lock may not be the one that took it, since the completion runs on whichever thread reaps
-    /// the I/O.
+    /// Ends a write, and releases its pin and its content lock, whichever mode that is in. The page
+    /// becomes clean only if it was written completely. Note that the lock may be released by a
+    /// different thread than the one that acquired it, because the completion runs on whichever
+    /// thread reaps the I/O.
     pub(crate) fn finish_write(&self, end: WriteEnd) -> Unpinned {
         let locks = EXCLUSIVE | SHARE_EXCLUSIVE;
         let (clean, set) = match end {
@@ -153,9 +156,9 @@ impl BufferWord {
         self.finish_io("write", flag::IO_IN_PROGRESS | flag::VALID, locks, clear, set)
     }
 
-    /// Clears and sets flags, and releases the I/O's pin, if the word shows an I/O of this kind:
-    /// all the flags in `needed` are set and, unless `any_of` is 0, so is at least one flag in
-    /// `any_of`.
+    /// Changes flags and releases the pin of an I/O, but only if the word shows that an I/O of this
+    /// kind is in progress. That is the case if all flags in `needed` are set, and also at least
+    /// one of the flags in `any_of`, unless `any_of` is 0.
     fn finish_io(&self, kind: &str, needed: u64, any_of: u64, clear: u64, set: u64) -> Unpinned {
         let finished = self.update(|word| {
             let mine = BufferState(word).has(needed) && (any_of == 0 || word & any_of != 0);

@@ -8,17 +8,18 @@
 //!  └────────┴───────────┴────────────────┴────────┴────────┴───────┴──────┘
 //! ```
 //!
-//! The layout is that of PostgreSQL 19 (`buf_internals.h`): one word holds the pin count, the usage
-//! count of the clock sweep, the `BM_*` flags and the content lock. A single compare-exchange can
-//! therefore test the flags and take a pin or a lock, and no second lock (the former buffer header
-//! spinlock) is needed.
+//! The layout is the same as in PostgreSQL 19 (`buf_internals.h`): one word contains the pin count,
+//! the clock sweep's usage count, the `BM_*` flags and the content lock. A single compare-exchange
+//! can therefore test the flags and take a pin or a lock at the same time, and we don't need a
+//! separate buffer header spinlock as older versions did.
 //!
-//! 18 bits of pins allow 262143 holders, PostgreSQL's `MAX_BACKENDS`. A session that holds a shared
-//! content lock also holds a pin, so the share count needs no more bits than the pin count.
+//! The pin count has 18 bits, enough for 262143 backends, which is PostgreSQL's `MAX_BACKENDS`.
+//! Every session that holds a shared content lock also holds a pin, so the share count doesn't need
+//! more bits than the pin count.
 
-/// Largest usage count (PostgreSQL's `BM_MAX_USAGE_COUNT`): how many passes of the clock hand a
-/// popular page survives. A larger limit would approximate LRU better, but the sweep would need
-/// more rounds to find a victim.
+/// Maximum usage count (PostgreSQL's `BM_MAX_USAGE_COUNT`). A popular page survives this many
+/// passes of the clock hand. A higher maximum would approximate LRU better, but the sweep would
+/// need more passes to find a victim.
 pub(crate) const USAGE_MAX: u32 = 5;
 
 pub(super) const PIN: u64 = 1;
@@ -36,24 +37,25 @@ pub(super) const EXCLUSIVE: u64 = 1 << 53;
 pub(crate) mod flag {
     /// The buffer has a tag and is in the mapping table.
     pub(crate) const TAG_VALID: u64 = 1 << 22;
-    /// The frame holds the page. Content locks can be taken on valid pages only.
+    /// The frame contains the page. Only valid pages can be content-locked.
     pub(crate) const VALID: u64 = 1 << 23;
-    /// The page was changed since it was last written. Set only under the exclusive content lock,
-    /// and cleared only by a write that reached the kernel or by discarding the page.
+    /// The page has been changed since it was last written. This flag is set only while holding the
+    /// exclusive content lock. It is cleared only when a write of the page has reached the kernel,
+    /// or when the page is discarded.
     pub(crate) const DIRTY: u64 = 1 << 24;
-    /// A read or a write of the page is in progress. It is a read if `VALID` is clear, a write
-    /// otherwise. The thread that sets the flag has the sole right to issue the I/O.
+    /// A read or a write of the page is in progress: a read if `VALID` is clear, otherwise a write.
+    /// Only the thread that set the flag may issue the I/O.
     pub(crate) const IO_IN_PROGRESS: u64 = 1 << 25;
-    /// The last I/O on the page failed. The flag only informs later decisions: the next session
-    /// that needs the page may retry the I/O, and a session that evicts pages skips this page if
-    /// others can be written.
+    /// The last I/O on the page failed. This does not prevent another attempt: the next session
+    /// that needs the page may retry the I/O. But a session that is looking for pages to evict
+    /// skips this page if it can write others instead.
     pub(crate) const IO_ERROR: u64 = 1 << 26;
-    /// A session sleeps until this word changes. Sessions that release a pin, a lock or an I/O
-    /// claim test this bit in the same instruction, so the common case, a release with no
-    /// waiters, costs nothing extra.
+    /// A session is sleeping until this word changes. Sessions test this bit in the same
+    /// instruction that releases a pin, a lock or an I/O claim. So a release costs nothing extra in
+    /// the common case that there are no waiters.
     pub(crate) const WAITERS: u64 = 1 << 27;
-    /// The checkpoint in progress must write the page. Whichever session writes it clears the flag,
-    /// and the checkpoint then skips the page.
+    /// The current checkpoint must write this page. Any session that writes the page clears the
+    /// flag, and then the checkpoint can skip the page.
     pub(crate) const CHECKPOINT_NEEDED: u64 = 1 << 28;
 }
 
@@ -86,7 +88,8 @@ impl BufferState {
         self.0 & flags != 0
     }
 
-    /// Whether the page is being written: a write has claimed it and holds its content lock.
+    /// Whether the page is being written, that is, whether a write has claimed it and holds its
+    /// content lock.
     pub(crate) fn is_being_written(self) -> bool {
         self.has(flag::IO_IN_PROGRESS | flag::VALID) && self.any(EXCLUSIVE | SHARE_EXCLUSIVE)
     }
@@ -101,46 +104,47 @@ impl BufferState {
         self.any(SHARES | SHARE_EXCLUSIVE | EXCLUSIVE)
     }
 
-    /// Whether the buffer has no page, and no read is about to give it one.
+    /// Whether the buffer contains no page and is not about to receive one from a read.
     pub(crate) fn is_empty(self) -> bool {
         !self.any(flag::TAG_VALID | flag::VALID | flag::IO_IN_PROGRESS)
     }
 
-    /// Whether the page can be used, or can probably be used once a read in progress ends.
+    /// Whether the page can be used now, or can probably be used when the read in progress ends.
     pub(crate) fn is_valid_or_in_progress(self) -> bool {
         self.any(flag::VALID | flag::IO_IN_PROGRESS)
     }
 
-    /// Whether the page must be written before its buffer can be reused, and a write could start
-    /// now.
+    /// True if the page must be written before its buffer can be reused, and a write of the page
+    /// could be started now.
     pub(crate) fn needs_write(self) -> bool {
         self.has(flag::DIRTY) && !self.any(flag::IO_IN_PROGRESS)
     }
 
-    /// Whether the buffer could be evicted as it is: nothing to write, and no I/O in progress.
+    /// Whether the buffer could be evicted without writing it first: it is not dirty, and no I/O is
+    /// in progress.
     pub(crate) fn is_clean(self) -> bool {
         !self.any(flag::DIRTY | flag::IO_IN_PROGRESS)
     }
 
-    /// Asserts the rules that hold between any two successive values of a word. We test them on
-    /// every change that goes through `BufferWord::update`, even in release builds. That costs only
-    /// a few instructions on values that are in registers anyway, whereas a violation would
+    /// Asserts that the change from one value of a word to the next obeys the rules. We check every
+    /// change that goes through `BufferWord::update`, even in release builds. The check takes only
+    /// a few instructions on values that are already in registers, whereas a violation would
     /// silently corrupt a page.
     ///
     /// # Panics
-    /// If the change breaks a rule. We can't continue, because two sessions might then both believe
-    /// that they own the page.
+    /// If the change breaks a rule. We can't continue in that case, because two sessions might both
+    /// believe that they own the page.
     pub(super) fn assert_change(old: u64, new: u64) {
         let (before, after) = (Self(old), Self(new));
         let pins = (before.pins(), after.pins());
         assert!(pins.1.abs_diff(pins.0) <= 1 && new >> 54 == 0, "pins {pins:?}");
-        // A page is valid or being read, never both. A valid page under I/O is being written, and
-        // then its content lock excludes every change. A read can therefore never overwrite a page
-        // in use.
+        // A page can't be valid and being read at the same time. If I/O is in progress on a valid
+        // page, it must be a write, and the content lock must prevent all changes. This ensures
+        // that a read never overwrites a page in use.
         let writing = after.has(flag::IO_IN_PROGRESS | flag::VALID);
         assert!(!writing || (before.has(flag::VALID) && after.any(EXCLUSIVE | SHARE_EXCLUSIVE)));
-        // A valid page has a tag, and a dirty page is valid: otherwise a write would not know its
-        // block, or would write bytes that are not the page's.
+        // A valid page must have a tag, because otherwise a write wouldn't know which block to
+        // write. A dirty page must be valid, because otherwise we would write garbage.
         assert!(!after.has(flag::VALID) || after.has(flag::TAG_VALID));
         assert!(!after.has(flag::DIRTY) || after.has(flag::VALID));
         // Without a pin the page could be evicted under the lock.

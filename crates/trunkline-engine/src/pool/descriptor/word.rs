@@ -1,4 +1,4 @@
-//! Buffer word: the atomic that holds a [`BufferState`], with the operations to pin, evict and
+//! Buffer word: the atomic that holds a [`BufferState`], and the operations that pin, evict and
 //! publish a buffer.
 //!
 //! The life of a page in flags:
@@ -11,23 +11,24 @@
 //! ```
 //!
 //! Every change of more than one bit goes through [`BufferWord::update`], which asserts the rules
-//! of `BufferState::assert_change` in release builds too. The content lock (`content_lock`) and the
-//! right to read or write the page (`io_claim`) are also methods of this word, but in separate
-//! files.
+//! of `BufferState::assert_change`, in release builds too. Locking the page's content
+//! (`content_lock`) and claiming the page for I/O (`io_claim`) are also methods of this type, but
+//! we keep them in separate files.
 //!
-//! Each I/O holds its own pin on the page, so the page can't be evicted during the I/O even if the
-//! issuing session releases its pin or ends.
+//! Each I/O holds its own pin on the page. The page therefore can't be evicted during the I/O, even
+//! if the session that issued the I/O releases its own pin or exits.
 //!
 //! # Memory ordering
 //!
-//! All accesses are sequentially consistent. Acquire and release order would protect the page and
-//! the tag, but not the waiters. A session that waits for a victim stores its registration and then
-//! loads state words. A session that unpins changes a state word and then loads the registrations.
-//! With weaker ordering both could load the old value, and the wake-up would be lost. On x86-64 the
-//! stronger order is free here, because every store to the word is a locked instruction anyway.
+//! All accesses are sequentially consistent. Acquire and release ordering would be enough to
+//! protect the page and the tag, but not the waiters. A session that waits for a victim first
+//! stores its registration and then loads state words, while a session that unpins a buffer first
+//! changes the state word and then loads the registrations. With weaker ordering, both sessions
+//! could load the old value and the wake-up would be lost. On x86-64 the stronger ordering is free
+//! here, because every store to the word is a locked instruction anyway.
 //!
-//! PostgreSQL up to version 18 takes the buffer header spinlock (`LockBufHdr`) for every change
-//! except pin and unpin, and a pin spins while that lock is held.
+//! In PostgreSQL 18 and earlier, every change except pin and unpin takes the buffer header spinlock
+//! (`LockBufHdr`), and a backend that wants to pin the buffer spins while that lock is held.
 
 use super::state::{BufferState, PIN, PINS, USAGE, USAGE_MAX, USAGE_ONE, flag};
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
@@ -39,7 +40,7 @@ pub(crate) enum ClockVisit {
     Taken,
     /// The usage count was above zero and is now one lower.
     Decremented,
-    /// Pinned, dirty or under I/O: not a victim.
+    /// The buffer is not a victim: it is pinned or dirty, or I/O is in progress.
     Skipped,
 }
 
@@ -68,11 +69,11 @@ impl BufferWord {
     }
 
     /// Applies `change` to the word, and returns the old and the new value. If `change` returns
-    /// `None`, the word stays as it is and is returned as the error.
+    /// `None`, the word is left unchanged and its value is returned as the error.
     ///
-    /// `change` runs again whenever another thread has changed the word in between, so it must
-    /// depend on its argument only. The loop is lock-free: an attempt fails only because another
-    /// one succeeded.
+    /// If another thread has changed the word in the meantime, `change` is called again, so its
+    /// result must depend only on its argument. The loop is lock-free, because an attempt can fail
+    /// only if another thread's change succeeded.
     ///
     /// # Panics
     /// If the change breaks a rule of `BufferState::assert_change`.
@@ -91,16 +92,16 @@ impl BufferWord {
         }
     }
 
-    /// Pins a buffer that has a tag, and raises its usage count up to `usage_max` (PostgreSQL's
-    /// `PinBuffer`). Returns `None` if the buffer has no tag.
+    /// Pins the buffer if it has a tag, and increments its usage count unless that has already
+    /// reached `usage_max` (PostgreSQL's `PinBuffer`). Returns `None` if the buffer has no tag.
     ///
-    /// Once the pin has succeeded the tag is stable, because eviction requires the evictor's pin to
-    /// be the only one. But the buffer may have been reused since the lookup, so the caller must
-    /// compare the tag again after the pin.
+    /// Once we have the pin, the tag can't change, because a page is evicted only if the evicting
+    /// session's pin is the only one. But the buffer might have been reused between the lookup and
+    /// the pin, so the caller must compare the tag again after pinning.
     ///
-    /// Ring buffers pass a low `usage_max`, so that a bulk scan doesn't raise its pages' usage
-    /// counts too far for its own ring to reuse them. With 0 the pin doesn't count as a use, which
-    /// internal visits such as the checkpoint's need.
+    /// Ring buffers pass a low `usage_max`. Otherwise a bulk scan would raise the usage counts of
+    /// its own pages so far that its ring could no longer reuse them. Internal visits, such as the
+    /// checkpointer's, pass 0 so that they don't count as a use of the page.
     pub(crate) fn pin(&self, usage_max: u32) -> Option<BufferState> {
         debug_assert!(usage_max <= USAGE_MAX);
         let pinned = self.update(|word| {
@@ -111,13 +112,14 @@ impl BufferWord {
         pinned.ok().map(|(_, new)| new)
     }
 
-    /// Releases a pin. Waiters matter only once at most one pin is left: a cleanup lock waits until
-    /// its own pin is the only one, and invalidation waits until there is none.
+    /// Releases a pin. We only need to wake waiters if at most one pin is left. A session waiting
+    /// for a cleanup lock needs its own pin to be the only one, and a session waiting to invalidate
+    /// the page needs all pins to be gone.
     ///
-    /// This is the hottest change of the word and has no precondition, so it is a plain subtraction
-    /// and not a compare-exchange loop. The rules are therefore asserted here, on the old value.
-    /// Another session may pin the page before `WAITERS` is cleared. The wake-up is then spurious,
-    /// and the waiter tests its condition again.
+    /// This is the most frequent change of the word, and it has no precondition, so we use a plain
+    /// subtraction rather than a compare-exchange loop. That means that we have to assert the rules
+    /// here, using the old value. Another session might pin the page before we clear `WAITERS`. The
+    /// wake-up is spurious in that case, and the waiter will test its condition again.
     pub(crate) fn unpin(&self) -> Unpinned {
         let old = BufferState(self.0.fetch_sub(PIN, Ordering::SeqCst));
         assert!(old.pins() > 0, "a pin released twice");
@@ -127,13 +129,15 @@ impl BufferWord {
         Unpinned { left, wake }
     }
 
-    /// Visits the buffer for the clock sweep: takes it if it is unpinned, clean and has usage count
-    /// 0, and otherwise lowers its usage count unless it is pinned. Dirty buffers age too, although
-    /// they can't be victims yet. Otherwise they would outlive pages that are used more often.
+    /// Visits the buffer during the clock sweep. If the buffer is pinned, nothing happens.
+    /// Otherwise, if its usage count is above 0, we decrement it, and if it is 0 and the buffer is
+    /// clean, we take the buffer. We decrement the usage counts of dirty buffers too, although they
+    /// can't be victims yet, because otherwise they would outlive pages that are used more often.
     ///
-    /// An empty buffer also counts as clean with usage count 0, so the sweep finds it without a
-    /// free list. The victim keeps its tag for now. The caller removes the tag in a second step,
-    /// under the partition lock. Until then, other sessions can still find and pin the page.
+    /// An empty buffer is also clean and has usage count 0, so the sweep finds it without a free
+    /// list. A victim still has its tag when this function returns. The caller must remove the tag
+    /// in a second step, while holding the partition lock. Until then, other sessions can still
+    /// find and pin the page.
     pub(crate) fn clock_visit(&self) -> ClockVisit {
         let visited = self.update(|word| {
             let state = BufferState(word);
@@ -152,9 +156,9 @@ impl BufferWord {
         }
     }
 
-    /// Pins a buffer of a ring for reuse, if only the ring has used it since. A usage count above 1
-    /// shows that another session has used the page, which then stays in the pool (PostgreSQL's
-    /// `GetBufferFromRing` has the same test).
+    /// Pins a ring's buffer in order to reuse it, if only the ring has used it since. If the usage
+    /// count is above 1, some other session must have used the page, and we leave it in the pool.
+    /// (PostgreSQL's `GetBufferFromRing` does the same test.)
     pub(crate) fn reuse(&self) -> bool {
         let taken = self.update(|word| {
             let state = BufferState(word);
@@ -164,35 +168,36 @@ impl BufferWord {
         taken.is_ok()
     }
 
-    /// Removes the tag of a clean page. The caller must have pinned the buffer and must hold the
-    /// mapping table's partition lock. Returns false if the caller's pin is not the only one, or if
-    /// the page is dirty, locked or under I/O.
+    /// Removes the tag of a clean page. The caller must have pinned the buffer, and must hold the
+    /// mapping table's partition lock. Returns false if another session also has the buffer pinned,
+    /// if the page is dirty or locked, or if I/O on it is in progress.
     ///
-    /// The partition lock makes the removal of the tag and of the chain link one step for
-    /// insertions of the same page. Lookups take no lock, so only the word excludes them: if a pin
-    /// comes before this change, eviction fails, and if it comes after, the pin fails. This is
-    /// PostgreSQL's `InvalidateVictimBuffer`.
+    /// Because of the partition lock, a session that inserts the same page sees the tag and the
+    /// chain link disappear together. Lookups don't take that lock, so we rely on the word to
+    /// exclude them: if another session pins the buffer before this change, the eviction fails, and
+    /// if it tries afterwards, its pin fails. This is PostgreSQL's `InvalidateVictimBuffer`.
     pub(crate) fn evict(&self) -> bool {
         self.remove_tag(|state| state.is_clean() && !state.is_locked())
     }
 
-    /// Removes a page's tag even if the page is dirty, because its relation was dropped or
-    /// truncated. The caller must have pinned the buffer and must hold the mapping table's
-    /// partition lock. Returns false if the caller's pin is not the only one, or if the page is
-    /// locked or under I/O.
+    /// Removes a page's tag even if the page is dirty, because its relation has been dropped or
+    /// truncated. The caller must have pinned the buffer, and must hold the mapping table's
+    /// partition lock. Returns false if another session also has the buffer pinned, if the page is
+    /// locked, or if I/O on it is in progress.
     pub(crate) fn discard(&self) -> bool {
         self.remove_tag(|state| !state.is_locked())
     }
 
-    /// Like [`BufferWord::discard`], for a caller that holds the exclusive content lock and has
-    /// examined the page under it. The lock is released together with the tag. No waiter for the
-    /// lock can be left behind, because a waiter holds a pin and the caller's is the only one.
+    /// Like [`BufferWord::discard`], but the caller must hold the exclusive content lock, under
+    /// which it has examined the page. We release the lock together with the tag. No other session
+    /// can be waiting for the lock, because it would have to hold a pin, and we've checked that the
+    /// caller's pin is the only one.
     pub(crate) fn discard_locked(&self) -> bool {
         self.remove_tag(BufferState::is_exclusive)
     }
 
-    /// Empties the buffer, apart from its pin and its waiters, if only one pin is left, no I/O is
-    /// in progress and `allowed` returns true.
+    /// Empties the buffer if only one pin is left, no I/O is in progress and `allowed` returns
+    /// true. The pin and the `WAITERS` flag remain.
     fn remove_tag(&self, allowed: impl Fn(BufferState) -> bool) -> bool {
         let removed = self.update(|word| {
             let state = BufferState(word);
@@ -203,20 +208,20 @@ impl BufferWord {
         removed.is_ok()
     }
 
-    /// Makes the tag of an empty buffer valid, claims the page for a read, and adds the read's own
-    /// pin. The caller must have pinned the buffer and stored the tag, and must hold the partition
-    /// lock. The pin count is not tested, because a lookup that followed a stale chain may still
-    /// have the buffer pinned for its old page.
+    /// Makes the tag of an empty buffer valid, claims the page for a read, and adds a pin for the
+    /// read itself. The caller must have pinned the buffer and stored the tag, and must hold the
+    /// partition lock. We don't check the pin count, because a session that followed a stale chain
+    /// may still have the buffer pinned for the page it contained before.
     ///
-    /// Tag and claim appear in one step. Otherwise a second session could find the page between the
-    /// two steps, when it is neither valid nor being read, and start another read into the same
-    /// frame.
+    /// The tag and the claim must become visible in one step. Otherwise a second session could find
+    /// the page after the tag is set but before the read is claimed, and start another read into
+    /// the same frame.
     pub(crate) fn publish(&self) {
         self.publish_with(flag::TAG_VALID | flag::IO_IN_PROGRESS, PIN);
     }
 
-    /// Gives a tag to an empty buffer whose frame the caller has already filled, so that the page
-    /// needs no read.
+    /// Gives a tag to an empty buffer. The caller must already have filled the frame, so the page
+    /// doesn't have to be read.
     pub(crate) fn publish_valid(&self, dirty: bool) {
         let dirty = if dirty { flag::DIRTY } else { 0 };
         self.publish_with(flag::TAG_VALID | flag::VALID | dirty, 0);
@@ -230,15 +235,16 @@ impl BufferWord {
         assert!(published.is_ok(), "a buffer published that has a page");
     }
 
-    /// Announces that a session is about to sleep until the word changes. The session must test its
-    /// condition again afterwards: a change made before the announcement doesn't wake any session.
+    /// Announces that a session is about to sleep until the word changes. After calling this, the
+    /// session must test its condition again, because a change made before the announcement doesn't
+    /// wake the session.
     pub(crate) fn announce_waiter(&self) -> BufferState {
         BufferState(self.0.fetch_or(flag::WAITERS, Ordering::SeqCst))
     }
 
-    /// Clears the announcement. Exactly one of several concurrent callers gets true, and must wake
-    /// the waiters. A waiter whose condition still does not hold announces itself again before it
-    /// sleeps.
+    /// Clears the announcement. If several sessions call this concurrently, exactly one of them
+    /// gets true, and that session must wake the waiters. If a waiter wakes up and finds that its
+    /// condition still doesn't hold, it announces itself again before it goes back to sleep.
     fn take_waiters(&self) -> bool {
         let old = self.0.fetch_and(!flag::WAITERS, Ordering::SeqCst);
         BufferState(old).has(flag::WAITERS)

@@ -1,15 +1,16 @@
-//! Completion of a read: checks every page, and makes it valid or not.
+//! Completion of a read: checks every page, and marks its buffer valid if the page can be used.
 //!
-//! The callback runs on whichever thread completes the I/O. It takes the buffers from the I/O's
-//! payload, and checks their pages under the policy that the issuer had when it issued the read. It
-//! stores the results back into the payload, where the issuer finds a verdict for each page.
-//! PostgreSQL's `buffer_readv_complete` has only the bits of `PgAioResult` for that, so it can
+//! The callback runs on whichever thread completes the I/O. It finds the buffers in the I/O's
+//! payload, and checks their pages under the policy that was current when the read was issued. It
+//! stores a verdict for each page in the payload, where the issuer finds it. PostgreSQL's
+//! `buffer_readv_complete` must return its result in the few bits of a `PgAioResult`, so it can
 //! report only one damaged page per I/O.
 //!
-//! The callback must not block, allocate or take a lock that is held across I/O, because other
-//! completions wait behind it. It ends the claims in block order, and other sessions may already
-//! use the first page while it is still checking the last one. It does not touch a buffer after it
-//! has ended its claim: from that moment the page belongs to the sessions that have it pinned.
+//! The callback must not block, allocate memory or take a lock that other threads hold during I/O,
+//! because that would delay other completions. It ends the claims in block order, so other sessions
+//! may already be using the first page while the callback is still checking the last one. After it
+//! has ended its claim on a buffer, it must not touch the buffer any more, because from then on the
+//! page belongs to the sessions that have it pinned.
 
 use super::super::manager::BufferManager;
 use super::policy::{PageCheck, PageChecks};
@@ -18,12 +19,13 @@ use trunkline_aio::facade::Arc;
 use trunkline_aio::{Callback, Completion, Outcome, Payload, Status, Weight};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// Blocks of the largest read that is checked by the thread that reaps it. Handing a read to
-/// another thread costs about as much as 16 checksums (decision 0006).
+/// The thread that reaps a read also checks its pages, unless the read may be larger than this many
+/// blocks. Handing the check to another thread costs about as much as computing 16 checksums
+/// (decision 0006).
 const LIGHT_BLOCKS_MAX: u32 = 16;
 
-/// The callback's input and result: a read's buffers, how to check their pages, and the verdict for
-/// each page.
+/// The callback's input and result: the buffers of the read, how to check their pages, and a
+/// verdict for each page.
 #[derive(Debug, Default)]
 pub(crate) struct ReadPayload {
     checks: PageChecks,
@@ -116,12 +118,12 @@ impl Callback<ReadPayload> for ReadCallback {
                 let accepted = matches!(check, PageCheck::Zeroed(_) | PageCheck::Ignored(_));
                 warned += u32::from(accepted);
             }
-            // A page beyond the end of a short read is not valid. Its buffer keeps the tag, so that
-            // the issuer or another session can read it again.
+            // If the read was short, the remaining pages are not valid. We keep their tags, so that
+            // the issuer or another session can read the blocks again.
             self.manager.buffers().finish_read(*buffer, check.is_usable());
         }
-        // The outcome counts whole blocks only. For an error the detail is the number of bad pages;
-        // the verdicts are in the payload.
+        // The outcome counts whole blocks only. If any page is bad, the detail is the number of bad
+        // pages. The individual verdicts are in the payload.
         let whole = (read * BLOCK_SIZE) as u32;
         match prior.status {
             Status::Error => prior,

@@ -1,9 +1,10 @@
-//! Damaged-page policy: what a read does with a page that fails its checks.
+//! Damaged-page policy: decides what a read does with a page that fails its checks.
 //!
-//! The policy is captured when the read is issued, and stored in the I/O's payload. Another session
-//! with other settings may complete the read, but its settings must not matter: only the issuer has
-//! agreed to see zeroed pages. PostgreSQL passes the `READ_BUFFERS_ZERO_ON_ERROR` and
-//! `READ_BUFFERS_IGNORE_CHECKSUM_FAILURES` flags in the same way.
+//! When a read is issued, its policy is stored in the I/O's payload. The read may be completed by
+//! another session, whose settings can be different. We must not use that session's settings,
+//! because only the issuer has agreed to accept zeroed pages. For the same reason, PostgreSQL
+//! passes the `READ_BUFFERS_ZERO_ON_ERROR` and `READ_BUFFERS_IGNORE_CHECKSUM_FAILURES` flags along
+//! with the read.
 
 use trunkline_format::{BlockNo, PageBytes, PageVerdict, verify_page};
 
@@ -14,7 +15,7 @@ use crate::settings::Settings;
 pub struct Policy {
     /// `zero_damaged_pages`: replace the page by zeros.
     pub zero_damaged_pages: bool,
-    /// `ignore_checksum_failure`: use the page as it is, if only its checksum is wrong.
+    /// `ignore_checksum_failure`: use the page as it is if only its checksum is wrong.
     pub ignore_checksum_failure: bool,
 }
 

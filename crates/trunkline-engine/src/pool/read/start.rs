@@ -12,19 +12,20 @@
 //!       issue ──────────────────────▶ Issued: `count` blocks
 //! ```
 //!
-//! Everything that can be unavailable is acquired before the first page is claimed
+//! We acquire every resource that could be unavailable before we claim the first page
 //! (`docs/postgres-lessons.md#lesson-21`). A session must never wait while it holds a claim,
-//! because the resource that it waits for may be held by a session that waits for the claimed page.
-//! The order is: pins, file, I/O handle, buffers, claims.
+//! because the session that holds the resource may itself be waiting for the claimed page. The
+//! order is: pins, file, I/O handle, buffers, claims.
 //!
-//! Nothing here waits. If a resource is unavailable, the function undoes its steps and reports
-//! which resource is missing, so that the caller can wait for it. The caller also reserves the
-//! pins. Buffers of blocks that were not claimed are released here, so nothing is carried over to
-//! the next call (`docs/postgres-lessons.md#lesson-13`).
+//! None of these functions waits. If a resource is unavailable, we undo what was done so far and
+//! report which resource is missing, so that the caller can wait for it. The caller must already
+//! have reserved the pins. We release the buffers of blocks that we could not claim, so that no
+//! state is carried over to the next call (`docs/postgres-lessons.md#lesson-13`).
 //!
-//! Between the lookup and the claim another session may claim or read the same block. The claim is
-//! a compare-exchange, so exactly one session reads each block. The losers join that read, or end
-//! their own read just before that block.
+//! After we've looked up a block, but before we claim it, another session may claim or even read
+//! it. Because a claim is a compare-exchange, exactly one session reads each block. If another
+//! session has claimed our first block, we join its read. If it has claimed a later block, our own
+//! read ends just before that block.
 
 use super::super::descriptor::{ReadClaim, flag};
 use super::super::error::ReadError;
@@ -42,7 +43,8 @@ use trunkline_aio::facade::Arc;
 use trunkline_aio::{File, Outcome, Session, Status, WaitRef};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// The page reads of one session or stream: a bounded number in flight, each of a bounded size.
+/// The page reads of one session or stream. The number of reads in flight and the size of each read
+/// are limited.
 #[derive(Debug)]
 pub(crate) struct PageReads {
     manager: Arc<BufferManager>,
@@ -84,8 +86,8 @@ impl PageReads {
         &mut self.window
     }
 
-    /// Starts to read the first blocks of the request, or finds the first one in the pool. The
-    /// caller must have an idle slot.
+    /// Starts reading the first blocks of the request, unless the first block is already in the
+    /// pool. The caller must have an idle slot.
     ///
     /// # Errors
     /// The file of the block cannot be used.
@@ -110,8 +112,8 @@ impl PageReads {
                     }
                 }
             }
-            // `None`: another session claimed the first block in between, and its read has failed
-            // since. Start over.
+            // `None` means that another session claimed the first block before us, but its read has
+            // failed since. Start over.
             let started =
                 self.start_missing(session, request, present, ring.as_deref_mut(), tally)?;
             if let Some(start) = started {
@@ -120,8 +122,8 @@ impl PageReads {
         }
     }
 
-    /// Joins the read of another session, or takes its result. Returns `None` if that read has
-    /// failed, in which case the pin is released.
+    /// Joins another session's read, or takes the page if that read has already ended. If the read
+    /// has failed, this releases the pin and returns `None`.
     fn join(&self, pinned: PinnedBuffer, tally: &mut Tally) -> Option<ReadStart> {
         let descriptor = self.manager.buffers().descriptor(pinned.buffer);
         if let Some(io) = descriptor.io_in_progress() {
@@ -135,8 +137,8 @@ impl PageReads {
         None
     }
 
-    /// Starts a read from a block that is neither valid nor being read. `present` is its buffer, if
-    /// an earlier read of it has failed.
+    /// Starts a read at a block that is neither valid nor being read. If an earlier read of the
+    /// block failed, it still has a buffer, which is passed in `present`.
     fn start_missing(
         &mut self,
         session: &mut Session,
@@ -148,7 +150,8 @@ impl PageReads {
         let manager = Arc::clone(&self.manager);
         let unpin_present = || present.iter().for_each(|pinned| manager.unpin(pinned.buffer));
         if !request.relation.is_open(request.first) {
-            // Opening a file may block. Submit first, so that staged I/O isn't delayed by that.
+            // Opening a file may block, so submit the staged I/O first. Otherwise it would be
+            // delayed.
             session.submit();
         }
         let located = match request.relation.locate(request.first) {
@@ -158,8 +161,8 @@ impl PageReads {
                 return Err(error.into());
             }
         };
-        // Decide how many blocks to read before any resource is taken, so that we don't evict pages
-        // for buffers that turn out to be unneeded.
+        // Decide how many blocks to read before taking any resources. Otherwise we might evict
+        // pages to get buffers that we don't need after all.
         let (count, missing) = self.extent(request, present.is_some(), located.blocks_left);
         let slot = self.window.expect_idle();
         // The handle comes before the buffers: allocating buffers evicts pages.
@@ -172,16 +175,16 @@ impl PageReads {
         if missing > 0 {
             manager.allocate(missing, ring, tally, &mut self.allocated);
         }
-        // Without a buffer for the first block nothing can be read. If there are some buffers but
-        // not enough, the read is just shorter.
+        // We can't read anything without a buffer for the first block. If there are only some
+        // buffers, we just read fewer blocks.
         if self.allocated.is_empty() && present.is_none() {
             return Ok(Some(ReadStart::NoBuffer));
         }
         if request.needed_now {
             handle = handle.needed_now();
         }
-        // After the claims, other sessions wait for this handle's I/O. So from here on the function
-        // must either issue it or end every claim.
+        // Once we have claimed a block, other sessions may wait for this handle's I/O. So from here
+        // on, we must either issue the I/O or end all the claims.
         if let Some(pinned) = self.claim(request, present, count, slot, handle.wait_ref()) {
             drop(handle);
             return Ok(self.join(pinned, tally));
@@ -195,8 +198,9 @@ impl PageReads {
         if let Some(payload) = slots.payload(slot) {
             payload.set(checks, request.first, &read.buffers);
         }
-        // If the I/O can't be defined, for example because direct I/O rejects the offset, end the
-        // claims as a failed read does. Sessions that have joined will retry for themselves.
+        // If the I/O can't be defined, for example because direct I/O rejects the offset, we end
+        // the claims just as if the read had failed. Sessions that have joined the read will retry
+        // it themselves.
         let (frames, into) = (manager.frames(), (slots, slot));
         if let Err(source) = frames.issue(handle, Transfer::Read, &located, &read.buffers, into) {
             for &buffer in &read.buffers {
@@ -215,9 +219,10 @@ impl PageReads {
         Ok(Some(ReadStart::Issued { slot, count }))
     }
 
-    /// How many blocks from the first one on are neither valid nor being read, and how many of them
-    /// have no buffer. The lookups take no pins, so the result is an estimate. It only decides how
-    /// many buffers to allocate; the claims decide what is read.
+    /// Counts how many blocks, starting with the first, are neither valid nor being read, and how
+    /// many of those have no buffer. We don't pin anything here, so the result is only an estimate.
+    /// We use it to decide how many buffers to allocate, but which blocks are actually read depends
+    /// on the claims.
     fn extent(&self, request: &ReadRequest<'_>, present: bool, blocks_left: u32) -> (u32, u32) {
         let most = request.count.min(blocks_left).min(self.combine_max);
         let (mut count, mut missing) = (1, u32::from(!present));
@@ -232,12 +237,12 @@ impl PageReads {
         (count, missing)
     }
 
-    /// Claims block after block for the I/O, until it reaches a block that another session has
-    /// claimed or runs out of buffers. Unused buffers are released. If another session is reading
-    /// the first block, returns its buffer, pinned.
+    /// Claims one block after another for the I/O, until we reach a block that another session has
+    /// claimed or we run out of buffers. Unused buffers are released. If another session is already
+    /// reading the first block, we pin and return that block's buffer instead.
     ///
-    /// The claims are taken in ascending block order and none is waited for. Two sessions that read
-    /// overlapping ranges therefore cannot deadlock.
+    /// We claim blocks in ascending order and never wait for a claim, so two sessions that read
+    /// overlapping ranges can't deadlock.
     fn claim(
         &mut self,
         request: &ReadRequest<'_>,
@@ -254,8 +259,8 @@ impl PageReads {
         let mut first_taken = None;
         for at in 0..count {
             let tag = request.tag.at(request.first + at);
-            // The page may have been inserted since `extent` looked. In that case use its buffer,
-            // because a page must never have two.
+            // Another session may have inserted the page after `extent` looked. If so, we must use
+            // that session's buffer, because a page must never have two buffers.
             let known = match present {
                 Some(pinned) if at == 0 => Some(pinned),
                 _ => manager.pin(tag, request.usage_max),
@@ -274,8 +279,8 @@ impl PageReads {
                     }
                 }
             };
-            // The page has a buffer but isn't valid. Try to claim it; the I/O's own pin is added to
-            // ours.
+            // The page has a buffer but isn't valid, so try to claim it. Claiming it adds a pin for
+            // the I/O, in addition to ours.
             let descriptor = manager.buffers().descriptor(known.buffer);
             if descriptor.word().start_read() != ReadClaim::Claimed {
                 if at == 0 {
@@ -292,8 +297,8 @@ impl PageReads {
         first_taken
     }
 
-    /// Reports what became of each block of a completed read, with its buffer. The buffers still
-    /// have the issuer's pins.
+    /// Reports the result for each block of a completed read, together with its buffer. The issuer
+    /// still has the buffers pinned.
     pub(crate) fn finish(
         &mut self,
         slot: usize,
@@ -322,8 +327,8 @@ impl PageReads {
                 (PageCheck::Zeroed(verdict), _) => BlockResult::Damaged { zeroed: true, verdict },
                 (PageCheck::Ignored(verdict), _) => BlockResult::Damaged { zeroed: false, verdict },
                 (PageCheck::Bad(verdict), _) => BlockResult::Bad(verdict),
-                // Not one whole block was read. Another attempt would end the same way, so this is
-                // an error.
+                // We couldn't read even one whole block. Trying again would give the same result,
+                // so treat it as an error.
                 _ if at == 0 && whole == 0 => BlockResult::Short { bytes: outcome.count },
                 _ => BlockResult::Unread,
             };

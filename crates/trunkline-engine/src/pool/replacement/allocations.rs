@@ -1,14 +1,14 @@
 //! Allocation counter: how many buffers sessions have taken, for the background writer.
 //!
-//! The background writer estimates the demand from this count (PostgreSQL's `numBufferAllocs`).
-//! When the pool is idle it hibernates, and the next allocation wakes it through the latch, as
-//! `bgwprocno` does in PostgreSQL's `StrategyControl`. Sessions pay for the wake-up only while the
-//! latch is armed.
+//! The background writer uses this count to estimate the demand for buffers (PostgreSQL's
+//! `numBufferAllocs`). It hibernates while the pool is idle, and the next allocation wakes it
+//! through the latch. PostgreSQL uses `bgwprocno` in `StrategyControl` for this. Sessions only have
+//! to set the latch if the background writer has armed it.
 //!
-//! No allocation is missed. The background writer arms the latch and then reads the count. A
-//! session raises the count and then tests whether the latch is armed. With sequentially consistent
-//! accesses at least one of the two sees the other: either the writer sees the new count and does
-//! not hibernate, or the session sees the latch armed and wakes it.
+//! The background writer can't miss an allocation. It first arms the latch and then reads the
+//! count, whereas a session first raises the count and then checks whether the latch is armed.
+//! Because all these accesses are sequentially consistent, either the background writer sees the
+//! new count and doesn't hibernate, or the session sees that the latch is armed and sets it.
 
 use std::time::Duration;
 use trunkline_aio::facade::Futex;
@@ -18,11 +18,11 @@ use trunkline_aio::facade::atomic::{AtomicBool, AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct Allocations {
     count: AtomicU64,
-    /// The background writer hibernates, or is about to. The first session that swaps this to false
-    /// sets the latch.
+    /// The background writer is hibernating, or is about to. The first session that changes this to
+    /// false must set the latch.
     armed: AtomicBool,
-    /// The word counts how often the latch was set, so that setting it between reading the word and
-    /// sleeping ends the sleep immediately.
+    /// The futex word counts how often the latch has been set. If the latch is set after the
+    /// background writer has read the word but before it sleeps, it doesn't sleep at all.
     latch: Futex,
 }
 
@@ -45,12 +45,14 @@ impl Allocations {
         self.latch.epoch()
     }
 
-    /// Makes the next allocation set the latch. The caller must read the count again afterwards.
+    /// Makes the next allocation set the latch. After calling this, the caller must read the count
+    /// again.
     pub(crate) fn arm(&self) {
         self.armed.store(true, Ordering::SeqCst);
     }
 
-    /// Sleeps until the latch was set after `epoch`, or the timeout expires. Disarms the latch.
+    /// Sleeps until the latch has been set since `epoch`, or until the timeout expires. Disarms the
+    /// latch.
     pub(crate) fn wait(&self, epoch: u32, timeout: Duration) {
         self.latch.wait(epoch, Some(timeout));
         self.armed.store(false, Ordering::SeqCst);

@@ -1,23 +1,24 @@
 //! Clean-buffer bitmap: one bit per buffer that may be clean.
 //!
-//! The clock sweep skips dirty buffers. In a pool that is almost entirely dirty it would visit
-//! every descriptor for each victim, and so would the test whether a victim exists at all. With the
-//! bitmap the search checks 64 buffers per load.
+//! The clock sweep skips dirty buffers. If nearly all pages in the pool are dirty, it might have to
+//! visit every descriptor to find a single victim, or to find out that there is no victim at all.
+//! With the bitmap, we can check 64 buffers with one load.
 //!
 //! ```text
 //!   a page was written, or discarded   ──▶ set its bit
 //!   a search finds a set bit, but dirty ──▶ clear the bit, and test the page again
 //! ```
 //!
-//! Code that dirties a page does not touch the bitmap, so changing a page costs nothing extra. A
-//! clear bit therefore always means a dirty page, but a set bit is only a hint and must be
-//! rechecked. A page that becomes clean between the two tests is not lost. The thread that cleans a
-//! page first changes the state word and then sets the bit. The search first clears the bit and
-//! then tests the state word again. So either the second test sees the clean page, or the bit is
-//! set after it was cleared.
+//! Code that dirties a page doesn't update the bitmap, so changing a page costs nothing extra. This
+//! means that if a bit is clear, the page must be dirty, but if a bit is set, that's only a hint
+//! and must be rechecked. We must make sure that the search doesn't clear the bit of a page that is
+//! just becoming clean. A thread that cleans a page first changes the state word and then sets the
+//! bit. The search first clears the bit and then checks the state word again. So either the search
+//! sees that the page is clean, or the thread sets the bit after the search has cleared it.
 //!
-//! Without the second test a clean page could keep a clear bit until its next write. A session that
-//! searches for a victim would not find it, and could wait although a victim exists.
+//! Without this second check, the bit of a clean page could remain clear until the page's next
+//! write. A session searching for a victim would not find the page, and might wait although there
+//! is a victim.
 
 use std::ops::ControlFlow;
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
@@ -39,16 +40,17 @@ impl CleanBitmap {
         Self { bits: (0..words).map(|word| AtomicU64::new(bits(word))).collect() }
     }
 
-    /// Sets the bit of a buffer that has become clean. The caller must already have changed the
-    /// state word.
+    /// Sets the bit of a buffer that has become clean. The caller must have changed the state word
+    /// before.
     pub(crate) fn set(&self, buffer: u32) {
-        // Set it even if it seems to be set: another thread may be about to clear it.
+        // Set the bit even if it seems to be set already, because another thread may be about to
+        // clear it.
         self.bits[buffer as usize / 64].fetch_or(1 << (buffer % 64), Ordering::SeqCst);
     }
 
-    /// Visits every clean buffer, starting with the word that contains `first`, until a visit
-    /// returns `Break`. Returns true if a visit did. A buffer whose state changes during the call
-    /// may or may not be visited.
+    /// Visits every clean buffer, starting with the bitmap word that contains `first`, until
+    /// `visit` returns `Break`. Returns true if it did. A buffer whose state changes during the
+    /// call may or may not be visited.
     pub(crate) fn visit(
         &self,
         first: u32,
@@ -74,8 +76,8 @@ impl CleanBitmap {
         })
     }
 
-    /// Clears the bit of a dirty buffer. Returns true if the buffer has become clean again, in
-    /// which case the bit is set.
+    /// Clears the bit of a dirty buffer. If the buffer has become clean in the meantime, sets the
+    /// bit again and returns true.
     fn clear_dirty(&self, buffer: u32, is_dirty: impl Fn(u32) -> bool) -> bool {
         self.bits[buffer as usize / 64].fetch_and(!(1 << (buffer % 64)), Ordering::SeqCst);
         let clean = !is_dirty(buffer);

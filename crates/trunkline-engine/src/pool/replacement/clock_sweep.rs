@@ -1,33 +1,35 @@
 //! Clock sweep: chooses the victim when a page needs a buffer.
 //!
-//! One hand goes round all buffers, as in PostgreSQL's `StrategyGetBuffer`. A visit takes a buffer
-//! that is unpinned, clean and has usage count 0, and lowers the usage count of any other unpinned
-//! buffer (`BufferWord::clock_visit`).
+//! There is one clock hand, which moves around all buffers, as in PostgreSQL's `StrategyGetBuffer`.
+//! If the buffer under the hand is unpinned, clean and has usage count 0, we take it. If it is
+//! unpinned but its usage count is above 0, we decrement the count (`BufferWord::clock_visit`).
 //!
-//! A caller that wants several victims advances the hand past that many buffers in one step and
-//! visits only those. Its victims are then neighbours wherever possible, and a combined read into
-//! neighbouring frames needs a single iovec, which makes direct I/O 1.7 times as fast (decision
-//! 0001).
+//! A caller that wants several victims advances the hand by that many buffers in one step, and then
+//! visits just those buffers. Its victims are therefore adjacent whenever possible. That matters
+//! because a combined read into adjacent frames needs only one iovec, which makes direct I/O 1.7
+//! times as fast (decision 0001).
 //!
-//! Two sessions never visit the same buffer in the same round, because each takes a separate range
-//! of positions from the hand. A session may be descheduled between advancing the hand and visiting
-//! the buffers. That only delays the ageing of these buffers.
+//! Each session gets its own range of positions from the hand, so two sessions never visit the same
+//! buffer in the same round. A session may be descheduled after it has advanced the hand but before
+//! it has visited the buffers. That's harmless, because it only means that the usage counts of
+//! those buffers are decremented later.
 
 use super::super::descriptor::{BufferWord, ClockVisit};
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 
-/// After this many buffers without a victim the sweep gives up, and we search the clean-buffer
-/// bitmap instead. A visit costs a cache line; one cache line of the bitmap covers 512 buffers.
+/// If the sweep hasn't found a victim after this many buffers, it gives up, and we search the
+/// clean-buffer bitmap instead. Visiting a buffer touches one cache line, whereas one cache line of
+/// the bitmap covers 512 buffers.
 const VISITS_WITHOUT_VICTIM_MAX: u32 = 256;
 
 /// The hand of the clock.
 #[derive(Debug)]
 pub(crate) struct ClockSweep {
-    /// Buffers that the hand has passed since the start. The position is never reduced modulo the
-    /// pool size: 64 bits do not overflow, so the number of complete rounds needs no second counter
-    /// and no lock (PostgreSQL takes `buffer_strategy_lock` when the hand wraps). Relaxed order
-    /// suffices, because the hand only assigns positions. Everything that is known about a buffer
-    /// comes from its state word.
+    /// Number of buffers that the hand has passed since startup. We never reduce this modulo the
+    /// pool size, because a 64-bit counter won't overflow. The number of complete passes therefore
+    /// needs neither a second counter nor a lock (PostgreSQL takes `buffer_strategy_lock` when the
+    /// hand wraps around). Relaxed ordering is enough, because the hand only hands out positions,
+    /// and all information about a buffer is in its state word.
     hand: AtomicU64,
     buffers: u32,
 }
@@ -49,10 +51,10 @@ impl ClockSweep {
         self.hand.load(Ordering::Relaxed)
     }
 
-    /// Takes up to `want` victims, each pinned once, and offers each to `take`, which returns true
-    /// if it could use the buffer. Returns how many victims are still wanted, which is more than 0
-    /// only if the hand has passed [`VISITS_WITHOUT_VICTIM_MAX`] buffers, or all of them, without
-    /// finding a victim or an unused page.
+    /// Looks for up to `want` victims, pins each of them and passes it to `take`, which returns
+    /// true if it could use the buffer. Returns how many victims are still missing. That's more
+    /// than 0 only if the hand has passed [`VISITS_WITHOUT_VICTIM_MAX`] buffers, or all buffers,
+    /// without finding a victim or decrementing a usage count.
     pub(crate) fn sweep<'a>(
         &self,
         want: u32,
@@ -60,8 +62,8 @@ impl ClockSweep {
         mut take: impl FnMut(u32) -> bool,
     ) -> u32 {
         let mut left = want;
-        // Every skipped buffer counts, whatever the reason. Otherwise the sweep of a pool in which
-        // all buffers are pinned would never end (docs/postgres-lessons.md#lesson-31).
+        // We count every skipped buffer, regardless of why we skipped it. Otherwise the sweep would
+        // never end if all buffers in the pool were pinned (docs/postgres-lessons.md#lesson-31).
         let mut in_vain = 0;
         while left > 0 && in_vain < self.buffers.min(VISITS_WITHOUT_VICTIM_MAX) {
             let run = left.min(self.buffers);

@@ -1,18 +1,19 @@
-//! Access strategy and ring buffer: bulk work reuses a small set of buffers.
+//! Access strategy and ring buffer: bulk operations reuse a small set of buffers.
 //!
-//! A scan of a large table would otherwise evict everything else from the pool. As in PostgreSQL
-//! (`BufferAccessStrategy`), bulk work gets a ring, which remembers the buffers that it took and
-//! reuses the oldest buffer when it needs another. A buffer that other sessions have used since
-//! stays in the pool, and the ring takes a new victim instead. The pages of a ring are ordinary
-//! pages of the pool, and any session can find them. A ring is private to one session, so it needs
-//! no lock.
+//! Without a ring, scanning a large table would evict everything else from the pool. We do the same
+//! as PostgreSQL (`BufferAccessStrategy`): a bulk operation uses a ring, which remembers the
+//! buffers that it has taken, and when it needs another buffer, it reuses the oldest one. If
+//! another session has used that buffer's page in the meantime, the page stays in the pool and the
+//! ring takes a new victim instead. The pages in a ring are ordinary pages in the pool, so any
+//! session can find them. The ring itself is private to one session, so it needs no lock.
 //!
-//! Buffers are reused in the order in which they were taken, so neighbouring frames stay neighbours
-//! and combined reads keep needing few iovecs.
+//! Buffers are reused in the order in which they were taken. So if their frames were adjacent the
+//! first time, they will be adjacent again, and combined reads still need only a few iovecs.
 
 use trunkline_format::BLOCK_SIZE;
 
-/// Access strategy: the kind of work that buffers are used for. It decides the size of the ring.
+/// Access strategy: what kind of operation the buffers are used for. This determines the size of
+/// the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Strategy {
     /// No ring: pages stay as long as they are used.
@@ -25,12 +26,12 @@ pub enum Strategy {
     Vacuum,
 }
 
-/// Size of a bulk read's ring in bytes, in addition to the blocks in flight. This is PostgreSQL's
-/// value, which is small enough for the L2 cache.
+/// Size of a bulk read's ring in bytes, not including the blocks in flight. We use the same size as
+/// PostgreSQL, which is small enough to fit in the L2 cache.
 const BULK_READ_BYTES: u32 = 256 << 10;
 
-/// Size of a bulk write's ring in bytes. This is PostgreSQL's value, which is large enough that WAL
-/// doesn't have to be flushed every few pages.
+/// Size of a bulk write's ring in bytes. We use the same size as PostgreSQL, which is large enough
+/// that the writer doesn't have to flush WAL every few pages.
 const BULK_WRITE_BYTES: u32 = 16 << 20;
 
 /// Bytes of vacuum's ring (PostgreSQL's default of `vacuum_buffer_usage_limit`).
@@ -65,7 +66,7 @@ impl Strategy {
 /// The buffers of one bulk operation, in the order of their reuse.
 #[derive(Debug)]
 pub(crate) struct RingBuffer {
-    /// Buffer numbers plus one; 0 is a slot that has no buffer yet.
+    /// Each slot's buffer number plus one, or 0 if the slot has no buffer yet.
     slots: Vec<u32>,
     current: usize,
 }

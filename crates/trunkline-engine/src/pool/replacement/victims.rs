@@ -1,14 +1,15 @@
-//! Victims: takes buffers for new pages, and removes the pages that they held (PostgreSQL's
+//! Victims: takes buffers for new pages, after removing the pages that they contain (PostgreSQL's
 //! `GetVictimBuffer`).
 //!
-//! A caller asks for several buffers together, because one read fills several. It gets as many
-//! buffers as are available without waiting and without writing a page. If there are none, the
-//! caller decides what to do: a session starts to write dirty pages (`eviction`) and waits.
+//! A caller can ask for several buffers, because one read may fill several. It gets as many buffers
+//! as we can find without waiting and without writing a page. If we find none, the caller must
+//! decide what to do. A session in that situation starts writing dirty pages (`eviction`) and
+//! waits.
 //!
-//! Taking a victim has two steps: pin it by its state word, then remove its tag under the partition
-//! lock. Another session may find and pin the page between the two. The second step then fails, the
-//! pin is released and the search continues. PostgreSQL retries in the same way when
-//! `InvalidateVictimBuffer` fails.
+//! Taking a victim is done in two steps: first we pin the buffer using its state word, and then we
+//! remove its tag while holding the partition lock. In between, another session may find and pin
+//! the page. In that case the second step fails, and we release our pin and continue the search.
+//! PostgreSQL does the same if `InvalidateVictimBuffer` fails.
 
 use super::super::buffers::Buffers;
 use super::super::descriptor::{ClockVisit, flag};
@@ -19,7 +20,7 @@ use super::clock_sweep::ClockSweep;
 use super::ring_buffer::RingBuffer;
 use std::ops::ControlFlow;
 
-/// The clock sweep, and the count of the buffers that it has given out.
+/// The clock sweep, and a counter of the buffers taken by sessions.
 #[derive(Debug)]
 pub(crate) struct Replacement {
     clock: ClockSweep,
@@ -42,9 +43,9 @@ impl Replacement {
         &self.allocations
     }
 
-    /// Whether a buffer could be taken now, without writing a page. Usage counts do not matter: the
-    /// sweep lowers them until the buffer is a victim. Sessions that wait for a victim test this
-    /// after every wake-up.
+    /// Whether we could take a buffer right now, without having to write a page. This ignores usage
+    /// counts, because the sweep decrements them until the buffer becomes a victim. A session that
+    /// is waiting for a victim calls this each time it is woken.
     pub(crate) fn has_victim(&self, buffers: &Buffers) -> bool {
         let (_, hand) = self.clock.position();
         buffers.visit_clean(hand, |buffer| {
@@ -70,8 +71,8 @@ pub(crate) struct Allocation<'a> {
 }
 
 impl Allocation<'_> {
-    /// Takes up to `want` buffers: the ring's own first if there is a ring, otherwise clock sweep
-    /// victims.
+    /// Takes up to `want` buffers. If there is a ring, we try to reuse its own buffers first.
+    /// Otherwise we take victims from the clock sweep.
     pub(crate) fn take(&mut self, want: u32, ring: Option<&mut RingBuffer>) {
         match ring {
             None => self.sweep(want),
@@ -80,8 +81,8 @@ impl Allocation<'_> {
     }
 
     fn take_from_ring(&mut self, want: u32, ring: &mut RingBuffer) {
-        // Consecutive slots without a usable buffer are filled by one sweep, so that they get
-        // neighbours.
+        // If several consecutive slots have no usable buffer, we fill them all with one sweep, so
+        // that they get adjacent buffers.
         let mut missing = 0;
         for _ in 0..want.min(ring.size()) {
             match ring.advance().filter(|&buffer| self.reuse(buffer)) {
@@ -99,9 +100,9 @@ impl Allocation<'_> {
         self.refill(missing, 0, ring);
     }
 
-    /// Fills `missing` slots of the ring with victims. The last of the slots was passed `back`
-    /// steps ago. Slots for which there is no victim keep their old buffer, and the ring tries it
-    /// again on its next round.
+    /// Fills `missing` consecutive slots of the ring with victims, where the last of these slots is
+    /// `back` positions behind the current one. If there aren't enough victims, the remaining slots
+    /// keep their old buffers, and the ring tries to reuse those on its next pass.
     fn refill(&mut self, missing: u32, back: usize, ring: &mut RingBuffer) {
         if missing == 0 {
             return;
@@ -118,7 +119,7 @@ impl Allocation<'_> {
         self.buffers.word(buffer).reuse() && self.evict_or_unpin(buffer)
     }
 
-    /// Removes the page of a buffer that was just pinned, or releases the pin.
+    /// Removes the page from a buffer that has just been pinned. If that fails, releases the pin.
     fn evict_or_unpin(&self, buffer: u32) -> bool {
         let evicted = self.mapping.evict(self.buffers, buffer);
         if !evicted {
@@ -131,8 +132,8 @@ impl Allocation<'_> {
         let before = self.taken.len();
         let Replacement { clock, allocations } = self.replacement;
         let buffers = self.buffers;
-        // The clock sweep gives up early if it finds no victim. Only then do we pay for a search of
-        // the bitmap.
+        // If the clock sweep doesn't find a victim soon, it gives up. Only then is it worth
+        // searching the bitmap.
         let left = clock.sweep(want, |buffer| buffers.word(buffer), |buffer| self.evict(buffer));
         self.search_clean(left);
         if self.taken.len() > before {
@@ -150,10 +151,10 @@ impl Allocation<'_> {
         true
     }
 
-    /// Takes victims that the clock hand hasn't reached, using the clean-buffer bitmap, when nearly
-    /// every page is dirty. Repeats the search as long as visits lower usage counts, since those
-    /// pages will become victims. The loop must end, because usage counts are at most `USAGE_MAX`,
-    /// and a round that lowers none is the last.
+    /// If nearly all pages are dirty, finds victims that the clock hand hasn't reached, using the
+    /// clean-buffer bitmap. We repeat the search as long as it decrements any usage counts, because
+    /// those buffers will eventually become victims. The loop always ends, because a usage count
+    /// can't be higher than `USAGE_MAX`.
     fn search_clean(&mut self, want: u32) {
         let (_, hand) = self.replacement.clock.position();
         let buffers = self.buffers;

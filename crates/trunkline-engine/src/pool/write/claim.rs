@@ -1,10 +1,11 @@
 //! Claiming a page for a write: takes the content lock, sets the checksum, and enforces WAL before
 //! data.
 //!
-//! A write request refers to unpinned buffers, and it may be minutes old: a checkpoint lists all
-//! dirty pages before it writes the first one. By the time of the write the buffer may hold another
-//! page. So the claim must recheck the tag under a pin before it trusts the buffer, as
-//! `SyncOneBuffer` rechecks the flags under the buffer header lock.
+//! A write request lists buffers that are not pinned, and it may be several minutes old, because a
+//! checkpoint lists all dirty pages before it writes the first one. By the time we write a page,
+//! its buffer may contain a different page. We must therefore pin the buffer and recheck its tag
+//! before we claim it, just as `SyncOneBuffer` rechecks the flags while holding the buffer header
+//! lock.
 
 use super::super::descriptor::{BufferWord, WriteClaim, WriteEnd, flag};
 use super::super::manager::BufferManager;
@@ -12,7 +13,7 @@ use super::request::{WriteRequest, WriteStart};
 use trunkline_aio::WaitRef;
 use trunkline_format::{BlockNo, Lsn, PageBytes, page, page_checksum};
 
-/// Whether the first page of the request is still in its buffer, and dirty.
+/// Whether the request's first page is still in its buffer and still dirty.
 pub(super) fn is_still_dirty(manager: &BufferManager, request: &WriteRequest<'_>) -> bool {
     let Some(&buffer) = request.buffers.first() else { return false };
     let descriptor = manager.buffers().descriptor(buffer);
@@ -22,8 +23,9 @@ pub(super) fn is_still_dirty(manager: &BufferManager, request: &WriteRequest<'_>
     dirty
 }
 
-/// Claims the write of `block` with `how`, if the buffer still holds that block. On success the I/O
-/// owns its own pin and the content lock, so the temporary pin can be released.
+/// Calls `how` to claim the write of `block`, if the buffer still contains that block. After a
+/// successful claim, the I/O has its own pin and holds the content lock, so we can release our
+/// temporary pin.
 pub(super) fn claim_with(
     manager: &BufferManager,
     request: &WriteRequest<'_>,
@@ -48,13 +50,13 @@ pub(super) fn claim_with(
     claimed
 }
 
-/// Claims one page, sets its checksum, and lets readers in again. Returns `Issued` if the page is
-/// ready to be written.
+/// Claims one page, sets its checksum, and allows other sessions to read the page again. Returns
+/// `Issued` if the page is ready to be written.
 ///
-/// The LSN is tested under the exclusive lock. Testing it before the claim would be wrong: a
-/// session could change the page and raise its LSN between the test and the write. If the log isn't
-/// durable up to the LSN, we release the page instead of flushing the log here, because a flush can
-/// take milliseconds and readers of the page would wait for it.
+/// We must check the LSN while holding the exclusive lock. If we checked it before the claim,
+/// another session could change the page and advance its LSN after the check. If the WAL hasn't
+/// been flushed up to the LSN yet, we release the page rather than flushing the WAL here, because a
+/// flush can take milliseconds, and readers of the page would have to wait for it.
 pub(super) fn claim(
     manager: &BufferManager,
     request: &WriteRequest<'_>,
@@ -77,9 +79,9 @@ pub(super) fn claim(
     claimed.into()
 }
 
-/// Sets the checksum of a page that is about to be written, and returns its LSN (PostgreSQL's
-/// `PageSetChecksumInplace`). A new page has no header yet and stays as it is. Without data
-/// checksums the field is set to 0, so that no stale checksum reaches the disk.
+/// Sets the checksum of a page that is about to be written, and returns the page's LSN
+/// (PostgreSQL's `PageSetChecksumInplace`). A new page has no header yet, so we don't change it. If
+/// data checksums are disabled, we set the field to 0, so that we never write out a stale checksum.
 pub(super) fn prepare_page(bytes: &mut PageBytes, block: BlockNo, checksums: bool) -> Lsn {
     if page::is_new(bytes) {
         return Lsn(0);

@@ -1,19 +1,21 @@
-//! Completion of a write: pages that the kernel has accepted become clean, all others stay dirty.
+//! Completion of a write: marks pages clean once the kernel has accepted them. All other pages stay
+//! dirty.
 //!
-//! The callback runs on whichever thread completes the I/O. A failed or short write leaves its
-//! pages dirty, so no change is lost as long as the process lives, and the issuer learns which
-//! pages aren't on disk.
+//! The callback runs on whichever thread completes the I/O. If the write failed or was short, the
+//! pages that were not written stay dirty, so no change is lost unless the process crashes. The
+//! callback also records which pages were written, so that the issuer can find out.
 //!
-//! "Clean" doesn't mean durable. A buffered write is only in the kernel's page cache, and the next
-//! checkpoint must still fsync the segment. The callback therefore records the segment as written
-//! before it makes any page clean. In the opposite order a checkpoint could find the page clean,
-//! skip it, find no pending fsync, and complete without the page being durable. PostgreSQL has the
-//! same rule: `FlushBuffer` registers the fsync request (through `smgrwrite`) before it clears
-//! `BM_DIRTY`.
+//! Note that "clean" doesn't mean durable. After a buffered write, the data is only in the kernel's
+//! page cache, and the next checkpoint must still fsync the segment. The callback therefore records
+//! that the segment has been written before it marks any page clean. If it did this in the opposite
+//! order, a checkpoint could see that the page is clean and skip it, find no pending fsync, and
+//! complete although the page isn't durable. PostgreSQL has the same rule: `FlushBuffer` registers
+//! the fsync request (through `smgrwrite`) before it clears `BM_DIRTY`.
 //!
-//! A page must not change while it's being written. Debug builds check this by computing a checksum
-//! when the write is issued and comparing it here. We can't use the checksum in the page itself,
-//! since the session that changed the page could also have stored a matching one.
+//! A page must not change while it's being written. In debug builds we check this by computing a
+//! checksum when the write is issued, and comparing it here. We can't rely on the checksum stored
+//! in the page, because a session that illegally changed the page could have updated that checksum
+//! as well.
 
 use super::super::descriptor::WriteEnd;
 use super::super::manager::BufferManager;
@@ -23,13 +25,13 @@ use trunkline_aio::facade::Arc;
 use trunkline_aio::{Callback, Completion, Outcome, Payload, Status, WaitRef};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes, page_checksum};
 
-/// The callback's input and result: a write's segment and buffers, and which of the pages were
-/// written.
+/// The callback's input and result: the segment and the buffers of the write, and which of the
+/// pages were written.
 #[derive(Default)]
 pub(crate) struct WritePayload {
-    /// The segment that is written. The reference stays until the slot's next write, so that the
-    /// callback never drops the last reference: freeing memory or closing a file is not allowed
-    /// there.
+    /// The segment being written. We keep this reference until the slot's next write, so that the
+    /// callback never drops the last reference. That would free memory or close a file, which a
+    /// callback must not do.
     segment: Option<Arc<PendingFsync>>,
     first: BlockNo,
     pages: Vec<WritePage>,
@@ -86,8 +88,8 @@ impl WritePayload {
         self.pages.extend(pages);
     }
 
-    /// Leading blocks that the kernel has accepted. A short write ends at a block boundary here: a
-    /// block that was written in part counts as not written.
+    /// Number of leading blocks that the kernel has accepted. If a write was short, a block that
+    /// was only partly written doesn't count.
     pub(super) fn written(&self) -> usize {
         self.pages.iter().take_while(|page| page.written).count()
     }
@@ -119,12 +121,12 @@ impl Callback<WritePayload> for WriteCallback {
     fn complete(&self, io: &mut Completion<'_, WritePayload>, prior: Outcome) -> Outcome {
         let failed = prior.status == Status::Error;
         let written = if failed { 0 } else { prior.count as usize / BLOCK_SIZE };
-        // The kernel may have written part of a block. That block counts as not written and stays
-        // dirty.
+        // If the kernel has written only part of a block, we treat that block as not written and
+        // leave it dirty.
         let WritePayload { segment, first, pages } = &mut *io.payload;
         if let Some(segment) = segment {
-            // Do this before any page is clean: a checkpoint that finds the page clean must also
-            // find the segment in the list of pending fsyncs.
+            // Do this before marking any page clean. If a checkpoint finds that a page is clean, it
+            // must also find the page's segment in the list of pending fsyncs.
             segment.write_ended();
         }
         for (at, (page, block)) in pages.iter_mut().zip(*first..).enumerate() {
@@ -164,8 +166,8 @@ mod tests {
     fn an_unchanged_page_passes() {
         let sum = page_checksum(&page(1), 7);
         assert_unchanged(&page(1), 7, sum);
-        // The sum computed here must not cover the page's checksum field: a copy is written with a
-        // checksum, but the page itself has none yet.
+        // Our checksum must not cover the page's own checksum field, because if we write a copy of
+        // the page, the checksum is set in the copy but not in the page.
         let mut bare = page(1);
         bare[8..10].fill(0);
         assert_unchanged(&bare, 7, sum);

@@ -1,12 +1,12 @@
-//! Writing from a copy: flushes a page that readers keep locked all the time.
+//! Writing from a copy: flushes a page even if readers keep it locked all the time.
 //!
-//! A write needs the exclusive lock for a moment, to set the checksum in the page. New readers can
-//! keep it from ever getting that lock. But a checkpoint must write the page eventually, so it
-//! takes the lock in share-exclusive mode from the start, copies the page, and sets the checksum in
-//! the copy. The lock is held until the write ends even though the kernel only reads the copy,
-//! because otherwise a change made during the write would be lost: the end of the write clears
-//! `DIRTY`. PostgreSQL copied every page that it wrote with checksums (`PageSetChecksumCopy`); here
-//! the copy is the exception.
+//! To write a page, we need the exclusive lock for a moment, to set the checksum in the page. If
+//! new readers keep arriving, we might never get that lock. But a checkpoint must write the page
+//! eventually, so in that case it takes only the share-exclusive lock, copies the page, and sets
+//! the checksum in the copy. We hold the lock until the write ends, although the kernel reads only
+//! from the copy. Otherwise another session could change the page during the write, and that change
+//! would be lost when we clear `DIRTY` at the end. PostgreSQL used to copy every page before
+//! writing it with a checksum (`PageSetChecksumCopy`), but we do this only as a last resort.
 
 use super::super::descriptor::{BufferWord, WriteClaim, WriteEnd};
 use super::super::error::WriteError;
@@ -26,7 +26,8 @@ impl PageWrites {
         self.window_mut().memory(SLOT).push(lease);
     }
 
-    /// Starts writing a copy of one page from the first slot, which must be idle and have memory.
+    /// Copies one page and starts writing the copy from the first slot. The slot must be idle and
+    /// must have memory.
     ///
     /// # Errors
     /// As for [`PageWrites::start`].
@@ -51,8 +52,8 @@ impl PageWrites {
             return Ok(claimed.into());
         }
         let give_up = || manager.buffers().finish_write(buffer, WriteEnd::NotIssued);
-        // As in `PageWrites::start`: if the file was replaced before the claim, we have located the
-        // old one.
+        // As in `PageWrites::start`, the file may have been replaced before the claim, in which
+        // case we have located the old one.
         if !request.relation.is_current((&located.file, block)) {
             give_up();
             return Ok(WriteStart::Busy);
@@ -61,8 +62,8 @@ impl PageWrites {
         let Some(copy) = memory.and_then(|lease| lease.first_chunk_mut::<BLOCK_SIZE>()) else {
             unreachable!("a copy written without memory for it");
         };
-        // Readers may have the page locked, but no session can change it: we hold the
-        // share-exclusive lock. So the copy is consistent.
+        // Other sessions may be reading the page, but they can't change it while we hold the
+        // share-exclusive lock, so our copy is consistent.
         manager.frames().with_written_page(buffer, io, |bytes| copy.copy_from_slice(bytes));
         let lsn = prepare_page(copy, block, request.relation.storage().checksums());
         if lsn > request.durable {

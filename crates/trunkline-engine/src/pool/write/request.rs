@@ -1,4 +1,5 @@
-//! Write requests: which pages to write, what was started, and how it ended.
+//! Write requests: which pages to write, which of them a write was started for, and how the write
+//! ended.
 
 use super::super::descriptor::WriteClaim;
 use super::super::manager::BufferManager;
@@ -13,23 +14,23 @@ pub(crate) struct WriteRequest<'a> {
     pub(crate) relation: &'a Relation,
     /// The tag of the first block.
     pub(crate) first: BufferTag,
-    /// The buffers that probably hold the first block and those that follow it. They aren't pinned,
-    /// so each buffer's tag is rechecked by its claim.
+    /// The buffers that probably contain the first block and the blocks after it. They aren't
+    /// pinned, so we must recheck each buffer's tag when we claim it.
     pub(crate) buffers: &'a [u32],
     pub(crate) class: Class,
     /// Flags that a page must have besides `DIRTY`.
     pub(crate) needed: u64,
-    /// The caller waits for the write immediately, so executing it in this thread saves a hop to
-    /// another thread.
+    /// The caller is going to wait for the write immediately, so we execute it in this thread
+    /// rather than handing it to another one.
     pub(crate) needed_now: bool,
-    /// The position up to which the log is durable. This value may lag behind the log, in which
-    /// case a page is refused needlessly, but it's never ahead of the log.
+    /// The LSN up to which the WAL is known to be flushed. This value may be out of date, in which
+    /// case we may refuse to write a page although we could, but it is never too high.
     pub(crate) durable: Lsn,
 }
 
 impl<'a> WriteRequest<'a> {
-    /// A request to write the dirty pages among `buffers`, from a caller that doesn't wait for the
-    /// write immediately.
+    /// Creates a request to write those of the pages in `buffers` that are dirty, for a caller that
+    /// isn't going to wait for the write immediately.
     pub(crate) fn new(
         manager: &BufferManager,
         relation: &'a Relation,
@@ -54,7 +55,7 @@ pub(crate) enum WriteStart {
     Issued { count: u32 },
     /// The first page is clean, or no longer in its buffer.
     Clean,
-    /// The first page is locked, or under I/O.
+    /// The first page is locked, or I/O on it is in progress.
     Busy,
     /// The log must become durable up to this position first.
     LogFirst(Lsn),
@@ -79,7 +80,7 @@ pub(crate) struct WriteResult {
     pub(crate) first: BufferTag,
     /// Number of blocks that the kernel has accepted.
     pub(crate) blocks: u32,
-    /// The buffers of the remaining blocks, which a short write has left dirty. Writing them again
-    /// reports the reason.
+    /// The buffers of the remaining blocks if the write was short. These are still dirty. Writing
+    /// them again will either succeed or report the reason.
     pub(crate) rest: Vec<u32>,
 }

@@ -1,4 +1,5 @@
-//! Starting a write: claims neighbouring dirty pages, and issues one I/O for them.
+//! Starting a write: claims dirty pages with consecutive block numbers, and issues one I/O for
+//! them.
 //!
 //! ```text
 //!   start(first, buffers)
@@ -10,18 +11,20 @@
 //!     pass the locks, now share-exclusive, to the I/O, and issue ──▶ Issued: `count` blocks
 //! ```
 //!
-//! Nothing here waits. A session must not wait for one page's lock while it holds another page's
-//! lock, because the session that it waits for may itself be waiting for the other page. So a
-//! locked page merely ends the run. Before the caller waits for that page, it submits the writes it
-//! has collected, and their completion releases the locks.
+//! None of these functions waits for a page. A session that holds one page's lock must not wait for
+//! another page's lock, because the session that it waits for might be waiting for the first page.
+//! So if the next page is locked, we simply write only the pages before it. Before the caller waits
+//! for the locked page, it submits the writes that it has collected, so that their locks are
+//! released when they complete.
 //!
 //! # Why the file is checked after the claim
 //!
-//! The file is located before the page is claimed, because opening a file can block. In between,
-//! another session may truncate or drop the relation and create a new file under the same name.
-//! After the claim that's no longer possible: invalidation waits for I/O in progress. So once the
-//! first page is claimed, we check that the located file is still the current one, and start over
-//! if it isn't. Otherwise the page would be written to an unlinked file, and would count as clean.
+//! We must locate the file before we claim the page, because opening a file can block. In between,
+//! another session may truncate or drop the relation and create a new file with the same name.
+//! After the claim that can no longer happen, because invalidation waits for I/O in progress. So
+//! once we have claimed the first page, we check that the file we located is still the current one,
+//! and start over if it isn't. Otherwise we would write the page to an unlinked file and mark it
+//! clean.
 
 use super::super::descriptor::WriteEnd;
 use super::super::error::WriteError;
@@ -40,7 +43,8 @@ use trunkline_aio::{Io, Outcome, Session, Status};
 use trunkline_format::BLOCK_SIZE;
 use trunkline_format::segment::segment_of;
 
-/// The page writes of one session or stream: a bounded number in flight, each of a bounded size.
+/// The page writes of one session or stream. The number of writes in flight and the size of each
+/// write are limited.
 #[derive(Debug)]
 pub(crate) struct PageWrites {
     manager: Arc<BufferManager>,
@@ -48,13 +52,13 @@ pub(crate) struct PageWrites {
     combine_max: u32,
 }
 
-/// One write in flight, as the issuer remembers it. The completion callback has its own data, in
-/// the payload.
+/// What the issuer remembers about one write in flight. The completion callback has its own data,
+/// in the payload.
 #[derive(Debug, Default)]
 pub(crate) struct PageWrite {
-    /// The first block. We keep only a tag, because the issuer may be idle for a long time before
-    /// it takes the result, and it must not keep a removed file or a closed cluster open until
-    /// then.
+    /// The write's first block. We store only its tag, because the issuer may not take the result
+    /// for a long time, and until then it must not hold a reference to a file that has been removed
+    /// or a cluster that has been closed.
     first: Option<BufferTag>,
     buffers: Vec<u32>,
 }
@@ -88,7 +92,7 @@ impl PageWrites {
         &mut self.window
     }
 
-    /// Starts to write the pages of a request. The caller must have an idle slot.
+    /// Starts writing the pages of a request. The caller must have an idle slot.
     ///
     /// # Errors
     /// The file of the block cannot be used.
@@ -103,8 +107,8 @@ impl PageWrites {
             return Ok(WriteStart::Clean);
         };
         let slot = self.window.expect_idle();
-        // The handle comes before the claims. A session that waited for a handle while it held
-        // content locks could wait for a session that wants one of these locks.
+        // Acquire the handle before claiming any page. If we waited for a handle while holding
+        // content locks, we might be waiting for a session that wants one of these locks.
         let Some(handle) = session.try_acquire(request.class) else {
             return Ok(WriteStart::NoHandle);
         };
@@ -112,14 +116,16 @@ impl PageWrites {
         manager.frames().assert_same_instance(&handle);
         let io = handle.wait_ref();
         let most = self.combine_max.min(located.blocks_left) as usize;
-        // Claim pages in ascending block order and stop at the first one that is refused. No claim
-        // waits, so the order can't cause a deadlock; it only decides where the write ends.
+        // Claim pages in ascending block order, and stop at the first page that we can't claim. We
+        // never wait for a claim, so this order isn't needed to prevent deadlocks. It only
+        // determines where the write ends.
         let claimed = &mut self.window.item_mut(slot).buffers;
         claimed.clear();
         for (&buffer, block) in request.buffers.iter().take(most).zip(first..) {
             match claim(&manager, request, buffer, block, io) {
-                // From here on the page can't be evicted, nor its relation dropped. But if the file
-                // was replaced before the claim, we have located the old one.
+                // From here on, the page can't be evicted and its relation can't be dropped.
+                // However, if the file was replaced before the claim, the file we've located is the
+                // old one.
                 WriteStart::Issued { .. }
                     if claimed.is_empty()
                         && !request.relation.is_current((&located.file, first)) =>
@@ -137,9 +143,9 @@ impl PageWrites {
         Ok(WriteStart::Issued { count })
     }
 
-    /// Issues the write of the pages that were claimed in a slot, or of the copy of a page in the
-    /// slot's memory. The segment is registered as being written first, so that an fsync which
-    /// starts during the write is known not to cover it.
+    /// Issues the write of the pages that have been claimed for a slot, or of the copy of a page in
+    /// the slot's memory. Before we issue the write, we register it with its segment. If an fsync
+    /// of that segment starts during the write, we then know that the fsync may not cover it.
     pub(super) fn issue(
         &mut self,
         slot: usize,
@@ -175,7 +181,7 @@ impl PageWrites {
         Ok(())
     }
 
-    /// Stores the buffers of the write that is being started in a slot.
+    /// Stores the list of buffers for a write that is about to be started in a slot.
     pub(super) fn set_buffers(&mut self, slot: usize, buffers: &[u32]) {
         let claimed = &mut self.window.item_mut(slot).buffers;
         claimed.clear();
@@ -200,8 +206,8 @@ impl PageWrites {
         Ok(self.finish(slot, outcome))
     }
 
-    /// Interprets the outcome of a write. A short write with at least one whole block is a success
-    /// for those blocks, and the caller writes the rest again.
+    /// Interprets the result of a write. If a short write has written at least one whole block, we
+    /// report success for the blocks that were written, and the caller must write the rest again.
     fn finish(&mut self, slot: usize, outcome: Outcome) -> Result<WriteResult, WriteError> {
         let (write, slots) = self.window.item_and_slots(slot);
         let (Some(first), Some(payload)) = (write.first.take(), slots.payload(slot)) else {
@@ -217,13 +223,13 @@ impl PageWrites {
         }
         let block = first.block() + blocks;
         let left = write.buffers.len() as u32 - blocks;
-        // The path is missing only if the cluster was closed, in which case nothing can use the
-        // file any more.
+        // The path is missing only if the cluster has been closed, in which case the file can no
+        // longer be in use.
         let relation = self.manager.clusters().relation(first);
         let path = relation.map(|of| of.path(segment_of(block).0)).unwrap_or_default();
-        // A write that returns 0 means that the device is out of space, as PostgreSQL assumes too.
-        // We treat a write that ends within its first page the same way. Since a page is always
-        // written from its start, a retry might never make progress.
+        // If a write returns 0, we assume that the device is out of space, as PostgreSQL does. We
+        // treat a write that ends within its first page the same way. We always write a page from
+        // its beginning, so retrying such a write might never make any progress.
         let errno = outcome.errno().filter(|_| outcome.status == Status::Error);
         let errno = errno.unwrap_or(rustix::io::Errno::NOSPC.raw_os_error());
         Err(WriteError::Io {
@@ -234,8 +240,9 @@ impl PageWrites {
     }
 }
 
-/// Locates the first block's file. Returns `None` if the page was evicted or was dropped together
-/// with its file. It may also never have existed, if its tag was read while the tag was changing.
+/// Locates the file of the first block. Returns `None` if the page has been evicted, or dropped
+/// together with its file. It's also possible that there was never such a page, if we read the tag
+/// while it was changing.
 pub(super) fn locate(
     manager: &BufferManager,
     session: &mut Session,
@@ -249,16 +256,17 @@ pub(super) fn locate(
     }
 }
 
-/// Submits staged writes before a file is opened. Opening a file may block, on a hung mount even
-/// forever, and staged writes hold the content locks of their pages.
+/// Submits staged writes before we open a file. Opening a file may block, even forever if the mount
+/// hangs, and the content locks on the pages of staged writes are not released before those writes
+/// complete.
 fn submit_before_open(session: &mut Session, request: &WriteRequest<'_>) {
     if !request.relation.is_open(request.block()) {
         session.submit();
     }
 }
 
-/// Registers the write that is about to be issued with its segment, so that the segment's next
-/// fsync must cover it (PostgreSQL's `register_dirty_segment`).
+/// Registers a write with its segment, so that the segment's next fsync must cover it (PostgreSQL's
+/// `register_dirty_segment`). Called just before the write is issued.
 fn begin_pending_fsync(request: &WriteRequest<'_>) -> Arc<PendingFsync> {
     let segment = segment_of(request.block()).0;
     let name: SegmentName = (request.relation.locator(), request.relation.fork(), segment);
