@@ -138,8 +138,8 @@ pub fn create(
         return Ok(made(files, true));
     }
     place.claim(&text)?;
-    // If there used to be a sample with a larger scale, it may have left more segments than we are
-    // going to write now.
+    // An earlier sample with a larger scale factor may have left behind more segments than we are
+    // about to write.
     segments(&place.base()).iter().try_for_each(|path| directory::unlink(path))?;
     write_files(aio, &plan, progress)?;
     place.complete()?;

@@ -92,8 +92,8 @@ impl WorkerPool {
     }
 
     /// Queues I/O that a failed ring hasn't started. We ignore the queue's bound here, because
-    /// there is no session that could execute the I/O instead. The queue can't overflow even so,
-    /// because it has room for every handle.
+    /// there is no session that could execute the I/O instead. Even so, the queue
+    /// can't overflow, because it has room for every handle.
     pub(crate) fn take_over(&self, moved: impl Iterator<Item = (usize, u32)>) {
         self.wake_after(|roster| {
             for (lane, index) in moved {

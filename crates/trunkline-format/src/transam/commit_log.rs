@@ -7,7 +7,7 @@
 //! For example, the status of transaction 1,050,000 is stored on page 32, which is the first page
 //! of file `0001`, in bits 0 and 1 of byte 356.
 //!
-//! The status `SUB_COMMITTED` is only used while a transaction is committing. If the transaction
+//! The `SUB_COMMITTED` status is only used while a transaction is committing. If the transaction
 //! and its subtransactions are on different pages, a server can't set the status of all of them
 //! atomically, so it first marks those subtransactions as sub-committed. Note that most readers
 //! don't need to look here at all, because the tuple's hint bits tell them what they need to know.
