@@ -231,8 +231,8 @@ impl Dispatcher {
     }
 
     /// Returns true if a STAGED I/O is either a buffered write that the session should execute
-    /// itself, or the writeback that follows such writes. A writeback doesn't tell us how fast writes are, so
-    /// we must not use one to find out whether a slow mount has recovered.
+    /// itself, or the writeback that follows such writes. A writeback doesn't tell us how fast
+    /// writes are, so we must not use one to find out whether a slow mount has recovered.
     pub(crate) fn is_inline_write(&self, io: WaitRef, file: &File) -> bool {
         let handle = self.in_flight.completions().handles().handle(io.index());
         let operation = handle.operation();
