@@ -1,8 +1,9 @@
 //! One index column: how its values are stored, and how they compare.
 //!
 //! To compare two values, we first strip the varlena header, decompress the data, and strip the
-//! padding from values of type `name`. The column's `DESC` and `NULLS FIRST` flags come from `pg_index.indoption`.
-//! Note that the two flags are independent: `DESC` by itself does not change where NULLs sort.
+//! padding from values of type `name`. The column's `DESC` and `NULLS FIRST` flags come from
+//! `pg_index.indoption`. Note that the two flags are independent: `DESC` by itself does not change
+//! where NULLs sort.
 
 use super::fault::Fault;
 use super::order::Order;
