@@ -70,9 +70,10 @@ impl<'a> Run<'a> {
         // everything as shipped.
         let shipped = "test --workspace --exclude trunkline-sim -- --show-output";
         self.tests("test", &made.expose(checkout.cargo(shipped)))?;
+        // Before the second run, which replaces the examples of trunkline-aio.
+        self.examples()?;
         let scheduled = "test -p trunkline-sim -p trunkline-aio -- --show-output";
         self.tests("test, scheduler", &made.expose(checkout.cargo(scheduled)))?;
-        self.examples()?;
         if depth == Depth::Full {
             self.loom()?;
             let caught =
@@ -89,10 +90,13 @@ impl<'a> Run<'a> {
             if let Some((package, name)) = example(&path)
                 && self.has_main(&path)?
             {
-                // Use the test profile, so that everything below the example is already built.
-                let args = format!("run -q --profile test -p {package} --example {name}");
-                let command = self.checkout.cargo(&args);
-                self.command(&format!("example {name}"), &command)?;
+                // The test step has built the examples. `cargo run` would build the crates below
+                // them once more, because it selects the features of one package only.
+                let program = self.checkout.target.join("debug/examples").join(name);
+                let program = program.display().to_string();
+                let repeat = format!("cargo run -p {package} --example {name}");
+                let run = Invocation::new(&self.checkout.root, &program, "");
+                self.step(&format!("example {name}"), &repeat, |_| run.run())?;
             }
         }
         Ok(())

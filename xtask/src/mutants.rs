@@ -9,13 +9,20 @@
 mod patch;
 mod scratch_tree;
 
+use std::collections::{BTreeSet, VecDeque};
 use std::fs;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Instant;
 
 use crate::failure::Failure;
 use crate::tree::Checkout;
-use patch::{FOLDER, Mutant};
+use patch::{FOLDER, Mutant, TestProgram};
 use scratch_tree::{ScratchTree, Verdict};
+
+/// How many scratch trees work in parallel. The crates that a patch changes are built one after
+/// the other, which hardly uses more than one CPU.
+const TREES_MAX: usize = 2;
 
 /// Runs the named mutants, or all of them, and returns one line for the summary.
 pub(crate) fn run(checkout: &Checkout, names: &[&str]) -> Result<String, Failure> {
@@ -24,27 +31,74 @@ pub(crate) fn run(checkout: &Checkout, names: &[&str]) -> Result<String, Failure
     if mutants.is_empty() {
         return Ok("no mutants yet".to_owned());
     }
-    let tree = ScratchTree::new(checkout)?;
-    tree.baseline(&mutants)?;
-    let mut survived = 0;
+    let count = thread::available_parallelism().map_or(1, usize::from).min(TREES_MAX);
+    let trees = (0..count.min(mutants.len()))
+        .map(|number| ScratchTree::new(checkout, number))
+        .collect::<Result<Vec<_>, _>>()?;
+    let programs: BTreeSet<&TestProgram> = mutants.iter().map(|one| &one.program).collect();
+    distribute(&trees, programs, |tree, program| tree.baseline(program, &mutants))?;
     println!("{:<9} {:>8}  mutant", "verdict", "time");
-    for mutant in &mutants {
-        let begin = Instant::now();
-        let verdict = tree.judge(mutant)?;
-        let took = begin.elapsed().as_secs_f64();
-        let (word, why) = match verdict {
-            Verdict::Caught(how) => ("caught", format!("{how}: {}", mutant.lesson)),
-            Verdict::Survived(why) => {
-                survived += 1;
-                ("SURVIVED", why)
-            }
-        };
-        println!("{word:<9} {took:>6.1} s  {}: {why}", mutant.name);
-    }
+    let caught = distribute(&trees, &mutants, judge)?;
+    let survived = caught.iter().filter(|caught| !**caught).count();
     if survived > 0 {
         return Err(Failure::new(format!("{survived} of {} mutants survived", mutants.len())));
     }
     Ok(format!("{} mutants caught", mutants.len()))
+}
+
+/// Tries one mutant and prints the verdict. Returns whether it was caught.
+fn judge(tree: &ScratchTree, mutant: &Mutant) -> Result<bool, Failure> {
+    let begin = Instant::now();
+    let verdict = tree.judge(mutant)?;
+    let took = begin.elapsed().as_secs_f64();
+    let caught = matches!(verdict, Verdict::Caught(_));
+    let (word, why) = match verdict {
+        Verdict::Caught(how) => ("caught", format!("{how}: {}", mutant.lesson)),
+        Verdict::Survived(why) => ("SURVIVED", why),
+    };
+    println!("{word:<9} {took:>6.1} s  {}: {why}", mutant.name);
+    Ok(caught)
+}
+
+/// Runs `work` once for each item, with one thread per scratch tree, and stops at the first
+/// failure.
+///
+/// Neighbouring items need similar builds, so each tree should get neighbours. Every other thread
+/// therefore takes its items from the end of the list.
+fn distribute<W: Sync, T: Send, R: Send>(
+    trees: &[W],
+    items: impl IntoIterator<Item = T>,
+    work: impl Fn(&W, T) -> Result<R, Failure> + Sync,
+) -> Result<Vec<R>, Failure> {
+    let left = Mutex::new(items.into_iter().collect::<VecDeque<T>>());
+    let take = |number: usize| {
+        let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+        if number.is_multiple_of(2) { left.pop_front() } else { left.pop_back() }
+    };
+    let run = |number: usize, tree: &W| {
+        let mut results = Vec::new();
+        while let Some(item) = take(number) {
+            results.push(work(tree, item).inspect_err(|_| {
+                left.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            })?);
+        }
+        Ok::<Vec<R>, Failure>(results)
+    };
+    let run = &run;
+    thread::scope(|scope| {
+        let threads: Vec<_> = (trees.iter().enumerate())
+            .map(|(number, tree)| scope.spawn(move || run(number, tree)))
+            .collect();
+        // Join all of them before we look at the results, because the scope panics if a thread
+        // that was not joined has panicked.
+        let joined: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+        let mut results = Vec::new();
+        for one in joined {
+            let panicked = |_| Err(Failure::new("a thread that tries mutants panicked"));
+            results.extend(one.unwrap_or_else(panicked)?);
+        }
+        Ok(results)
+    })
 }
 
 fn load(checkout: &Checkout, files: &[String], names: &[&str]) -> Result<Vec<Mutant>, Failure> {
@@ -68,5 +122,28 @@ fn load(checkout: &Checkout, files: &[String], names: &[&str]) -> Result<Vec<Mut
     match names.iter().find(|name| !known(name)) {
         Some(name) => Err(Failure::usage(format!("no mutant {FOLDER}{name}.patch"))),
         None => Ok(mutants),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_item_is_tried_once() {
+        let mut tried = distribute(&[(), ()], 0..10, |(), item| Ok(item)).unwrap();
+        tried.sort_unstable();
+        assert_eq!(tried, (0..10).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_failure_ends_the_run() {
+        let fail = |_: &(), item| match item {
+            3 => Err(Failure::new("three")),
+            item => Ok(item),
+        };
+        assert_eq!(distribute(&[()], 0..10, fail).unwrap_err().to_string(), "three");
+        let panics = |_: &(), _| -> Result<(), Failure> { panic!("on purpose") };
+        assert!(distribute(&[(), ()], 0..2, panics).is_err());
     }
 }

@@ -30,9 +30,9 @@ pub(super) struct ScratchTree {
 }
 
 impl ScratchTree {
-    /// Creates the copy, or updates it to match the checkout.
-    pub(super) fn new(checkout: &Checkout) -> Result<Self, Failure> {
-        let home = checkout.target.join("mutants");
+    /// Creates copy number `number`, or updates it to match the checkout.
+    pub(super) fn new(checkout: &Checkout, number: usize) -> Result<Self, Failure> {
+        let home = checkout.target.join(format!("mutants-{number}"));
         let scratch = Self {
             source: checkout.root.clone(),
             files: checkout.files()?,
@@ -44,32 +44,33 @@ impl ScratchTree {
         Ok(scratch)
     }
 
-    /// Runs the mutants' tests on the unpatched tree. They must all pass, or else a later failure
-    /// would prove nothing. Each test program runs only once, with the filters of all its mutants.
-    pub(super) fn baseline(&self, mutants: &[Mutant]) -> Result<(), Failure> {
-        let programs: BTreeSet<&TestProgram> = mutants.iter().map(|one| &one.program).collect();
-        for program in programs {
-            let with = || mutants.iter().filter(|mutant| mutant.program == *program);
-            let filters: Vec<&str> = with().map(|mutant| mutant.filter.as_str()).collect();
-            let build = self.cargo(program, "--no-run", &[]).capture()?;
-            if !build.success() {
-                let text = tail(&build.text);
-                return Err(Failure::new(format!("does not compile without a mutant\n{text}")));
-            }
-            let command = self.cargo(program, "", &filters);
-            println!("without a mutant: {command}");
-            // Each mutant's own limit, because its test takes no longer here than with the bug.
-            let seconds = with().map(|mutant| mutant.timeout_seconds).sum();
-            let outcome = command.clone().within(seconds).capture()?;
-            if !outcome.success() {
-                let text = tail(&outcome.text);
-                return Err(Failure::new(format!("fails without any mutant: {command}\n{text}")));
-            }
-            let passed = passed_tests(&outcome.text);
-            let selects = |filter: &&&str| passed.iter().any(|name| name.contains(**filter));
-            if let Some(filter) = filters.iter().find(|filter| !selects(filter)) {
-                return Err(Failure::new(format!("{filter} selects no test: {command}")));
-            }
+    /// Runs a program's tests for all of its mutants at once on the unpatched tree. They must all
+    /// pass, or else a later failure would prove nothing.
+    pub(super) fn baseline(
+        &self,
+        program: &TestProgram,
+        mutants: &[Mutant],
+    ) -> Result<(), Failure> {
+        let with = || mutants.iter().filter(|mutant| mutant.program == *program);
+        let filters: Vec<&str> = with().map(|mutant| mutant.filter.as_str()).collect();
+        let build = self.cargo(program, "--no-run", &[]).capture()?;
+        if !build.success() {
+            let text = tail(&build.text);
+            return Err(Failure::new(format!("does not compile without a mutant\n{text}")));
+        }
+        let command = self.cargo(program, "", &filters);
+        println!("without a mutant: {command}");
+        // Each mutant's own limit, because its test takes no longer here than with the bug.
+        let seconds = with().map(|mutant| mutant.timeout_seconds).sum();
+        let outcome = command.clone().within(seconds).capture()?;
+        if !outcome.success() {
+            let text = tail(&outcome.text);
+            return Err(Failure::new(format!("fails without any mutant: {command}\n{text}")));
+        }
+        let passed = passed_tests(&outcome.text);
+        let selects = |filter: &&&str| passed.iter().any(|name| name.contains(**filter));
+        if let Some(filter) = filters.iter().find(|filter| !selects(filter)) {
+            return Err(Failure::new(format!("{filter} selects no test: {command}")));
         }
         Ok(())
     }
@@ -260,11 +261,12 @@ mod tests {
     #[test]
     fn tries_real_patches() {
         let scratch = package("mutants");
-        scratch.baseline(&[mutant("bug", "probe")]).unwrap();
+        let baseline = |mutants: &[Mutant]| scratch.baseline(&mutants[0].program, mutants);
+        baseline(&[mutant("bug", "probe")]).unwrap();
         let unknown = [mutant("bug", "probe"), mutant("bug", "nothing_of_that_name")];
-        let why = scratch.baseline(&unknown).unwrap_err().to_string();
+        let why = baseline(&unknown).unwrap_err().to_string();
         assert!(why.contains("nothing_of_that_name selects no test"), "{why}");
-        let why = scratch.baseline(&[mutant("bug", "endless")]).unwrap_err().to_string();
+        let why = baseline(&[mutant("bug", "endless")]).unwrap_err().to_string();
         assert!(why.contains("fails without any mutant"), "{why}");
         let expect = |name: &str, part: Option<&str>| match (
             scratch.judge(&mutant(name, "probe")).unwrap(),
