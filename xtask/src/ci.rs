@@ -83,8 +83,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Runs all examples of the crates meant for embedding. We find the examples by their files,
-    /// so a new example can't be forgotten.
+    /// Runs all examples of the crates meant for embedding. We find the examples by listing their
+    /// files, so a new example can't be forgotten.
     fn examples(&mut self) -> Result<(), Failure> {
         for path in self.checkout.files()? {
             if let Some((package, name)) = example(&path)

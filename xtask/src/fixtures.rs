@@ -78,8 +78,8 @@ pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
     Err(Failure::new(format!("{} fixtures could not be made", made.missing.len())))
 }
 
-/// Creates missing clusters. If a cluster can't be created, this is not an error. The reason is
-/// included in the result instead.
+/// Creates missing clusters. It is not an error if a cluster can't be created. Instead, the result
+/// includes the reason.
 pub(crate) fn make(checkout: &Checkout) -> Result<Fixtures, Failure> {
     let source = match std::env::var_os("TRUNKLINE_FIXTURES") {
         Some(dir) => PathBuf::from(dir),

@@ -1,9 +1,9 @@
 //! **Mutants**: reintroduces known bugs, one at a time, and checks that a test fails.
 //!
 //! Each `xtask/mutants/*.patch` reintroduces a bug in a scratch copy of the tree. Its test must
-//! pass without the patch, and fail by an assertion with the patch. It's an error if the patch
-//! doesn't apply, if the mutant doesn't compile, if the filter selects no test, or if the test
-//! hangs unexpectedly. In all these cases the test proves nothing. `xtask/mutants/README.md`
+//! pass without the patch, and must fail an assertion once the patch is applied. It's an error if
+//! the patch doesn't apply, if the mutant doesn't compile, if the filter selects no test, or if the
+//! test hangs unexpectedly. In all these cases the test proves nothing. `xtask/mutants/README.md`
 //! describes the format.
 
 mod patch;

@@ -1,6 +1,6 @@
 //! **Test counts**: parses the output of `cargo test` to find out how many tests passed, how many
 //! failed, and which tests skipped themselves. The exit code isn't enough for that. It doesn't even
-//! show whether a test failed or the build did.
+//! tell us whether it was a test or the build that failed.
 
 use std::collections::BTreeMap;
 

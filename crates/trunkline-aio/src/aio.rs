@@ -131,9 +131,9 @@ impl Aio {
         self.instance.files().open_files()
     }
 
-    /// Returns all handles that are not idle, which are the rows of `pg_aios`. We don't take any
-    /// lock that the I/O path needs. Each row is consistent in itself, but since I/O continues
-    /// during the scan, different rows may be from slightly different times.
+    /// Returns the equivalent of `pg_aios`: one row for each handle that is not idle. We don't take
+    /// any lock that the I/O path needs. Each row is internally consistent, but since I/O continues
+    /// during the scan, different rows may reflect slightly different points in time.
     pub fn snapshot(&self) -> Vec<IoRow> {
         snapshot(self.in_flight().completions().handles(), self.instance.files())
     }

@@ -3,8 +3,8 @@
 //! If PostgreSQL has a corresponding GUC, the setting's documentation gives its name.
 //!
 //! We allocate everything an I/O needs before the first I/O is issued: the handles and their
-//! iovecs, session slots, queues with room for every handle, and the page region. Since the I/O
-//! path itself never allocates memory, it can't fail for lack of it.
+//! iovecs, session slots, queues with room for every handle, and the page region. The I/O path
+//! itself never allocates memory, so it can't fail with an out-of-memory error.
 
 use crate::aio::Aio;
 use crate::completion::completions::Completions;

@@ -13,7 +13,7 @@
 //!   cfg(loom)                 loom's types, for the small lock-free pieces
 //! ```
 //!
-//! In a `sched` build, each operation in a thread that wasn't started by the scheduler costs an
+//! In a `sched` build, each operation in a thread that wasn't started by the scheduler requires an
 //! additional thread-local look-up. There is no extra cost in an ordinary build.
 //!
 //! This module contains every `cfg(loom)` in the crate. All other code compiles under loom

@@ -41,9 +41,8 @@ pub const TRANSFER_MAX: u32 = 0x7FFF_E000;
 pub const RETRIES_MAX: u32 = 1000;
 
 /// If a buffered read is smaller than this many bytes, the issuing session first tries to read it
-/// from the page cache without waiting (`RWF_NOWAIT`). If the data is cached, this saves us from
-/// passing the I/O to another thread, which is more expensive than copying the data (decision
-/// 0001).
+/// from the page cache without waiting (`RWF_NOWAIT`). If the data is cached, we don't have to pass
+/// the I/O to another thread, which is more expensive than copying the data (decision 0001).
 pub const TRY_CACHED_BELOW: u32 = 128 * 1024;
 
 /// After this many misses in a row, a session tries the page cache for only one in every

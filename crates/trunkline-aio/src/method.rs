@@ -69,7 +69,7 @@ impl<'a> Batch<'a> {
 /// The same contract applies to all methods. An I/O that returns EINTR or EAGAIN is retried up to
 /// [`RETRIES_MAX`](crate::limits::RETRIES_MAX) times without the issuer noticing: `execute` retries
 /// it itself, while `reap` asks the method to retry it. Short transfers, errors and end of file are
-/// passed on as they are.
+/// passed on as is.
 pub trait Method: Send + Sync {
     /// Takes I/O from the batch until the method has no more room, and leaves the rest for the
     /// session to execute. This function is called in the issuing session, so it must not block on

@@ -36,7 +36,7 @@ macro_rules! named_enum {
                 }
             }
 
-            /// Returns the variant with this number, or the first variant if no variant has it.
+            /// Returns the variant with this number, or the first variant if the number is invalid.
             /// Since the number always comes from a variant, that can't happen in practice, but
             /// decoding must not be able to panic.
             pub(crate) fn from_number(number: u8) -> Self {

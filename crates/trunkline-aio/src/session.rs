@@ -134,8 +134,8 @@ impl Session {
         self.id
     }
 
-    /// Sets whether the session's thread may execute I/O itself when that is cheaper. This is the
-    /// default. You should turn it off if the session is polled by an async runtime, because
+    /// Sets whether the session's thread may execute I/O itself when that is cheaper. The default
+    /// is true. You should set this to false if the session is polled by an async runtime, because
     /// blocking the thread would delay all other tasks. Even I/O that is needed immediately then
     /// goes to the I/O method. Note that regardless of this setting, the thread executes its own
     /// I/O under `sync`, or when the method has no room.
@@ -251,7 +251,7 @@ impl Session {
         }
     }
 
-    /// Returns whether the session should try the page cache for a read. We count a miss in
+    /// Returns true if the session should try the page cache for a read. We count a miss in
     /// advance, and reset the count on a hit. If there have been many misses in a row, we try only
     /// one in 16 reads.
     fn looks_cached(&mut self, io: WaitRef) -> bool {

@@ -2,8 +2,8 @@
 //! paths.
 //!
 //! There is no baseline for these rows. Instead, each round measures all access paths back to back,
-//! so that they all run under the same load. One of these paths is a bare `pread`, which serves for
-//! comparison.
+//! so that they all run under the same load. One of these paths is a bare `pread`, which we include
+//! for comparison.
 
 use crate::failure::Result;
 use crate::pairs::measure;

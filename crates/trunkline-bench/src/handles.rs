@@ -129,8 +129,8 @@ impl Handles {
     fn windowed(&mut self, work: &Work) -> Result<()> {
         let mut offsets = work.offsets.iter();
         // With `sync`, there are never any reads in flight. For buffered reads, we issue
-        // posix_fadvise instead, so that the kernel reads ahead. The next offset to issue it for
-        // comes from `ahead`.
+        // posix_fadvise instead, so that the kernel reads ahead. We take the offsets for those
+        // calls from `ahead`.
         let mut ahead = offsets.clone();
         let advised = self.setup.method == MethodKind::Sync && !self.setup.direct;
         if advised {

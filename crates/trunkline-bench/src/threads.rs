@@ -2,8 +2,8 @@
 
 use crate::failure::Result;
 
-/// Calls the `body` closure for each item, in a separate thread per item, while the calling thread
-/// runs `meanwhile`. Returns the closure's results in the order of the items.
+/// Calls the `body` closure for each item, each time in a new thread, while the calling thread runs
+/// `meanwhile`. Returns the results in the order of the items.
 pub(crate) fn beside<I: Send, T: Send>(
     items: impl Iterator<Item = I>,
     body: impl Fn(I) -> Result<T> + Sync,

@@ -36,7 +36,7 @@ impl Work {
 
     /// Returns the given number of random reads. Their order depends only on the seed. We don't
     /// repeat an offset until every offset has been read once, so that cold reads don't hit pages
-    /// that an earlier read has left in the page cache.
+    /// that an earlier read left in the page cache.
     pub(crate) fn random(seed: u64, count: usize, length: u32, bytes: u64) -> Self {
         let step = u64::from(length);
         let mut places: Vec<u64> = (0..(bytes / step).max(1)).map(|place| place * step).collect();

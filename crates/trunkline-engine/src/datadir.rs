@@ -17,8 +17,8 @@
 //!
 //! Note that a server can still be started after these checks. We can't prevent that by locking the
 //! directory, because we'd have to create `postmaster.pid` in it, and we never write to a data
-//! directory. Long jobs must therefore call [`DataDir::recheck`] from time to time, and once more
-//! at the end.
+//! directory. Long-running jobs must therefore call [`DataDir::recheck`] from time to time, and
+//! once more at the end.
 //!
 //! This module uses plain `std::fs` calls, because there are only a few of them per job and none is
 //! performance-critical. The module lists relation files but never reads their blocks; that's done
@@ -129,8 +129,8 @@ impl DataDir {
     }
 
     /// If the target of the tablespace link in `path` doesn't exist, returns that target. In that
-    /// case the tablespace was moved without adding a mapping for it, or it isn't mounted. Note
-    /// that following the link may block if the target's file system hangs.
+    /// case, either the tablespace was moved and has no mapping, or its file system isn't mounted.
+    /// Note that following the link may block if the target's file system hangs.
     pub fn dangling_link(&self, path: &Path) -> Option<PathBuf> {
         let links = self.path.join("pg_tblspc");
         let name = Path::new(path.strip_prefix(&links).ok()?.components().next()?.as_os_str());

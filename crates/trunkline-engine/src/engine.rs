@@ -1,8 +1,8 @@
-//! The public entry point: an engine, which consists of an I/O instance, a buffer pool and an
-//! open-file table, and the clusters opened in it.
+//! The public entry point: an engine (an I/O instance, a buffer pool and an open-file table) and
+//! the clusters opened in it.
 //!
-//! To read just one page, a program already needs an I/O instance, a buffer pool, an open-file
-//! table, a data directory and a session. [`Engine::open`] takes the
+//! Even to read a single page, a program needs an I/O instance, a buffer pool, an open-file table,
+//! a data directory and a session. [`Engine::open`] takes the
 //! [`Settings`](crate::settings::Settings) and creates everything that sessions share. After that,
 //! opening a data directory or a session takes a single call.
 //!

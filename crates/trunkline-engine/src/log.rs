@@ -1,13 +1,13 @@
 //! The part of the write-ahead log that we need in order to flush pages: how far the WAL is
 //! durable.
 //!
-//! WAL before data: a page must not reach the disk until the WAL records of its changes have. In
+//! WAL before data: a page must not reach the disk until the WAL records for its changes have. In
 //! PostgreSQL, `FlushBuffer` calls `XLogFlush` for every page it writes, with that page's LSN.
 //! Here, a session that wants to flush several pages calls [`Log::flush`] just once, with the
 //! largest of their LSNs. Since that call may block, the session must not hold any content lock or
 //! have any staged I/O at that point.
 //!
-//! The engine doesn't write WAL itself yet. This module only defines the interface, with one
+//! The engine itself doesn't write any WAL yet. This module only defines the interface, with one
 //! implementation for unlogged changes and another that just keeps track of LSNs.
 
 use std::io;
@@ -61,7 +61,7 @@ impl<L: Log + ?Sized> Log for Arc<L> {
 }
 
 /// The log to use for changes that aren't logged: those to temporary and unlogged relations, and
-/// bulk loads that are made durable as a whole. It claims to be always durable.
+/// bulk loads that are made durable as a whole. It always claims to be durable.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unlogged;
 

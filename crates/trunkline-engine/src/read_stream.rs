@@ -343,9 +343,9 @@ impl<S: BlockSource> ReadStream<S> {
         }
     }
 
-    /// Advances the stream without waiting. This looks ahead, and then examines the entry that the
-    /// consumer needs next. It repeats that until there is a page, an error, the end of the stream,
-    /// or something to wait for.
+    /// Advances the stream without waiting. First looks ahead, then examines the entry that the
+    /// consumer needs next, and repeats both steps until there is a page, an error, the end of the
+    /// stream, or something to wait for.
     fn step(&mut self, backend: &mut Backend) -> Result<Step, ReadError> {
         let mine = backend.session_id() == self.session && backend.is_of(&self.manager);
         assert!(mine, "a stream was given a backend that it was not made with");

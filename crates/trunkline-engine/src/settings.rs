@@ -77,8 +77,8 @@ impl Settings {
     }
 
     /// The value as `SHOW` prints it, using the largest unit that can represent it exactly
-    /// (`128kB`, `1min`). For an alias that sets several settings, this is the last of them, so
-    /// `io_workers` shows the maximum.
+    /// (`128kB`, `1min`). For an alias that sets several settings, this is the value of the last
+    /// one, so `io_workers` shows the maximum.
     ///
     /// # Errors
     /// [`SettingError::Unknown`].
@@ -209,8 +209,8 @@ impl Settings {
         self.count(Id::BgwriterLruMaxpages)
     }
 
-    /// How many clean buffers the background writer tries to keep ready, from 0 to 10, as a
-    /// multiple of the number of buffers recently used per round.
+    /// How many clean buffers the background writer tries to keep ready, as a multiple (0 to 10) of
+    /// the number of buffers recently used per round.
     pub fn bgwriter_lru_multiplier(&self) -> f64 {
         self.real(Id::BgwriterLruMultiplier)
     }

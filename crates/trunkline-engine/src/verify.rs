@@ -1,5 +1,5 @@
-//! **Verification.** Checks the pages of a data directory, and whether its tables and indexes are
-//! consistent. It combines `pg_checksums --check`, `amcheck` and `pg_visibility` in one tool that
+//! **Verification.** Checks the pages of a data directory and the consistency of its tables and
+//! indexes. It combines `pg_checksums --check`, `amcheck` and `pg_visibility` in one tool that
 //! doesn't need a server.
 //!
 //! [`verify`] reads all relation files once, in no particular order, and passes each page to

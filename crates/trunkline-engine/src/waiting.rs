@@ -3,8 +3,8 @@
 //! A stream can be used by a thread or by an async task. A thread sleeps until the next page is
 //! available, while a task is polled again when the page may be available. We don't want to
 //! implement every state machine twice, so each step that may have to wait takes a `Waiting`
-//! argument. Depending on it, the step either blocks, or registers the task's waker and returns
-//! [`Poll::Pending`].
+//! argument. This argument determines whether the step blocks, or registers the task's waker and
+//! returns [`Poll::Pending`].
 
 use std::task::{Context, Poll};
 use trunkline_aio::{Cancelled, Class, Outcome, Payload, Session, Slots, WaitRef};
@@ -40,7 +40,7 @@ impl Waiting<'_, '_> {
     }
 
     /// Waits until an I/O handle is free, but doesn't acquire it. The step that needs the handle
-    /// must acquire it afterwards, and has to wait again if another session was faster.
+    /// must acquire it afterwards, and has to wait again if another session got there first.
     pub(crate) fn for_handle(
         &mut self,
         session: &mut Session,

@@ -3,14 +3,14 @@
 //!
 //! Streams, checkpoints and jobs have several I/Os in flight at a time, and continue with whichever
 //! of them completes first. The results are stored in [`trunkline_aio::Slots`]. The window adds a
-//! list of idle slots and, for each I/O, some data that belongs to the issuer. For the same
-//! purpose, PostgreSQL's `read_stream.c` has a queue of `InProgressIO` entries, but it always waits
+//! list of idle slots and, for each I/O, some data that belongs to the issuer. PostgreSQL's
+//! `read_stream.c` uses a queue of `InProgressIO` entries for the same purpose, but it always waits
 //! for the oldest I/O first.
 //!
 //! A slot is idle until [`SlotWindow::issued`] is called. After that, it is in flight until the
-//! issuer takes the result, even if the I/O has completed before that. This ensures that the
-//! issuer's data isn't overwritten before the issuer has processed the result. If the session is
-//! cancelled while it waits for an I/O, the slot remains in flight.
+//! issuer takes the result, even if the I/O completes earlier. This ensures that the issuer's data
+//! isn't overwritten before the issuer has processed the result. If the session is cancelled while
+//! it waits for an I/O, the slot remains in flight.
 //!
 //! ```text
 //!   idle ──idle_slot, item──▶ define the I/O ──issued──▶ in flight ──take or wait──▶ idle

@@ -51,7 +51,7 @@ pub struct WriteStream {
     deferred: Deferred,
     writeback: WritebackQueue,
     counter: WriteCounter,
-    /// Number of writes we still have to issue at reduced concurrency. Set to its maximum again
+    /// Number of writes we still have to issue at reduced concurrency. Reset to its maximum
     /// whenever we see that another session has I/O in flight.
     yields: u32,
     /// Vectors of submitted runs, kept for reuse.
@@ -299,8 +299,8 @@ impl WriteStream {
     }
 
     /// Makes the next write possible by flushing the log or waiting for an I/O handle, depending on
-    /// what prevents it. Doesn't do anything if the page is locked. We must submit any staged
-    /// writes before flushing or waiting, because they hold content locks.
+    /// what is holding it up. Does nothing if the page is locked. We must submit any staged writes
+    /// before flushing or waiting, because they hold content locks.
     fn resolve(&mut self, backend: &mut Backend, refused: WriteStart) -> Result<(), WriteError> {
         match refused {
             WriteStart::LogFirst(lsn) => {

@@ -282,8 +282,8 @@ impl ControlFile {
         self.data_checksum_version == 1
     }
 
-    /// Returns true if the cluster was shut down cleanly, so that its data files are complete
-    /// without replaying any WAL. Note that the caller must also make sure that there is no
+    /// Returns true if the cluster was shut down cleanly, in which case its data files are complete
+    /// even without replaying any WAL. Note that the caller must also make sure that there is no
     /// `backup_label` in the data directory and that no server has been started since the file was
     /// read.
     pub fn is_clean(&self) -> bool {

@@ -7,9 +7,9 @@
 //!             in depth-first order: 0 root, 1 its first child, 2 the first child of that, 3 …
 //! ```
 //!
-//! The map is only a hint, which is used to find a page with enough room for a new tuple. Changes
-//! to it are not WAL-logged, so it may be out of date and we must not rely on it. Mirrors
-//! `freespace.c` and `fsm_internals.h`.
+//! The map is only a hint that helps to find a page with enough room for a new tuple. Changes to it
+//! are not WAL-logged, so it may be out of date and we must not rely on it. Mirrors `freespace.c`
+//! and `fsm_internals.h`.
 
 use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
 use crate::page::HEADER_SIZE;
@@ -56,7 +56,7 @@ pub fn most_free_bytes(page: &PageBytes) -> u16 {
 }
 
 /// Returns true if the value of every inner node on `page` is the maximum of its two children. If
-/// it isn't, a server will repair the page the next time it searches it.
+/// not, a server will repair the page the next time it searches it.
 pub fn is_consistent(page: &PageBytes) -> bool {
     let nodes = &page[NODES..];
     let node = |index: usize| nodes.get(index).copied().unwrap_or(0);

@@ -47,8 +47,8 @@ pub const XMAX_COMMITTED: u16 = 0x0400;
 pub const XMAX_INVALID: u16 = 0x0800;
 /// In `t_infomask`: xmax is a multixact, which represents several transactions.
 pub const XMAX_IS_MULTI: u16 = 0x1000;
-/// In `t_infomask`: the tuple was moved to another place by the `VACUUM FULL` of a release before
-/// 9.0. Such tuples can still exist in clusters that were upgraded with `pg_upgrade`.
+/// In `t_infomask`: the tuple was moved to another place by `VACUUM FULL` in a release before 9.0.
+/// Such tuples can still exist in clusters that were upgraded with `pg_upgrade`.
 pub const MOVED_OFF: u16 = 0x4000;
 /// In `t_infomask`: the tuple was moved here by the `VACUUM FULL` of a release before 9.0.
 pub const MOVED_IN: u16 = 0x8000;

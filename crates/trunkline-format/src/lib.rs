@@ -1,8 +1,8 @@
 //! **PostgreSQL's on-disk format**: decodes the pages, tuples, values, indexes, catalogs and
 //! control files of PostgreSQL 15 to 19.
 //!
-//! This crate only converts bytes to values. It doesn't do any I/O or keep any state, so it can be
-//! used in a recovery tool just as well as in a storage engine:
+//! This crate only converts between bytes and values. It doesn't do any I/O or keep any state, so
+//! it can be used in a recovery tool just as well as in a storage engine:
 //!
 //! ```
 //! use trunkline_format::{HeapPageBuilder, TupleBuilder, Verdict};

@@ -21,7 +21,7 @@
 //! just like a sequence page. When we check a page that looks like a sequence, we must therefore
 //! also accept any valid inner GIN page.
 //!
-//! If a page is damaged, we can mistake it for a page of another kind. In a cluster with checksums,
+//! If a page is damaged, we may mistake it for a page of another kind. In a cluster with checksums,
 //! the damage is detected before we get here.
 //!
 //! Mirrors the page identifiers in PostgreSQL's `access/hash.h`, `gist.h`, `spgist_private.h`,

@@ -7,9 +7,9 @@
 //!   │pointer │                          │ last │ log │ called   │ 0x1717    │
 //!   └────────┴──────────────────────────┴───────────────────────┴───────────┘
 //! ```
-//! To save WAL records, a server logs 32 values in advance, so up to 32 values can be lost if it
-//! crashes. After a clean shutdown, however, the tuple contains the exact value. The sequence's
-//! increment and limits are in `pg_sequence`, not here.
+//! To reduce the number of WAL records, a server logs 32 values in advance, so up to 32 values can
+//! be lost if it crashes. After a clean shutdown, however, the tuple contains the exact value. The
+//! sequence's increment and limits are in `pg_sequence`, not here.
 //!
 //! Mirrors `FormData_pg_sequence_data` in PostgreSQL's `commands/sequence.h`.
 

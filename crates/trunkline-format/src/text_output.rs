@@ -7,9 +7,9 @@
 //! For example, a `numeric` that is stored as the bytes `81 81 0c 00 80 0d d2 1e` is printed as
 //! `123456.789`. The caller must detoast the value first and strip its varlena header.
 //!
-//! We don't escape the text in the way that `COPY` does. If the bytes are not a valid value, we
-//! return a [`ValueError`]. Note that in that case, some text may already have been added to the
-//! output buffer.
+//! We don't escape the text the way `COPY` does. If the bytes are not a valid value, we return a
+//! [`ValueError`]. Note that in that case, some text may already have been added to the output
+//! buffer.
 
 mod base;
 mod catalog;

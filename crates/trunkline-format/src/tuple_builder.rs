@@ -11,7 +11,7 @@
 //!   0               2           5     8     16
 //! ```
 //!
-//! We never compress a value or move it to a TOAST table. A server would have done that with a long
+//! We never compress a value or move it to a TOAST table. A server would have done that to a long
 //! value, but it can read the value just as well if it is stored inline.
 
 use crate::heap_tuple::MAX_HEAP_ATTRIBUTES;

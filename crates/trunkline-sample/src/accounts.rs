@@ -146,7 +146,7 @@ pub fn create(
     Ok(made(directory::entries(&plan)?, false))
 }
 
-/// Removes the accounts table in `directory`, whether it is complete or not. If the directory is
+/// Removes the accounts table from `directory`, whether it is complete or not. If the directory is
 /// empty after that, it is removed too.
 ///
 /// # Errors

@@ -1,9 +1,8 @@
 //! The sum of an integer column, computed by a parallel sequential scan.
 //!
 //! This is equivalent to `SELECT sum(column) FROM table`, but it doesn't use the catalogs, so the
-//! caller must specify the position of the column within a row. If we would have to look in the
-//! commit log to determine whether a row is visible, we count the row but don't add its value to
-//! the sum.
+//! caller must specify the position of the column within a row. If we can't tell whether a row is
+//! visible without looking in the commit log, we count the row but don't add its value to the sum.
 
 use std::sync::Arc;
 

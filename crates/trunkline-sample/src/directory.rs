@@ -9,7 +9,7 @@
 //!
 //! Each kind of sample has a different marker file. If a directory is not empty and doesn't contain
 //! the right marker file, we refuse to use it, because it might contain a cluster, another kind of
-//! sample, or any other files that must not be overwritten.
+//! sample, or other files that must not be overwritten.
 //!
 //! We write all of the sample's files first and make sure that they and their directory entries are
 //! durable. Only then do we rename the marker file into place, as in `durable_rename`. A directory

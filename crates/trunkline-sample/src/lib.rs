@@ -7,9 +7,9 @@
 //! - [`sum_int4`] computes the sum of an `int4` column over a single page. [`column_sum`] computes
 //!   it over a whole table, using a parallel sequential scan.
 //!
-//! Note that a sample is not a complete data directory. It has no control file and no catalog, so
-//! it is not possible to start a server on it. It contains only relation files, which have the same
-//! names as in a real cluster:
+//! Note that a sample is not a complete data directory. It has no control file and no catalog, so a
+//! server can't be started on it. It contains only relation files, which have the same names as in
+//! a real cluster:
 //!
 //! ```text
 //!   DIR/base/5/16385 …            relation files
@@ -17,8 +17,8 @@
 //!   DIR/trunkline-accounts        the same file, renamed last; the sample is complete
 //! ```
 //!
-//! This crate is mainly for tests and benchmarks. The only program for users that depends on it is
-//! the command-line tool, which needs it for its demo and for the undocumented command `sum`.
+//! This crate is mainly for tests and benchmarks. The only user-facing program that depends on it
+//! is the command-line tool, which needs it for its demo and for the undocumented `sum` command.
 
 #![forbid(unsafe_code)]
 

@@ -145,8 +145,8 @@ pub fn sum_int4(page: &PageBytes, column: FixedColumn) -> PageSum {
     let fast = Fast::new(page, column);
     let mut total = PageSum::default();
     // Process the line pointers in reverse order. Tuples are added to a page from the end towards
-    // the beginning, so going backwards reads them in order of increasing address. That is 20%
-    // faster if the page is not in the CPU cache.
+    // the beginning, so by going backwards we read them in order of increasing address, which is
+    // 20% faster if the page is not in the CPU cache.
     for (before, pointer) in pointers(page).iter().enumerate().rev() {
         let bits = u32::from_le_bytes(*pointer);
         if let Some(value) = fast.value(page, bits) {

@@ -51,8 +51,8 @@ pub struct Baseline {
     /// The block could contain a mix of versions.
     mixed: bool,
     /// The value of `Entry::mixes` when the read was issued. If it has changed when the read
-    /// completes, the block may have contained a mix of versions during the read, even if it
-    /// doesn't any more.
+    /// completes, the block may have contained a mix of versions during the read, even if it no
+    /// longer does.
     mixes: u32,
 }
 

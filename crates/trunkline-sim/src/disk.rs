@@ -58,7 +58,7 @@ struct DiskState {
     held: Set<u64>,
     /// Number of threads blocked in the executor because a mount hangs.
     stuck: usize,
-    /// Number of I/Os in the simulated device that are blocked because a mount hangs. The device
+    /// Number of I/Os in the simulated device that are blocked because a mount is hung. The device
     /// just keeps them in its queue, so they don't block any thread.
     held_in_device: usize,
     /// Number of operations executed. A reordered I/O waits for this to change.
@@ -274,9 +274,9 @@ impl Disk {
                 Operation::Fsync | Operation::Fdatasync => {
                     let lost = state.lost_syncs > 0 && !image.is_synced();
                     state.lost_syncs -= u32::from(lost);
-                    // The sync can fail in two ways: by itself, or because it must report an
-                    // earlier writeback failure. Both results are either 0 or -EIO, so by taking
-                    // the minimum we return the error, if there is one.
+                    // The sync itself can fail, or it may have to report an earlier writeback
+                    // failure. Both results are either 0 or -EIO, so by taking the minimum we
+                    // return the error, if there is one.
                     let synced = image.sync(lost);
                     synced
                         .min(image.report_loss(state.reported.entry(request.file_id).or_default()))

@@ -62,8 +62,8 @@ impl Fault {
     }
 }
 
-/// A rule in a plan that lists its faults exactly. The fault is injected into executions `first` to
-/// `first + times - 1` of `operation`.
+/// A rule in a plan that contains an explicit list of faults. The fault is injected into executions
+/// `first` to `first + times - 1` of `operation`.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     operation: Operation,
@@ -153,7 +153,7 @@ impl FaultPlan {
 
     /// Makes the plan record every fault that it injects, so that a probe can call
     /// [`FaultPlan::take_strike`]. The probe itself only sees the result of an I/O, so it could not
-    /// tell that a bit was flipped in a read that has succeeded.
+    /// tell that a bit was flipped in a read that succeeded.
     #[must_use]
     pub fn keeping_strikes(self) -> Self {
         self.0.lock().strikes = Some(Map::default());

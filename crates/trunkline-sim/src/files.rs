@@ -3,7 +3,7 @@
 //!
 //! We use the full path as the name of the file on the simulated disk. For example, a cluster at
 //! `/sim` might have a file called `/sim/base/5/16384`. A new file becomes durable when its
-//! directory is synced, and a change of its length becomes durable when the file itself is synced.
+//! directory is synced, and a change in its length becomes durable when the file itself is synced.
 //! Removing a file is durable immediately.
 //! ```
 //! use trunkline_aio::{Builder, facade::Arc};

@@ -11,8 +11,8 @@
 //! The order in which operations complete depends on the seed.
 //!
 //! Every time we execute an operation, we ask a [`FaultPlan`] whether to inject a fault. A plan
-//! either chooses faults at random, using the given rates, or contains a list that says exactly
-//! which execution of which operation gets which fault.
+//! either chooses faults at random, using the given rates, or contains a list that specifies
+//! exactly which execution of which operation gets which fault.
 //!
 //! | Fault | What happens | What the issuer sees |
 //! |---|---|---|

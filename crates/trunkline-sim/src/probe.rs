@@ -69,7 +69,7 @@ impl Pauses {
     }
 }
 
-/// A pause at an I/O. Either a thread has already stopped there, or it will stop when it gets
+/// A pause at an I/O. Either a thread has already stopped there, or one will stop when it gets
 /// there. Dropping this value releases the thread, so that a test that panics doesn't hang.
 #[derive(Debug)]
 pub struct PausedIo(Place);

@@ -27,7 +27,7 @@ use shared::Shared;
 use trunkline_aio::facade::{Arc, thread};
 use trunkline_aio::{Aio, Counters, File};
 
-/// Runs a workload over `files`. All blocks in these files must have version 0. Afterwards, waits
+/// Runs a workload on `files`. All blocks in these files must have version 0. Afterwards, waits
 /// until every handle, frame and file is free again, and checks that the instance's counters agree
 /// with the number of I/Os the clients have issued.
 ///

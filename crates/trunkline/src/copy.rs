@@ -52,8 +52,8 @@ use report::{CopyOutput, report_findings, report_missing_values};
 use text_settings::TextSettingSources;
 
 /// Default size of the pool: 32 MiB. A larger pool wouldn't help, because a copy reads each page
-/// only once. It would also hurt, because mapping a large pool takes longer than reading a small
-/// table.
+/// only once. In fact, it would hurt, because mapping a large pool takes longer than reading a
+/// small table.
 const BUFFERS: u32 = 4096;
 
 /// Runs the command.

@@ -163,7 +163,7 @@ fn without_error_numbers(text: &str) -> String {
 }
 
 // If we refuse to open a directory, or if a job can't start or can't read its files, we haven't
-// learned anything about the data. These errors therefore exit with 3 rather than 1.
+// learned anything about the data. For these errors, we therefore exit with 3 rather than 1.
 impl From<DataDirError> for Failure {
     fn from(error: DataDirError) -> Failure {
         Failure::cannot_run(&error).with_hint_if_any(error.hint())

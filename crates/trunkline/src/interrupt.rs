@@ -95,8 +95,7 @@ impl Interrupt {
     }
 
     /// Returns the exit code for a command whose job ended with `end`. If the job was interrupted,
-    /// we print a warning and return the signal's exit code. Otherwise, the exit code is the value
-    /// of `otherwise`.
+    /// we print a warning and return the signal's exit code. If it wasn't, we return `otherwise`.
     pub(crate) fn exit_after(&self, end: End, otherwise: Exit) -> Exit {
         let text = match end {
             End::Complete => return otherwise,

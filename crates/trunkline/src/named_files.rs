@@ -100,8 +100,8 @@ impl FileSelection {
 
 /// The relations with files referenced by `names`, each listed once.
 ///
-/// We replace a partitioned table or index by its partitions. If a partition is a foreign table, or
-/// if a partitioned table has no partitions at all, we print a note and skip it.
+/// We replace a partitioned table or index with its partitions. If a partition is a foreign table,
+/// or if a partitioned table has no partitions at all, we print a note and skip it.
 pub(crate) fn relations_with_files<'d>(
     database: &'d Database,
     names: &[OsString],

@@ -1,8 +1,8 @@
 //! The PostgreSQL settings that change how values are printed, and their defaults.
 //!
 //! The engine doesn't define these settings, because only `copy` prints values. We keep them in a
-//! separate module, because the parser of `-c NAME=VALUE` must be able to distinguish them from the
-//! engine's settings.
+//! separate module, because the parser for `-c NAME=VALUE` must be able to distinguish them from
+//! the engine's settings.
 
 /// Names and defaults of these settings. The defaults are the ones built into the server
 /// (`boot_val`), not the values that `initdb` writes to `postgresql.conf`.

@@ -134,8 +134,8 @@ fn passed_tests(output: &str) -> Vec<&str> {
     lines.filter_map(|line| line.strip_suffix(" ... ok")).collect()
 }
 
-/// Derives the verdict from the end of a test run. Only a test that failed by itself has caught
-/// the mutant. A cargo error or an external signal proves nothing.
+/// Derives the verdict from how a test run ended. Only a test that failed on its own has caught the
+/// mutant. A cargo error or an external signal proves nothing.
 fn verdict(outcome: &Outcome, hang_is_ok: bool) -> Verdict {
     let noticed = outcome.text.contains("panicked at") || Tally::read(&outcome.text).failed > 0;
     match outcome.code {

@@ -1,4 +1,4 @@
-//! **Document rules**: ARCHITECTURE.md may only refer to files that exist, README.md must show the
+//! **Document rules**: ARCHITECTURE.md may refer only to files that exist, README.md must show the
 //! two main commands, decisions must be short, and every cited heading must exist. No file may cite
 //! a document outside the repository.
 

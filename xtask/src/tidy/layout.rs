@@ -1,5 +1,5 @@
-//! **Layout rules**: where files must be and how they must begin. Newcomers find things by the
-//! names of files, and they learn the purpose of a file from its first lines.
+//! **Layout rules**: where files must be and how they must begin. Newcomers find things by file
+//! name, and learn the purpose of a file from its first lines.
 
 use super::finding::Findings;
 use super::sources::Sources;

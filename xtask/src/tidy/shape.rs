@@ -1,5 +1,5 @@
 //! **Text rules**: the length of files, whitespace, and words that must not be merged. They apply
-//! to all text files and not only to Rust.
+//! to all text files, not just to Rust code.
 
 use super::code;
 use super::finding::Findings;
@@ -11,7 +11,7 @@ const FILE_LINES_AIM: usize = 400;
 const FUNCTION_LINES_MAX: usize = 100;
 
 /// Functions that may exceed the limit, as (path, name, lines). Don't add any functions to this
-/// list. The functions that are on it may become shorter, but never longer.
+/// list. The functions already on it may become shorter, but never longer.
 const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[];
 
 /// Files have at most 1,000 lines.
@@ -40,8 +40,8 @@ pub(super) fn function_length(sources: &Sources, findings: &mut Findings) {
     ratcheted(sources, LONG_FUNCTIONS, findings);
 }
 
-/// Checks the length of functions with a given list of exceptions. If an entry is no longer needed,
-/// that's a finding too.
+/// Checks the length of functions against a given list of exceptions. If an entry is no longer
+/// needed, that's a finding too.
 pub(super) fn ratcheted(
     sources: &Sources,
     ratchet: &[(&str, &str, usize)],

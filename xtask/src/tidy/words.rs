@@ -8,8 +8,8 @@
 //! ```text
 //! | `abc`, `be abc` | xyz |        `abc` also hits fn is_abc() and AbcWaits
 //! ```
-//! An exception consists of a file and part of a line. If an exception doesn't match anything any
-//! more, that's a finding too.
+//! An exception consists of a file and part of a line. If an exception no longer matches anything,
+//! that's a finding too.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -100,7 +100,7 @@ impl Completions {
         &self.pool
     }
 
-    /// Returns whether there is any I/O in the ready set. Note that the answer may be out of date
+    /// Returns true if there is any I/O in the ready set. Note that the answer may be out of date
     /// by the time the caller gets it. A worker therefore has to check again after marking itself
     /// idle and before going to sleep, and the supervisor checks while holding the roster's lock.
     pub(crate) fn has_ready(&self) -> bool {
@@ -127,8 +127,8 @@ impl Completions {
     /// waking a third thread.
     pub(crate) fn hand_over(&self, io: WaitRef, session: u32) -> bool {
         // The handle is already in COMPLETED_IO, so another thread may complete and reuse it at any
-        // time. It's harmless if we offer the I/O, or set its ready bit, with a generation that is
-        // stale by then, because the thread that picks it up checks the generation.
+        // time. It's harmless to offer the I/O, or to set its ready bit, with a generation that has
+        // become stale by then, because the thread that picks up the I/O checks the generation.
         let slot = self.sessions.slot(session);
         if slot.mailbox().offer(io) {
             slot.event().signal();
@@ -259,8 +259,8 @@ fn run_callbacks(io: WaitRef, handle: &Handle, definition: &Definition) -> Outco
 /// Aborts the process if it is dropped during a panic. Once the code it guards can no longer panic,
 /// that code calls `mem::forget` on the guard.
 ///
-/// If a completion were to panic, its I/O would never complete, nothing would own the handle any
-/// more, and all sessions waiting for the I/O would hang. Callbacks must not panic, but if one
+/// If a completion were to panic, its I/O would never complete, the handle would no longer have an
+/// owner, and all sessions waiting for the I/O would hang. Callbacks must not panic, but if one
 /// does, we abort the process right away, while the cause is still on the stack. PostgreSQL does
 /// the same by running completion callbacks in a critical section, which promotes an ERROR to
 /// PANIC.

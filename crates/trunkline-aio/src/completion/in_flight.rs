@@ -74,8 +74,8 @@ pub enum Reaped {
 pub struct InFlight {
     completions: Completions,
     executor: Arc<dyn Executor>,
-    /// The handles' iovecs point into this region. By holding a reference to it we keep its memory
-    /// mapped for as long as there may be a thread that executes or reaps I/O.
+    /// The handles' iovecs point into this region. By holding a reference to it, we keep its memory
+    /// mapped for as long as any thread may execute or reap I/O.
     region: Region,
 }
 

@@ -22,8 +22,8 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 struct Lane {
     queue: VecDeque<u32>,
-    /// Number of this mount's I/Os that have been taken but haven't finished. Each of them occupies
-    /// a worker or a ring entry.
+    /// Number of this mount's I/Os that have been taken but haven't finished yet. Each of them
+    /// occupies a worker or a ring entry.
     busy: usize,
     /// Number of I/Os this lane has completed. The counter may saturate, which is OK because we
     /// only compare it with shares.
@@ -64,7 +64,7 @@ impl Lanes {
         Self { lanes, queued: 0, bound, next: 0 }
     }
 
-    /// Returns whether a session may queue another I/O. If not, the session must execute the I/O
+    /// Returns true if a session may queue another I/O. Otherwise, the session must execute the I/O
     /// itself, which throttles the session to the speed of the storage.
     pub(crate) fn has_room(&self) -> bool {
         self.queued < self.bound
@@ -133,7 +133,7 @@ impl Lanes {
         lane.proven = lane.proven.saturating_add(1);
     }
 
-    /// Returns whether [`Lanes::take`] would currently return an I/O. Note that this can be false
+    /// Returns true if [`Lanes::take`] would currently return an I/O. Note that this can be false
     /// even if there is queued I/O, because the lanes it is queued in may have used up their
     /// shares.
     pub(crate) fn runnable(&self, share: usize) -> bool {

@@ -31,7 +31,7 @@ use crate::tables::deferred::DeferredDrops;
 use std::time::Duration;
 
 /// The minimum time the supervisor pauses while there is work that no worker has taken yet. Without
-/// it, the supervisor would spin if the launch interval is set to zero.
+/// it, the supervisor would spin if the launch interval were set to zero.
 const LOOK_AGAIN_MIN: Duration = Duration::from_millis(1);
 
 /// The worker pool's settings. All of them can be changed at run time.
@@ -133,16 +133,16 @@ struct Worker {
     idle: bool,
     /// The lane the worker is executing I/O for, and since when.
     busy: Option<(usize, Time)>,
-    /// The numbers of recent wake-ups and recent jobs. Their ratio shows whether the worker finds
-    /// work when it is woken. Whenever one of the numbers reaches four, we halve both, so that the
-    /// ratio follows the current load.
+    /// The number of recent wake-ups and the number of recent jobs. Their ratio tells us whether
+    /// the worker usually finds work when it is woken. Whenever either number reaches four, we
+    /// halve both, so that the ratio tracks the current load.
     wakeups: u32,
     jobs: u32,
 }
 
 impl Roster {
-    /// Creates the roster for an instance that has `handles` handles. While `queue` or more I/Os
-    /// are queued, sessions execute their own I/O.
+    /// Creates the roster for an instance that has `handles` handles. As long as at least `queue`
+    /// I/Os are queued, sessions execute their own I/O.
     pub(crate) fn new(settings: WorkerSettings, handles: usize, queue: usize) -> Self {
         Self {
             settings: settings.clamped(),
@@ -167,8 +167,8 @@ impl Roster {
     }
 
     /// Returns how many workers a single mount may use. If no other mount has any I/O, it may use
-    /// all of them, otherwise three quarters. That way, if this mount hangs, a quarter of the
-    /// workers remains available to the other mounts.
+    /// all of them; otherwise, it may use three quarters. That way, if this mount hangs, a quarter
+    /// of the workers remains available to the other mounts.
     fn share(&self) -> usize {
         let max = self.settings.max;
         if self.lanes.active() <= 1 { max } else { (max * 3 / 4).max(1) }
@@ -187,7 +187,7 @@ impl Roster {
         self.workers.iter().filter(is_stuck).count()
     }
 
-    /// Returns the time until the next busy worker will count as stuck. If no worker is going to,
+    /// Returns the time until the next busy worker will count as stuck. If there is no such worker,
     /// we assume that one becomes busy right now. We add a millisecond to make sure that the limit
     /// has really been exceeded when the supervisor checks again.
     fn next_stuck(&self, now: Time) -> Duration {
@@ -215,7 +215,7 @@ impl Roster {
     ///
     /// We must not mark the worker as live here. `claim_place` has already done so, and since then
     /// the new thread may have found the pool too large and exited. If we set the mark again,
-    /// nothing would ever clear it. The pool would consider this nonexistent worker the one with
+    /// nothing would ever clear it. The pool would treat this nonexistent worker as the one with
     /// the highest number, so it would never shrink again, and would never replace a stuck worker.
     pub(crate) fn launched(&mut self, id: usize, thread: Option<thread::JoinHandle>, now: Time) {
         self.last_launch = Some(now);
@@ -243,8 +243,8 @@ impl Roster {
         self.ask_supervisor()
     }
 
-    /// Wakes another worker with a higher number, provided that worker `id`'s own wake-ups have
-    /// mostly found work. If they haven't, there isn't enough work for another worker. In that case
+    /// Wakes another worker with a higher number, provided that worker `id` has found work on most
+    /// of its own wake-ups. If it hasn't, there isn't enough work for another worker. In that case
     /// we let the supervisor decide whether the queued I/O has waited too long.
     pub(crate) fn wake_above(&mut self, id: usize) -> Wake {
         if self.workers[id].wakeups > self.workers[id].jobs.max(1) {

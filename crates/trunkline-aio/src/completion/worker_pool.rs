@@ -60,7 +60,7 @@ impl WorkerPool {
     }
 
     /// Calls `f` with the roster while holding the roster's lock. If `f` picks a thread to wake,
-    /// the caller must signal that thread afterwards, like [`WorkerPool::wake_after`] does.
+    /// the caller must signal that thread afterwards, as [`WorkerPool::wake_after`] does.
     pub(crate) fn with_roster<T>(&self, f: impl FnOnce(&mut Roster) -> T) -> T {
         f(&mut self.roster.lock())
     }

@@ -1,6 +1,6 @@
-//! A futex is a 32-bit word that threads can sleep on. All our other ways to wait are built on top
-//! of it. The kernel lets a thread sleep only if the word still has the value the thread expects,
-//! so we can't miss a change that happens just before the thread goes to sleep.
+//! A futex is a 32-bit word that threads can sleep on. All our other waiting primitives are built
+//! on top of it. The kernel lets a thread sleep only if the word still has the value the thread
+//! expects, so we can't miss a change that happens just before the thread goes to sleep.
 //!
 //! In an ordinary build, this is a private kernel futex. Under the scheduler, it's a simulated
 //! futex whose timeouts use virtual time. Under loom, it's a simulated futex that doesn't support
@@ -45,7 +45,7 @@ impl Futex {
         &self.word
     }
 
-    /// Uses the word as a counter of events. To wait for a condition, a thread reads the counter,
+    /// Uses the word as an event counter. To wait for a condition, a thread reads the counter,
     /// tests the condition, and then waits for the counter to change. If an event happens after the
     /// thread has read the counter, the wait ends immediately.
     pub fn epoch(&self) -> u32 {

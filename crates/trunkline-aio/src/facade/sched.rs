@@ -203,8 +203,8 @@ pub(crate) fn block(address: usize, deadline: Option<u64>) -> bool {
     await_baton(&me, world)
 }
 
-/// Makes up to `count` of the tasks that are blocked on `address` ready. Which ones we pick depends
-/// on the seed, because the kernel's futex doesn't wake threads in any particular order either.
+/// Marks up to `count` of the tasks blocked on `address` as ready. Which ones we pick depends on
+/// the seed, because the kernel's futex doesn't wake threads in any particular order either.
 pub(crate) fn wake(address: usize, count: usize) {
     let Some(me) = me() else { return };
     {

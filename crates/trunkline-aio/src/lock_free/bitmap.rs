@@ -2,8 +2,8 @@
 //!
 //! We use it to keep track of the handles that are ready for a helper, the sessions that have
 //! joined an I/O, and the slots that have completed. We could use a queue instead, but a queue
-//! could overflow if it contained stale entries. A bitmap can't overflow, and it does no harm to
-//! set a bit twice. PostgreSQL's `Bitmapset` is similar, but is private to one backend.
+//! could overflow if it contained stale entries. A bitmap can't overflow, and setting a bit twice
+//! does no harm. PostgreSQL's `Bitmapset` is similar, but is private to one backend.
 //!
 //! Changing a single bit is atomic, but scanning the whole set is not, because a scan looks at one
 //! word after another. While a scan is running, another thread may set a bit in a word that the

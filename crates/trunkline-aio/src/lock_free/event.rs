@@ -11,7 +11,7 @@
 //!   bits 1-31   the epoch; it wraps
 //! ```
 //!
-//! Thanks to bit 0, signalling a session that is running costs just an atomic addition, without a
+//! Thanks to bit 0, signalling a session that is running requires just an atomic addition and no
 //! system call. Latches use `maybe_sleeping` for the same purpose. Unlike a latch, an event never
 //! has to be reset, so there can't be a race between setting and resetting it.
 //!
@@ -154,9 +154,9 @@ impl Event {
         let old = self.futex.word().fetch_add(STEP, Ordering::SeqCst);
         if old & SLEEPING != 0 {
             // Clear the bit, so that the next signals don't need a system call. By now, the session
-            // may have gone back to sleep in the new epoch. In that case, the call below wakes it
-            // unnecessarily: it sees that the epoch hasn't changed, sets the bit again and goes
-            // back to sleep.
+            // may have gone back to sleep in the new epoch. In that case, the call below wakes the
+            // session unnecessarily. The session then sees that the epoch hasn't changed, sets the
+            // bit again and goes back to sleep.
             self.futex.word().fetch_and(!SLEEPING, Ordering::SeqCst);
             self.futex.wake(u32::MAX >> 1);
         }

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! When its wait ends, the session removes any handle assigned to it from the mailbox. It must do
-//! this even if the wait ended for a different reason, for example because it was cancelled. So an
-//! I/O can't get lost between the two threads.
+//! this even if the wait ended for a different reason, for example because it was cancelled. That
+//! way, an I/O can't get lost between the two threads.
 //!
 //! PostgreSQL doesn't need this. When it uses io_uring, a waiting backend reaps the completion from
 //! the ring itself and then runs the callbacks.

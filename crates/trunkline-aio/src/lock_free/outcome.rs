@@ -12,9 +12,9 @@
 //!  +----------------+-------------+--------+--------+
 //! ```
 //!
-//! The count is large enough for even more than a full combined I/O (128 blocks of 8 KiB), and the
-//! detail has 26 bits. PostgreSQL stores the number of damaged blocks in a seven-bit field, which
-//! can't represent 128 blocks.
+//! The count has room for even more than a full combined I/O (128 blocks of 8 KiB), and the detail
+//! has 26 bits. PostgreSQL stores the number of damaged blocks in a seven-bit field, which can't
+//! represent 128 blocks.
 
 use crate::named_enum::named_enum;
 

@@ -64,7 +64,7 @@ named_enum! {
 }
 
 impl State {
-    /// Returns whether a handle may change directly from this state to state `to`. Once a handle is
+    /// Returns true if a handle may change directly from this state to `to`. Once a handle is
     /// DEFINED or STAGED, it can't go back to IDLE: its slot is pending, and its callbacks may have
     /// to release pins and locks. The only way to return the slot to the issuer and to run the
     /// callbacks is to complete the I/O.
@@ -135,8 +135,8 @@ impl StateWord {
     }
 
     /// Claims the right to complete the I/O. For each generation, this returns true to exactly one
-    /// caller. Most callers find that there is nothing to claim, so we do a plain load first. Even
-    /// if it fails, a compare-exchange has to acquire exclusive ownership of the cache line.
+    /// caller. Most callers find that there is nothing to claim, so we do a plain load first. A
+    /// compare-exchange has to acquire exclusive ownership of the cache line even if it fails.
     pub(crate) fn claim(&self, generation: u64) -> bool {
         let free = encode(State::CompletedIo, generation);
         let claimed = free | CLAIMED;

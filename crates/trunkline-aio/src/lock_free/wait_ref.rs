@@ -16,7 +16,7 @@ use crate::limits::HANDLES_MAX;
 /// handle may already be in use for a different I/O.
 ///
 /// Generations count from 1 to 2^48 - 1 and then wrap around, so that a reference fits into 64
-/// bits. If a reference were kept until its handle has been used another 2^48 times, it would refer
+/// bits. If a reference were kept until its handle had been used another 2^48 times, it would refer
 /// to the wrong I/O. However, even with a million I/Os per second on that one handle, this would
 /// take nine years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

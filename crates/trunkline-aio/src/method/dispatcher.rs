@@ -178,8 +178,8 @@ impl Dispatcher {
                     uring.submit(&self.in_flight, batch);
                 }
                 // A ring that has just failed doesn't accept any I/O, and we may not have switched
-                // to a different method yet. Let the worker pool execute the rest. It's always
-                // running under io_uring.
+                // to a different method yet. Let the worker pool execute the rest; the pool is
+                // always running under io_uring.
                 if batch.remaining() > 0 {
                     Workers.submit(&self.in_flight, batch);
                 }
@@ -213,7 +213,7 @@ impl Dispatcher {
         self.in_flight.token(io.index())
     }
 
-    /// Returns whether a STAGED I/O is a read for which the session should try the page cache
+    /// Returns true if a STAGED I/O is a read for which the session should try the page cache
     /// first. This is never the case under `sync`, where the session executes the read anyway and
     /// the attempt would only cost an additional system call.
     pub(crate) fn may_be_cached(&self, io: WaitRef) -> bool {
@@ -288,8 +288,8 @@ impl Dispatcher {
         let uring = self.uring.lock().clone();
         let rings = uring.as_ref().map_or(0, |uring| uring.number());
         self.method.set(used, if used == MethodKind::IoUring { rings } else { 0 });
-        // The rings may have failed before we called `set`, when their drivers couldn't switch away
-        // from them yet. If so, we have to do it here.
+        // The rings may have failed before we called `set`. At that point, their drivers couldn't
+        // switch away from them yet, so we have to do it here.
         if uring.is_some_and(|uring| uring.is_broken()) {
             self.method.leave_rings(rings);
         }

@@ -78,9 +78,9 @@ pub(crate) struct Ring {
     force_async_bytes: u32,
     /// Address of the registered region.
     base: usize,
-    /// The entries we have pushed but the kernel hasn't taken yet, oldest first. `None` stands for
-    /// the eventfd read. Since the kernel takes entries in order, this queue always matches the
-    /// contents of the submission queue.
+    /// The entries that we have pushed but that the kernel hasn't taken yet, oldest first. `None`
+    /// stands for the eventfd read. Since the kernel takes entries in order, this queue always
+    /// matches the contents of the submission queue.
     pushed: VecDeque<Option<u32>>,
     /// I/Os pushed to the ring but not yet reaped, not counting the eventfd read.
     in_flight: usize,
@@ -148,7 +148,7 @@ impl Ring {
 
     /// Returns the maximum number of I/Os in the ring. The completion queue is twice as large as
     /// the submission queue. We need one of its entries for the eventfd read, and keep another one
-    /// spare.
+    /// in reserve.
     fn places(&self) -> usize {
         self.features.entries as usize * 2 - 2
     }
@@ -176,7 +176,7 @@ impl Ring {
         let mut request = in_flight.request(io);
         let mut entry = self.entry(&mut request).user_data(u64::from(index));
         // Let a kernel thread copy the data of a large cached read. Otherwise, this thread would do
-        // all such copies itself while submitting, one after another.
+        // all such copies itself, one after another, while submitting.
         let copies = !request.direct
             && request.operation == Operation::Readv
             && request.length >= self.force_async_bytes;
@@ -268,8 +268,8 @@ impl Ring {
         let target: *mut u64 = &mut *self.counter;
         let entry = opcode::Read::new(fd, target.cast(), 8).build().user_data(WATCH);
         // SAFETY: the counter is boxed, and is freed only after `close` has seen the read complete.
-        // If `close` can't tell, it leaks the counter. The eventfd is closed only after the
-        // driver's loop has ended.
+        // If `close` can't be sure of that, it leaks the counter. The eventfd is closed only after
+        // the driver's loop has ended.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         self.watching = pushed.is_ok();
         if self.watching {
@@ -293,8 +293,8 @@ impl Ring {
             queue.sync();
             queue.len()
         };
-        // Since the kernel takes entries in order, it hasn't taken the last `left` entries. This is
-        // true even if the call failed.
+        // The kernel takes entries in order, so the last `left` entries are the ones it hasn't
+        // taken. This is true even if the call failed.
         let taken = self.pushed.len().saturating_sub(left);
         self.pushed.drain(..taken);
         match result {
@@ -381,7 +381,7 @@ fn build(entries: u32) -> Result<(IoUring, u32), i32> {
 
 /// Builds a ring, and enables cooperative task running if the kernel supports it. We don't enable
 /// deferred task work (`IORING_SETUP_DEFER_TASKRUN`), because a driver that sleeps in the kernel
-/// anyway doesn't gain anything from it, and we measured that it uses more CPU time (decision
+/// anyway doesn't gain anything from it, and in our measurements it used more CPU time (decision
 /// 0001).
 fn build_sized(entries: u32) -> Result<IoUring, i32> {
     let mut cooperative = IoUring::builder();

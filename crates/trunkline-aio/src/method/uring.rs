@@ -281,7 +281,7 @@ impl<'a> Driver<'a> {
         let (inbox, ring) = (self.inbox, &mut self.ring);
         if inbox.broken.load(Ordering::SeqCst) {
             if ring.wait_only().is_some() {
-                // There is only I/O left that the kernel has already accepted, but we can't wait
+                // The only I/O left is I/O that the kernel has already accepted, but we can't wait
                 // for it because the system call fails. Poll the completion queue instead.
                 Futex::new(0).wait(0, Some(Duration::from_millis(1)));
             }

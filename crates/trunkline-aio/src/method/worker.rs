@@ -1,4 +1,4 @@
-//! The method `worker`: the threads of the worker pool, and the supervisor that starts them. In
+//! The `worker` method: the threads of the worker pool, and the supervisor that starts them. In
 //! PostgreSQL, each I/O worker is a process, and the postmaster starts it.
 //!
 //! A worker's main job is to execute queued I/O. Before doing that, it completes any I/O that ring

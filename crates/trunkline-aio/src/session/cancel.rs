@@ -48,7 +48,7 @@ impl Notifier {
 
     /// Wakes the session with the given number ([`Session::id`]), which then checks its condition
     /// again. This function never blocks, and if the session isn't asleep, it costs only one atomic
-    /// addition. If the session has ended and another session has its number now, that session is
+    /// addition. If the session has ended and another session now has its number, that session is
     /// woken spuriously. Numbers that are out of range are ignored.
     pub fn notify(&self, session: u32) {
         self.sessions.signal(session);

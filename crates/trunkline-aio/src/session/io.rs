@@ -101,8 +101,8 @@ impl<'s> Io<'s> {
         self
     }
 
-    /// Returns whether the lease belongs to this instance's region, which is the region that frame
-    /// numbers passed to this I/O refer to.
+    /// Returns true if the lease belongs to this instance's region. The frame numbers passed to
+    /// this I/O always refer to that region.
     pub fn owns(&self, lease: &Lease) -> bool {
         self.session.in_flight.region().owns(lease)
     }
@@ -153,8 +153,8 @@ impl<'s> Io<'s> {
     ///
     /// This function is intended for a buffer pool, which leases frames and shares them among
     /// sessions. You specify the frames by number (see [`Lease::first_frame`]), in the order of the
-    /// transfer. Frames next to each other form one piece. The slot's memory isn't used, so it may
-    /// be empty.
+    /// transfer. Adjacent frames form a single piece. The slot's memory isn't used, so it may be
+    /// empty.
     ///
     /// # Safety
     /// The following must hold from this call until the I/O's last completion callback has run,
@@ -245,7 +245,7 @@ impl<'s> Io<'s> {
     /// which allows the caller to limit the amount of dirty page cache. Note that this doesn't make
     /// anything durable either, because the storage's write cache isn't flushed. Any error returned
     /// here is the one that the next fsync of this open file would have reported. The kernel
-    /// reports an error only once, so that fsync won't return it any more.
+    /// reports an error only once, so the fsync will no longer return it.
     ///
     /// # Panics
     /// If the slot is not free, or the range exceeds file offsets.

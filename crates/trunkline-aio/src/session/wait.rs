@@ -18,7 +18,7 @@
 //!
 //! **The mailbox.** Before a thread goes to sleep waiting for an I/O, it announces this in its
 //! mailbox. The driver that reaps the I/O can then hand it to this thread for completion. A task
-//! must not do this, because it may not be polled again for a long time, and until then the I/O
+//! must not do this, because it might not be polled again for a long time, and until then the I/O
 //! would not be completed. For tasks, helpers complete the I/O instead.
 //!
 //! **Wakers.** For each waiting function `x`, there is a function `poll_x` for tasks. If it returns
@@ -319,7 +319,7 @@ impl Session {
         result
     }
 
-    /// Returns whether the wait is over. If it isn't, looks for one of the target's I/Os that has a
+    /// Returns true if the wait is over. If it isn't, looks for one of the target's I/Os that has a
     /// raw result and hasn't been claimed by any thread, completes it, and checks again.
     fn attempt(&self, target: Target<'_>, done: impl Fn(&Self) -> bool) -> bool {
         if done(self) {

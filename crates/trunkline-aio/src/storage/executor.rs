@@ -1,7 +1,7 @@
 //! Executing one I/O in the calling thread: the interface between this crate and the operating
 //! system.
 //!
-//! The workers, the method `sync`, and all code that executes I/O inline use an [`Executor`].
+//! The workers, the `sync` method, and all code that executes I/O inline use an [`Executor`].
 //! Normally this is [`Kernel`]; the simulator replaces it with a simulated disk. Ring drivers don't
 //! need an executor, because they submit their I/O to io_uring.
 //!
@@ -22,10 +22,10 @@ pub trait Executor: Send + Sync {
     /// minus errno. Must not retry.
     fn execute(&self, request: &mut Request<'_>) -> i32;
 
-    /// Executes a read, but only if it doesn't have to wait because the data is already in memory.
-    /// Returns `Some` if the read returned the whole length, and `None` otherwise. After `None`,
-    /// the contents of the target memory are undefined, because some of the data may already have
-    /// been copied into it.
+    /// Executes a read, but only if the data is already in memory, so that the read doesn't have to
+    /// wait. Returns `Some` if the read returned the whole length, and `None` otherwise. After
+    /// `None`, the contents of the target memory are undefined, because some of the data may
+    /// already have been copied into it.
     fn execute_cached(&self, _request: &mut Request<'_>) -> Option<i32> {
         None
     }

@@ -6,7 +6,7 @@
 //! is dropped. PostgreSQL solves the same problem by waiting for a descriptor's I/O before closing
 //! it (`pgaio_closing_fd`).
 //!
-//! Closing a file may block, for example because of a network or a FUSE daemon. A thread that
+//! Closing a file may block, for example on a network file system or on FUSE. A thread that
 //! completes other sessions' I/O must therefore never close a file. Instead, it calls
 //! [`File::give_up`], and a worker closes the file later.
 
@@ -97,9 +97,9 @@ impl FileRegistry {
         at as u8
     }
 
-    /// Returns the latency record for the mount that `fd` is on. We check only once per device
-    /// whether the file system is local. We do so without holding the lock, because fstatfs(2) may
-    /// need to access the network.
+    /// Returns the latency record for the mount that `fd` is on. For each device, we check just
+    /// once whether the file system is local. We do so without holding the lock, because fstatfs(2)
+    /// may need to access the network.
     fn latency(&self, fd: &OwnedFd, device: u64) -> Arc<WriteLatency> {
         let known = self.latencies.lock().get(&device).cloned();
         known.unwrap_or_else(|| self.latency_of(device, file_system::is_local(fd)))

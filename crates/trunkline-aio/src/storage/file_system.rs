@@ -8,9 +8,9 @@ use rustix::fs::StatFs;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Known file systems by magic number (linux/magic.h). Each entry has the name, and whether the
-/// file system is known to queue I/O, or at least to refuse I/O that would block if we ask it not
-/// to wait.
+/// Known file systems by magic number (linux/magic.h). Each entry contains the file system's name
+/// and a flag. The flag is set if the file system is known to queue I/O or, if we ask it not to
+/// wait, at least to refuse I/O that would block.
 const FILE_SYSTEMS: [(u64, &str, bool); 9] = [
     (0xEF53, "ext4", true),
     (0x5846_5342, "xfs", true),
@@ -23,7 +23,7 @@ const FILE_SYSTEMS: [(u64, &str, bool); 9] = [
     (0x2FC1_2FC1, "zfs", false),
 ];
 
-/// Returns whether the file system of an open file accepts I/O without waiting for the storage.
+/// Returns true if the file system of an open file accepts I/O without waiting for the storage.
 /// Other file systems (FUSE, network file systems) may perform a whole read inside the system call
 /// that submits it. We treat an unknown file system as not local, which is slower but safe. Note
 /// that on a network file system, this check itself goes over the network.

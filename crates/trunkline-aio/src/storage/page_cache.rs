@@ -86,8 +86,8 @@ fn for_each_window(file: &File, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     Ok(())
 }
 
-/// Finds out which pages are cached, starting at the given offset. We get one byte for each page in
-/// `states`, and the lowest bit of that byte is set if the page is cached.
+/// Finds out which pages are cached, starting at the given offset. The kernel stores one byte per
+/// page in `states`, and sets the lowest bit of that byte if the page is cached.
 fn examine(file: &File, offset: u64, states: &mut [u8], page: usize) -> io::Result<()> {
     let fd = file.descriptor().ok_or(io::ErrorKind::Unsupported)?;
     let bytes = states.len() * page;

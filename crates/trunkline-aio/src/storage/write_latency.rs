@@ -21,7 +21,7 @@ use crate::clock::Time;
 use crate::facade::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A write counts as slow if it takes longer than the time needed to copy the data, plus this many
+/// A write counts as slow if it takes longer than the time needed to copy the data plus this many
 /// microseconds. Passing a write to another thread takes 15 to 60 µs on a virtual machine, so it
 /// would have been better to pass a slow write to the I/O method.
 const SLOW_US: u64 = 50;
@@ -55,8 +55,8 @@ const HANGS_AFTER: Duration = Duration::from_millis(10);
 pub(crate) struct WriteLatency {
     /// Whether sessions may ever execute writes to this mount themselves.
     local: bool,
-    /// The most recent writes, with one bit for each and the latest in the lowest bit. A bit is set
-    /// if that write was slow.
+    /// One bit for each of the most recent writes, with the latest in the lowest bit. A bit is set
+    /// if the write was slow.
     recent: AtomicU32,
     /// When we try a slow mount again, in nanoseconds.
     next_try: AtomicU64,
@@ -86,7 +86,7 @@ impl WriteLatency {
         self.local
     }
 
-    /// Returns whether the session should execute its next buffered write itself. While the mount
+    /// Returns true if the session should execute its next buffered write itself. While the mount
     /// is slow, only one of several concurrent callers is allowed to try a write. We read the clock
     /// (by calling `now`) only if we need the time, to keep the common case of a fast mount cheap.
     pub(crate) fn allows_write(&self, now: impl Fn() -> Time) -> bool {
@@ -105,7 +105,7 @@ impl WriteLatency {
                 .is_ok()
     }
 
-    /// Like [`WriteLatency::allows_write`], but for an operation that says nothing about write
+    /// Like [`WriteLatency::allows_write`], but for an operation that tells us nothing about write
     /// latency. We must not use such an operation to find out whether a slow mount has recovered.
     pub(crate) fn is_fast(&self, now: impl FnOnce() -> Time) -> bool {
         self.local

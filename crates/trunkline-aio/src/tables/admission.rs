@@ -6,10 +6,10 @@
 //! handles available to its class; only the log is exempt. PostgreSQL instead divides handles
 //! statically: each backend has its own `io_max_concurrency` handles.
 //!
-//! A session that isn't admitted joins its class's queue. Whenever a handle is freed, we take one
-//! waiter off the queues, from the most important class that has any, and wake it. If that waiter
-//! then leaves without taking a handle, it must pass the wake-up on. Otherwise another waiter could
-//! keep sleeping although a handle is free.
+//! A session that isn't admitted joins its class's queue. Whenever a handle is freed, we remove one
+//! waiter from the queue of the most important class that has any, and wake it. If that waiter then
+//! leaves without taking a handle, it must pass the wake-up on. Otherwise, another waiter could
+//! keep sleeping even though a handle is free.
 //!
 //! **Race.** We must not lose a wake-up if a handle is freed just as a session is about to wait.
 //! The session therefore joins the queue first and then tries once more to take a handle, whereas a

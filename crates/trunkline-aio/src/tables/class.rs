@@ -9,8 +9,8 @@
 use crate::named_enum::named_enum;
 
 named_enum! {
-    /// The purpose of an I/O. Its class determines how many handles the I/O may use, and in which
-    /// counters we record it.
+    /// The purpose of an I/O. The class determines which of the two reserves of handles the I/O may
+    /// draw on, and in which counters we record it.
     #[derive(Hash, PartialOrd, Ord)]
     enum Class {
         /// The write-ahead log. May use every handle.

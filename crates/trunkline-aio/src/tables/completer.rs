@@ -1,6 +1,6 @@
 //! The kinds of threads that can complete I/O, for the statistics.
 //!
-//! If waiters or helpers complete many I/Os, the callbacks are expensive. If many I/Os are
+//! If waiters or helpers complete many I/Os, the callbacks must be expensive. If many I/Os are
 //! completed inline, either the I/O method has no room for more, or there was no need to use it
 //! because the data was already cached.
 

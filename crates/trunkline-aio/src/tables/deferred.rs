@@ -45,9 +45,10 @@ impl DeferredDrops {
 
     fn keep<T>(&self, kept: &Mutex<Vec<T>>, thing: T) -> bool {
         let mut kept = kept.lock();
-        // The list can be full only if more files than there are handles have been abandoned since
-        // a worker was last idle. In that case, we drop this file right here in the completion.
-        // Closing it may block, but that's better than growing the list, which could fail.
+        // The list can be full only if, since a worker was last idle, more files have been
+        // abandoned than there are handles. In that case, we drop this file right here in the
+        // completion. Closing it may block, but that's better than growing the list, which could
+        // fail.
         if kept.len() == kept.capacity() {
             return false;
         }

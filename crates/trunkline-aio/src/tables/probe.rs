@@ -42,14 +42,14 @@ pub trait Probe: Send + Sync {
     /// on purpose.
     fn transition(&self, _io: &Observed, _from: State, _to: State) {}
 
-    /// Sees a raw result (bytes, or minus errno) and may replace it.
+    /// Receives a raw result (bytes, or minus errno) and may replace it.
     fn raw_result(&self, _io: &Observed, raw: i32) -> i32 {
         raw
     }
 
-    /// Called before a ring driver enters the kernel to submit new entries, with the number of
-    /// these entries. If the probe returns an errno, the driver acts as if the system call had
-    /// failed with it.
+    /// Called before a ring driver enters the kernel to submit new entries. The argument is the
+    /// number of these entries. If the probe returns an errno, the driver acts as if the system
+    /// call had failed with that errno.
     fn ring_enter(&self, _submitting: usize) -> Option<i32> {
         None
     }

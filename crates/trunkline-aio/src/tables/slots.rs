@@ -17,8 +17,8 @@
 //! share them. [`SlotTable`] is therefore not generic, and accesses payloads and callbacks through
 //! the private trait `Contents`. This costs one virtual call per completion, but no allocation.
 //!
-//! PostgreSQL reports results through `PgAioReturn`, which points into the issuer's memory. It can
-//! do that because there the issuer itself reclaims the handle.
+//! PostgreSQL reports results through `PgAioReturn`, which points into the issuer's memory. That
+//! works there because the issuer itself reclaims the handle.
 
 use crate::facade::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::limits::CALLBACKS_MAX;
@@ -224,8 +224,8 @@ impl SlotSet {
         &self.issued
     }
 
-    /// Returns whether the slot belongs to an I/O. Once this has returned false, the slot stays
-    /// that way until the issuer uses it again, because only the issuer can make a slot pending.
+    /// Returns true if the slot belongs to an I/O. Once this has returned false, it keeps returning
+    /// false until the issuer uses the slot again, because only the issuer can make a slot pending.
     fn is_pending(&self, slot: usize) -> bool {
         self.table.slots[slot].state.load(Ordering::SeqCst) == PENDING
     }

@@ -20,7 +20,7 @@ struct Counting;
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-// SAFETY: we pass every call on unchanged. The count is in a thread-local cell with a constant
+// SAFETY: we pass on every call unchanged. The count is in a thread-local cell with a constant
 // initialiser and no destructor, so incrementing it neither allocates nor fails.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

@@ -71,7 +71,7 @@ impl Memory {
         (0..self.bytes).step_by(PIECE).map(piece).collect()
     }
 
-    /// Returns the offset of the next contiguous `length` bytes and moves `at` past them, for a
+    /// Returns the offset of the next `length` contiguous bytes and advances `at` past them, for a
     /// loop that cycles through the memory. The range never crosses a [`PIECE`] boundary, because a
     /// write with fixed buffers must stay within one registered buffer.
     pub(crate) fn next(&self, at: &mut usize, length: usize) -> usize {

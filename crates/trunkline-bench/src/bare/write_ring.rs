@@ -1,9 +1,9 @@
 //! **Bare write ring**: one thread writes a list of ranges through an io_uring and then fsyncs the
 //! files. This is the device work of a checkpoint, without any of its other work.
 //!
-//! It just writes whatever its memory contains. That's OK because a checkpoint rewrites the same
-//! pages before anything reads them. If the memory is as large as the data to write, each page is
-//! written from a different address and isn't in the CPU cache, as in a real checkpoint.
+//! The ring just writes whatever its memory contains. That's OK because a checkpoint rewrites the
+//! same pages before anything reads them. If the memory is as large as the data to write, each page
+//! is written from a different address and isn't in the CPU cache, as in a real checkpoint.
 
 use super::files::Files;
 use super::memory::{Memory, PIECE};

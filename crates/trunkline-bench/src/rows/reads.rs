@@ -200,8 +200,8 @@ pub(super) fn ring_target(method: MethodKind, rate: f64) -> Target {
     }
 }
 
-/// Variants of reads through workers. They differ in the depth, and in whether the session first
-/// tries the page cache or always passes the read to a worker.
+/// Variants of reads through workers. They differ in depth, and in whether the session first tries
+/// the page cache or always passes the read to a worker.
 pub(super) fn worker_ways() -> impl Iterator<Item = (usize, bool, &'static str)> {
     let ways =
         |depth| [(depth, false, "worker, handed over"), (depth, true, "worker, looked for first")];

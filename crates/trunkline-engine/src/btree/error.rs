@@ -37,8 +37,8 @@ impl BtreeError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BtreeProblem {
     /// The page itself is invalid. The exception is [`Fault::UnknownOrder`], in which case the
-    /// index may be sound but we can't search it. That would require comparing keys in an order
-    /// that only a server knows, such as the order of a collation.
+    /// index may be sound but we can't search it, because we would have to compare keys in an order
+    /// that only a server knows, such as that of a collation.
     #[error("{0}")]
     Fault(Fault),
     /// The page's level is not one below its parent's level.

@@ -86,9 +86,9 @@ impl Index {
         result.map_err(|found| self.corrupt(block, BtreeProblem::Level { found, expected: level }))
     }
 
-    /// Returns the next level down, or an error if `level` is already the leaf level. The error is
-    /// possible only if a deleted page has led us there, because we don't check the level of a
-    /// deleted page.
+    /// Returns the next level down, or an error if `level` is already the leaf level. This error
+    /// can occur only if we got here through a deleted page, because we don't check the level of
+    /// deleted pages.
     pub(super) fn level_below(&self, block: BlockNo, level: u32) -> Result<u32, BtreeError> {
         let fault = BtreeProblem::Fault(Fault::LeafLevel { found: level });
         level.checked_sub(1).ok_or_else(|| self.corrupt(block, fault))

@@ -52,8 +52,8 @@ pub struct LevelPage<'w> {
     pub block: BlockNo,
     /// A copy of the page.
     pub page: &'w PageBytes,
-    /// The downlink to this page, or `None` if the level above doesn't have a downlink to it in the
-    /// place where we expect one.
+    /// The downlink to this page, or `None` if the level above has no downlink to it where we
+    /// expect one.
     pub downlink: Option<Downlink>,
 }
 

@@ -49,9 +49,9 @@ impl Index {
     /// order.
     ///
     /// Calls the `found` closure with the number of a key, and with either one of its rows or an
-    /// error. This means that damage in one leaf affects only the keys on that leaf. Once the
-    /// closure has returned false for a key, we may skip the key's other rows. We always skip
-    /// entries that the server has marked dead.
+    /// error. Since errors are reported for each key, damage in one leaf affects only the keys on
+    /// that leaf. Once the closure has returned false for a key, we may skip the key's other rows.
+    /// We always skip entries that the server has marked dead.
     ///
     /// # Errors
     /// [`ReadError::Cancelled`] if the session was cancelled.

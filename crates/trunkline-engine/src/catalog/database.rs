@@ -252,9 +252,9 @@ impl Database {
         Some(Index::new(self.files(relation)?, layout))
     }
 
-    /// Returns whether a collation sorts text by its bytes. This is also true for OID 0, which
-    /// means that there is no collation. We don't implement any other collation, because its order
-    /// depends on the server's version of ICU or libc.
+    /// Returns true if a collation compares text byte by byte. Also returns true for OID 0, which
+    /// stands for no collation. We don't implement any other collation, because its order depends
+    /// on the server's version of ICU or libc.
     pub fn sorts_by_bytes(&self, collation: Oid) -> bool {
         match collation {
             Oid(0) => true,

@@ -56,8 +56,8 @@ impl Database {
         Ok(())
     }
 
-    /// Returns whether the `test` closure returns true for the type of any column of any relation,
-    /// or for a component of such a type.
+    /// Returns true if any column of any relation has a type for which the `test` closure returns
+    /// true, or a type with such a component.
     pub fn has_type(&self, test: &dyn Fn(Base) -> bool) -> bool {
         let columns = self.columns.iter().filter(|column| !column.dropped);
         let types: Set<Oid> = columns.map(|column| column.type_oid).collect();

@@ -1,9 +1,9 @@
 //! Relations by name, with a suggestion in the error if there is no such relation.
 //!
-//! We look up a name without a schema first in `pg_catalog` and then in `public`, as PostgreSQL
-//! does with the default `search_path`. There is no session user, so we skip the `"$user"` schema
-//! in the default. If only another schema has a relation with that name, the error message suggests
-//! it.
+//! If a name has no schema, we look for it in `pg_catalog` first and then in `public`, as
+//! PostgreSQL does with the default `search_path`. There is no session user, so we skip the
+//! `"$user"` entry of that default. If only another schema has a relation with that name, the error
+//! message suggests it.
 
 use trunkline_format::catalog::NamespaceRow;
 

@@ -212,8 +212,8 @@ impl Rounds {
         let idle = match self.settings.max_pages {
             0 => {
                 self.supply.forget();
-                // If buffers are still being allocated, return false. If we hibernated then, the
-                // very next allocation would wake the thread up again for nothing.
+                // If buffers are still being allocated, return false. There would be no point in
+                // hibernating, because the very next allocation would wake the thread up again.
                 allocated == 0
             }
             _ => self.clean(counts, backend, allocated),
@@ -222,7 +222,7 @@ impl Rounds {
     }
 
     /// Scans the buffers ahead of the clock hand and writes out the dirty ones. Returns true if the
-    /// whole pool has been scanned and no buffers were allocated since the last round.
+    /// whole pool has been scanned and no buffers have been allocated since the last round.
     fn clean(
         &mut self,
         counts: &Mutex<BackgroundWriterCounts>,

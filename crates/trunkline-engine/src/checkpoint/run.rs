@@ -144,8 +144,8 @@ pub(super) fn checkpoint_with(
     })
 }
 
-/// A completed checkpoint guarantees that redo can start from it. Once an fsync has failed, we
-/// can't guarantee that any more, so this checkpoint must fail too.
+/// A completed checkpoint guarantees that redo can start from it. Once an fsync has failed, we can
+/// no longer guarantee that, so this checkpoint must fail too.
 fn refuse_after_failed_sync(manager: &BufferManager) -> Result<(), CheckpointError> {
     let mut storages = manager.open_storages().into_iter();
     match storages.any(|storage| storage.pending_fsyncs().has_failed()) {

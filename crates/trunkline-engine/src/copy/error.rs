@@ -66,8 +66,8 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// Whether the error is in the request rather than damage in the cluster. If so, the command
-    /// line exits with the status for usage errors.
+    /// Whether the request itself is wrong, as opposed to the cluster being damaged. If so, the
+    /// command-line tool exits with the status for usage errors.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Catalog(error) => error.is_usage(),

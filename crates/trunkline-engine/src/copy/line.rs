@@ -80,7 +80,7 @@ impl<'a> LineWriter<'a> {
     }
 
     /// Collects the TOAST pointers of the printed columns, in the same order in which
-    /// [`LineWriter::write`] will use the values. If it finds an invalid column it stops, because
+    /// [`LineWriter::write`] will use the values. Stops at the first invalid column, because
     /// `write` will stop there too.
     pub(super) fn pointers(&self, tuple: &HeapTuple<'_>, batch: &mut ToastBatch) {
         // Most rows have no TOAST values. Testing one bit in the tuple header saves us from
@@ -131,9 +131,9 @@ impl<'a> LineWriter<'a> {
         Ok(values)
     }
 
-    /// Prints a row. The row's TOAST values are in `batch`, starting at number `fetched`. If a
-    /// value can't be printed, we remove whatever was already written for the row, so that `out`
-    /// never contains a partial line.
+    /// Prints a row. The row's TOAST values are in `batch`, starting at index `fetched`. If a value
+    /// can't be printed, we remove whatever was already written for the row, so that `out` never
+    /// contains a partial line.
     pub(super) fn write(
         &mut self,
         row: &HeapRow<'_>,

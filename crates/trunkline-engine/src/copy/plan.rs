@@ -71,8 +71,8 @@ pub(super) enum TextKind {
 }
 
 impl TextKind {
-    /// A type may only be `Plain` if its text can never contain a special character, no matter what
-    /// the settings and the value are.
+    /// A type may be `Plain` only if its text can never contain a special character, whatever the
+    /// value and the settings.
     fn of(ty: &Type) -> Self {
         let Type::Base(base) = ty else { return Self::Other };
         match base {

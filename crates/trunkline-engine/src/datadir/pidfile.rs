@@ -8,8 +8,8 @@
 //! directory.
 //!
 //! PostgreSQL's `CreateLockFile` also uses `kill(pid, 0)` for this. Like PostgreSQL, we ignore our
-//! own process id and our parent's, because neither of them can be the server. PostgreSQL also
-//! checks the shared memory segment recorded on a later line of the file, but we don't.
+//! own process id and our parent's, because neither can belong to a server. PostgreSQL also checks
+//! the shared memory segment recorded on a later line of the file, but we don't.
 
 use std::ffi::OsString;
 use std::fmt;

@@ -99,9 +99,9 @@ impl EngineBuilder {
         Self { open_files: limit, ..self }
     }
 
-    /// Changes how the I/O instance is started, for example its executor, its probe or its limits.
-    /// You don't have to set the size of the page memory, because the engine does that itself. This
-    /// has no effect if [`EngineBuilder::io`] has already been called.
+    /// Changes the settings of the I/O instance before it is started, such as its executor, its
+    /// probe or its limits. You don't have to set the size of the page memory, because the engine
+    /// does that itself. This has no effect if [`EngineBuilder::io`] has already been called.
     pub fn configure_io(mut self, change: impl FnOnce(Builder) -> Builder) -> Self {
         if let Io::Start(builder) = self.io {
             self.io = Io::Start(change(builder));

@@ -130,7 +130,7 @@ impl OpenDatabase {
     }
 
     /// Looks up a relation by name. The name is either `schema.name`, or just `name` for a relation
-    /// in the schema `public`. The SQL quoting rules apply, so names that contain capital letters
+    /// in the `public` schema. The SQL quoting rules apply, so names that contain capital letters
     /// or dots must be double-quoted.
     ///
     /// # Errors

@@ -36,16 +36,16 @@ impl Engine {
         Self(Arc::new(Inner { pool, files, settings, aio }))
     }
 
-    /// Gives access to the relations in `directory` by number, read-only. Note that this skips all
-    /// safety checks: we don't verify that this is a data directory, that no server is running on
-    /// it, or that the cluster was shut down cleanly.
+    /// Gives read-only access to the relations in `directory`, which are identified by number. Note
+    /// that this skips all safety checks: we don't verify that this is a data directory, that no
+    /// server is running on it, or that the cluster was shut down cleanly.
     pub fn storage(&self, directory: impl AsRef<Path>, layout: Layout) -> Storage {
         Storage::new(directory.as_ref(), layout, self.files(), self.is_direct())
     }
 
-    /// Gives access to the relations of our own cluster by number. They can be created, changed and
-    /// removed. You must never pass a PostgreSQL data directory here, because our changes aren't
-    /// WAL-logged and a server wouldn't know about them.
+    /// Gives access to the relations of a cluster of our own, which are identified by number and
+    /// can be created, changed and removed. You must never pass a PostgreSQL data directory here,
+    /// because our changes aren't WAL-logged and a server wouldn't know about them.
     pub fn writable_storage(&self, directory: impl AsRef<Path>, layout: Layout) -> Storage {
         Storage::for_writing(directory.as_ref(), layout, self.files(), self.is_direct())
     }

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Note that a short read isn't an error. POSIX allows short reads at any position, and we do see
-//! them in practice with network and FUSE file systems. We've reached the end of the file only if a
+//! them in practice on network and FUSE file systems. We've reached the end of the file only if a
 //! read returns zero bytes.
 
 use std::collections::BTreeMap;

@@ -33,8 +33,8 @@ impl ReadOptions {
         self.depth.max(1) as usize
     }
 
-    /// Returns how much memory a scan needs, in bytes, to have full windows on this many mounts.
-    /// The scan also works with less memory, but with fewer reads in flight.
+    /// Returns how much memory a scan needs, in bytes, for full windows on this many mounts. A scan
+    /// can also run with less memory, but then it has fewer reads in flight.
     pub fn region_bytes(self, mounts: usize) -> usize {
         self.slots() * self.combine_blocks as usize * BLOCK_SIZE * mounts.max(1)
     }

@@ -51,10 +51,10 @@ pub(crate) fn read_files(
     })
 }
 
-/// Checks whether a mount supports direct I/O by opening one of its files, so that we can report
-/// the problem before we start reading. If the file system doesn't support direct I/O, `open` fails
-/// with `EINVAL`. Any other error concerns only that one file, so we try the next file here, and
-/// report the error when the scan gets to it.
+/// Checks whether a mount supports direct I/O by opening one of the files on it, so that we can
+/// report the problem before we start reading. If the file system doesn't support direct I/O,
+/// `open` fails with `EINVAL`. Any other error concerns only that one file, so we try the next file
+/// here, and report the error when the scan gets to it.
 fn probe_direct(job: &Job, files: &[FileEntry]) -> Result<(), JobError> {
     let options = OpenOptions { direct: true, no_follow: true, ..OpenOptions::default() };
     for file in files {

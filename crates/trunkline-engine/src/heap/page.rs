@@ -2,7 +2,7 @@
 //!
 //! We determine the visibility of all rows of a page when we read the page, like PostgreSQL's
 //! `heap_prepare_pagescan`. This way, the result doesn't depend on when the caller gets to a row.
-//! It also means that we never have to look up the commit log, which may need I/O, while we are
+//! It also means that we never have to consult the commit log, which may need I/O, while we are
 //! returning rows.
 //!
 //! If the page is marked all-visible, we skip the visibility checks and don't touch a tuple until
@@ -199,7 +199,7 @@ impl<'s> HeapPage<'s> {
     }
 
     /// Returns the rows that pass the filter, in the order of their line pointers. If a row is
-    /// invalid, we return an error for it, no matter what the filter is.
+    /// invalid, we return an error for it, regardless of the filter.
     #[inline]
     pub fn rows(&self) -> Rows<'_> {
         Rows::new(&self.page, self.block, self.relation, self.page_rows)

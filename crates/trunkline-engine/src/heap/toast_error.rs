@@ -40,8 +40,8 @@ pub enum ToastProblem {
     /// The index could not be searched.
     #[error(transparent)]
     Index(Arc<BtreeError>),
-    /// The index has more entries for this value than it possibly could have. If we didn't limit
-    /// them, a damaged index could make us use up all memory.
+    /// The index has more entries for this value than a valid index could have. If we didn't limit
+    /// their number, a damaged index could make us use up all memory.
     #[error("the index leads to {found} rows or more, expected {chunks} chunks")]
     TooMany {
         /// The number of row versions, at least.

@@ -131,7 +131,7 @@ impl ToastReader {
         Ok(())
     }
 
-    /// Looks up the chunks of all values in the index. We search for just the value id, so that a
+    /// Looks up the chunks of all values in the index. We search by the value id alone, so that a
     /// single search finds all chunks of a value.
     fn find(&mut self, backend: &mut Backend, batch: &mut ToastBatch) -> Result<(), ReadError> {
         self.wanted.clear();

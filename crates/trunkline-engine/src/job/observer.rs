@@ -13,7 +13,7 @@ pub trait Observer: Send + Sync {
     /// Called once per job, when the job has been planned and we know how much there is to do.
     fn begins(&self, _files: usize, _bytes: u64) {}
 
-    /// The number of bytes done so far, out of the total that was passed to
+    /// The number of bytes processed so far, out of the total that was passed to
     /// [`begins`](Self::begins). Called about twenty times a second.
     fn progressed(&self, _bytes: u64) {}
 

@@ -24,7 +24,8 @@ pub enum End {
 }
 
 /// I/O statistics for a job. We compute them by subtracting the instance's counters before the job
-/// from those after it, so they include the I/O of any other users of the instance in the meantime.
+/// from those after it, so they include any I/O issued by other users of the instance in the
+/// meantime.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct IoSummary {
     /// Reads.
@@ -73,8 +74,8 @@ pub(crate) struct JobSummary {
     pub(crate) end: End,
     /// Time from start to end.
     pub(crate) elapsed: Duration,
-    /// How much of the elapsed time workers were running. We use this to compute throughput,
-    /// because it doesn't include the time spent on planning.
+    /// The part of the elapsed time during which workers were running. We use this to compute
+    /// throughput, because it doesn't include planning.
     pub(crate) working: Duration,
     /// Blocks that were read.
     pub(crate) blocks: u64,

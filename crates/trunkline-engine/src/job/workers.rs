@@ -119,8 +119,8 @@ impl Job {
             self.exits.wait(exits, Some(POLL_INTERVAL));
         };
         let end = match outcome {
-            // If the job was stopped by an error, return that error. It's more useful to the caller
-            // than the information that we then had to abandon the job.
+            // If the job was stopped by an error, return that error. The caller is better served by
+            // that than by learning that we then had to abandon the job.
             None => match self.take_first_error() {
                 Some(error) => return Err(error),
                 None => End::Abandoned,
@@ -241,8 +241,8 @@ impl Job {
         }
     }
 
-    /// Whether the worker should finish. A relaxed load is enough here, because no other data
-    /// depends on the flag, and it does no harm if we notice it one unit of work late.
+    /// Whether the worker should stop. A relaxed load is enough here, because no other data depends
+    /// on the flag, and it does no harm if we notice it one unit of work late.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
@@ -313,8 +313,8 @@ impl<E, F: FnOnce(&Job, Result<(), E>)> Drop for ExitGuard<'_, E, F> {
     }
 }
 
-/// Groups work by mount (`st_dev`), so that if a file system hangs, only one worker is blocked. The
-/// order of the items of each mount is preserved.
+/// Groups work by mount (`st_dev`), so that if a file system hangs, only one worker is blocked.
+/// Items on the same mount stay in order.
 pub(crate) fn by_mount<T>(
     items: impl IntoIterator<Item = T>,
     device: impl Fn(&T) -> u64,

@@ -1,5 +1,5 @@
 //! Backend: one session's access to the pool. Like a PostgreSQL backend process, it has its own
-//! pins, counters and policy for damaged pages, as well as a session to issue I/O with.
+//! pins, counters and policy for damaged pages, as well as a session through which it issues I/O.
 //!
 //! ```text
 //!   backend         what a session owns, and its settings
@@ -163,8 +163,8 @@ impl Backend {
     }
 
     /// Attributes all further I/O counts to this relation, and allows its pages to be changed if
-    /// its cluster is writable. This is called even on every hit, so it must be cheap: if the
-    /// relation is the same as last time, it does nothing.
+    /// its cluster is writable. This is called even for reads that turn out to be hits, so it must
+    /// be cheap: if the relation is the same as last time, it does nothing.
     pub(crate) fn count_for(&mut self, relation: &Relation) {
         let key = self.key(relation, Strategy::Normal);
         if self.counter.count_as(key) {

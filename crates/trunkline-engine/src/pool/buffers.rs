@@ -195,8 +195,8 @@ impl Buffers {
         &self.victim_waiters
     }
 
-    /// Sleeps until `done` returns true for the buffer. The session wakes up and tests that again
-    /// whenever the lock, the pins or the I/O of the buffer change.
+    /// Sleeps until `done` returns true for the buffer. The session wakes up and calls `done` again
+    /// whenever the buffer's lock, pins or I/O change.
     ///
     /// # Errors
     /// The session was cancelled.

@@ -69,8 +69,8 @@ impl fmt::Debug for BulkWrite {
 }
 
 impl Backend {
-    /// Creates a ring for a bulk write by this session. Its size is 16 MB, but at most an eighth of
-    /// the pool.
+    /// Creates a ring for a bulk write by this session. Its size is 16 MB or an eighth of the pool,
+    /// whichever is smaller.
     pub fn bulk_write(&self) -> BulkWrite {
         let manager = Arc::clone(self.manager());
         let size = Strategy::BulkWrite.ring_size(0, self.pool_buffers()).unwrap_or(1);
@@ -213,7 +213,7 @@ impl BulkWrite {
         }
     }
 
-    /// Starts to write the pages in those slots that we'll reuse next. This doesn't wait for the
+    /// Starts to write the pages in the slots that we'll reuse next. This doesn't wait for the
     /// writes, but it may have to wait for a log flush.
     fn flush_ahead(&mut self, backend: &mut Backend, want: usize) -> Result<(), WriteError> {
         let size = self.ring.size() as usize;

@@ -95,7 +95,7 @@ impl Frames {
         unsafe { self.start.add(buffer as usize) }
     }
 
-    /// Issues the read or write of `buffers`. The caller must have claimed every buffer for this
+    /// Issues a read or write of `buffers`. The caller must have claimed every buffer for this
     /// particular I/O. The I/O must hold a pin on each buffer. For a write, it must also hold each
     /// buffer's share-exclusive lock.
     ///
@@ -150,8 +150,8 @@ impl Frames {
         body(unsafe { &mut *self.page(buffer) })
     }
 
-    /// Gives the session that is about to write a claimed page access to its bytes, so that it can
-    /// set the checksum.
+    /// Gives a session access to the bytes of a page that it has claimed for writing, so that it
+    /// can set the checksum.
     ///
     /// # Panics
     /// If the page was not claimed for this I/O, or if readers have already been let in.

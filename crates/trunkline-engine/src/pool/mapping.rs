@@ -125,7 +125,7 @@ impl BufferMapping {
 
     /// Assigns the tag to an empty buffer that the caller has allocated, and records `io` as the
     /// I/O that will read the page. If the page already has a buffer, this does nothing except pin
-    /// that buffer. This corresponds to the call of `BufTableInsert` in PostgreSQL's `BufferAlloc`.
+    /// that buffer. This corresponds to the call to `BufTableInsert` in PostgreSQL's `BufferAlloc`.
     pub(crate) fn insert_for_read(
         &self,
         buffers: &Buffers,

@@ -1,9 +1,9 @@
 //! Page reads: read blocks into buffers, combining consecutive blocks into one I/O.
 //!
-//! A read consists of two halves, which may run on different threads. First, the session that
-//! issues the read finds or allocates the buffers, claims them and defines the I/O. Later, the
-//! thread that reaps the completion checks the pages and marks them valid. As soon as that is done,
-//! all sessions can use the pages, even if the session that issued the read is busy or has exited.
+//! A read has two halves, which may run on different threads. First, the session that issues the
+//! read finds or allocates the buffers, claims them and defines the I/O. Later, the thread that
+//! reaps the completion checks the pages and marks them valid. From then on, any session can use
+//! the pages, even if the session that issued the read is busy or has exited.
 //!
 //! ```text
 //!   start        PageReads: finds or allocates the buffers, claims them, issues the read

@@ -9,8 +9,8 @@
 //!
 //! A tag is PostgreSQL's `BufferTag` with three additional fields. Because of the cluster number,
 //! one pool can serve several data directories. The kind allows for pages that don't belong to any
-//! relation (commit log, multixacts) and for pages that exist only in memory. The owner field
-//! is zero, unless the page belongs to one session, in which case no other session may see it.
+//! relation (commit log, multixacts) and for pages that exist only in memory. The owner field is
+//! zero, unless the page is private to one session, in which case no other session may see it.
 //!
 //! The descriptor stores the three words as atomics, so that a lookup can compare them without
 //! taking a lock. This means that a lookup may see a mixture of the old and the new tag, and must

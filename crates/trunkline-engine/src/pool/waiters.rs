@@ -18,7 +18,7 @@
 //! To register, a session just stores a value in an array indexed by session number. Nothing here
 //! blocks or allocates memory, so completion callbacks can safely notify waiters. To notify them,
 //! we must scan the whole array, but that's rare, because we only do so if a flag or the count
-//! shows that there are waiters.
+//! indicates that there are waiters.
 
 use trunkline_aio::facade::atomic::{AtomicBool, AtomicU32, Ordering};
 use trunkline_aio::limits::SESSIONS_MAX;
@@ -30,8 +30,8 @@ use trunkline_aio::{Cancelled, Notifier, Session};
 pub(crate) struct SessionSet {
     /// By session: how many of its streams are registered.
     registrations: Box<[AtomicU32]>,
-    /// Total number of registrations. With this, a release that has no waiters to wake needs only
-    /// one load. We increment the total after registering a session, and decrement it after
+    /// Total number of registrations. If there are no waiters to wake, a release therefore needs
+    /// only one load. We increment the total after registering a session, and decrement it after
     /// removing a registration.
     count: AtomicU32,
 }

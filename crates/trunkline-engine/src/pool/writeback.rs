@@ -1,10 +1,10 @@
 //! Writeback control: asks the kernel to start writing back dirty page-cache pages
 //! (`sync_file_range`), so that the final fsync doesn't have to write all of them.
 //!
-//! Buffered writes only go to the kernel's page cache. The kernel writes those pages back much
-//! later, often in one big burst that stalls all other I/O on the device. To prevent that, after
-//! every `checkpoint_flush_after`, `bgwriter_flush_after` or `backend_flush_after` blocks we ask
-//! the kernel to write back what we've written since the last time (PostgreSQL's
+//! Buffered writes only get as far as the kernel's page cache. The kernel writes those pages back
+//! much later, often in one big burst that stalls all other I/O on the device. To prevent that,
+//! after every `checkpoint_flush_after`, `bgwriter_flush_after` or `backend_flush_after` blocks we
+//! ask the kernel to write back what we've written since the last time (PostgreSQL's
 //! `ScheduleBufferTagForWriteback` and `IssuePendingWritebacks`).
 //!
 //! ```text
@@ -19,7 +19,7 @@
 //!
 //! We treat an error here like a failed fsync. The kernel reports a write error only once per open
 //! file description (`errseq_t`). If we ignored the error here, the checkpoint's own fsync would
-//! succeed although data has been lost. This is also why PostgreSQL uses `data_sync_elevel` in
+//! succeed even though data had been lost. This is also why PostgreSQL uses `data_sync_elevel` in
 //! `pg_flush_data`.
 
 use super::clusters::WritableClusters;
@@ -163,8 +163,8 @@ impl WritebackQueue {
 
     /// Whether enough blocks are queued for a writer whose session is the only one doing I/O. Such
     /// a writer should issue longer ranges less often, because that gains more than keeping the
-    /// amount of dirty page cache steady. If the queued pages are scattered, they won't form long
-    /// ranges, so we don't wait for more of them.
+    /// amount of dirty data in the page cache steady. If the queued pages are scattered, they won't
+    /// form long ranges, so we don't wait for more of them.
     pub(crate) fn is_due_alone(&self) -> bool {
         let scattered = self.blocks < self.ranges.len() as u32 * BLOCKS_PER_WRITE_MIN;
         self.is_due() && (scattered || self.blocks >= BLOCKS_ALONE_MIN)
@@ -195,8 +195,8 @@ impl WritebackQueue {
     }
 
     /// Issues all queued ranges, waiting for free slots. If `beside_others` is set, we keep only a
-    /// few ranges in flight, and each I/O doesn't complete until its range has been written to the
-    /// device. This prevents other sessions' I/O from queueing behind too many ranges.
+    /// few ranges in flight, and no I/O completes until its range has been written to the device.
+    /// This prevents other sessions' I/O from queueing behind too many ranges.
     ///
     /// # Errors
     /// The session was cancelled.

@@ -1,10 +1,10 @@
 //! `buffer` mode: loads blocks into the buffer pool through a maintenance stream and verifies each
 //! page.
 //!
-//! We report damaged pages, truncated files and missing segments with their file and block, and
-//! load everything else. If a segment ends early or can't be read at all, we skip the rest of it.
-//! Trying the remaining blocks one by one would fail every time, and could take hours on a dying
-//! disk.
+//! We report damaged pages, truncated files and missing segments along with their file and block,
+//! and load everything else. If a segment ends early or can't be read at all, we skip the rest of
+//! it. Trying the remaining blocks one by one would fail every time, and could take hours on a
+//! dying disk.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -30,7 +30,7 @@ use crate::storage::{Relation, Storage, StorageError};
 /// How many blocks of a segment may fail with an I/O error before we skip the rest of the segment.
 const FAILED_BLOCKS_MAX: u32 = 1024;
 
-/// Loads the targets, which must be relations of `storage`, into the pool. If `dir` is given, the
+/// Loads the targets, which must be relations in `storage`, into the pool. If `dir` is given, the
 /// job checks once a second that no server has been started on that directory.
 ///
 /// # Errors
@@ -125,8 +125,8 @@ impl Loader {
         let files = targets.iter().map(|target| target.files.len()).sum();
         job.observer().begins(files, blocks * BLOCK_SIZE as u64);
         let mounts = Arc::new(by_mount(targets, Target::device));
-        // Finding out how much is cached requires opening files, so that can hang too if the mount
-        // does. We therefore let the workers do it as well.
+        // To find out how much is cached, we have to open files, which can hang if the mount does.
+        // We therefore leave this to the workers, too.
         let phases: [Phase; 2] = [Loader::read_mount, Loader::residency_after];
         for phase in phases {
             let recheck = || dir.map_or(Ok(()), |dir| Ok(dir.recheck()?));

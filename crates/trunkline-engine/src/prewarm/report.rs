@@ -45,8 +45,8 @@ impl PrewarmReport {
     }
 
     /// Runs `work` as a job, and passes it a mutex-protected list to add its failures to. Also
-    /// queries how much of `files` is in the page cache, before and afterwards. The queries run on
-    /// the coordinator thread, because they open files and can hang.
+    /// queries how much of `files` is in the page cache, both before and afterwards. The queries
+    /// run on the coordinator thread, because they open files and can hang.
     pub(super) fn measure(
         aio: &Aio,
         files: Vec<FileEntry>,

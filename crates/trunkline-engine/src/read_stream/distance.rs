@@ -54,7 +54,7 @@ impl Distances {
     }
 
     /// Maximum length of the queue. It must have room for the entries that may be pinned or
-    /// pending. We allow the same number again, because the queue also contains blocks that were
+    /// pending. We allow for twice that number, because the queue also contains blocks that were
     /// released, and entries that an unordered stream has already returned.
     pub(super) fn queue_capacity(&self) -> usize {
         2 * (self.ahead_max + self.combine_max) as usize

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! With `io_method = sync`, a read is executed in this thread as soon as we start it. Starting it
-//! early would therefore only make the consumer wait earlier. Instead, the stream calls
+//! early would therefore only make the consumer wait sooner. Instead, the stream calls
 //! `posix_fadvise` for upcoming blocks, and reads each block when the consumer needs it. For
 //! consecutive blocks, we rely on the kernel's own read-ahead, as PostgreSQL does.
 

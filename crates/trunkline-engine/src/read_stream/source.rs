@@ -1,8 +1,8 @@
 //! Block sources: determine which blocks a stream reads (PostgreSQL's `ReadStreamBlockNumberCB`).
 //!
-//! The stream calls its source only while it is looking ahead, and doesn't call it again after the
-//! source has returned `None`. A source must not wait for anything. The stream may have staged I/O
-//! that it hasn't submitted yet, and another session could be waiting for that I/O.
+//! The stream calls its source only while it is looking ahead, and never again once the source has
+//! returned `None`. A source must not wait for anything. The stream may have staged I/O that it
+//! hasn't submitted yet, and another session could be waiting for that I/O.
 
 use std::ops::Range;
 use trunkline_aio::facade::Arc;

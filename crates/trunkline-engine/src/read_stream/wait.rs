@@ -86,8 +86,7 @@ impl<S: BlockSource> ReadStream<S> {
 
     /// Waits for one particular read, and takes its result. If the thread has to sleep anyway, it
     /// sleeps until a whole group of reads has completed, so that it's woken only once per group.
-    /// That group may not include the read we need, in which case we then wait for that read
-    /// itself.
+    /// That group may not include the read we need, in which case we wait for that read as well.
     fn wait_for_own(
         &mut self,
         waiting: &mut Waiting<'_, '_>,

@@ -1,9 +1,9 @@
 //! The definitions of all settings (PostgreSQL's `guc_tables.c`), each with its name, kind, unit,
 //! bounds, default, and a line of help.
 //!
-//! The names, units and defaults are those of PostgreSQL 18 and 19. The bounds are different only
-//! where we can allow more. For example, we allow up to 256 I/O workers instead of 32, because ours
-//! are threads and are woken in batches.
+//! The names, units and defaults are those of PostgreSQL 18 and 19. The bounds differ only where we
+//! can allow more. For example, we allow up to 256 I/O workers instead of 32, because ours are
+//! threads and are woken in batches.
 //!
 //! We use a macro that generates both the enum of settings and the table of definitions from a
 //! single list, so the two can't get out of sync.

@@ -8,7 +8,7 @@
 //! that represents them exactly.
 //!
 //! As in PostgreSQL, we do the arithmetic in double precision, which can represent any `i32`
-//! exactly. We must round in the same way as C's `rint`, that is, round halves to even.
+//! exactly. We must round the same way as C's `rint`, that is, round halves to even.
 
 const MEMORY_HINT: &str =
     "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".";

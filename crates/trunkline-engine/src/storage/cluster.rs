@@ -37,7 +37,7 @@ impl Layout {
     }
 }
 
-/// A handle for one cluster's relation files. Cloning it is cheap, and all clones refer to the same
+/// A handle to one cluster's relation files. Cloning it is cheap, and all clones refer to the same
 /// cluster. When the last clone and the last [`Relation`](super::Relation) have been dropped, we
 /// close the cluster's files and remove them from the open-file table.
 #[derive(Clone)]

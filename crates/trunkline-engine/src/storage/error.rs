@@ -92,8 +92,8 @@ pub enum StorageError {
         /// The cluster's directory.
         path: PathBuf,
     },
-    /// Truncating or removing a relation failed after we had already invalidated its pages. The
-    /// changes that weren't flushed before that are lost, so the file still contains old versions
+    /// Truncating or removing a relation failed after we had already invalidated its pages. Any
+    /// changes that had not been flushed by then are lost, so the file still contains old versions
     /// of the pages. The caller must not use the relation until an attempt to truncate or remove it
     /// has succeeded.
     #[error(

@@ -114,7 +114,7 @@ struct Shard {
     /// case the hand continues at the first slot.
     hand: usize,
     hits: u64,
-    /// Incremented by every call of [`Shard::forget`]. If the epoch has changed since we began to
+    /// Incremented by every call to [`Shard::forget`]. If the epoch has changed since we began to
     /// open a file, we must not insert the file, because its relation may have been removed in the
     /// meantime.
     epoch: u64,
@@ -172,7 +172,7 @@ impl FileTable {
 
     /// Returns the file for `key`, calling `open` to open it if it isn't in the table. If the
     /// process is out of descriptors, we close other files and try again, closing twice as many
-    /// with each attempt.
+    /// each time.
     ///
     /// We don't hold any lock while calling `open`. Several threads may call `open` for the same
     /// key at the same time, and a single call of this function may call it more than once.
@@ -269,7 +269,7 @@ impl FileTable {
     }
 
     /// Evicts one file. In the first round we skip any shard that holds less than its share of the
-    /// files, because otherwise the files in a nearly empty shard would be evicted earlier than
+    /// files, because otherwise the files in a nearly empty shard would be evicted sooner than
     /// other files. If we find no victim that way, we accept any shard in the second round.
     fn evict(&self) -> bool {
         let share = self.limit / self.shards.len();

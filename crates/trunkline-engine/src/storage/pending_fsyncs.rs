@@ -124,9 +124,9 @@ impl PendingFsync {
     }
 }
 
-/// In addition to the files in the open-file table, we keep up to a quarter as many files open for
-/// their fsync: the table's limit divided by this number. If more segments than that are pending,
-/// we may have to reopen the others for their fsync.
+/// In addition to the files in the open-file table, we keep some files open that still need an
+/// fsync: at most the table's limit divided by this number. If more segments than that are pending,
+/// we may have to reopen the others in order to fsync them.
 const KEPT_FRACTION: usize = 4;
 
 /// One cluster's pending fsyncs.

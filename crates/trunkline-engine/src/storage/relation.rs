@@ -196,8 +196,8 @@ impl Relation {
     }
 
     /// Makes a new file's directory entry durable. As with a segment, a failed fsync can't be
-    /// retried: the kernel reports a write error only once, so it would prove nothing if a second
-    /// fsync succeeded.
+    /// retried: the kernel reports a write error only once, so a second fsync would prove nothing
+    /// even if it succeeded.
     fn sync_directory(&self, path: &Path) -> Result<(), StorageError> {
         let synced = self.storage.writer()?.sync_directory_of(path);
         synced.map_err(|source| {
@@ -212,9 +212,9 @@ impl Relation {
         })
     }
 
-    /// Reserves the next `count` blocks of the fork for the caller, or fewer blocks if that many
-    /// would not fit in the current segment. The blocks don't exist on disk until they are
-    /// allocated by [`Relation::allocate`] or written.
+    /// Reserves the next `count` blocks of the fork for the caller, or fewer if that many would not
+    /// fit in the current segment. The blocks don't exist on disk until they are allocated by
+    /// [`Relation::allocate`] or written.
     ///
     /// # Errors
     /// [`StorageError`]: the cluster is read-only, the length is unknown, or the fork is full.
@@ -222,8 +222,8 @@ impl Relation {
         self.storage.writer()?;
         let ends = self.storage.ends();
         // Don't hold the lock while determining the fork's length, because that takes system calls.
-        // If two sessions do that at the same time, the slower session uses the value that the
-        // faster session has stored.
+        // If two sessions do that at the same time, the slower one uses the value stored by the
+        // faster one.
         let known = ends.lock().get(&(self.locator, self.fork)).copied();
         let end = match known {
             Some(end) => end,

@@ -77,8 +77,8 @@ impl PageCache {
     }
 
     /// Clock sweep: advances the hand to the first entry that hasn't been used since the hand last
-    /// passed it, clearing the used bits along the way. The loop ends after one full sweep at the
-    /// latest, because by then the hand has cleared every used bit.
+    /// passed it, clearing the used bits along the way. The loop ends after at most one full sweep,
+    /// because by then the hand has cleared every used bit.
     fn victim(&mut self) -> usize {
         loop {
             let at = self.hand % PAGES_MAX;

@@ -17,8 +17,8 @@ use super::error::TransactionError;
 use super::page_cache::{PageCache, Slru};
 use crate::storage::Storage;
 
-/// Maximum number of attempts to read a page that is entirely within the file. If a read returns
-/// short, we read the whole page again.
+/// Maximum number of attempts to read a page that is entirely within the file. After a short read,
+/// we read the whole page again.
 const READS_MAX: u32 = 8;
 
 /// The SLRU files of one cluster, and a cache of their pages. Every lookup goes through
@@ -46,9 +46,8 @@ impl SlruFiles {
     /// the page's file doesn't exist.
     ///
     /// We don't hold the lock while reading the page, because otherwise other scans would have to
-    /// wait for our I/O. It can therefore happen that two scans read the same page at the same
-    /// time. That's harmless, because the second scan just replaces the cached page with an
-    /// identical copy.
+    /// wait for our I/O. Two scans may therefore read the same page at the same time. That's
+    /// harmless, because the second scan just replaces the cached page with an identical copy.
     pub(super) fn look<T>(
         &self,
         session: &mut Session,
@@ -67,8 +66,8 @@ impl SlruFiles {
     }
 
     /// Reads a page. If the file ends before the end of the page, we fill the rest with zeros, and
-    /// if the file doesn't exist, we return `None`. No other function deals with short or missing
-    /// files.
+    /// if the file doesn't exist, we return `None`. No other function has to deal with short or
+    /// missing files.
     fn read(
         &self,
         session: &mut Session,
@@ -90,11 +89,11 @@ impl SlruFiles {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(io(error)),
         };
-        // Note that if a read returns short, we don't continue where it ended but read the whole
-        // page again. Short reads are so rare here that it isn't worth having code to resume them.
+        // Note that after a short read, we don't continue where it ended but read the whole page
+        // again. Short reads are so rare here that it isn't worth adding code to resume them.
         for _ in 0..READS_MAX {
             // If the file ends within this page, a short read is all we can get. We check the
-            // file's length for every attempt, in case it has changed.
+            // file's length on every attempt, in case it has changed.
             let length = system.length(&file).map_err(io)?.saturating_sub(offset);
             let wanted = length.min(BLOCK_SIZE as u64) as usize;
             let (page, found) = match read_page(session, &file, offset)? {

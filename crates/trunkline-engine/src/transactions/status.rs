@@ -55,8 +55,8 @@ impl Transactions {
     }
 
     /// Creates the lookup for relations that this engine has created itself. They have no commit
-    /// log. They don't need one either, because all of their rows are frozen, so we should never
-    /// have to look up a transaction.
+    /// log and don't need one, because all of their rows are frozen, so we should never have to
+    /// look up a transaction.
     pub fn all_frozen(storage: &Storage) -> Self {
         Self {
             files: SlruFiles::new(storage, PgVersion::V18),
@@ -83,7 +83,7 @@ impl Transactions {
             Some(byte) => Ok(XidStatus::in_byte(byte.unwrap_or_default(), xid)),
             // The file doesn't exist. That's OK if it would be at the end of the commit log,
             // because PostgreSQL creates commit log files only when they are needed. Otherwise,
-            // VACUUM has truncated the commit log, and it no longer covers this transaction.
+            // VACUUM has truncated the commit log, which no longer covers this transaction.
             None if precedes(xid, self.oldest_xid) => Err(TransactionError::NotRecorded {
                 xid,
                 oldest: self.oldest_xid,

@@ -26,7 +26,7 @@ use crate::read_stream::StreamOptions;
 
 /// Walks an index and passes its leaves to the collector. The first walk also checks the structure
 /// of the tree, while later walks only visit the leaves. If we find a page that is damaged or can't
-/// be read, we report the problem and end the walk, because we can't be sure to reach all of the
+/// be read, we report the problem and end the walk, because we can't be sure of reaching all of the
 /// remaining pages.
 ///
 /// # Errors

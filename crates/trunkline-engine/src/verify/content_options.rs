@@ -25,7 +25,7 @@ pub struct Checks {
     /// Maximum number of a table's index entries that a worker keeps in memory at a time. Each
     /// entry takes 16 bytes. If a table has more index entries, we have to read its indexes several
     /// times. For a unique index whose key order we don't know, we also need key hashes, which may
-    /// take up the same amount of memory again.
+    /// take up as much memory again.
     pub entries_max: usize,
     /// The server's major version. Filled in from the control file.
     pub(super) major: u32,

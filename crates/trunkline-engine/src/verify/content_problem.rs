@@ -78,7 +78,7 @@ pub enum ContentProblem {
     #[error("heap-only tuple is not part of any HOT chain")]
     NoChain,
     /// A page is marked all-visible, in its header or in the visibility map, but it contains a
-    /// tuple that isn't visible. Because of that, index-only scans could return deleted rows.
+    /// tuple that isn't visible. As a result, index-only scans could return deleted rows.
     #[error("row is {state}, but the page is marked all-visible")]
     NotVisible {
         /// The state of the row.
@@ -93,8 +93,8 @@ pub enum ContentProblem {
     /// ID wraparound.
     #[error("row is not frozen, but the page is all-frozen in the visibility map")]
     NotFrozen,
-    /// A page is marked all-visible in the visibility map but not in its page header. Because of
-    /// that, a server that changes the page would not clear the bit in the visibility map.
+    /// A page is marked all-visible in the visibility map but not in its page header. As a result,
+    /// a server that changes the page would not clear the bit in the visibility map.
     #[error("all-visible in the visibility map, but not in the page itself")]
     NoPageFlag,
     /// In the visibility map, bits are set for blocks beyond the end of the table.

@@ -33,9 +33,9 @@ pub(super) struct EntryCollector<'l, 's, 'u> {
 }
 
 impl<'l, 's, 'u> EntryCollector<'l, 's, 'u> {
-    /// Creates a collector that adds the entries of `index` to `entries`. The pair consists of the
-    /// number of blocks in the table and a flag that is set on the first walk. The caller must pass
-    /// `unique` only on the first walk of a unique index.
+    /// Creates a collector that adds the entries of `index` to `entries`. The pair contains the
+    /// number of blocks in the table and a flag that is true on the first walk. The caller must
+    /// pass `unique` only on the first walk of a unique index.
     pub(super) fn new(
         index: &'l CheckedIndex,
         (blocks, first): (BlockNo, bool),

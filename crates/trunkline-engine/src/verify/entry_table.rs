@@ -10,8 +10,8 @@
 //!
 //! Each entry takes 16 bytes, consisting of its TID and a hash of its key. If there isn't enough
 //! memory for all entries, we check the table in several parts, and walk the index once for each
-//! part. For the same purpose (`heapallindexed`), PostgreSQL's `amcheck` uses a Bloom filter. That
-//! needs less memory, but doesn't detect all problems.
+//! part. For the same purpose (`heapallindexed`), PostgreSQL's `amcheck` uses a Bloom filter, which
+//! needs less memory but doesn't detect every problem.
 
 use trunkline_format::btree::Entry;
 use trunkline_format::{BlockNo, Tid};
@@ -53,7 +53,7 @@ pub(super) struct EntryTable {
     /// The first block of the range.
     low: BlockNo,
     /// The end (exclusive) of the range of blocks for which we have all entries. `None` if we have
-    /// the entries of all blocks from `low` on.
+    /// the entries of all blocks starting at `low`.
     end: Option<BlockNo>,
     /// The most entries to keep.
     most: usize,
@@ -78,9 +78,9 @@ pub(super) enum EntryMatch {
 }
 
 impl EntryTable {
-    /// Creates an empty table for blocks from `low` on, with room for `most` entries. We enforce a
-    /// minimum size that is large enough for the entries of any single block, because otherwise the
-    /// check of that part of the table might make no progress.
+    /// Creates an empty table for the blocks starting at `low`, with room for `most` entries. We
+    /// enforce a minimum size that is large enough for the entries of any single block, because
+    /// otherwise the check of that part of the table might make no progress.
     pub(super) fn new(low: BlockNo, most: usize) -> Self {
         let most = most.max(1024);
         Self { list: Vec::new(), low, end: None, most, incomplete: false, at: 0 }
@@ -102,9 +102,9 @@ impl EntryTable {
         }
     }
 
-    /// Drops the upper half of the entries, and ends the range of blocks accordingly. The entries
-    /// aren't sorted yet, but we can find the middle one in linear time by using a selection
-    /// algorithm.
+    /// Drops the upper half of the entries, and shortens the range of blocks accordingly. The
+    /// entries aren't sorted yet, but we can find the middle one in linear time by using a
+    /// selection algorithm.
     fn drop_upper_half(&mut self) {
         let middle = self.list.len() / 2;
         let (_, entry, _) = self.list.select_nth_unstable(middle);
@@ -144,7 +144,7 @@ impl EntryTable {
     }
 
     /// Returns the TIDs of all entries that point to `block`, in ascending order. The caller must
-    /// ask for blocks in ascending order, too.
+    /// also request the blocks in ascending order.
     pub(super) fn of_block(&mut self, block: BlockNo) -> impl Iterator<Item = Tid> + '_ {
         let rest = self.list.get(self.at..).unwrap_or_default();
         self.at += rest.partition_point(|entry| entry.block() < block);

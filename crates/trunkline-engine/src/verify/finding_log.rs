@@ -1,6 +1,6 @@
 //! Collects findings: counts all of them, but lists only a limited number.
 //!
-//! Because of the limit, a directory full of garbage can't use up all memory. Findings are rare, so
+//! The limit prevents a directory full of garbage from using up all memory. Findings are rare, so
 //! it's OK to protect the list with a single lock.
 
 use std::io;

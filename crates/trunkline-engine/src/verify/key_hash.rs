@@ -7,7 +7,7 @@
 use trunkline_format::btree::{Entry, Fault, KeyLayout};
 
 /// A hash of an index key, computed from the payloads of the key's columns. If two keys are
-/// different, the chance that they have the same hash anyway is 1 in 2⁶⁴.
+/// different, the chance that they nevertheless have the same hash is 1 in 2⁶⁴.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyHash(u64);
 

@@ -35,8 +35,8 @@ pub enum LinkProblem {
         /// The target of the downlink.
         child: BlockNo,
     },
-    /// The key of the downlink is different from the high key of the left sibling. If the key that
-    /// a search is looking for lies between the two, the search descends to the wrong page.
+    /// The key of the downlink is different from the high key of the left sibling. A search for a
+    /// key that lies between the two descends to the wrong page.
     #[error(
         "key of entry {item} of block {parent} differs from the high key of the page to the left"
     )]

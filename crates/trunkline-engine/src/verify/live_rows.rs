@@ -38,9 +38,9 @@ pub(super) struct LiveRowFinder<'f> {
 }
 
 impl<'f> LiveRowFinder<'f> {
-    /// Creates a finder for a table whose length is `blocks` blocks. The read stream must return
-    /// the pages in the order in which we requested them, because otherwise we couldn't tell which
-    /// page belongs to which group of rows.
+    /// Creates a finder for a table of `blocks` blocks. The read stream must return the pages in
+    /// the order in which we requested them, because otherwise we couldn't tell which page belongs
+    /// to which group of rows.
     pub(super) fn new(
         heap: &'f Relation,
         blocks: BlockNo,

@@ -1,7 +1,7 @@
 //! Reads a table's visibility map in parallel with the table's blocks.
 //!
-//! Like a server, we assume that any bits beyond the end of the map are clear. If a table was never
-//! vacuumed, it doesn't have a visibility map at all.
+//! Like a server, we assume that any bits beyond the end of the map are clear. A table that has
+//! never been vacuumed doesn't have a visibility map at all.
 
 use trunkline_format::visibility_map::{self, VisibilityBits};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
@@ -26,8 +26,8 @@ pub(super) struct MapReader<'t> {
 
 impl<'t> MapReader<'t> {
     /// Opens the map. If the map doesn't exist, we treat it as empty, because that's normal for a
-    /// table that was never vacuumed. We also treat it as empty after any other error, but then we
-    /// report a finding.
+    /// table that has never been vacuumed. We also treat it as empty after any other error, but
+    /// then we report a finding.
     pub(super) fn new(table: &'t CheckedTable, sink: &'t Sink<'t>) -> Self {
         let blocks = match table.map.blocks() {
             Ok(blocks) => blocks,
@@ -77,8 +77,8 @@ impl<'t> MapReader<'t> {
     }
 
     /// Checks that no bit is set for a block beyond the end of the table. `blocks` is the table's
-    /// length. If such a bit were set, and the table then grew, the map would wrongly say that a
-    /// new page is all-visible.
+    /// length. If such a bit were set, and the table then grew, a new page would wrongly be treated
+    /// as all-visible.
     ///
     /// # Errors
     /// The session was cancelled.

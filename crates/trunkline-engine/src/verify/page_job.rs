@@ -74,7 +74,7 @@ pub fn verify_scope(
 }
 
 /// Verifies the pages of single files that aren't part of a data directory. Since there is no
-/// control file to tell us whether the pages have checksums, the caller must specify it
+/// control file to tell us whether the pages have checksums, the caller must specify this
 /// (`checksums`).
 ///
 /// # Errors

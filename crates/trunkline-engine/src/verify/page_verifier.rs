@@ -48,7 +48,7 @@ impl Callback<ReadPayload> for MarkBadPages {
                 *bad |= 1 << at;
             }
         }
-        // If the read returned short, don't change its status, because the scan must still read the
+        // If the read was short, don't change its status, because the scan must still read the
         // rest. We won't lose track of the bad pages, because their bits are in the payload.
         if *bad == 0 || prior.status != Status::Ok {
             return prior;

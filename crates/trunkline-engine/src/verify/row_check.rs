@@ -193,7 +193,7 @@ impl<'t> RowCheck<'t> {
                 }
             };
             // We may not be able to print the value. Even so, getting its payload was worthwhile,
-            // because we have thereby checked the varlena header, the compressed data and the TOAST
+            // because doing so has checked the varlena header, the compressed data and the TOAST
             // chunks.
             let Some(ty) = column.ty.as_ref().filter(|_| self.checks.rows) else { continue };
             text.clear();

@@ -23,7 +23,7 @@ pub enum Scope {
 impl Scope {
     /// Removes everything outside the scope from `list`, the listing of `dir`. If the first segment
     /// of a relation in the scope is missing, adds a problem, because otherwise the report wouldn't
-    /// show that we couldn't check the relation.
+    /// mention that we couldn't check the relation.
     pub(super) fn narrow(&self, dir: &DataDir, list: &mut FileList) {
         if *self == Self::Everything {
             return;

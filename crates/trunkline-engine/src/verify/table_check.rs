@@ -126,16 +126,16 @@ struct TableCheck<'t> {
     /// `None` if rows are not checked.
     map: Option<MapReader<'t>>,
     statuses: XidStatusCache,
-    /// The TOAST values that rows refer to. `None` if we don't check for orphans. That includes all
-    /// clusters that weren't shut down, because for those the result would be unreliable.
+    /// The TOAST values that rows refer to. `None` if we aren't checking for orphans. We never do
+    /// if the cluster wasn't shut down, because the result would be unreliable.
     references: Option<ReferencedValues<'t>>,
     rows: RowCheck<'t>,
 }
 
 impl TableCheck<'_> {
-    /// Collects the entries of all indexes for blocks from `low` on, dividing the available memory
-    /// evenly among the indexes. Returns the end of the range of blocks for which we have all
-    /// entries of every index, or `None` if there is no limit.
+    /// Collects the entries of all indexes for the blocks starting at `low`, dividing the available
+    /// memory evenly among the indexes. Returns the end of the range of blocks for which we have
+    /// all entries of every index, or `None` if there is no limit.
     fn collect_entries(
         &mut self,
         backend: &mut Backend,

@@ -6,9 +6,9 @@
 //!                     └▶ rows behind equal keys ──▶ checked, many at a time ──▶ two of them live?
 //! ```
 //!
-//! VACUUM doesn't remove a dead tuple's index entries until later, so it is quite common to find
+//! A dead tuple's index entries remain until VACUUM removes them, so it is quite common to find
 //! several entries with the same key. That's OK unless more than one of their rows is live. Nulls
-//! are not equal to each other, except if the index is `NULLS NOT DISTINCT`.
+//! are not equal to each other, unless the index is `NULLS NOT DISTINCT`.
 //!
 //! **Unknown order.** How text is sorted depends on the server's collation library. If the library
 //! has been updated, some keys may be in the wrong place, and that's usually how a unique index
@@ -17,7 +17,7 @@
 //! available for the hashes. If they don't fit, we drop the upper half, and walk the leaves again
 //! later to check those.
 //!
-//! **Limits.** If two keys are different, the chance that they have the same hash is 1 in 2⁶⁴.
+//! **Limitations.** If two keys are different, the chance that they have the same hash is 1 in 2⁶⁴.
 //! We don't detect keys that are equal but don't have the same bytes, such as `1.0` and `1.00`
 //! within an array, or keys that differ only in case under a case-insensitive collation.
 

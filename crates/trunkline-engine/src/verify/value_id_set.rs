@@ -5,8 +5,8 @@
 //!                                     more as a bitmap of 8 KiB
 //! ```
 //!
-//! Value ids are assigned sequentially, so they are dense. Each id takes up about two bytes at
-//! most, and even a set of all 2³² ids needs only 512 MiB.
+//! Value ids are assigned sequentially, so they are dense. Each id takes up at most about two
+//! bytes, and even a set of all 2³² ids needs only 512 MiB.
 
 use std::collections::BTreeMap;
 

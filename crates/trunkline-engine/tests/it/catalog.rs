@@ -116,8 +116,8 @@ fn columns_equal_those_of_the_server() {
     }
 }
 
-/// The column layouts that we have built in for the catalogs must have the same columns and types
-/// as the server's catalogs.
+/// Our built-in column layouts for the catalogs must have the same columns and types as the
+/// server's catalogs.
 #[test]
 fn described_catalogs_are_the_servers() {
     for (major, data) in fixtures() {

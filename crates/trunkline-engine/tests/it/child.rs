@@ -28,8 +28,8 @@ fn run(mut command: Command, test: &str) {
     assert!(text.contains("1 passed"), "the child ran no test: {text}");
 }
 
-/// Reruns `test` as an unprivileged user. We have to make a copy of the binary for that, because
-/// the user might not be allowed to access the build directory.
+/// Reruns `test` as an unprivileged user. To do this, we have to copy the binary, because the user
+/// might not be allowed to access the build directory.
 pub(crate) fn as_unprivileged_user(test: &str) {
     let place = tempfile::tempdir().expect("temporary directory");
     let binary = place.path().join("it");

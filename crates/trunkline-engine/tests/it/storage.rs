@@ -283,9 +283,8 @@ fn relation_of(storage: &Storage, file: &trunkline_engine::datadir::FileEntry) -
     storage.relation(locator, file.fork)
 }
 
-/// For every file created by PostgreSQL, we must be able to find the file from its relation
-/// locator. This must work for files in tablespaces, too, and even if the limit on open files is
-/// very low.
+/// We must be able to find every file created by PostgreSQL, given its relation locator. This must
+/// work for files in tablespaces, too, and even if the limit on open files is very low.
 #[test]
 fn fixtures_by_number() {
     for (major, data) in fixtures() {

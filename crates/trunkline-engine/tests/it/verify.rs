@@ -289,8 +289,8 @@ fn short_reads_at_every_length() {
             assert_eq!(report.other_findings, 0, "{method} {most}");
         }
     }
-    // The file has its full length, but every read of a single block returns short. We must report
-    // every block, and must not keep retrying forever.
+    // The file has its full length, but every read of a single block is short. We must report every
+    // block, and must not keep retrying forever.
     let (aio, _) = Faulty::instance(MethodKind::Worker, Fault::Short(8191));
     let report = verified(&aio, &dir, OPTIONS);
     assert_eq!((report.blocks, report.end), (0, End::Complete));

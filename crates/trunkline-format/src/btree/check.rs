@@ -1,7 +1,7 @@
 //! B-tree page checks that don't need to know the index's columns.
 //!
-//! Every entry on a page must have the right kind for the page's level, and its length must be the
-//! same as in its line pointer. The TIDs in a posting list must be in ascending order. The first
+//! Every entry on a page must have the right kind for the page's level, and its length must match
+//! the length in its line pointer. The TIDs in a posting list must be in ascending order. The first
 //! entry on an internal page has no key, but all other pivot tuples must have one, including high
 //! keys.
 //!

@@ -41,7 +41,7 @@ pub struct KeyLayout {
 }
 
 impl KeyLayout {
-    /// Creates the layout of an index that has the given columns. The first `keys` of them are key
+    /// Creates the layout of an index that has the given columns. The first `keys` columns are key
     /// columns. The rest are `INCLUDE` columns, which are stored only in leaf tuples.
     pub fn new(columns: Vec<KeyColumn>, keys: usize) -> Self {
         let keys = keys.min(columns.len());
@@ -63,8 +63,8 @@ impl KeyLayout {
         entry.attributes(&self.columns)
     }
 
-    /// Compares the first columns of `entry` with `key`. If suffix truncation has removed a column
-    /// from a pivot tuple, that column is treated as minus infinity.
+    /// Compares the leading columns of `entry` with `key`. If suffix truncation has removed a
+    /// column from a pivot tuple, that column is treated as minus infinity.
     ///
     /// # Errors
     /// The entry's columns are damaged, or their order is unknown.

@@ -171,9 +171,9 @@ fn span(bytes: &[u8]) -> Option<i128> {
     Some(days * 86_400_000_000 + i128::from(time))
 }
 
-/// Compares two networks like `network_cmp_internal`. We first compare the address family, then the
-/// prefix bits that both networks have, then the prefix length (a shorter prefix sorts first), and
-/// finally the whole address.
+/// Compares two networks in the same way as `network_cmp_internal`. We first compare the address
+/// family, then the prefix bits that both networks have, then the prefix length (a shorter prefix
+/// sorts first), and finally the whole address.
 fn networks(left: &[u8], right: &[u8]) -> Option<Ordering> {
     let [left_family, left_bits, left_address @ ..] = left else { return None };
     let [right_family, right_bits, right_address @ ..] = right else { return None };

@@ -6,8 +6,8 @@
 //! ```
 //! A deleted page keeps its sibling links, because a concurrent scan may have read a link to the
 //! page before it was deleted, and must be able to move right from there. For the same reason,
-//! VACUUM must not recycle the page as long as there is a snapshot so old that such a scan could
-//! still be using it.
+//! VACUUM must not recycle the page while there is still a snapshot that is old enough to belong to
+//! such a scan.
 //!
 //! VACUUM uses the cycle ID to detect that a page was split while VACUUM was scanning the index. In
 //! that case, some of the page's tuples may have moved to a block that the scan has already passed.

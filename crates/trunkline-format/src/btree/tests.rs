@@ -1,6 +1,6 @@
 //! These tests decode entries and pages that were written by real servers, search pages that were
-//! built by the test itself, and check that damage is detected. The hexadecimal examples come from
-//! PostgreSQL 18.
+//! built by the tests themselves, and check that damage is detected. The hexadecimal examples come
+//! from PostgreSQL 18.
 
 use super::entry::Role;
 use super::*;
@@ -67,8 +67,8 @@ fn entries_that_lead_astray() {
     assert_eq!(fault("0000 0200 0100 1020 6e010000 00000000", Role::Leaf), kind);
     let list = "0000 1000 0220 2020 00000000 00000000 0000 4400 1100 0000 4400 1200 00000000";
     assert_eq!(fault(list, Role::Pivot), kind);
-    // Invalid posting lists, which overlap the header, are not aligned, extend past the end of the
-    // tuple, contain only one TID, or contain too many TIDs.
+    // Posting lists that are invalid because they overlap the header, are not aligned, extend past
+    // the end of the tuple, contain only one TID, or contain too many TIDs.
     for (start, rows) in [(0, 2), (4, 2), (20, 2), (32, 2), (0x1_0000, 2), (16, 1), (16, 3)] {
         let mut bytes = from_hex(list);
         bytes[0..2].copy_from_slice(&((start >> 16) as u16).to_le_bytes());

@@ -1,6 +1,6 @@
 //! The macro that declares a catalog: its columns, a row type, and the row type's decoder.
 //!
-//! A single declaration defines all three, so that they can't get out of step, and so that a row
+//! A single declaration defines all three, so that they can't get out of sync, and so that a row
 //! type can't refer to a column that the catalog doesn't have. [`super`] shows an example.
 //!
 //! - Flags of [`super::CatalogTable`] may follow the OID: `mapped`, `shared`, `open`.

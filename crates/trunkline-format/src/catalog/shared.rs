@@ -128,8 +128,8 @@ describe_catalog! {
         database: Oid = setdatabase,
         /// The role the settings apply to; 0 means all roles.
         role: Oid = setrole,
-        /// The settings as they are stored, which means that they may be compressed or in TOAST.
-        /// After detoasting them, call [`super::settings_of`] to split them.
+        /// The settings as they are stored, which means that they may be compressed or stored out
+        /// of line. After detoasting them, call [`super::settings_of`] to split them.
         settings: Box<[u8]>,
     }
     finish read_settings

@@ -95,8 +95,8 @@ impl Layout {
         self.crc + 4
     }
 
-    /// Returns the CRC stored in the file and the CRC that we compute ourselves. It is a CRC-32C of
-    /// all bytes that precede the CRC field, so it doesn't cover the zeros that pad the file to
+    /// Returns the CRC stored in the file and the CRC that we compute ourselves. Both are CRC-32Cs
+    /// of the bytes that precede the CRC field, so they don't cover the zeros that pad the file to
     /// 8192 bytes.
     pub(super) fn crc(&self, bytes: &[u8]) -> Option<(u32, u32)> {
         Some((read_at::<u32>(bytes, self.crc)?, crc32c::crc32c(bytes.get(..self.crc)?)))

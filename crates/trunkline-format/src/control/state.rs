@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// `DBState`: the state of the cluster when the control file was last updated. The data files are
-/// complete only if it is [`Self::ShutDown`].
+/// complete only if the state is [`Self::ShutDown`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ClusterState {
     /// Starting up (0).

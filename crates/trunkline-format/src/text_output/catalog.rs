@@ -1,8 +1,9 @@
 //! The catalog look-ups needed to print values: types, columns, enum labels, object names.
 //!
 //! To print values, a program that reads the catalogs must implement [`TypeCatalog`], which only
-//! requires simple lookups. The server's rules for printing names (whether to add the schema, the
-//! quotes, or the argument types of a function) are implemented in the output functions.
+//! requires simple lookups. The server's rules for printing names (such as when to include the
+//! schema, add quotes, or list the argument types of a function) are implemented in the output
+//! functions.
 
 use crate::catalog::{ObjectRow, TypeRow};
 use crate::deform::Attribute;

@@ -125,8 +125,8 @@ impl Shape {
     }
 }
 
-/// Prints an array like `array_out`. If `element` is `None`, or if it is not the element type given
-/// in the array's header, we look up the type in the header instead.
+/// Prints an array as `array_out` does. If `element` is `None`, or if it is not the element type
+/// given in the array's header, we look up the type in the header instead.
 fn array(
     value: &[u8],
     element: Option<&Part>,
@@ -182,7 +182,7 @@ fn array(
     Ok(())
 }
 
-/// Prints a composite value like `record_out`. A composite datum starts with a tuple header
+/// Prints a composite value as `record_out` does. A composite datum starts with a tuple header
 /// (`HeapTupleHeaderData`). The first word of that header, `t_datum.datum_len_`, also serves as the
 /// varlena header, so there is no separate one.
 fn composite(

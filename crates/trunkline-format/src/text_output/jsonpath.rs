@@ -2,8 +2,8 @@
 //!
 //! Each item contains its type, the offset of the next item in the chain, and its arguments, which
 //! can be text, numbers, or the offsets of its operands. In a damaged value, an offset can point
-//! anywhere, even back to the same item. To be safe against endless loops, we limit both the
-//! nesting depth and the total number of bytes that we read.
+//! anywhere, even back to the same item. To guard against endless loops, we limit both the nesting
+//! depth and the total number of bytes that we read.
 //!
 //! Mirrors `printJsonPathItem` of PostgreSQL's `utils/adt/jsonpath.c`.
 
@@ -17,8 +17,8 @@ use crate::varlena::{Varlena, stored_length};
 
 /// Maximum nesting depth of operands. The printer recurses, so this bounds its stack.
 const DEPTH_MAX: u32 = 1000;
-/// If the value is not damaged, we read each item at most twice, first to find out its kind and
-/// then to print it.
+/// If the value is not damaged, we read each item at most twice, once to determine its kind and
+/// once to print it.
 const READS: usize = 2;
 /// The smallest item: kind, padding, and distance to the next item.
 const ITEM_MIN: usize = 8;

@@ -9,9 +9,9 @@ use super::catalog::TypeCatalog;
 ///
 /// The trait requires `Sync`, so that many threads can print with the same zone.
 pub trait TimeZone: Send + Sync {
-    /// Returns the offset from UTC in seconds, positive to the east, at a given time. `unix_s` is
-    /// the time in seconds since 1970-01-01 00:00 UTC. It can be any time from 4714 BC to 294276
-    /// AD. The offset returned must be less than a day.
+    /// Returns the offset from UTC at a given time, in seconds. It is positive east of Greenwich.
+    /// `unix_s` is the time in seconds since 1970-01-01 00:00 UTC. It can be any time from 4714 BC
+    /// to 294276 AD. The offset returned must be less than a day.
     fn offset_s(&self, unix_s: i64) -> i32;
 }
 
@@ -52,8 +52,8 @@ pub enum IntervalStyle {
 /// The settings, version and catalogs that values are printed with.
 #[derive(Clone, Copy)]
 pub struct TextOptions<'a> {
-    /// The server's major version, from 15 to 19. We need it because the output of some types is
-    /// different in different versions.
+    /// The server's major version, from 15 to 19. We need it because the output format of some
+    /// types differs between versions.
     pub major: u32,
     /// The catalogs that object names are looked up in.
     pub catalog: &'a dyn TypeCatalog,

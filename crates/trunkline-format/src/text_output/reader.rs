@@ -2,7 +2,7 @@
 //!
 //! The fields are aligned relative to the start of the value, including a four-byte varlena header.
 //! The header stored on disk may be only one byte long, but the offsets that we use for alignment
-//! are always counted as if it had four bytes. If a field extends past the end of the value, we
+//! are always computed as if it had four bytes. If a field extends past the end of the value, we
 //! return an error that contains the name of the type.
 
 use super::error::ValueError;

@@ -131,9 +131,9 @@ fn format_type(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
         return out.extend_from_slice(b"???");
     };
     if row.is_array() {
-        // The element type of an array can't be an array type. If the catalog is damaged and says
-        // that it is, we must stop here, because otherwise the recursion might never end. (The
-        // element type can be a domain over an array, but that is not itself an array type.)
+        // The element type of an array can't be an array type. If a damaged catalog claims that it
+        // is, we must stop here, because otherwise the recursion might never end. (The element type
+        // can be a domain over an array, but that is not itself an array type.)
         let element = options.catalog.type_row(row.element);
         if element.is_some_and(|element| !element.is_array()) {
             format_type(row.element, options, out);

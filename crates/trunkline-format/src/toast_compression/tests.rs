@@ -1,5 +1,5 @@
 //! These tests decompress values that were compressed by a server, values that were compressed by
-//! the test's own simple compressor, and damaged values. The compressor is slow, but it always
+//! the tests' own simple compressor, and damaged values. The compressor is slow, but it always
 //! finds the longest match that the format allows.
 
 use super::*;

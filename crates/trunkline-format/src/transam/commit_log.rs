@@ -9,8 +9,9 @@
 //!
 //! The `SUB_COMMITTED` status is only used while a transaction is committing. If the transaction
 //! and its subtransactions are on different pages, a server can't set the status of all of them
-//! atomically, so it first marks those subtransactions as sub-committed. Note that most readers
-//! don't need to look here at all, because the tuple's hint bits tell them what they need to know.
+//! atomically, so it first marks the subtransactions that are on other pages as sub-committed. Note
+//! that most readers don't need to look here at all, because the tuple's hint bits tell them what
+//! they need to know.
 //!
 //! Mirrors PostgreSQL's `access/transam/clog.c`.
 

@@ -32,9 +32,9 @@ const GROUP_BYTES: usize = 20;
 /// Members per page.
 pub const MEMBERS_PER_PAGE: u64 = (BLOCK_SIZE / GROUP_BYTES) as u64 * GROUP;
 
-/// Maximum number of members that we accept. We need a limit, because with a damaged offset a
-/// multixact could appear to have billions of members. A real multixact never reaches this limit,
-/// because a server removes members that are no longer running whenever it adds a new one.
+/// Maximum number of members that we accept. We need a limit, because a damaged offset could make a
+/// multixact appear to have billions of members. A real multixact never reaches this limit, because
+/// a server removes members that are no longer running whenever it adds a new one.
 pub const MEMBERS_MAX: u64 = 1 << 20;
 
 /// `MultiXactStatus`: the lock or change that a member holds on the tuple.

@@ -1,6 +1,6 @@
 //! Runs a PostgreSQL 15 server, if it is installed, with a new cluster for each test. PostgreSQL
 //! refuses to run as root, but the tests themselves must be run as root, so they run all of
-//! PostgreSQL's programs as user `postgres`.
+//! PostgreSQL's programs as the `postgres` user.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

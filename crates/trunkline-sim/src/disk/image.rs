@@ -37,7 +37,7 @@ pub(super) struct Image {
     losses: u64,
     /// The value that `losses` had when an open file last reported a failure. If the file is opened
     /// again, the new open file starts from this value, so that it doesn't report the same failure
-    /// once more.
+    /// again.
     reported: u64,
 }
 
@@ -158,8 +158,8 @@ impl Image {
         self.losses += 1;
     }
 
-    /// Number of writeback failures that have already been reported through some open file. If the
-    /// file is opened again, they are not reported once more.
+    /// Number of writeback failures that have already been reported through some open file. They
+    /// are not reported again if the file is reopened.
     pub(super) fn reported_losses(&self) -> u64 {
         self.reported
     }

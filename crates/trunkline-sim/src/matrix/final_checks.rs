@@ -47,8 +47,8 @@ impl Cluster {
         self.wait_until("no pins", || self.pool.rows().iter().all(|row| row.pins == 0));
     }
 
-    /// Runs two checkpoints. The first one flushes and syncs everything, so there must be nothing
-    /// left to do for the second one.
+    /// Runs two checkpoints. The first one flushes and syncs everything, so the second one must
+    /// have nothing left to do.
     fn check_clean(&self) {
         let mut backend = self.backend();
         self.checkpoint(&mut backend).expect("the last checkpoint");

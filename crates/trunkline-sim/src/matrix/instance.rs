@@ -1,8 +1,8 @@
 //! An I/O instance and its storage, which is either the simulated disk or a temporary directory.
 //!
-//! A test case must never just sleep for some time, but always wait until a certain state has been
-//! reached. With real threads, we poll for that state. Under the scheduler, even the shortest pause
-//! allows all other threads to run until they block.
+//! A test case must never just sleep for a while. It must always wait until a certain state has
+//! been reached. With real threads, we poll for that state. Under the scheduler, even the shortest
+//! pause allows all other threads to run until they block.
 
 use super::Environment;
 use crate::disk::Disk;
@@ -25,7 +25,7 @@ use trunkline_engine::storage::{KernelFiles, WritableFiles};
 const PLACES: usize = 6;
 
 /// How long we wait for a state to be reached. Even on a slow machine it takes much less time than
-/// this, so if we run into the timeout, we can assume that the state will never be reached.
+/// this, so if we hit the timeout, we can assume that the state will never be reached.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// An I/O instance with its storage.

@@ -22,8 +22,8 @@ impl Cluster {
         ReadStream::new(backend, &self.relation(0), BlockList::new(blocks.to_vec()), options)
     }
 
-    /// Starts reading blocks of relation 0, and returns while the reads are still in flight. Under
-    /// `sync`, the reads are already complete when it returns.
+    /// Starts reading blocks of relation 0, and returns while the reads are still in flight. If the
+    /// method is `sync`, the reads are already complete when it returns.
     pub fn start_read(&self, backend: &mut Backend, blocks: &[BlockNo]) -> ReadStream<BlockList> {
         backend.session().set_may_block(false);
         let options = StreamOptions { full: true, ..StreamOptions::default() };

@@ -25,8 +25,8 @@ pub fn pages(number: u32, blocks: u32) -> Vec<u8> {
     (0..blocks).flat_map(|block| page(number, block, 0, 0)).collect()
 }
 
-/// Whether a page contains the given version of a block. We don't compare the LSN and the checksum,
-/// because the test doesn't know what they should be.
+/// Returns true if a page contains the given version of a block. We don't compare the LSN and the
+/// checksum, because the test doesn't know what they should be.
 pub fn is_version(found: &[u8], number: u32, block: BlockNo, version: u32) -> bool {
     found[CONTENT..] == page(number, block, version, 0)[CONTENT..]
 }

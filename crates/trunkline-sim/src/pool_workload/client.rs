@@ -31,9 +31,9 @@ use trunkline_format::{BLOCK_SIZE, BlockNo};
 /// Maximum number of open streams per session.
 const READERS_MAX: usize = 3;
 
-/// How often a stream may be refused a pin before the run fails. After each refusal the session
-/// releases its other pins, so the stream should then be able to continue. If it is refused more
-/// often than this, there is a bug.
+/// The number of times a stream may be refused a pin before the run fails. After each refusal the
+/// session releases its other pins, so the stream should then be able to continue. If it is refused
+/// more often than this, there is a bug.
 const REFUSALS_MAX: u32 = 50;
 
 /// A client with its random number generator. It can move to another thread.

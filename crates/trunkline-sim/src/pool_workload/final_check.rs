@@ -108,8 +108,8 @@ fn check_pool(run: &Run, number: usize, pool: &Pool) -> Result<(), String> {
     check_admission(run, number, pool)
 }
 
-/// Checks a page that the pool says is valid. Reading that page must be a hit, it must not be
-/// locked, and its contents must match the expectations.
+/// Checks a page that is valid according to the pool. Reading that page must be a hit, it must not
+/// be locked, and its contents must match the expectations.
 fn check_page(run: &Run, backend: &mut Backend, page: PageCheck) -> Result<(), String> {
     set_no_client(page.relation);
     let reads = run.plan.calls(Operation::Readv);

@@ -264,8 +264,8 @@ impl Meter {
     }
 }
 
-/// What the clients have done. From these counts we would notice if, say, a workload no longer
-/// waited, cancelled or abandoned anything.
+/// What the clients have done. These counts let us notice if, say, a workload no longer waited,
+/// cancelled or abandoned anything.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Pages returned, locked and checked.

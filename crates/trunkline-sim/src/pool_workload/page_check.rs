@@ -2,8 +2,8 @@
 //!
 //! If the client has the exclusive lock, it changes the page and restores it before unlocking.
 //! Another session that sees the change has found a bug in the content lock. In any lock mode, the
-//! client may pause while holding the lock, so that other sessions have to wait for it, or read
-//! another page.
+//! client may read another page while it holds the lock, or it may pause, so that other sessions
+//! have to wait for the lock.
 
 use super::read_probe::Issuer;
 use super::run::{ClientState, Run};

@@ -21,8 +21,8 @@ use trunkline_aio::{
 
 /// Number of slots per client.
 const SLOTS: usize = 8;
-/// Maximum number of blocks per I/O. An I/O over several blocks uses either a single buffer for all
-/// of them, or a separate buffer for each block.
+/// Maximum number of blocks per I/O. An I/O that spans several blocks uses either a single buffer
+/// for all of them, or a separate buffer for each block.
 const COMBINED_MAX: u32 = 4;
 
 /// A slot's I/O, and the data needed to check its outcome.

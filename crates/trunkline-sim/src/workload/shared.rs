@@ -19,7 +19,7 @@ pub struct Workload {
     /// Blocks of each file; all have version 0 at the start.
     pub blocks: u32,
     /// Allows clients to read blocks that belong to other clients. Set this only if the storage
-    /// guarantees that a read never sees just a part of a concurrent write.
+    /// guarantees that a read never sees only part of a concurrent write.
     pub share: bool,
     /// Clients switch between these I/O methods during the run. Empty if they don't switch.
     pub methods: &'static [MethodKind],

@@ -266,7 +266,7 @@ fn io_longer_than_one_system_call_is_rejected() {
 }
 
 /// Records the iovec lengths of every request just before the request is passed to the kernel. This
-/// can be used directly as an executor, or as a method with the help of [`Passes`].
+/// can be used directly as an executor, or wrapped in [`Passes`] as a method.
 #[derive(Default)]
 struct Pieces(Mutex<Vec<Vec<usize>>>);
 

@@ -1,6 +1,6 @@
 //! Waiting for a handle. Whenever a handle is freed, a session that still needs one must be woken.
 //! That must work even if other sessions in the queue have been cancelled, have ended, or have
-//! found a handle by themselves. If the wake-up goes to such a session and gets lost, another
+//! found a handle on their own. If the wake-up goes to such a session and gets lost, another
 //! session keeps sleeping even though there is a free handle.
 //!
 //! A waiting session must sleep and not spin.
@@ -46,8 +46,8 @@ fn a_cancelled_waiter_for_a_handle_passes_its_wake_up_on() {
     });
 }
 
-/// Two handles are freed while two sessions are waiting. If one of the sessions finds a handle by
-/// itself and keeps it, the wake-up for the second handle must still reach the other session.
+/// Two handles are freed while two sessions are waiting. If one of the sessions finds a handle on
+/// its own and keeps it, the wake-up for the second handle must still reach the other session.
 #[test]
 fn a_waiter_that_found_a_handle_itself_passes_its_wake_up_on() {
     check_seeds(&[MethodKind::Sync], 300, |environment| {

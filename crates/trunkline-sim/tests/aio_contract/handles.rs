@@ -33,8 +33,8 @@ fn pg01_a_leaked_handle_is_reported_and_released_by_the_scope() {
 }
 
 /// PG 2: a handle that was released at the end of its scope can't be released a second time,
-/// because `Io` borrows the session. When the handle is acquired and dropped again, no further leak
-/// must be reported.
+/// because `Io` borrows the session. If the handle is then acquired once more and dropped, no
+/// further leak must be reported.
 #[test]
 fn pg02_a_handle_released_by_the_scope_stays_released() {
     check(|environment| {
@@ -204,8 +204,8 @@ fn a_batch_of_seventy_is_submitted_in_parts() {
 }
 
 /// Some handles are reserved for foreground reads and some for the WAL. Read-ahead must not take
-/// any reserved handle, and foreground reads must not take the handles reserved for the WAL. Even
-/// when all other handles are in use, the WAL must still be able to get one.
+/// any of the reserved handles, and foreground reads must not take the handles reserved for the
+/// WAL. Even when all other handles are in use, the WAL must still be able to get one.
 #[test]
 fn the_reserves_of_log_and_foreground_hold() {
     check(|environment| {

@@ -11,8 +11,8 @@ use trunkline_sim::matrix::io::{memory, original, read, spawn, wait_ok};
 use trunkline_sim::matrix::{Environment, SIMULATED};
 use trunkline_sim::pause;
 
-/// Two runs with the same seed must have exactly the same thread switches and take the same virtual
-/// time. Otherwise we couldn't reproduce a failure from its seed.
+/// Two runs with the same seed must switch threads at exactly the same points and take the same
+/// amount of virtual time. Otherwise we couldn't reproduce a failure from its seed.
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let once = |method, seed| {

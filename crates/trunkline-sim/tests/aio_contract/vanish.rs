@@ -110,8 +110,8 @@ fn a_thread_that_ends_right_after_submit_loses_nothing() {
 }
 
 /// With io_uring, the kernel may execute large buffered reads in threads that belong to the
-/// submitting thread, and when that thread exits, the reads are cancelled. So it must always be the
-/// ring driver that submits, because it doesn't exit until shutdown.
+/// submitting thread, and when that thread exits, the reads are cancelled. For this reason, only
+/// the ring driver may submit, because it doesn't exit until shutdown.
 #[test]
 fn exiting_threads_leave_their_large_reads_running_under_io_uring() {
     let environment = Environment::real(MethodKind::IoUring);

@@ -1,5 +1,5 @@
-//! Tests of waiting for a particular I/O, for any I/O, by polling, and for another session's I/O,
-//! both with and without a cancel.
+//! Tests waits for a particular I/O, for any I/O, and for another session's I/O, as well as
+//! polling, both with and without a cancel.
 //!
 //! A session must submit its staged I/O before it waits, and must receive each result exactly once.
 
@@ -140,8 +140,8 @@ fn a_cancelled_wait_ends_and_the_io_continues() {
 }
 
 /// Session ids are reused, so the canceller of a session that has ended may refer to the id of a
-/// newer session. Using that canceller must not cancel the newer session, and must not hide a real
-/// cancel of that session either.
+/// newer session. Using that canceller must not cancel the newer session, nor may it mask a real
+/// cancel of that session.
 #[test]
 fn a_stale_canceller_has_no_effect() {
     check_asynchronous(|environment| {

@@ -61,7 +61,7 @@ fn warm_up(instance: &Instance, session: &mut trunkline_aio::Session, device: u6
 }
 
 /// As long as the queue is too long, one worker is started per interval, until the maximum is
-/// reached. Workers that have been idle for a minute exit, until only the minimum is left.
+/// reached. Workers that have been idle for a minute exit, until only the minimum number remains.
 #[test]
 fn the_pool_grows_to_its_maximum_one_per_interval_and_shrinks_again() {
     check(|environment| {

@@ -1,8 +1,8 @@
 //! Read streams over bad files: files that are truncated during read-ahead or lack a segment, and
 //! storage errors at every block of a read.
 //!
-//! The stream must return the error when the consumer gets to the affected block. All other blocks
-//! must still be returned, and afterwards there must be no pinned pages.
+//! The stream must return the error when the consumer reaches the affected block. All other blocks
+//! must still be returned, and no pages may remain pinned afterwards.
 
 use trunkline_engine::pool::ReadError;
 use trunkline_engine::read_stream::StreamOptions;
@@ -25,7 +25,7 @@ fn every_kind() -> impl Iterator<Item = StreamOptions> {
 }
 
 /// The relation is truncated after the stream has started. All blocks that still exist must be
-/// returned. For each of the other blocks, the stream must either return the page, if it was read
+/// returned. For each of the other blocks, the stream must return either the page, if it was read
 /// before the truncation, or an error that contains the block number.
 #[test]
 fn a_stream_reports_blocks_truncated_during_read_ahead() {

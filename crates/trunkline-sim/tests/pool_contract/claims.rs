@@ -166,7 +166,7 @@ fn pg_12_the_issuer_of_a_read_may_end() {
 }
 
 /// A relation is invalidated while reads of its blocks are in flight. Invalidation must neither
-/// fail nor hang, and afterwards there must be no pages in the pool.
+/// fail nor hang, and no pages may be left in the pool afterwards.
 #[test]
 fn pg_16_a_relation_is_invalidated_while_it_is_read() {
     check(Needs::one_session(), |cluster| {

@@ -283,8 +283,8 @@ fn pg_20_checksum_failures_are_ignored() {
     });
 }
 
-/// A read may contain more damaged pages than its outcome has room for. Each of the damaged blocks
-/// must be reported nevertheless.
+/// A read may contain more damaged pages than its outcome has room for. Even then, each of the
+/// damaged blocks must be reported.
 #[test]
 fn pg_20_every_page_of_a_large_read_is_reported() {
     check(Needs { buffers: 256, blocks: 128, seeds: 1, ..Needs::one_session() }, |cluster| {

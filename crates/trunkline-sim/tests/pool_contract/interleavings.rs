@@ -95,8 +95,8 @@ fn a_claim_stops_at_a_page_that_another_session_has_read() {
     });
 }
 
-/// A session is about to read three adjacent blocks. When it looked them up, the middle block was
-/// in the pool, but the page is evicted before the session claims the blocks. The session must
+/// A session is about to read three adjacent blocks. The middle block was in the pool when the
+/// session looked it up, but is evicted before the session claims the blocks. The session must
 /// notice this, and read the middle block as well.
 #[test]
 fn a_page_is_evicted_between_the_lookup_and_the_claim() {
@@ -112,8 +112,8 @@ fn a_page_is_evicted_between_the_lookup_and_the_claim() {
 }
 
 /// After a failed read, the page has an entry in the mapping table but is not valid. A session that
-/// wants to read it again pins the buffer, so it must not be evicted. If another session reads the
-/// page first, the page must not be read a second time.
+/// wants to read the page again pins the buffer, so the page must not be evicted. If another
+/// session reads it first, there must be no second read.
 #[test]
 fn a_page_that_failed_is_claimed_by_two_sessions() {
     check(Needs::default(), |cluster| {
@@ -161,7 +161,7 @@ fn the_page_is_read_and_evicted_after_a_lookup() {
 }
 
 /// We stop a read in each state of its I/O. In all these states, the page must not be evicted, and
-/// other sessions that read or invalidate the page must be able to finish after the read continues.
+/// other sessions that read or invalidate the page must be able to finish once the read continues.
 #[test]
 fn a_page_that_is_being_read_is_not_evicted() {
     check(Needs { seeds: 4, ..Needs::default() }, |cluster| {

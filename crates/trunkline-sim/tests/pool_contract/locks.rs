@@ -50,8 +50,9 @@ fn hold(cluster: &Arc<Cluster>, mode: Mode, gate: &PausePoint) -> TestThread<()>
     cluster.spawn("holder", move |cluster| with_lock(cluster, mode, || gate.wait()))
 }
 
-/// Runs `body` while holding a lock on block 3. If it's the exclusive lock, we change the page and
-/// restore it afterwards. Any session that gets a lock in the meantime would notice the change.
+/// Runs `body` while holding a lock on block 3. If it's an exclusive lock, we change the page and
+/// restore it afterwards. Any session that was granted a lock in the meantime would notice the
+/// change.
 fn with_lock(cluster: &Arc<Cluster>, mode: Mode, body: impl FnOnce()) {
     let mut backend = cluster.backend();
     let pin = backend.read(&cluster.relation(0), 3).expect("reads");
@@ -109,8 +110,8 @@ fn conflicting_lock_modes_exclude_each_other() {
     });
 }
 
-/// Many threads lock the same page in all modes. When one thread has the exclusive lock, no other
-/// thread may have a lock of any kind.
+/// Many threads lock the same page in all modes. While one thread holds the exclusive lock, no
+/// other thread may hold a lock in any mode.
 #[test]
 fn no_reader_sees_a_partial_change() {
     check(Needs { seeds: 12, ..Needs::default() }, |cluster| {
@@ -168,8 +169,8 @@ fn a_cleanup_lock_waits_for_pins_of_every_kind() {
     });
 }
 
-/// The last pin may belong to an I/O. In that case, it is released by a thread that never had a pin
-/// itself. To test this, a session starts to read a page whose first read has failed, and ends
+/// The last pin may belong to an I/O. In that case, it is released by a thread that never held a
+/// pin itself. To test this, a session starts to read a page whose first read has failed, and ends
 /// before the read completes. Meanwhile another session waits for the page to be unpinned. See
 /// `docs/postgres-lessons.md#lesson-25`.
 #[test]

@@ -1,5 +1,5 @@
-//! Contract suite of the buffer pool and the read streams. The cases run with shared and local
-//! pools, under `sync`, `worker` and `io_uring`, and also on a simulated disk with random seeds.
+//! Contract suite for the buffer pool and read streams. The cases run with shared and local pools,
+//! under `sync`, `worker` and `io_uring`, and also on a simulated disk with random seeds.
 //!
 //! Some of the cases are taken from PostgreSQL's `test_aio` module. We have kept its numbers, so
 //! these are PG 8 to PG 37. PG 19 creates a database from a template, and has no counterpart here.

@@ -168,9 +168,9 @@ fn a_dropped_stream_does_not_consume_another_streams_wake_up() {
 }
 
 /// A stream over `block` is on a wait list when its backend is dropped. Another session then gets
-/// the same session id, and waits for the next block. When we drop the stream, this must not remove
-/// the new session from the wait list. At the end, `free` releases the resource that both of them
-/// have been waiting for.
+/// the same session id, and waits for the next block. Dropping the stream must not remove the new
+/// session from the wait list. At the end, `free` releases the resource that both of them have been
+/// waiting for.
 fn check_outliving_stream(cluster: &Arc<Cluster>, block: BlockNo, free: impl FnOnce()) {
     let (_, waker) = CountingWaker::new();
     let mut context = Context::from_waker(&waker);

@@ -178,8 +178,8 @@ fn every_kind_of_stream_alone_under_seeds() {
 }
 
 /// A session has a stream that is reading ahead, and all remaining permits are held by other
-/// sessions. If the session now pins as many pages as it was guaranteed, this must not fail.
-/// Instead, the stream must release some of its read-ahead.
+/// sessions. The session must still be able to pin as many pages as it was guaranteed. To allow
+/// this, the stream must release some of its read-ahead.
 #[test]
 fn guaranteed_pins_take_precedence_over_read_ahead() {
     let needs = Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::default() };

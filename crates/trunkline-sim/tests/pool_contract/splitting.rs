@@ -1,6 +1,6 @@
 //! How adjacent blocks are combined into reads: test_aio's cases 30 to 33.
 //!
-//! With `full` set, a stream collects blocks and reads them with as few I/Os as possible, as
+//! If `full` is set, a stream collects blocks and reads them with as few I/Os as possible, as
 //! `StartReadBuffers` does in PostgreSQL. The probe records these reads.
 
 use trunkline_aio::facade::Arc;

@@ -18,8 +18,8 @@ use trunkline_sim::matrix::{Cluster, Needs};
 use trunkline_sim::{Fault, pause};
 
 /// A requested checkpoint must start immediately and must not be throttled. A timed checkpoint must
-/// start when the timeout has elapsed, and must spread its writes over the interval, as with
-/// `checkpoint_completion_target`.
+/// start when the timeout has elapsed, and must spread its writes over the interval, as specified
+/// by `checkpoint_completion_target`.
 #[test]
 fn a_request_hurries_a_timed_checkpoint() {
     check_simulated(Needs::writable(), |cluster| {
@@ -244,8 +244,8 @@ fn a_page_limit_of_zero_disables_the_background_writer() {
 }
 
 /// When the pool is idle, the background writer flushes all dirty pages and then hibernates. As
-/// soon as a session allocates a buffer, the writer must be woken, rather than sleep until its long
-/// timeout expires.
+/// soon as a session allocates a buffer, the writer must be woken, rather than left to sleep until
+/// its long timeout expires.
 #[test]
 fn an_idle_background_writer_hibernates_and_is_woken() {
     check_simulated(Needs { buffers: 64, blocks: 200, ..Needs::writable() }, |cluster| {

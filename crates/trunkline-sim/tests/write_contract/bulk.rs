@@ -1,5 +1,6 @@
-//! Bulk writes that are larger than the pool, as with `COPY`. A bulk write reuses the buffers of a
-//! small ring and flushes the pages in it, so that the pages of other sessions stay in the pool.
+//! Bulk writes that are larger than the pool, such as those of `COPY`. A bulk write reuses the
+//! buffers of a small ring and flushes the pages in it, so that the pages of other sessions stay in
+//! the pool.
 
 use trunkline_aio::Operation;
 use trunkline_aio::facade::Arc;

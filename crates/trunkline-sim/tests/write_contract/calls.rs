@@ -66,9 +66,9 @@ fn for_each_fault(cluster: &Arc<Cluster>, mut case: impl FnMut(FileCall, i32, bo
     }
 }
 
-/// Truncation first invalidates the pages, and then truncates the file. If the file can't be
-/// truncated, dirty pages have already been thrown away. The relation is therefore considered
-/// damaged until the truncation has been repeated successfully.
+/// Truncation first invalidates the pages, and then truncates the file. If truncating the file
+/// fails, the dirty pages have already been discarded. The relation is therefore considered damaged
+/// until the truncation has been repeated successfully.
 #[test]
 fn a_truncation_that_fails_can_be_repeated() {
     check(NEEDS, |cluster| {

@@ -1,4 +1,4 @@
-//! Coverage matrix of page writes. We combine every site that writes or syncs pages or starts
+//! Coverage matrix for page writes. We combine every site that writes or syncs pages or starts
 //! writeback with every fault, every handle state and every I/O method.
 //!
 //! A cell counts as reached only if the fault struck the site's I/O while that I/O was in the
@@ -139,7 +139,7 @@ impl Site {
     }
 
     /// Number of handles of this class that are acquired before the one for the site's I/O. In the
-    /// state HANDED_OUT, an I/O has no operation or file yet, so we can recognise it only by
+    /// HANDED_OUT state, an I/O has no operation or file yet, so we can recognise it only by
     /// counting handles.
     fn handles_before(self) -> u64 {
         // A write of the same class precedes the writeback.

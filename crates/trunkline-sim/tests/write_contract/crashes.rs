@@ -1,10 +1,10 @@
 //! Crashes during writes, checkpoints, evictions and extensions.
 //!
-//! After a crash, a write that was not synced may be on disk completely, not at all, or only in
-//! some of its sectors. Each page must therefore either contain one of the versions it has had, or
-//! be torn and have a wrong checksum. Changes that were made before a completed checkpoint began
-//! must not be lost. Since there is no redo here, we check the pages exactly as the crash left
-//! them.
+//! After a crash, a write that was not synced may have reached the disk completely, in part (only
+//! some of its sectors), or not at all. Each page must therefore either contain one of the versions
+//! it has had, or be torn and have a wrong checksum. Changes that were made before a completed
+//! checkpoint began must not be lost. Since there is no redo here, we check the pages exactly as
+//! the crash left them.
 
 use crate::reopened;
 use std::collections::BTreeMap;

@@ -115,7 +115,7 @@ fn write_until_cancelled(
 }
 
 /// A stream is cancelled while it waits for sessions that are changing some of its pages. When the
-/// stream continues later, it must not leave these pages out.
+/// stream continues later, it must not skip these pages.
 #[test]
 fn a_cancelled_stream_continues_where_it_stopped() {
     check(Needs { blocks: 8, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -188,8 +188,8 @@ fn a_stream_cancelled_while_it_writes_a_copy_waits_for_it_later() {
 }
 
 /// An eviction stages writes for several victims, but has a free buffer as soon as the first write
-/// completes. The remaining writes must then not be submitted, and those victims must be left
-/// unchanged.
+/// completes. In that case, the remaining writes must not be submitted, and their victims must be
+/// left unchanged.
 #[test]
 fn eviction_writes_as_few_pages_as_possible() {
     check(Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {

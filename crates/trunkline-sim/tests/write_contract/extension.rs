@@ -1,6 +1,6 @@
 //! Relation extension. Two sessions must never get the same block, and an extension must be able to
-//! continue in the next segment. If the file system runs out of space, the blocks must be released
-//! again.
+//! continue into the next segment. If the file system runs out of space, the blocks must be
+//! released again.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -162,7 +162,7 @@ fn zeros_are_written_where_allocation_is_not_supported() {
     });
 }
 
-/// A session is cancelled while it is writing zeros to new blocks. Before this write has completed,
+/// A session is cancelled while it is writing zeros to new blocks. Until this write has completed,
 /// no other session may get these blocks. Otherwise the zeros could overwrite a page that the other
 /// session has already filled and written.
 #[test]

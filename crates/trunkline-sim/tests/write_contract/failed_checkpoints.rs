@@ -1,7 +1,7 @@
 //! Failed checkpoints must be counted and logged, together with the pages they wrote.
 //!
-//! Even if a checkpoint fails, it may have written most of its pages before that. If the statistics
-//! didn't include these writes, they wouldn't agree with the I/O seen by the device.
+//! A checkpoint that fails may already have written most of its pages. If the statistics didn't
+//! include these writes, they wouldn't agree with the I/O seen by the device.
 
 use trunkline_aio::Operation;
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};

@@ -134,8 +134,8 @@ fn a_failed_fsync_fails_every_later_checkpoint() {
     });
 }
 
-/// A checkpoint's session is cancelled while an fsync that will fail is in flight. No session
-/// waits for the result any more, so the completion callback must record the failure. A second
+/// A checkpoint's session is cancelled while an fsync that will fail is in flight. No session is
+/// waiting for the result any longer, so the completion callback must record the failure. A second
 /// fsync would succeed, even though data was lost.
 #[test]
 fn a_failed_fsync_of_a_cancelled_checkpoint_is_not_lost() {

@@ -1,5 +1,5 @@
-//! Tests of WAL before data. Many pages must share a single log flush, and if the log fails, no
-//! page may be written.
+//! Tests the WAL-before-data rule. Many pages must share a single log flush, and if the log fails,
+//! no page may be written.
 //!
 //! In addition, the cluster's write checker verifies the rule for every write of every case.
 

@@ -34,9 +34,9 @@ fn checkpoint(cluster: &Cluster, backend: &mut Backend) -> Result<(), Checkpoint
     cluster.checkpoint_with(backend, options).map(drop)
 }
 
-/// Makes the disk lose a writeback during a checkpoint, and checks that the checkpoint fails. With
-/// `beside_others`, another session holds a handle all the time, so that the checkpoint does not
-/// appear to be running alone.
+/// Makes the disk lose a writeback during a checkpoint, and checks that the checkpoint fails. If
+/// `beside_others` is set, another session holds a handle throughout, so that the checkpoint
+/// doesn't appear to be running alone.
 fn a_checkpoint_fails(cluster: &Arc<Cluster>, beside_others: bool) {
     let mut backend = cluster.backend();
     change_all(cluster, &mut backend, 1);

@@ -1,5 +1,5 @@
-//! Contract suite of page writes: checkpoints, eviction, writeback, relation extension, removal and
-//! crashes. The cases run under the `sync`, `worker` and `io_uring` methods. They also run on a
+//! Contract suite for page writes: checkpoints, eviction, writeback, relation extension, removal
+//! and crashes. The cases run under the `sync`, `worker` and `io_uring` methods. They also run on a
 //! simulated disk with many random seeds, both with and without storage faults.
 //!
 //! In every case, the cluster's write checker verifies each write. The pages on disk must have

@@ -64,8 +64,8 @@ impl Log for Writing {
     }
 }
 
-/// Page writes are hanging, and they use all the handles they can get. The log must still be able
-/// to flush, using the handles that are reserved for it. Otherwise the page writes would be waiting
+/// Page writes are hanging, and have taken every handle they can get. The log must still be able to
+/// flush, using the handles that are reserved for it. Otherwise the page writes would be waiting
 /// for the log, and the log for a handle.
 #[test]
 fn the_log_flushes_while_page_writes_hang() {

@@ -1,5 +1,5 @@
 //! It may take a long time to open a file, e.g. if its mount hangs. Before a writer opens one, it
-//! must submit the pages it has already claimed. Otherwise those pages would stay locked all that
+//! must submit the pages it has already claimed. Otherwise those pages would stay locked the whole
 //! time.
 
 use std::ops::Range;
@@ -25,8 +25,8 @@ fn close_and_hold(cluster: &Cluster) -> (PausePoint, PausePoint) {
 }
 
 /// Runs `work`, which must first write pages of relation 0 and then pages of relation 1. The file
-/// of relation 1 is closed, so it has to be opened. While that is going on, `blocks` of relation 0
-/// must not be locked.
+/// of relation 1 is closed, so it has to be opened. While it is being opened, `blocks` of relation
+/// 0 must not be locked.
 fn assert_unlocked_during_open(
     cluster: &Arc<Cluster>,
     blocks: Range<BlockNo>,

@@ -98,7 +98,7 @@ fn sessions_make_progress_beside_checkpoints_and_the_background_writer() {
 }
 
 /// All handles are in use by writes to a mount that hangs. A session that needs a buffer must not
-/// wait for just these writes. If another session unpins a clean page, the waiting session must be
+/// wait only for these writes. If another session unpins a clean page, the waiting session must be
 /// woken and use that buffer.
 #[test]
 fn a_session_uses_a_freed_buffer_while_no_handle_is_free() {
@@ -131,9 +131,9 @@ fn a_session_uses_a_freed_buffer_while_no_handle_is_free() {
     });
 }
 
-/// There is only one clean page, and it has the highest usage count. It must be evicted
-/// nevertheless, because that way we don't have to write anything. PostgreSQL would evict a dirty
-/// page with a lower usage count instead.
+/// There is only one clean page, and it has the highest usage count. It must still be the one that
+/// is evicted, because that doesn't require a write. PostgreSQL would evict a dirty page with a
+/// lower usage count instead.
 #[test]
 fn a_clean_page_is_evicted_before_a_dirty_one() {
     let needs =

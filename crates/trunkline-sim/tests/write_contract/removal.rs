@@ -93,8 +93,8 @@ fn a_relation_is_truncated_while_it_is_written() {
     });
 }
 
-/// The relation is truncated in a pool that has never read any of its pages. The next checkpoint
-/// must sync the file nevertheless, or else the old pages could reappear after a crash.
+/// The relation is truncated in a pool that has never read any of its pages. Even so, the next
+/// checkpoint must sync the file. Otherwise the old pages could reappear after a crash.
 #[test]
 fn a_truncation_survives_a_crash_after_a_checkpoint() {
     check(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
@@ -137,7 +137,7 @@ fn a_relation_is_truncated_while_it_is_read() {
 }
 
 /// A relation is dropped while a checkpoint's write to it fails. The checkpoint must report the
-/// error. But the page must not stay dirty because of that, since it isn't needed any more.
+/// error. However, the page must not stay dirty as a result, since it's no longer needed.
 #[test]
 fn a_relation_is_dropped_while_its_write_fails() {
     check(Needs::writable(), |cluster| {
@@ -223,8 +223,8 @@ fn relations_are_dropped_while_others_are_used() {
 }
 
 /// An idle session may still have to start writeback for pages that it evicted from a relation. If
-/// the relation is dropped, its file must be closed in spite of that, because the kernel doesn't
-/// free the space before then.
+/// the relation is dropped, its file must be closed anyway, because the kernel doesn't free the
+/// space until then.
 #[test]
 fn an_idle_session_keeps_no_dropped_file_open() {
     check_simulated(Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {

@@ -3,7 +3,7 @@
 //!
 //! A file gets its final name only when it's complete. While it is being written, it is called
 //! `NAME.partial`. If rows had to be skipped, it is renamed to `NAME.incomplete` instead. A later
-//! run can therefore see from the file names alone which tables don't have to be copied again:
+//! run can therefore tell from the file names alone which tables don't have to be copied again:
 //!
 //! ```text
 //!   NAME.partial ──▶ fsync ──▶ rename to NAME              complete: a later run keeps it
@@ -147,7 +147,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// The name of a table's file, such as `public.accounts.copy`.
 ///
-/// We replace slashes, dots, percent signs and control characters in names by `%` and two hex
+/// We replace slashes, dots, percent signs and control characters in names with `%` and two hex
 /// digits. If the resulting file name would be too long, we truncate it and append `%~` and the
 /// table's OID.
 pub(super) fn file_name(schema: &[u8], table: &[u8], oid: Oid, extension: &str) -> OsString {
@@ -245,8 +245,8 @@ pub(super) fn is_inside(path: &Path, directory: &Path) -> bool {
     existing.is_some_and(|existing| existing.starts_with(directory))
 }
 
-/// Returns whether `path` is inside a cluster, which means in its data directory, in a tablespace,
-/// or in a WAL directory that `pg_wal` links to.
+/// Returns true if `path` is inside a cluster: in its data directory, in a tablespace, or in a WAL
+/// directory that `pg_wal` links to.
 pub(super) fn is_inside_cluster(path: &Path, dir: &DataDir) -> bool {
     let links = fs::read_dir(dir.path().join("pg_tblspc")).into_iter().flatten().flatten();
     let links = links.map(|entry| entry.path());

@@ -1,8 +1,8 @@
 //! Decides which tables and columns to copy, and where to write them.
 //!
-//! The copy of a single table is one task with one output file, even if the table has many
-//! partitions. With `--all`, there is one task per table, and the tasks run in parallel. In that
-//! case, each partition counts as a table.
+//! Copying a single table is one task with one output file, even if the table has many partitions.
+//! With `--all`, there is one task per table, and the tasks run in parallel. In that case, each
+//! partition counts as a table.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -203,7 +203,7 @@ fn other_columns_hint(
 
 /// Describes the source of the files in a directory. The description includes the redo location of
 /// the last checkpoint. If it differs from the one an earlier copy recorded, the cluster has been
-/// started in between and its data may have changed, so we must not resume that copy.
+/// started since then and its data may have changed, so we must not resume that copy.
 fn manifest(
     args: &CopyArgs,
     dir: &DataDir,

@@ -7,7 +7,7 @@
 //! We ignore per-role settings (`ALTER ROLE ... SET`), because the output should not depend on
 //! which user runs the tool.
 //!
-//! We only resolve the settings that are needed for the copied tables. An unknown time zone, for
+//! We resolve only the settings that are needed for the tables we copy. An unknown time zone, for
 //! example, is an error only if one of the tables has a timestamptz column.
 
 use std::collections::BTreeMap;

@@ -19,8 +19,8 @@ const CYCLE_S: i64 = 146_097 * 86_400;
 /// 9000-01-01 in seconds since 1970. Later times are looked up whole cycles earlier.
 const LATEST_S: i64 = 221_845_392_000;
 
-/// Looks up a time zone. As for the `TimeZone` setting, `name` can be either a name in the database
-/// or a POSIX rule such as `<+0530>-05:30`.
+/// Looks up a time zone. As with the `TimeZone` setting, `name` can be either a name in the
+/// database or a POSIX rule such as `<+0530>-05:30`.
 pub(super) fn zone(name: &str) -> Option<Arc<dyn TimeZone>> {
     if ["UTC", "GMT", "Etc/UTC", "Etc/GMT"].iter().any(|utc| utc.eq_ignore_ascii_case(name)) {
         return Some(Arc::new(Utc));

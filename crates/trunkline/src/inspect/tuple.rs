@@ -177,8 +177,8 @@ fn report_columns(
                 line.damaged = true;
             }
         }
-        // The offset of a column depends on the lengths of all columns before it. After a damaged
-        // column, we therefore can't decode anything.
+        // The offset of a column depends on the lengths of all columns before it. We therefore
+        // can't decode anything after a damaged column.
         let damaged = line.damaged;
         reported.push(line);
         if damaged {
@@ -189,7 +189,7 @@ fn report_columns(
 }
 
 /// Describes how a value is stored, and formats the value. The text is `None` for a TOAST pointer,
-/// and for a dropped column, because we no longer know the type of a dropped column.
+/// and also for a dropped column, because we no longer know its type.
 fn describe(open: &OpenDatabase, column: &ColumnInfo, stored: &[u8]) -> (String, Option<String>) {
     let text = |payload: &[u8]| (!column.dropped).then(|| open.text(column.type_oid, payload));
     if column.attribute.len != -1 {

@@ -1,4 +1,4 @@
-//! Modes `read` and `prefetch`: load files into the operating system's page cache, and show how
+//! The `read` and `prefetch` modes: load files into the operating system's page cache, and show how
 //! much of each file was cached before and after.
 //!
 //! With `prefetch`, the kernel is still reading when the command ends, so "Cached after" includes
@@ -24,7 +24,7 @@ use crate::options::Context;
 use crate::output::{fields, human_bytes, object, print_report, throughput};
 
 /// Loads the files and prints the report. The mode is `read` if `reads` is set, and `prefetch`
-/// otherwise. Returns the exit code, which is `otherwise` if nothing goes wrong.
+/// otherwise. Returns `otherwise` if nothing goes wrong.
 pub(super) fn run(
     context: &Context<'_>,
     dir: &DataDir,

@@ -1,5 +1,5 @@
 //! Prints warnings about blocks that couldn't be loaded. If there are many, we print only some of
-//! them and the number of the rest.
+//! them and a count of the rest.
 
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::prewarm::Failures;
@@ -7,7 +7,7 @@ use trunkline_engine::prewarm::Failures;
 use crate::data_dir::relative;
 use crate::exit::{Exit, warnings};
 
-/// Prints a warning for each block or file that couldn't be read. Returns the exit code, which is
+/// Prints a warning for each block or file that couldn't be read. Returns `Exit::Findings`, or
 /// `otherwise` if everything could be read.
 pub(super) fn report_failures(failures: &Failures, dir: &DataDir, otherwise: Exit) -> Exit {
     let omitted = failures.total - failures.listed.len() as u64;

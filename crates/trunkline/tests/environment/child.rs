@@ -1,7 +1,7 @@
 //! Child process under test: waits for its messages and for its exit. Each wait has a time limit.
 //!
 //! A single `poll` waits for both pipes and for the process itself (through its pidfd), so we never
-//! have to sleep and check again. The time limit is only reached if a test has already failed.
+//! have to sleep and check again. The time limit is reached only if a test has already failed.
 
 use std::fs::File;
 use std::io::Read;

@@ -27,9 +27,9 @@ fn faulty_file() -> String {
     format!("pg_tblspc/16400/{}", file(16_501))
 }
 
-/// Runs `verify` with every method, buffered and direct. `scanned` is the number of blocks in the
-/// faulty file that it must have read. Each expected finding consists of a block, a kind, and a
-/// text that must appear in the message.
+/// Runs `verify` with every method, buffered and direct. `scanned` is the number of blocks it must
+/// have read from the faulty file. Each expected finding consists of a block, a kind, and a text
+/// that must appear in the message.
 fn check(fault: Fault, blocks: u32, scanned: u32, expected: &[(Value, &str, &str)]) {
     let cluster = Cluster::with_files(3, 1);
     let _mount = mounted(&cluster, fault.clone(), blocks);

@@ -26,7 +26,8 @@ use trunkline_aio::facade::{Arc, Mutex};
 use crate::child::PATIENCE;
 
 /// How long the kernel may cache attributes. We turn this cache off. Otherwise, the kernel would
-/// replace a wrong file size in its cache by the correct one, and the fault would occur only once.
+/// replace a wrong file size in its cache with the correct one, and the fault would occur only
+/// once.
 const BELIEF: Duration = Duration::ZERO;
 
 /// A fault to inject into a file or directory.

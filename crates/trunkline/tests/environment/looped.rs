@@ -22,9 +22,9 @@ pub(crate) struct Looped {
 }
 
 impl Looped {
-    /// Creates and mounts a file system with a size of `bytes`. `make` is the command that formats
-    /// the image; we append the path of the image to it. If the machine doesn't support this, we
-    /// skip the test and return `None`.
+    /// Creates and mounts a file system of size `bytes`. `make` is the command that formats the
+    /// image; we append the path of the image to it. If the machine doesn't support this, we skip
+    /// the test and return `None`.
     pub(crate) fn new(
         make: &[&str],
         bytes: u64,

@@ -43,8 +43,8 @@ fn mount() -> Option<Looped> {
     Looped::in_memory(&[&make[..], &lazily].concat(), IMAGE_BYTES, kind, ROOM_BYTES)
 }
 
-/// Punches holes into the image at the places where the file's first blocks are stored. It then
-/// fills up the tmpfs, so that these blocks can't be written any more and we get ENOSPC.
+/// Punches holes in the image where the file's first blocks are stored. Then fills up the tmpfs, so
+/// that writing these blocks fails with ENOSPC.
 fn take_room(mount: &Looped, file: &Path) {
     let (name, image) = (file.to_str().expect("a name"), mount.image());
     run("sync", &["-f", name]).expect("synced");

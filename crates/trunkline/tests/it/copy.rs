@@ -269,8 +269,8 @@ fn two_signals_in_quick_succession_are_one_request() {
         child.args(["copy", "bench.public.pgbench_accounts", "-D"]).arg(fixture.join("data"));
         let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = child.expect("runs");
-        // The table is far larger than a pipe's buffer, so the child can't exit as long as we don't
-        // read. We start reading again only after the child has handled both signals.
+        // The table is far larger than a pipe's buffer, so the child can't exit while we aren't
+        // reading. We start reading again only after the child has handled both signals.
         let mut rows = child.stdout.take().expect("a pipe");
         rows.read_exact(&mut [0; 100]).expect("rows");
         for signal in [Signal::INT, Signal::TERM] {

@@ -58,9 +58,9 @@ impl Backend {
         slept(self.reserve_pin(&mut Waiting::Sleep))
     }
 
-    /// Waits until some buffer may be used as a victim. If there are no clean buffers, we first
-    /// start to write out dirty pages. If this returns `Pending`, the session remains on the victim
-    /// wait list.
+    /// Waits until there is a buffer that can be used as a victim. If there are no clean buffers,
+    /// we first start to write out dirty pages. If this returns `Pending`, the session remains on
+    /// the victim wait list.
     pub(crate) fn wait_for_victim(
         &mut self,
         waiting: &mut Waiting<'_, '_>,
@@ -143,8 +143,8 @@ impl Backend {
                 .session
                 .wait_for(|| woken.woken.load(Ordering::SeqCst) || manager.has_victim());
             if waited.is_err() || self.manager.has_victim() {
-                // We don't need the handle any more, so leave the queue. If we were assigned one in
-                // the meantime, this passes it on to the next session in the queue.
+                // We no longer need the handle, so leave the queue. If we were assigned one in the
+                // meantime, this passes it on to the next session in the queue.
                 drop(self.session.try_acquire(Class::Eviction));
                 return Poll::Ready(waited);
             }
@@ -201,7 +201,7 @@ impl Backend {
 }
 
 /// Wakes a parked session. The flag is needed because a wake-up may arrive before the session
-/// parks; without it, the session couldn't tell that from a spurious wake-up.
+/// parks; without it, the session couldn't tell a real wake-up from a spurious one.
 struct ParkedWaker {
     woken: AtomicBool,
     session: u32,

@@ -19,7 +19,7 @@ use trunkline_aio::facade::thread;
 
 /// Tag, state word and I/O reference of one buffer (PostgreSQL's `BufferDesc`).
 ///
-/// We align descriptors to a cache line, like PostgreSQL pads its own (`BUFFERDESC_PAD_TO_SIZE`),
+/// We align descriptors to cache lines, just as PostgreSQL pads its own (`BUFFERDESC_PAD_TO_SIZE`),
 /// so that sessions that pin neighbouring buffers don't contend for the same line.
 #[derive(Debug)]
 #[repr(align(64))]
@@ -30,8 +30,8 @@ pub(crate) struct BufferDescriptor {
     tag: [AtomicU64; 3],
     /// The I/O in progress ([`WaitRef::to_bits`]), or 0.
     io: AtomicU64,
-    /// The next buffer in the same chain of the mapping table, plus one. If this is 0, it's the end
-    /// of the chain.
+    /// The next buffer in the same chain of the mapping table, plus one. This is 0 at the end of
+    /// the chain.
     next: AtomicU32,
 }
 

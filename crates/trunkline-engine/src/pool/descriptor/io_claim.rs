@@ -85,10 +85,10 @@ impl BufferWord {
         assert!(marked.is_ok(), "a page changed without the exclusive lock");
     }
 
-    /// If the page is dirty, marks it as one that the checkpoint now starting must write. Returns
-    /// false if the page is clean. Testing and marking is a single atomic step, so if a page was
-    /// dirty when the checkpoint started, it has either been marked or already been written. A page
-    /// that becomes dirty later is left to the next checkpoint.
+    /// If the page is dirty, marks it for the checkpoint that is just starting. Returns false if
+    /// the page is clean. Testing and marking is a single atomic step, so if a page was dirty when
+    /// the checkpoint started, it has either been marked or already been written. A page that
+    /// becomes dirty later is left to the next checkpoint.
     pub(crate) fn mark_for_checkpoint(&self) -> bool {
         let marked = self.update(|word| {
             BufferState(word).has(flag::DIRTY).then_some(word | flag::CHECKPOINT_NEEDED)

@@ -10,8 +10,8 @@
 //!
 //! The layout is the same as in PostgreSQL 19 (`buf_internals.h`): one word contains the pin count,
 //! the clock sweep's usage count, the `BM_*` flags and the content lock. A single compare-exchange
-//! can therefore test the flags and take a pin or a lock at the same time, and we don't need a
-//! separate buffer header spinlock as older versions did.
+//! can therefore test the flags and take a pin or a lock at the same time, without the separate
+//! buffer header spinlock that older versions needed.
 //!
 //! The pin count has 18 bits, enough for 262143 backends, which is PostgreSQL's `MAX_BACKENDS`.
 //! Every session that holds a shared content lock also holds a pin, so the share count doesn't need

@@ -27,8 +27,9 @@
 //! could load the old value and the wake-up would be lost. On x86-64 the stronger ordering is free
 //! here, because every store to the word is a locked instruction anyway.
 //!
-//! In PostgreSQL 18 and earlier, every change except pin and unpin takes the buffer header spinlock
-//! (`LockBufHdr`), and a backend that wants to pin the buffer spins while that lock is held.
+//! In PostgreSQL 18 and earlier, every change except pinning and unpinning takes the buffer header
+//! spinlock (`LockBufHdr`), and a backend that wants to pin the buffer spins while that lock is
+//! held.
 
 use super::state::{BufferState, PIN, PINS, USAGE, USAGE_MAX, USAGE_ONE, flag};
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
@@ -156,9 +157,10 @@ impl BufferWord {
         }
     }
 
-    /// Pins a ring's buffer in order to reuse it, if only the ring has used it since. If the usage
-    /// count is above 1, some other session must have used the page, and we leave it in the pool.
-    /// (PostgreSQL's `GetBufferFromRing` does the same test.)
+    /// Pins a ring's buffer so that the ring can reuse it, provided that the buffer is clean and
+    /// unpinned and that no other session has used it since. If the usage count is above 1, some
+    /// other session must have used the page, and we leave it in the pool. (PostgreSQL's
+    /// `GetBufferFromRing` does the same test.)
     pub(crate) fn reuse(&self) -> bool {
         let taken = self.update(|word| {
             let state = BufferState(word);

@@ -2,7 +2,7 @@
 //!
 //! The callback runs on whichever thread completes the I/O. It finds the buffers in the I/O's
 //! payload, and checks their pages under the policy that was current when the read was issued. It
-//! stores a verdict for each page in the payload, where the issuer finds it. PostgreSQL's
+//! stores a verdict for each page in the payload, where the issuer can find it. PostgreSQL's
 //! `buffer_readv_complete` must return its result in the few bits of a `PgAioResult`, so it can
 //! report only one damaged page per I/O.
 //!
@@ -19,8 +19,8 @@ use trunkline_aio::facade::Arc;
 use trunkline_aio::{Callback, Completion, Outcome, Payload, Status, Weight};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// The thread that reaps a read also checks its pages, unless the read may be larger than this many
-/// blocks. Handing the check to another thread costs about as much as computing 16 checksums
+/// The thread that reaps a read also checks its pages, unless the read may span more than this many
+/// blocks. Handing the check off to another thread costs about as much as computing 16 checksums
 /// (decision 0006).
 const LIGHT_BLOCKS_MAX: u32 = 16;
 
@@ -122,8 +122,8 @@ impl Callback<ReadPayload> for ReadCallback {
             // the issuer or another session can read the blocks again.
             self.manager.buffers().finish_read(*buffer, check.is_usable());
         }
-        // The outcome counts whole blocks only. If any page is bad, the detail is the number of bad
-        // pages. The individual verdicts are in the payload.
+        // The outcome includes only whole blocks. If any page is bad, the detail is the number of
+        // bad pages. The individual verdicts are in the payload.
         let whole = (read * BLOCK_SIZE) as u32;
         match prior.status {
             Status::Error => prior,

@@ -17,10 +17,10 @@
 //! because the session that holds the resource may itself be waiting for the claimed page. The
 //! order is: pins, file, I/O handle, buffers, claims.
 //!
-//! None of these functions waits. If a resource is unavailable, we undo what was done so far and
-//! report which resource is missing, so that the caller can wait for it. The caller must already
-//! have reserved the pins. We release the buffers of blocks that we could not claim, so that no
-//! state is carried over to the next call (`docs/postgres-lessons.md#lesson-13`).
+//! None of these functions waits. If a resource is unavailable, we undo what we have done so far
+//! and report which resource is missing, so that the caller can wait for it. The caller must
+//! already have reserved the pins. We release the buffers of blocks that we could not claim, so
+//! that no state is carried over to the next call (`docs/postgres-lessons.md#lesson-13`).
 //!
 //! After we've looked up a block, but before we claim it, another session may claim or even read
 //! it. Because a claim is a compare-exchange, exactly one session reads each block. If another
@@ -138,7 +138,7 @@ impl PageReads {
     }
 
     /// Starts a read at a block that is neither valid nor being read. If an earlier read of the
-    /// block failed, it still has a buffer, which is passed in `present`.
+    /// block failed, the block still has a buffer, which is passed in `present`.
     fn start_missing(
         &mut self,
         session: &mut Session,
@@ -175,8 +175,8 @@ impl PageReads {
         if missing > 0 {
             manager.allocate(missing, ring, tally, &mut self.allocated);
         }
-        // We can't read anything without a buffer for the first block. If there are only some
-        // buffers, we just read fewer blocks.
+        // We can't read anything without a buffer for the first block. If we only get some of the
+        // other buffers, we just read fewer blocks.
         if self.allocated.is_empty() && present.is_none() {
             return Ok(Some(ReadStart::NoBuffer));
         }
@@ -259,8 +259,8 @@ impl PageReads {
         let mut first_taken = None;
         for at in 0..count {
             let tag = request.tag.at(request.first + at);
-            // Another session may have inserted the page after `extent` looked. If so, we must use
-            // that session's buffer, because a page must never have two buffers.
+            // Another session may have inserted the page since `extent` looked for it. If so, we
+            // must use that session's buffer, because a page must never have two buffers.
             let known = match present {
                 Some(pinned) if at == 0 => Some(pinned),
                 _ => manager.pin(tag, request.usage_max),

@@ -6,7 +6,7 @@
 //! to set the latch if the background writer has armed it.
 //!
 //! The background writer can't miss an allocation. It first arms the latch and then reads the
-//! count, whereas a session first raises the count and then checks whether the latch is armed.
+//! count, whereas a session first increments the count and then checks whether the latch is armed.
 //! Because all these accesses are sequentially consistent, either the background writer sees the
 //! new count and doesn't hibernate, or the session sees that the latch is armed and sets it.
 
@@ -21,7 +21,7 @@ pub(crate) struct Allocations {
     /// The background writer is hibernating, or is about to. The first session that changes this to
     /// false must set the latch.
     armed: AtomicBool,
-    /// The futex word counts how often the latch has been set. If the latch is set after the
+    /// The futex word is incremented each time the latch is set. If the latch is set after the
     /// background writer has read the word but before it sleeps, it doesn't sleep at all.
     latch: Futex,
 }

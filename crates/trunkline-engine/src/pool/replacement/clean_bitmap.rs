@@ -2,7 +2,7 @@
 //!
 //! The clock sweep skips dirty buffers. If nearly all pages in the pool are dirty, it might have to
 //! visit every descriptor to find a single victim, or to find out that there is no victim at all.
-//! With the bitmap, we can check 64 buffers with one load.
+//! The bitmap lets us check 64 buffers with a single load.
 //!
 //! ```text
 //!   a page was written, or discarded   ──▶ set its bit
@@ -17,8 +17,8 @@
 //! sees that the page is clean, or the thread sets the bit after the search has cleared it.
 //!
 //! Without this second check, the bit of a clean page could remain clear until the page's next
-//! write. A session searching for a victim would not find the page, and might wait although there
-//! is a victim.
+//! write. A session searching for a victim would not find the page, and might wait even though
+//! there is a victim.
 
 use std::ops::ControlFlow;
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
@@ -49,7 +49,7 @@ impl CleanBitmap {
     }
 
     /// Visits every clean buffer, starting with the bitmap word that contains `first`, until
-    /// `visit` returns `Break`. Returns true if it did. A buffer whose state changes during the
+    /// `visit` returns `Break`. Returns true in that case. A buffer whose state changes during the
     /// call may or may not be visited.
     pub(crate) fn visit(
         &self,

@@ -1,8 +1,8 @@
 //! Clock sweep: chooses the victim when a page needs a buffer.
 //!
 //! There is one clock hand, which moves around all buffers, as in PostgreSQL's `StrategyGetBuffer`.
-//! If the buffer under the hand is unpinned, clean and has usage count 0, we take it. If it is
-//! unpinned but its usage count is above 0, we decrement the count (`BufferWord::clock_visit`).
+//! If the buffer under the hand is unpinned and clean, and its usage count is 0, we take it. If it
+//! is unpinned but its usage count is above 0, we decrement the count (`BufferWord::clock_visit`).
 //!
 //! A caller that wants several victims advances the hand by that many buffers in one step, and then
 //! visits just those buffers. Its victims are therefore adjacent whenever possible. That matters
@@ -28,8 +28,8 @@ pub(crate) struct ClockSweep {
     /// Number of buffers that the hand has passed since startup. We never reduce this modulo the
     /// pool size, because a 64-bit counter won't overflow. The number of complete passes therefore
     /// needs neither a second counter nor a lock (PostgreSQL takes `buffer_strategy_lock` when the
-    /// hand wraps around). Relaxed ordering is enough, because the hand only hands out positions,
-    /// and all information about a buffer is in its state word.
+    /// hand wraps around). Relaxed ordering is enough, because this counter only assigns positions.
+    /// All information about a buffer is in its state word.
     hand: AtomicU64,
     buffers: u32,
 }
@@ -52,9 +52,9 @@ impl ClockSweep {
     }
 
     /// Looks for up to `want` victims, pins each of them and passes it to `take`, which returns
-    /// true if it could use the buffer. Returns how many victims are still missing. That's more
-    /// than 0 only if the hand has passed [`VISITS_WITHOUT_VICTIM_MAX`] buffers, or all buffers,
-    /// without finding a victim or decrementing a usage count.
+    /// true if it could use the buffer. Returns how many victims are still missing. This is nonzero
+    /// only if the hand has passed [`VISITS_WITHOUT_VICTIM_MAX`] buffers, or all buffers, without
+    /// finding a victim or decrementing a usage count.
     pub(crate) fn sweep<'a>(
         &self,
         want: u32,

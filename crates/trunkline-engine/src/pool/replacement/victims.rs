@@ -6,10 +6,10 @@
 //! decide what to do. A session in that situation starts writing dirty pages (`eviction`) and
 //! waits.
 //!
-//! Taking a victim is done in two steps: first we pin the buffer using its state word, and then we
-//! remove its tag while holding the partition lock. In between, another session may find and pin
-//! the page. In that case the second step fails, and we release our pin and continue the search.
-//! PostgreSQL does the same if `InvalidateVictimBuffer` fails.
+//! We take a victim in two steps: first we pin the buffer using its state word, and then we remove
+//! its tag while holding the partition lock. In between, another session may find and pin the page.
+//! In that case the second step fails, and we release our pin and continue the search. PostgreSQL
+//! does the same if `InvalidateVictimBuffer` fails.
 
 use super::super::buffers::Buffers;
 use super::super::descriptor::{ClockVisit, flag};
@@ -100,7 +100,7 @@ impl Allocation<'_> {
         self.refill(missing, 0, ring);
     }
 
-    /// Fills `missing` consecutive slots of the ring with victims, where the last of these slots is
+    /// Fills `missing` consecutive slots of the ring with victims. The last of these slots is
     /// `back` positions behind the current one. If there aren't enough victims, the remaining slots
     /// keep their old buffers, and the ring tries to reuse those on its next pass.
     fn refill(&mut self, missing: u32, back: usize, ring: &mut RingBuffer) {

@@ -23,9 +23,9 @@ pub(super) fn is_still_dirty(manager: &BufferManager, request: &WriteRequest<'_>
     dirty
 }
 
-/// Calls `how` to claim the write of `block`, if the buffer still contains that block. After a
-/// successful claim, the I/O has its own pin and holds the content lock, so we can release our
-/// temporary pin.
+/// Calls `how` to claim `block` for writing, provided that the buffer still contains that block.
+/// After a successful claim, the I/O has its own pin and holds the content lock, so we can release
+/// our temporary pin.
 pub(super) fn claim_with(
     manager: &BufferManager,
     request: &WriteRequest<'_>,

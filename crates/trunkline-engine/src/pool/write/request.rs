@@ -24,13 +24,13 @@ pub(crate) struct WriteRequest<'a> {
     /// rather than handing it to another one.
     pub(crate) needed_now: bool,
     /// The LSN up to which the WAL is known to be flushed. This value may be out of date, in which
-    /// case we may refuse to write a page although we could, but it is never too high.
+    /// case we may refuse to write a page that we could have written, but it is never too high.
     pub(crate) durable: Lsn,
 }
 
 impl<'a> WriteRequest<'a> {
-    /// Creates a request to write those of the pages in `buffers` that are dirty, for a caller that
-    /// isn't going to wait for the write immediately.
+    /// Creates a request to write the dirty pages among those in `buffers`, for a caller that isn't
+    /// going to wait for the write immediately.
     pub(crate) fn new(
         manager: &BufferManager,
         relation: &'a Relation,

@@ -143,9 +143,9 @@ impl PageWrites {
         Ok(WriteStart::Issued { count })
     }
 
-    /// Issues the write of the pages that have been claimed for a slot, or of the copy of a page in
-    /// the slot's memory. Before we issue the write, we register it with its segment. If an fsync
-    /// of that segment starts during the write, we then know that the fsync may not cover it.
+    /// Issues a write of the pages that have been claimed for a slot, or of the page copy in the
+    /// slot's memory. Before we issue the write, we register it with its segment. If an fsync of
+    /// that segment starts during the write, we then know that the fsync may not cover it.
     pub(super) fn issue(
         &mut self,
         slot: usize,
@@ -206,8 +206,8 @@ impl PageWrites {
         Ok(self.finish(slot, outcome))
     }
 
-    /// Interprets the result of a write. If a short write has written at least one whole block, we
-    /// report success for the blocks that were written, and the caller must write the rest again.
+    /// Interprets the result of a write. If a short write wrote at least one whole block, we report
+    /// success for the blocks that were written, and leave the rest to the caller.
     fn finish(&mut self, slot: usize, outcome: Outcome) -> Result<WriteResult, WriteError> {
         let (write, slots) = self.window.item_and_slots(slot);
         let (Some(first), Some(payload)) = (write.first.take(), slots.payload(slot)) else {
@@ -241,8 +241,8 @@ impl PageWrites {
 }
 
 /// Locates the file of the first block. Returns `None` if the page has been evicted, or dropped
-/// together with its file. It's also possible that there was never such a page, if we read the tag
-/// while it was changing.
+/// together with its file. If we read the tag while it was changing, there may never have been such
+/// a page.
 pub(super) fn locate(
     manager: &BufferManager,
     session: &mut Session,
