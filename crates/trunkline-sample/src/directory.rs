@@ -157,8 +157,8 @@ pub(super) fn evict(files: &[FileEntry]) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the number of bytes that a sample in `directory` may use, which is half of the free
-/// space of its file system.
+/// Returns the number of bytes that a sample in `directory` may use, which is half the free
+/// space on its file system.
 ///
 /// # Errors
 /// As statvfs(3), for the nearest parent that exists.

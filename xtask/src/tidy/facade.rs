@@ -99,7 +99,8 @@ pub(super) fn bypass(sources: &Sources, findings: &mut Findings) {
 
 /// Finds direct uses of std's atomics. In an ordinary build, the façade just re-exports std's
 /// atomics, so clippy can't tell which of the two paths the code used. Tests may use std's atomics
-/// directly. For example, the scheduler doesn't need to explore a counter in an allocator.
+/// directly. For example, there is no point in having the scheduler interleave threads at the
+/// counter of a test's allocator.
 fn foreign_atomics(source: &Source, findings: &mut Findings) {
     if STD_ATOMICS.iter().any(|(path, _)| *path == source.path) {
         return;

@@ -91,8 +91,9 @@ fn introduction(stage: &Stage<'_>, pace: &str) -> Result<Vec<String>> {
     )])
 }
 
-/// Returns the lines that use the user's settings. If the load runs at full speed, we add lines
-/// with a more aggressive background writer, which can keep up with the sessions.
+/// Returns the comparisons to run with the user's settings. If the load runs at full speed, we also
+/// run them with more aggressive background writer settings, so that the background writer can keep
+/// up with the sessions.
 fn lines(stage: &Stage<'_>, load: Load) -> Vec<Comparison> {
     let as_set = BackgroundWriterSettings::of(&stage.bench.settings);
     let eager = BackgroundWriterSettings {

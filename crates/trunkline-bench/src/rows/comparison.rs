@@ -92,7 +92,7 @@ impl Comparison {
     }
 }
 
-/// The work that a baseline and a contender do, and everything that both of them need. A type that
+/// The work done by a baseline and a contender, plus everything they both need. A type that
 /// implements this trait only describes the work. The `measure` method opens the files and starts
 /// the threads.
 pub(super) trait Experiment {

@@ -49,7 +49,7 @@ pub(super) fn read(
 }
 
 /// Executes the reads in this thread, one at a time. If read-ahead was requested but the method is
-/// `sync`, we call `posix_fadvise` for up to `depth` reads in advance. We don't do that for direct
+/// `sync`, we call `posix_fadvise` for up to `depth` reads ahead. We don't do that for direct
 /// I/O, which bypasses the page cache.
 fn one_by_one(
     Context { job, options, .. }: Context<'_>,

@@ -137,7 +137,7 @@ impl FaultyFiles {
         }
     }
 
-    /// Reads back the blocks that were written by a write of `length` bytes. Returns the number of
+    /// Reads back the blocks covered by a write of `length` bytes. Returns the number of
     /// the first block within the fork and the contents of the blocks. Returns `None` if we don't
     /// know the file or if it has been removed.
     pub(super) fn written(&self, io: &Observed, length: usize) -> Option<(BlockNo, Vec<u8>)> {

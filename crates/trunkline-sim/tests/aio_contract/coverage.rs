@@ -45,7 +45,7 @@ enum FaultKind {
     Reorder,
 }
 
-/// The fault of each kind, and how often it strikes.
+/// Which fault to inject for each kind, and how many times.
 const FAULTS: [(FaultKind, Fault, u64); 13] = [
     (FaultKind::Short, Fault::Short(5000), 1),
     (FaultKind::Interrupted, Fault::Interrupted, 3),

@@ -1,8 +1,8 @@
 //! Sessions that wait for other sessions' I/O, and for notifications by session number, both
 //! blocking and as async tasks.
 //!
-//! When a session starts to wait, the I/O may not even have been submitted. The handle may also be
-//! released unused, and the issuer may never receive the result.
+//! When a session starts to wait, the I/O might not even have been submitted yet. The handle might
+//! be released without ever being used, or the issuer might never receive the result.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, Wake, Waker};

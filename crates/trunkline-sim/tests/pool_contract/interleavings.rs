@@ -95,8 +95,8 @@ fn a_claim_stops_at_a_page_that_another_session_has_read() {
     });
 }
 
-/// A session is about to read three adjacent blocks. The middle block was in the pool when the
-/// session looked it up, but is evicted before the session claims the blocks. The session must
+/// A session is about to read three adjacent blocks. The middle block is in the pool when the
+/// session looks it up, but it is evicted before the session claims the blocks. The session must
 /// notice this, and read the middle block as well.
 #[test]
 fn a_page_is_evicted_between_the_lookup_and_the_claim() {

@@ -68,8 +68,8 @@ enum FaultKind {
     Reorder,
 }
 
-/// The fault of each kind, and how often it strikes. Faults that are retried strike twice, hard
-/// faults every time.
+/// Which fault to inject for each kind, and how many times. Faults that are retried are injected
+/// twice, hard faults every time.
 const FAULTS: [(FaultKind, Fault, u64); 9] = [
     (FaultKind::Error, Fault::Error(libc::EIO), u64::MAX),
     (FaultKind::NoSpace, Fault::Error(libc::ENOSPC), u64::MAX),
@@ -228,8 +228,8 @@ impl FaultKind {
         }
     }
 
-    /// The fault, and how often it strikes. At sites that write single pages, a short write must be
-    /// shorter than a page.
+    /// Returns which fault to inject, and how many times. At a site that writes a single page, a
+    /// short write must be shorter than a page.
     fn fault(self, site: Site) -> (Fault, u64) {
         match FAULTS[self as usize] {
             (FaultKind::Short, ..) if site.writes_one() => (Fault::Short(512), 1),

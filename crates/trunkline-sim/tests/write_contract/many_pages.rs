@@ -12,7 +12,7 @@ use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Needs, TestThread, page};
 
 /// Eight sessions extend the same relation in a pool that has only 16 buffers. Each of them asks
-/// for 32 pages at a time. It may get fewer than that, and changes all the pages it does get.
+/// for 32 pages at a time. A session may get fewer than that, and it modifies every page it gets.
 #[test]
 fn all_sessions_extend_in_a_tiny_pool() {
     check(Needs { buffers: 16, blocks: 16, seeds: 2, ..Needs::writable() }, |cluster| {
