@@ -1,4 +1,4 @@
-//! **Rows that read through the buffer pool**, declared as data like those in `reads.rs`.
+//! **Rows that measure reads through the buffer pool**, declared as data like those in `reads.rs`.
 //!
 //! A bare loop doesn't compute checksums and doesn't touch the pages. Our consumer doesn't touch
 //! them either, and we measure lines with and without checksums to show what verification costs.

@@ -1,6 +1,6 @@
-//! **Rows that read**, declared as data: what each row compares, on which files, and the target of
-//! each line. Most of these rows are executed by `side_by_side.rs`. The rows that read through the
-//! buffer pool are in `pool_reads.rs`.
+//! **Rows that measure reads**, declared as data: what each row compares, which files it uses, and
+//! the target for each line. Most of these rows are executed by `side_by_side.rs`. The rows that
+//! read through the buffer pool are in `pool_reads.rs`.
 
 use super::comparison::{Body, Comparison, Needs, Row, SetUp, Stage};
 use super::options::{BLOCK, COMBINED, CONCURRENCY, each_way, methods, way};
