@@ -25,6 +25,34 @@ pub(crate) enum Depth {
     Full,
 }
 
+/// The two halves of the tests. We must run the tests twice: cargo unifies features across all
+/// packages built by one command, and trunkline-sim enables the scheduler in trunkline-aio.
+#[derive(Debug, Clone, Copy)]
+enum Tests {
+    /// Everything as shipped.
+    Shipped,
+    /// The tests that need the scheduler.
+    Scheduler,
+}
+
+impl Tests {
+    const ALL: [Self; 2] = [Self::Shipped, Self::Scheduler];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Shipped => "test",
+            Self::Scheduler => "test, scheduler",
+        }
+    }
+
+    fn packages(self) -> &'static str {
+        match self {
+            Self::Shipped => "--workspace --exclude trunkline-sim",
+            Self::Scheduler => "-p trunkline-sim -p trunkline-aio",
+        }
+    }
+}
+
 /// The current run and its results so far.
 struct Run<'a> {
     checkout: &'a Checkout,
@@ -47,6 +75,20 @@ pub(crate) fn run(checkout: &Checkout, depth: Depth) -> Result<(), Failure> {
     done
 }
 
+/// Builds the tests without running them.
+pub(crate) fn build_tests(checkout: &Checkout) -> Result<(), Failure> {
+    let build = |tests: &Tests| checkout.cargo(&format!("test {} --no-run", tests.packages()));
+    Tests::ALL.iter().try_for_each(|tests| build(tests).run())
+}
+
+/// Runs the tests and nothing else. Returns the number of tests that passed.
+pub(crate) fn tests_alone(checkout: &Checkout) -> Result<u64, Failure> {
+    let mut run = Run::new(checkout);
+    let made = run.fixtures()?;
+    Tests::ALL.iter().try_for_each(|tests| run.test_run(*tests, &made))?;
+    Ok(run.tests)
+}
+
 impl<'a> Run<'a> {
     fn new(checkout: &'a Checkout) -> Self {
         let (skipped, notes) = (BTreeMap::new(), Vec::new());
@@ -65,15 +107,10 @@ impl<'a> Run<'a> {
                 checkout.cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings");
             self.command("doc", &doc)?;
         }
-        // We must run the tests twice. Cargo unifies features across all packages built by one
-        // command, and trunkline-sim enables the scheduler in trunkline-aio. The first run tests
-        // everything as shipped.
-        let shipped = "test --workspace --exclude trunkline-sim -- --show-output";
-        self.tests("test", &made.expose(checkout.cargo(shipped)))?;
+        self.test_run(Tests::Shipped, &made)?;
         // Before the second run, which replaces the examples of trunkline-aio.
         self.examples()?;
-        let scheduled = "test -p trunkline-sim -p trunkline-aio -- --show-output";
-        self.tests("test, scheduler", &made.expose(checkout.cargo(scheduled)))?;
+        self.test_run(Tests::Scheduler, &made)?;
         if depth == Depth::Full {
             self.loom()?;
             let caught =
@@ -81,6 +118,12 @@ impl<'a> Run<'a> {
             self.notes.push(caught);
         }
         Ok(())
+    }
+
+    /// Runs one of the two halves of the tests.
+    fn test_run(&mut self, tests: Tests, made: &Fixtures) -> Result<(), Failure> {
+        let command = self.checkout.cargo(&format!("test {} -- --show-output", tests.packages()));
+        self.tests(tests.name(), &made.expose(command))
     }
 
     /// Runs all examples of the crates meant for embedding. We find the examples by listing their

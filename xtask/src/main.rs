@@ -1,4 +1,4 @@
-//! **xtask**: the single entry point for developers, `cargo xtask ci | tidy | fixtures | mutants`.
+//! **xtask**: the single entry point for developers, `cargo xtask ci | tidy | fixtures | mutants | soak`.
 //!
 //! Everything that CI runs is a subcommand, so a developer can repeat it with the same command.
 //! xtask must build in seconds on a fresh machine, so its only dependency is `syn`.
@@ -9,6 +9,7 @@ mod failure;
 mod fixtures;
 mod invocation;
 mod mutants;
+mod soak;
 mod tally;
 mod tidy;
 mod tree;
@@ -26,11 +27,17 @@ usage: cargo xtask <command>
   tidy circles [CRATE]  list circles between files, and arrows against xtask/order/
   fixtures           unpack and build the PostgreSQL clusters that tests read
   mutants [NAME...]  bring back known bugs, one at a time; a test must fail for each
+  soak NAME          a check that takes too long for ci; adds a line to docs/soak.md:
+       faults           a million faults on the simulated disk, under the seeded pool workload
+       stress           the tests of ci ten times in a row, while other threads keep CPUs and disk busy
+       bare-root        .ci/run in a bare Debian root, which has none of the packages it needs
+       servers BIN...   random databases, compared with the PostgreSQL servers in these folders
 
 environment: CARGO_TARGET_DIR       where builds, fixtures and scratch copies go (default: target)
              TRUNKLINE_FIXTURES     the folder with pg18.tar.zst, pg19.tar.zst and make.sh
              TRUNKLINE_FIXTURE_DIR  set by ci for the tests: the folder with pg15, pg18, pg19
-             CI=true                a fixture that cannot be made is a failure";
+             CI=true                a fixture that cannot be made is a failure
+             DEBIAN_MIRROR          where soak bare-root gets Debian from (default: debootstrap's)";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -58,6 +65,7 @@ fn dispatch(args: &[&str]) -> Result<(), Failure> {
         ["mutants", names @ ..] if names.iter().all(|name| !name.starts_with('-')) => {
             mutants::run(&tree::Checkout::find()?, names).map(|summary| println!("{summary}"))
         }
+        ["soak", name, args @ ..] => soak::run(&tree::Checkout::find()?, name, args),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())
@@ -72,7 +80,7 @@ mod tests {
 
     #[test]
     fn unknown_words_are_usage_errors() {
-        for args in [&[][..], &["unknown"], &["ci", "--slow"], &["tidy", "x"], &["mutants", "-n"]] {
+        for args in [&[][..], &["unknown"], &["ci", "--slow"], &["tidy", "x"], &["mutants", "-n"], &["soak"]] {
             let failure = dispatch(args).expect_err("must be refused");
             assert_eq!(failure.exit_code(), 2, "{args:?}");
         }

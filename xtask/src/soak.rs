@@ -1,0 +1,103 @@
+//! **Soak tests**: checks that take too long for CI, `cargo xtask soak NAME`.
+//!
+//! Each soak test is a longer run of something CI does in small, so a failure can be narrowed down
+//! with the tools of CI. The seeds are fixed, so a run can be repeated. Every run, failed or not,
+//! adds a line to `docs/soak.md` with the commit and the machine: a soak test proves something about
+//! one commit on one machine, and only a record says which.
+
+mod bare_root;
+mod record;
+mod stress;
+
+use std::time::Instant;
+
+use crate::failure::Failure;
+use crate::fixtures;
+use crate::tally::Tally;
+use crate::tree::Checkout;
+use record::Record;
+
+/// Number of faults that `soak faults` injects.
+const FAULTS: &str = "1000000";
+/// Number of seeds per server that `soak servers` runs. Each is a random database.
+const ROUNDS: &str = "20";
+/// First of those seeds.
+const FIRST_SEED: &str = "1";
+
+/// Runs one soak test and records the result.
+pub(crate) fn run(checkout: &Checkout, name: &str, args: &[&str]) -> Result<(), Failure> {
+    let test: fn(&Checkout, &[&str]) -> Result<String, Failure> = match (name, args) {
+        ("faults", []) => |checkout, _| faults(checkout),
+        ("stress", []) => |checkout, _| stress::run(checkout),
+        ("bare-root", []) => |checkout, _| bare_root::run(checkout),
+        ("servers", [_, ..]) => servers,
+        _ => return Err(Failure::usage(crate::USAGE)),
+    };
+    let record = Record::begin(checkout, name)?;
+    let begin = Instant::now();
+    let done = test(checkout, args);
+    let result = match &done {
+        Ok(summary) => format!("ok: {summary}"),
+        Err(failure) => format!("FAILED: {failure}"),
+    };
+    println!("soak {name}: {result}");
+    record.end(checkout, begin.elapsed(), &result)?;
+    done.map(|_| ())
+}
+
+/// Runs the pool's workload until it has injected [`FAULTS`] faults.
+fn faults(checkout: &Checkout) -> Result<String, Failure> {
+    let test = "test -p trunkline-sim --test pool_workload -- --nocapture";
+    let test = checkout.cargo(test).env("TRUNKLINE_POOL_FAULTS", FAULTS);
+    let mut totals = String::new();
+    let code = test.tee(|line| {
+        // The line with the totals, such as "21344 seeds in 700s, 30 per second; 1000003 faults".
+        if line.contains(" faults, ") {
+            totals = line.trim().to_owned();
+        }
+        true
+    })?;
+    match code {
+        Some(0) if !totals.is_empty() => Ok(totals),
+        _ => Err(Failure::new(format!("{test} failed"))),
+    }
+}
+
+/// Runs the tests that compare us with a server, for each of the servers.
+fn servers(checkout: &Checkout, bins: &[&str]) -> Result<String, Failure> {
+    let fixtures = fixtures::make(checkout)?;
+    let mut summary = Vec::new();
+    for bin in bins {
+        let version = record::output(checkout, &format!("{bin}/postgres"), "--version")?;
+        let test = checkout.cargo("test -p trunkline --test server -- --show-output");
+        let test = fixtures
+            .expose(test)
+            .env("TRUNKLINE_SERVERS", *bin)
+            .env("TRUNKLINE_SEED", FIRST_SEED)
+            .env("TRUNKLINE_ROUNDS", ROUNDS);
+        let mut tally = Tally::default();
+        let code = test.tee(|line| tally.line(line))?;
+        if code != Some(0) || tally.passed == 0 || !tally.skipped.is_empty() {
+            let names = tally.failures.join(", ");
+            return Err(Failure::new(format!("{version}: {test} failed: {names}")));
+        }
+        summary.push(format!("{version}: {} tests", tally.passed));
+    }
+    Ok(format!("{}, {ROUNDS} random databases each", summary.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_names_are_refused_without_a_record() {
+        let root = std::env::temp_dir().join(format!("xtask-soak-{}", std::process::id()));
+        let checkout = Checkout { target: root.clone(), root: root.clone() };
+        for (name, args) in [("unknown", &[][..]), ("servers", &[]), ("faults", &["more"])] {
+            let failure = run(&checkout, name, args).unwrap_err();
+            assert_eq!(failure.exit_code(), 2, "{name}");
+        }
+        assert!(!root.exists());
+    }
+}
