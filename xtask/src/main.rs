@@ -27,11 +27,7 @@ usage: cargo xtask <command>
   tidy circles [CRATE]  list circles between files, and arrows against xtask/order/
   fixtures           unpack and build the PostgreSQL clusters that tests read
   mutants [NAME...]  bring back known bugs, one at a time; a test must fail for each
-  soak NAME          a check that takes too long for ci; adds a line to docs/soak.md:
-       faults           a million faults on the simulated disk, under the seeded pool workload
-       stress           the tests of ci ten times in a row, while other threads keep CPUs and disk busy
-       bare-root        .ci/run in a bare Debian root, which has none of the packages it needs
-       servers BIN...   random databases, compared with the PostgreSQL servers in these folders
+  soak NAME          a check that takes too long for ci; adds a line to docs/soak.md
 
 environment: CARGO_TARGET_DIR       where builds, fixtures and scratch copies go (default: target)
              TRUNKLINE_FIXTURES     the folder with pg18.tar.zst, pg19.tar.zst and make.sh
@@ -65,7 +61,7 @@ fn dispatch(args: &[&str]) -> Result<(), Failure> {
         ["mutants", names @ ..] if names.iter().all(|name| !name.starts_with('-')) => {
             mutants::run(&tree::Checkout::find()?, names).map(|summary| println!("{summary}"))
         }
-        ["soak", name, args @ ..] => soak::run(&tree::Checkout::find()?, name, args),
+        ["soak", args @ ..] => soak::run(&tree::Checkout::find()?, args),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())
@@ -80,7 +76,14 @@ mod tests {
 
     #[test]
     fn unknown_words_are_usage_errors() {
-        for args in [&[][..], &["unknown"], &["ci", "--slow"], &["tidy", "x"], &["mutants", "-n"], &["soak"]] {
+        for args in [
+            &[][..],
+            &["unknown"],
+            &["ci", "--slow"],
+            &["tidy", "x"],
+            &["mutants", "-n"],
+            &["soak"],
+        ] {
             let failure = dispatch(args).expect_err("must be refused");
             assert_eq!(failure.exit_code(), 2, "{args:?}");
         }

@@ -24,14 +24,23 @@ const ROUNDS: &str = "20";
 /// First of those seeds.
 const FIRST_SEED: &str = "1";
 
+const USAGE: &str = "\
+usage: cargo xtask soak <name>
+
+  faults           a million faults on the simulated disk, under the seeded pool workload
+  stress           the tests of ci ten times in a row, while other threads keep CPUs and disk busy
+  bare-root        .ci/run in a bare Debian root, which has none of the packages it needs
+  servers BIN...   random databases, compared with the PostgreSQL servers in these folders";
+
 /// Runs one soak test and records the result.
-pub(crate) fn run(checkout: &Checkout, name: &str, args: &[&str]) -> Result<(), Failure> {
-    let test: fn(&Checkout, &[&str]) -> Result<String, Failure> = match (name, args) {
+pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
+    let (name, args) = args.split_first().ok_or_else(|| Failure::usage(USAGE))?;
+    let test: fn(&Checkout, &[&str]) -> Result<String, Failure> = match (*name, args) {
         ("faults", []) => |checkout, _| faults(checkout),
         ("stress", []) => |checkout, _| stress::run(checkout),
         ("bare-root", []) => |checkout, _| bare_root::run(checkout),
         ("servers", [_, ..]) => servers,
-        _ => return Err(Failure::usage(crate::USAGE)),
+        _ => return Err(Failure::usage(USAGE)),
     };
     let record = Record::begin(checkout, name)?;
     let begin = Instant::now();
@@ -94,9 +103,9 @@ mod tests {
     fn unknown_names_are_refused_without_a_record() {
         let root = std::env::temp_dir().join(format!("xtask-soak-{}", std::process::id()));
         let checkout = Checkout { target: root.clone(), root: root.clone() };
-        for (name, args) in [("unknown", &[][..]), ("servers", &[]), ("faults", &["more"])] {
-            let failure = run(&checkout, name, args).unwrap_err();
-            assert_eq!(failure.exit_code(), 2, "{name}");
+        for args in [&[][..], &["unknown"], &["servers"], &["faults", "more"]] {
+            let failure = run(&checkout, args).unwrap_err();
+            assert_eq!(failure.exit_code(), 2, "{args:?}");
         }
         assert!(!root.exists());
     }

@@ -23,18 +23,19 @@ const RELEASE: &str = "bookworm";
 /// Names, inside the new root, of what it borrows. Fixed names, because cargo records paths.
 const RUST: &str = "/opt/rust";
 const CARGO_HOME: &str = "/opt/cargo";
-const SOURCE: &str = "/work/trunkline";
-const FIXTURES: &str = "/work/shared/fixtures";
-const TARGET: &str = "/work/target";
+const SOURCE: &str = "/srv/trunkline";
+const FIXTURES: &str = "/srv/shared/fixtures";
+const TARGET: &str = "/srv/target";
 
 /// Files of this machine that programs in the new root need in order to reach the network.
-const NETWORK: [&str; 3] =
-    ["/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs/ca-certificates.crt"];
+const NETWORK: [&str; 3] = ["/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs/ca-certificates.crt"];
 
 /// Runs `.ci/run` in a new root.
 pub(super) fn run(checkout: &Checkout) -> Result<String, Failure> {
     if output(checkout, "id", "-u")? != "0" {
-        return Err(Failure::usage("soak bare-root must run as root: it uses debootstrap and chroot"));
+        return Err(Failure::usage(
+            "soak bare-root must run as root: it uses debootstrap and chroot",
+        ));
     }
     let root = checkout.target.join("soak/bare-root");
     if root.exists() {
@@ -49,7 +50,7 @@ pub(super) fn run(checkout: &Checkout) -> Result<String, Failure> {
         .run()?;
     lend(checkout, &root)?;
     let summary = ci(checkout, &root)?;
-    // Several GB that nobody needs after a success. After a failure they are what one looks at.
+    // These are several GB. We keep them only after a failure, when they show what went wrong.
     fs::remove_dir_all(&root).map_err(|error| Failure::io(root.display(), error))?;
     Ok(summary)
 }

@@ -39,10 +39,7 @@ pub(super) fn run(checkout: &Checkout) -> Result<String, Failure> {
 }
 
 /// Runs `body` while other threads keep the machine busy.
-fn under_load<T>(
-    file: &Path,
-    body: impl FnOnce() -> Result<T, Failure>,
-) -> Result<T, Failure> {
+fn under_load<T>(file: &Path, body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let over = AtomicBool::new(false);
     let cpus = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {

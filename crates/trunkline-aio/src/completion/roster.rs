@@ -133,7 +133,7 @@ struct Worker {
     idle: bool,
     /// The lane the worker is executing I/O for, and since when.
     busy: Option<(usize, Time)>,
-    /// The number of recent wake-ups and the number of recent jobs. Their ratio tells us whether
+    /// The number of recent wake-ups and the number of recent jobs. Their ratio shows whether
     /// the worker usually finds work when it is woken. Whenever either number reaches four, we
     /// halve both, so that the ratio tracks the current load.
     wakeups: u32,

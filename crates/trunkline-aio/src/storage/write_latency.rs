@@ -105,7 +105,7 @@ impl WriteLatency {
                 .is_ok()
     }
 
-    /// Like [`WriteLatency::allows_write`], but for an operation that tells us nothing about write
+    /// Like [`WriteLatency::allows_write`], but for an operation that says nothing about write
     /// latency. We must not use such an operation to find out whether a slow mount has recovered.
     pub(crate) fn is_fast(&self, now: impl FnOnce() -> Time) -> bool {
         self.local
