@@ -1,7 +1,9 @@
-//! **xtask**: the single entry point for developers, `cargo xtask ci | tidy | fixtures | mutants | soak`.
+//! **xtask**: the single entry point for developers,
+//! `cargo xtask ci | tidy | fixtures | mutants | soak`.
 //!
 //! Everything that CI runs is a subcommand, so a developer can repeat it with the same command.
-//! xtask must build in seconds on a fresh machine, so its only dependency is `syn`.
+//! xtask must build in seconds on a fresh machine, so it depends only on `syn` and on
+//! `proc-macro2`, which `syn` uses too.
 #![forbid(unsafe_code)]
 
 mod ci;

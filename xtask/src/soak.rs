@@ -2,8 +2,8 @@
 //!
 //! Each soak test is a longer run of something CI does in small, so a failure can be narrowed down
 //! with the tools of CI. The seeds are fixed, so a run can be repeated. Every run, failed or not,
-//! adds a line to `docs/soak.md` with the commit and the machine: a soak test proves something about
-//! one commit on one machine, and only a record says which.
+//! adds a line to `docs/soak.md` with the commit and the machine: a soak test proves something
+//! about one commit on one machine, and only a record says which.
 
 mod bare_root;
 mod record;

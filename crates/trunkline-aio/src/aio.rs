@@ -1,7 +1,8 @@
 //! [`Aio`], the embedder's handle to an instance.
 //!
 //! [`Aio`] creates sessions, opens files, changes run-time settings, and exposes statistics and the
-//! equivalent of `pg_aios`. There is no logic in this file; it only calls the layers below.
+//! equivalent of `pg_aios`. Apart from a retry in [`Aio::open`], this file only calls the layers
+//! below.
 
 use crate::completion::in_flight::InFlight;
 use crate::completion::roster::WorkerSettings;
@@ -22,16 +23,16 @@ use std::sync::Arc;
 /// An instance of the asynchronous I/O subsystem. This is a reference-counted handle, and all its
 /// clones refer to the same instance.
 ///
-/// When the last clone and the last session have been dropped, the instance waits for the I/O in
-/// flight and then stops its threads. Two instances in the same process don't share anything: each
-/// has its own region, handle table and threads.
+/// Dropping the last of its clones and sessions may block: it waits for the I/O in flight and then
+/// stops the instance's threads. Two instances in the same process don't share anything: each has
+/// its own region, handle table and threads.
 #[derive(Debug, Clone)]
 pub struct Aio {
     instance: Arc<Instance>,
 }
 
 /// All of the instance's session slots are in use. Note that the instance itself occupies one of
-/// the [`SESSIONS_MAX`] slots, so callers can't create quite that many sessions.
+/// the [`SESSIONS_MAX`] slots, so callers can create at most one session fewer than that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("more than {} sessions", SESSIONS_MAX - 1)]
 pub struct TooManySessions;

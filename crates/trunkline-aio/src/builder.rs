@@ -94,9 +94,9 @@ impl Builder {
         self
     }
 
-    /// Sets the maximum number of handles one session may hold (`io_max_concurrency`). It must be
-    /// at least 1. The log class is exempt from this limit: even if a session has used up its quota
-    /// for read-ahead, it must still be able to flush the log.
+    /// Sets the maximum number of handles one session may hold (`io_max_concurrency`), at least 1.
+    /// The log class is exempt from this limit: even if a session has used up its quota with
+    /// read-ahead, it must still be able to flush the log.
     #[must_use]
     pub fn session_quota(mut self, quota: u32) -> Self {
         self.session_quota = quota.max(1);
@@ -158,7 +158,7 @@ impl Builder {
         self
     }
 
-    /// Replaces the executor. The executor performs I/O on behalf of a thread that is allowed to
+    /// Replaces the executor. The executor performs I/O in the calling thread, which is allowed to
     /// block; by default, it makes system calls.
     #[cfg(feature = "sim")]
     #[must_use]

@@ -86,8 +86,8 @@
 //! such as verification. Frames specified by number ([`Io::read_frames`]) belong to a buffer pool,
 //! which leases them once and shares them among its sessions. A session may have a pointer to such
 //! a frame while an I/O is using it, so the buffer pool must make sure that the session doesn't
-//! touch the frame during that time. This is the only thing the crate can't check itself, and it's
-//! the reason why `read_frames` is `unsafe`.
+//! touch the frame during that time. This is the only promise the crate requires from its caller,
+//! and it's the reason why `read_frames` is `unsafe`.
 //!
 //! # The façade
 //!

@@ -1,8 +1,8 @@
 //! Compile-time limits of an instance, with the reason for each.
 //!
-//! These limits determine the sizes of arrays, bitmaps and packed words, so they can't be changed
-//! at run time. The assertions at the end of the file check that they fit into the packed words. If
-//! a limit *can* be configured, its default is documented with the corresponding setting in
+//! These limits determine the sizes of arrays, bitmaps and packed words, so they can't be settings.
+//! The assertions at the end of the file check that they fit into the packed words. If a limit
+//! *can* be configured, its default is documented with the corresponding setting in
 //! [`crate::Builder`].
 
 /// Iovecs per handle: the maximum of PostgreSQL's `io_combine_limit`, in blocks (`PG_IOV_MAX`).

@@ -59,7 +59,7 @@ impl Leaks {
 /// To issue an I/O, a session acquires a handle, defines the I/O on it, and submits it, either
 /// immediately or together with others at the end of a batch. Other sessions may be waiting for
 /// staged I/O, so before this session sleeps, it always submits its own. Dropping a session also
-/// submits its staged I/O. It doesn't cancel any I/O, because other threads will complete it.
+/// submits its staged I/O. It doesn't cancel any I/O; other threads will complete it.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -101,8 +101,8 @@ pub struct Session {
     cache_misses: u32,
     waits: u64,
     wait_time: Duration,
-    /// The session may still be registered as a joiner of some handles, because it abandoned a join
-    /// it had polled for.
+    /// The session may still be registered as a joiner of some handles, because it polled a join
+    /// and then abandoned it.
     joined: bool,
 }
 

@@ -55,7 +55,7 @@ pub const MOVED_IN: u16 = 0x8000;
 /// In `t_infomask2`: HOT-updated. The next version is on the same page and has no index entries.
 pub const HOT_UPDATED: u16 = 0x4000;
 /// In `t_infomask2`: this is a heap-only tuple. It has no index entries of its own, and can only be
-/// reached from the previous tuple in its HOT chain.
+/// reached through its HOT chain: from the previous tuple or, after pruning, from a redirect.
 pub const HEAP_ONLY: u16 = 0x8000;
 /// In `t_infomask2`: the number of attributes.
 pub const NATTS: u16 = 0x07FF;
@@ -181,8 +181,9 @@ impl<'a> HeapTuple<'a> {
     }
 
     /// `t_ctid`: the TID of the next row version, or the tuple's own TID if it is the latest
-    /// version. If the block number is 0xFFFFFFFF, the row was moved to another partition, or the
-    /// tuple is a speculative insertion.
+    /// version. If the block number is 0xFFFFFFFF, the row was moved to another partition. If the
+    /// line pointer number is 0xFFFE, the tuple is a speculative insertion, and the block number is
+    /// the insertion's token.
     pub fn next_version(&self) -> Tid {
         let [.., a, b, c, d, e, f, _, _, _, _, _, _] = *self.header;
         Tid::from_bytes([a, b, c, d, e, f])

@@ -12,8 +12,10 @@
 //! sample, or other files that must not be overwritten.
 //!
 //! We write all of the sample's files first and make sure that they and their directory entries are
-//! durable. Only then do we rename the marker file into place, as in `durable_rename`. A directory
-//! that contains the marker file therefore always contains a complete sample, even after a crash.
+//! durable. Only then do we rename the marker file into place, as in `durable_rename`. If we crash
+//! while writing a new sample, the marker is therefore not there. The marker alone doesn't prove
+//! that nothing has happened to the files since: `remove` deletes it after the files. Before we
+//! reuse a sample, we therefore also check the files themselves (`entries`).
 
 use std::fs;
 use std::io;
@@ -62,8 +64,8 @@ impl<'a> Directory<'a> {
         let file = fs::File::create(&self.claim)?;
         io::Write::write_all(&mut &file, text.as_bytes())?;
         file.sync_all()?;
-        // The claim is now durable. From now on, we will recognise the directory as ours, and will
-        // treat an older sample in it as incomplete.
+        // The claim is now durable, so we will recognise the directory as ours even without the
+        // marker. Removing the marker makes an older sample in it incomplete.
         unlink(&self.marker)?;
         fs::create_dir_all(self.base())
     }

@@ -8,8 +8,8 @@
 //!   it over a whole table, using a parallel sequential scan.
 //!
 //! Note that a sample is not a complete data directory. It has no control file and no catalog, so a
-//! server can't be started on it. It contains only relation files, which have the same names as in
-//! a real cluster:
+//! server can't be started on it. It contains only relation files, which look like those of a real
+//! cluster:
 //!
 //! ```text
 //!   DIR/base/5/16385 …            relation files
@@ -18,7 +18,7 @@
 //! ```
 //!
 //! This crate is mainly for tests and benchmarks. The only user-facing program that depends on it
-//! is the command-line tool, which needs it for its demo and for the undocumented `sum` command.
+//! is the command-line tool, which needs it for its demo and for the unlisted `sum` command.
 
 #![forbid(unsafe_code)]
 

@@ -61,8 +61,8 @@ pub(crate) enum Command {
     /// Decode and print the contents of a file.
     #[command(subcommand)]
     Inspect(InspectCommand),
-    /// Check every page of a data directory, as pg_checksums --check does, and optionally also
-    /// check rows and indexes.
+    /// Check every page of a data directory, as pg_checksums --check does but more thoroughly, and
+    /// optionally also check rows and indexes.
     Verify(WithPool<VerifyArgs>),
     /// Print the rows of a table as COPY ... TO STDOUT does, or copy every table into a file.
     Copy(Box<WithPool<CopyArgs>>),

@@ -1,9 +1,9 @@
 //! **Bare root**: `.ci/run` on a machine that has nothing but Debian's smallest system and Rust.
 //!
 //! A developer's machine has programs that a test starts although `.ci/run` doesn't install them,
-//! and CI's image may have them too. Then nothing says that they are needed until a newcomer's tests
-//! fail. So we make a root file system with `debootstrap`, copy the commit into it, and run `.ci/run`
-//! there with `chroot`.
+//! and CI's image may have them too. Then nothing says that they are needed until a newcomer's
+//! tests fail. So we make a root file system with `debootstrap`, copy the commit into it, and run
+//! `.ci/run` there with `chroot`.
 //!
 //! The new root shares this machine's kernel, devices and network, and borrows Rust and cargo's
 //! downloads from it. Its mounts are in a mount namespace, so they go away with the run, even if it
@@ -65,8 +65,8 @@ fn debootstrap(checkout: &Checkout, root: &Path) -> Result<(), Failure> {
     command.run()
 }
 
-/// Copies or mounts what the new root borrows. Mounts are made in [`ci`], in its own namespace; here
-/// we only make their mount points.
+/// Copies or mounts what the new root borrows. Mounts are made in [`ci`], in its own namespace;
+/// here we only make their mount points.
 fn lend(checkout: &Checkout, root: &Path) -> Result<(), Failure> {
     for file in NETWORK {
         let to = inside(root, file);

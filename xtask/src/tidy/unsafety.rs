@@ -1,6 +1,7 @@
 //! **Unsafe rules**: `unsafe` is allowed only in the I/O core, in the pool's frames, and in some
-//! benchmarks. This is a simple text search, so it might miss something. For this reason, all other
-//! crates also have a crate attribute that makes the compiler reject unsafe code.
+//! benchmarks. This is a simple text search, so it might miss something. For this reason, all
+//! crates except the I/O core also have a crate attribute that makes the compiler reject unsafe
+//! code.
 
 use super::code;
 use super::finding::Findings;

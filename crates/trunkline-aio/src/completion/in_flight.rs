@@ -288,9 +288,9 @@ impl InFlight {
         if changed != raw {
             let mut request = self.request(io);
             if request.operation == Operation::Readv {
-                // The kernel has already transferred all of the data, but the changed result covers
-                // only part of it. We overwrite the rest, so that a caller that fails to check for
-                // a short read won't find good data there by accident.
+                // The kernel has already transferred the data. We overwrite the part that the
+                // changed result no longer covers, so that a caller that fails to check for a short
+                // read won't find good data there by accident.
                 let mut keep = usize::try_from(changed).unwrap_or(0);
                 for buffer in request.targets() {
                     let kept = keep.min(buffer.len());

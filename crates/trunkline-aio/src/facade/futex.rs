@@ -45,9 +45,9 @@ impl Futex {
         &self.word
     }
 
-    /// Uses the word as an event counter. To wait for a condition, a thread reads the counter,
-    /// tests the condition, and then waits for the counter to change. If an event happens after the
-    /// thread has read the counter, the wait ends immediately.
+    /// Returns the word, used as an event counter. To wait for a condition, a thread reads the
+    /// counter, tests the condition, and then waits for the counter to change. If an event happens
+    /// after the thread has read the counter, the wait ends immediately.
     pub fn epoch(&self) -> u32 {
         self.word.load(Ordering::SeqCst)
     }

@@ -14,9 +14,9 @@
 //!   block(address) running -> blocked      none ready         clock := earliest deadline, or fail
 //! ```
 //!
-//! Each task is an OS thread, so thread-locals, panics and stacks work as usual. When a task fails,
-//! all the others stay parked and never exit. That's OK because the process is running a test and
-//! is about to exit anyway.
+//! Each task is an OS thread, so thread-locals, panics and stacks work as usual. When a run fails,
+//! its remaining tasks stay parked and never exit. That's OK because the process is running a test
+//! and is about to exit anyway.
 //!
 //! Only the task that holds the baton runs test code. All of the scheduler's state is in `World`,
 //! which is protected by a single lock. While a task waits for the baton, it sleeps on its own
@@ -40,7 +40,8 @@ const STEP_NS: u64 = 50;
 pub struct Config {
     /// The seed that determines the run's switches and random numbers.
     pub seed: u64,
-    /// On average, one in this many switch points switches to another task. Must be at least 1.
+    /// On average, one in this many switch points passes the baton to a randomly picked task, which
+    /// may be the same one. At least 1.
     pub switch_one_in: u32,
     /// A run with more switch points than this fails as a livelock.
     pub steps_max: u64,

@@ -3,7 +3,7 @@
 //! Every project that adopts io_uring runs into the same start-up errors, caused by a sysctl, a
 //! container's seccomp profile, the locked-memory limit, the descriptor limit, or an old kernel.
 //! None of these is a good reason to refuse to start. Instead, we find out which of them it was,
-//! print one line that explains the problem and how to fix it, and fall back to the next best
+//! record the problem and how to fix it, each as one line of text, and fall back to the next best
 //! method.
 //!
 //! The errno alone doesn't tell us the cause. For example, EPERM can be caused by the sysctl or by

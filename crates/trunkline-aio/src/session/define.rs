@@ -140,8 +140,8 @@ pub(crate) fn point_at_frames(
 }
 
 /// Makes the iovecs point to the slot's leases, up to `length` bytes in total. All leases must be
-/// from this instance's region. Another instance's region could be unmapped during the I/O, and it
-/// isn't registered with our rings.
+/// from this instance's region. Any other region could be unmapped during the I/O, and it isn't
+/// registered with our rings.
 pub(crate) fn point_at_slot(
     iovecs: &mut IoVecs,
     region: &Region,

@@ -223,9 +223,9 @@ impl<'s> Io<'s> {
     /// the range extends to the end of the file. This has no effect on files that bypass the page
     /// cache.
     ///
-    /// If this returns an error, some cached pages could not be written, and their contents may be
-    /// lost. Callers must handle it in the same way as a failed fsync, because the next fsync of
-    /// this open file may not report the error again.
+    /// If the I/O's outcome is an error, some cached pages could not be written, and their contents
+    /// may be lost. Callers must handle it in the same way as a failed fsync, because the next
+    /// fsync of this open file may not report the error again.
     ///
     /// # Panics
     /// If the slot is not free, or the range exceeds file offsets.

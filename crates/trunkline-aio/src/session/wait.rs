@@ -1,8 +1,7 @@
 //! Waiting for a handle, for the session's own I/O, for other sessions' I/O, or for a notification.
 //!
-//! All waits use the same loop, [`Session::pause_until`]. The only difference is that a thread
-//! sleeps inside the loop, while a task of an async runtime registers a waker and returns. The
-//! steps are the same for every wait:
+//! All waits use the same loop, [`Session::pause_until`]. A thread sleeps inside the loop, while a
+//! task of an async runtime registers a waker and returns. The steps are the same for every wait:
 //!
 //! ```text
 //!   submit what is staged           so that no other session waits for I/O that is not submitted
@@ -21,10 +20,10 @@
 //! must not do this, because it might not be polled again for a long time, and until then the I/O
 //! would not be completed. For tasks, helpers complete the I/O instead.
 //!
-//! **Wakers.** For each waiting function `x`, there is a function `poll_x` for tasks. If it returns
-//! `Poll::Pending`, the next signal of any kind wakes the task, which must then poll again for
-//! everything it is waiting for. The waker remains registered until that signal, so a task can poll
-//! for several things one after another.
+//! **Wakers.** The functions whose names begin with `poll` are the variants for tasks. If one of
+//! them returns `Poll::Pending`, the next signal of any kind wakes the task, which must then poll
+//! again for everything it is waiting for. The waker remains registered until that signal, so a
+//! task can poll for several things one after another.
 
 use super::Session;
 use super::cancel::Cancelled;

@@ -170,7 +170,8 @@ fn map_pages(bytes: usize) -> std::io::Result<(*mut u8, usize, PageKind)> {
     // Populate the mapping now, so that no page fault or allocation can happen during an I/O, and
     // so that registering the region pins huge pages. Direct reads of 128 KiB are then more than
     // twice as fast (decision 0001). Before Linux 5.14, this call fails and the pages are allocated
-    // on first use. SAFETY: populating the pages doesn't change their contents, which are zero.
+    // on first use.
+    // SAFETY: populating the pages doesn't change their contents, which are zero.
     let _ = unsafe { madvise(base.cast(), mapped, Advice::LinuxPopulateWrite) };
     let kind = if advised.is_ok() && large { PageKind::Transparent } else { PageKind::Small };
     Ok((base, mapped, kind))

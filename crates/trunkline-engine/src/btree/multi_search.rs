@@ -32,8 +32,8 @@ const LEAVES_UNSTREAMED: usize = 2;
 /// A leaf, and the range of keys on it.
 type Leaf = (BlockNo, Range<usize>);
 
-/// Called with the number of a key, and with either one of its rows or an error. Must return false
-/// if the caller doesn't need any more rows for that key.
+/// Called with the number of a key, and with either one of its rows or an error. Returns false if
+/// the caller doesn't need any more rows for that key.
 type FoundRow<'f> = dyn FnMut(usize, Result<Tid, &Arc<BtreeError>>) -> bool + 'f;
 
 /// Where the search for a key continues after its leaf.

@@ -19,8 +19,8 @@ const SEARCH_PATH: [&[u8]; 2] = [b"pg_catalog", b"public"];
 const SUGGESTIONS_MAX: usize = 3;
 
 impl Database {
-    /// Looks up a relation by name, written as in SQL: `public.accounts` or `"My table"`,
-    /// optionally with the name of this database in front.
+    /// Looks up a relation by name, written as in SQL: `public.accounts`, `"My table"`, or
+    /// `mydb.public.accounts`, where `mydb` must be this database.
     ///
     /// # Errors
     /// [`CatalogError`]: the text is not a name, or there is no such relation.

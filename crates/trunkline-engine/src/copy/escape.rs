@@ -73,8 +73,8 @@ fn is_special(byte: u8) -> bool {
 fn has_special(word: u64) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
     // The result is nonzero if and only if the word contains a zero byte. It doesn't tell us which
-    // byte that is, because a borrow may propagate into the higher bytes, but all we need is a yes or
-    // no.
+    // byte that is, because a borrow may propagate into the higher bytes, but all we need is a yes
+    // or no.
     let has_zero = |word: u64| word.wrapping_sub(EACH) & !word & (EACH << 7);
     // A control character has none of the upper three bits.
     has_zero(word & (EACH * 0xE0)) | has_zero(word ^ (EACH * b'\\' as u64)) != 0

@@ -9,10 +9,11 @@
 //!   pg_tblspc/16766/PG_18_202506291/5/16767     a tablespace: a link, or a directory
 //! ```
 //!
-//! We list exactly the files that `pg_checksums` scans, so that both tools report the same number
-//! of files and blocks. Temporary relations are skipped too, because a server removes them at
-//! startup. The order is fixed: first shared relations, then databases, then tablespaces, sorted by
-//! number. We only keep one directory open at a time, so we need very few file descriptors.
+//! We scan the same directories as `pg_checksums` and skip the same names, so that both tools
+//! report the same number of files and blocks. Temporary relations are skipped too, because a
+//! server removes them at startup. The order is fixed: first shared relations, then databases, then
+//! tablespaces, sorted by number. We only keep one directory open at a time, so we need very few
+//! file descriptors.
 //!
 //! Errors never end the walk. If we can't read a directory, find an unexpected symbolic link, or
 //! notice that a segment is missing, we just record a [`Problem`] and continue. This way, the

@@ -130,8 +130,8 @@ impl OpenDatabase {
     }
 
     /// Looks up a relation by name. The name is either `schema.name`, or just `name` for a relation
-    /// in the `public` schema. The SQL quoting rules apply, so names that contain capital letters
-    /// or dots must be double-quoted.
+    /// in the `pg_catalog` or `public` schema. The SQL quoting rules apply, so names that contain
+    /// capital letters or dots must be double-quoted.
     ///
     /// # Errors
     /// [`EngineError::Catalog`]: it does not exist, or it has no files, as a view or a partitioned

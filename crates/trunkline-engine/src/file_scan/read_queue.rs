@@ -203,8 +203,8 @@ impl<'s> ReadQueue<'s> {
     /// Opens a file. Returns `None` if we've run out of file descriptors, in which case we must
     /// wait until one of our own files is closed.
     ///
-    /// Don't follow symbolic links. A relation file is never a symbolic link, and following one
-    /// could take us outside the data directory.
+    /// This doesn't follow symbolic links. A relation file is never a symbolic link, and following
+    /// one could take us outside the data directory.
     fn open(&self, entry: &FileEntry, in_flight: usize) -> io::Result<Option<File>> {
         let Context { job, options, .. } = self.context;
         let options =

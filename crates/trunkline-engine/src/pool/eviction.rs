@@ -3,8 +3,8 @@
 //! The clock sweep skips dirty buffers, so a session that needs a buffer takes a clean one if there
 //! is one. Only if every unpinned buffer is dirty does the session flush a batch of the least used
 //! pages. Neighbouring blocks are combined into one write, and all of the batch's writes are in
-//! flight at the same time. The session then waits until any buffer becomes a victim, which happens
-//! when the first write completes, no matter which session issued it.
+//! flight at the same time. The session then waits until any buffer becomes a victim. The first
+//! write to complete provides one, no matter which session issued it.
 //!
 //! PostgreSQL flushes one victim at a time, in the backend that needs the buffer
 //! (`GetVictimBuffer`).

@@ -94,7 +94,7 @@ impl BufferMapping {
         if descriptor.tag() == tag {
             return Some(PinnedBuffer { buffer, state });
         }
-        // The buffer was reused after we found it. Another session may be waiting for all pins on
+        // The buffer was reused after we found it. Another session may be waiting for other pins on
         // the buffer's new page to be released, so we must wake it when we release ours.
         buffers.unpin(buffer);
         None

@@ -223,7 +223,7 @@ impl FileTable {
 
     /// Removes all files of a relation or of a whole cluster. A relation's forks and segments are
     /// spread over all shards, so we have to visit every entry of the table. That's OK because it
-    /// only happens when a relation is dropped, truncated or replaced.
+    /// only happens when a relation is dropped, truncated or replaced, or a cluster is closed.
     pub(super) fn forget(&self, storage: u16, locator: Option<RelationLocator>) {
         let wanted = |key: &Key| {
             key.storage == storage && locator.is_none_or(|locator| locator == key.locator)

@@ -198,7 +198,7 @@ impl PendingFsyncs {
     }
 
     /// Returns the fsyncs and writeback requests that may be in flight. The sessions that issued
-    /// them may be gone, so any session must be able to complete these I/Os.
+    /// them may be gone, so any session may have to complete these I/Os.
     pub(crate) fn fsyncs_in_flight(&self) -> Vec<WaitRef> {
         self.in_flight.lock().clone()
     }

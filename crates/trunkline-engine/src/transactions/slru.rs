@@ -66,8 +66,8 @@ impl SlruFiles {
     }
 
     /// Reads a page. If the file ends before the end of the page, we fill the rest with zeros, and
-    /// if the file doesn't exist, we return `None`. No other function has to deal with short or
-    /// missing files.
+    /// if the file doesn't exist, we return `None`. No other function has to deal with short files,
+    /// but the caller must decide what a missing file means.
     fn read(
         &self,
         session: &mut Session,

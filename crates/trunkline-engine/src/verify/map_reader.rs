@@ -1,4 +1,4 @@
-//! Reads a table's visibility map in parallel with the table's blocks.
+//! Reads a table's visibility map, in step with the table's blocks.
 //!
 //! Like a server, we assume that any bits beyond the end of the map are clear. A table that has
 //! never been vacuumed doesn't have a visibility map at all.

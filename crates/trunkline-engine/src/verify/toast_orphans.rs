@@ -36,7 +36,7 @@ use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 use crate::transactions::Transactions;
 
-/// Maximum number of chunks whose visibility we check together.
+/// We check the visibility of the collected chunks as soon as there are at least this many.
 const JUDGED_MAX: usize = 1 << 16;
 
 /// The TOAST values that a table's rows refer to.

@@ -237,8 +237,8 @@ fn posting(item: u16, bytes: &[u8], tid: Tid) -> Result<Tids<'_>, Fault> {
         size: bytes.len().min(usize::from(SIZE)) as u16,
     };
     let start = tid.block as usize;
-    // The key is part of a complete copy of a tuple with a single TID, so its length is a multiple
-    // of MAXALIGN.
+    // The part before the list is a copy of a complete tuple with a single TID, so its length is
+    // MAXALIGNed.
     if rows < 2 || !start.is_multiple_of(8) || start < HEADER {
         return Err(fault);
     }

@@ -1,12 +1,13 @@
 //! `float4` and `float8` output: the shortest digits that read back as the same number.
 //!
-//! Rust's own formatting also produces the shortest digits, and its result is the same as the
-//! server's except in two cases. First, a decimal that is exactly halfway between two floats is
-//! read back correctly only by a program that rounds ties to even, and PostgreSQL doesn't rely on
-//! that. For example, it prints 18014398509482008 rather than 1.801439850948201e+16, because the
-//! latter is exactly halfway to the next float. Second, if a float is exactly halfway between two
-//! equally short decimals, PostgreSQL chooses the one whose last digit is even. For example,
-//! 220598574782400.625 is halfway between …62 and …63, so it is printed as …62.
+//! We use the `zmij` crate to get the shortest digits. Like those of other such algorithms, its
+//! results are the same as the server's except in two cases. First, a decimal that is exactly
+//! halfway between two floats is read back correctly only by a program that rounds ties to even,
+//! and PostgreSQL doesn't rely on that. For example, it prints 18014398509482008 rather than
+//! 1.801439850948201e+16, because the latter is exactly halfway to the next float. Second, if a
+//! float is exactly halfway between two equally short decimals, PostgreSQL chooses the one whose
+//! last digit is even. For example, 220598574782400.625 is halfway between …62 and …63, so it is
+//! printed as …62.
 //!
 //! If `extra_float_digits` is 0 or less, the format is C's `%.*g` instead.
 //!
@@ -87,9 +88,9 @@ impl Binary {
                 return even;
             }
         }
-        // Rust's library assumes that ties are rounded to even, so it only chooses a decimal that
-        // is a tie if the mantissa is even. We therefore don't need to check for ties if the
-        // mantissa is odd.
+        // `zmij` assumes that ties are rounded to even, so it only chooses a decimal that is a tie
+        // if the mantissa is even. We therefore don't need to check for ties if the mantissa is
+        // odd.
         if self.mantissa & 1 == 1 || !self.is_halfway(&decimal) {
             return decimal;
         }

@@ -28,7 +28,7 @@ pub struct Environment {
     /// Which I/Os a session executes itself instead of through the method.
     pub inline: InlineIo,
     /// At each switch point, the scheduler switches to another thread with a probability of 1 /
-    /// `switch_one_in`. If this is small, one thread can get a lot of work done while another
+    /// `switch_one_in`. If the number is large, one thread can get a lot of work done while another
     /// thread is stopped between two steps. Some race conditions only show up in that case.
     pub switch_one_in: u32,
 }

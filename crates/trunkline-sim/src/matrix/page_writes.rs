@@ -1,8 +1,8 @@
 //! Page changes, checkpoints and damaged pages of a cluster case.
 //!
-//! To change a page, a case follows the same steps as PostgreSQL: it pins the page, takes the
-//! exclusive lock, writes a WAL record, applies the change, sets the page LSN to that of the
-//! record, and marks the buffer dirty.
+//! To change a page, a case follows PostgreSQL's rules: it pins the page, takes the exclusive lock,
+//! writes a WAL record, applies the change, sets the page LSN to that of the record, and marks the
+//! buffer dirty.
 
 use super::cluster::includes;
 use super::{Cluster, is_sound, is_version, page};

@@ -143,8 +143,8 @@ impl PoolSession {
     }
 
     /// Checks an error that doesn't refer to a particular block. The only such error allowed is the
-    /// one for exceeding the pin limit, and only if the session already holds as many pins as it
-    /// was guaranteed.
+    /// one for exceeding the pin limit, and only if the session already holds at least as many
+    /// pins as it was guaranteed.
     fn too_many_pins(&mut self, client: &mut ClientState, error: &ReadError) {
         match error {
             ReadError::TooManyPins { held } if *held >= PINS_GUARANTEED => {

@@ -225,9 +225,9 @@ impl Client {
         let at = self.rng.below(u64::from(per_client)) as u32;
         let count = 1 + self.rng.below(u64::from(COMBINED_MAX.min(per_client - at))) as u32;
         let first = whose * per_client + at;
-        // The model records only one version per block, so a client must not have two overlapping
-        // writes in flight, and must not read a block that it is writing. Reads may overlap other
-        // clients' writes.
+        // The model records only one version per block, so a client's write must not overlap any
+        // other I/O that the client has in flight. Its reads may overlap each other, and they may
+        // overlap other clients' writes.
         let busy = self.issued.iter().flatten().any(|other| {
             let touches =
                 other.first < first + count && first < other.first + other.baselines.len() as u32;

@@ -237,7 +237,7 @@ fn a_new_relation_survives_a_crash_after_a_checkpoint() {
     });
 }
 
-/// A checkpoint must issue the fsyncs of all segments before it waits for any of them. PostgreSQL
+/// A checkpoint must have the fsyncs of all five segments in flight at the same time. PostgreSQL
 /// syncs one segment after the other.
 #[test]
 fn segments_are_synced_in_parallel() {

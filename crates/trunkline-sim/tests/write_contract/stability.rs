@@ -115,9 +115,9 @@ fn change_hint(bytes: &mut PageBytes) {
     bytes[row + 21] ^= 1;
 }
 
-/// A session needs the share-exclusive lock to set a hint bit, and can get it only if there are no
-/// other readers. The attempt must fail if another session is reading the page, or if the page is
-/// being written.
+/// To set a hint bit, a session must upgrade its share lock to an exclusive lock, which it can do
+/// only if there are no other readers. The attempt must fail if another session is reading the
+/// page, or if the page is being written.
 #[test]
 fn hint_bits_are_set_only_without_other_readers_and_writes() {
     check(Needs::writable(), |cluster| {

@@ -76,8 +76,8 @@ fn replace(cluster: &Cluster) {
 }
 
 /// Writes the file's pages and closes the file. Depending on `since`, it then replaces the file as
-/// well. Returns the id of the file that was written. We start recording I/Os before we write
-/// anything.
+/// well. Returns the id of the file that was written. The probe then records only the I/Os that
+/// are issued after this.
 fn prepare(cluster: &Cluster, backend: &mut Backend, since: Since, version: u32) -> u64 {
     cluster.probe.record();
     write_unsynced(cluster, backend, version);

@@ -1,5 +1,5 @@
 //! The `read` and `prefetch` modes: load files into the operating system's page cache, and show how
-//! much of each file was cached before and after.
+//! much of them was cached before and after.
 //!
 //! With `prefetch`, the kernel is still reading when the command ends, so "Cached after" includes
 //! only the pages that have been read so far. Neither of these modes looks at the contents of

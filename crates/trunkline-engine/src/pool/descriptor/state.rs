@@ -40,8 +40,8 @@ pub(crate) mod flag {
     /// The frame contains the page. Only valid pages can be content-locked.
     pub(crate) const VALID: u64 = 1 << 23;
     /// The page has been changed since it was last written. This flag is set only while holding the
-    /// exclusive content lock. It is cleared only when a write of the page has reached the kernel,
-    /// or when the page is discarded.
+    /// exclusive content lock, or when a new page is published. It is cleared only when a write of
+    /// the page has reached the kernel, or when the page is discarded.
     pub(crate) const DIRTY: u64 = 1 << 24;
     /// A read or a write of the page is in progress: a read if `VALID` is clear, otherwise a write.
     /// Only the thread that set the flag may issue the I/O.

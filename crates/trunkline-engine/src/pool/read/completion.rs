@@ -1,7 +1,7 @@
 //! Completion of a read: checks every page, and marks its buffer valid if the page can be used.
 //!
 //! The callback runs on whichever thread completes the I/O. It finds the buffers in the I/O's
-//! payload, and checks their pages under the policy that was current when the read was issued. It
+//! payload, and checks their pages under the policy that the issuer had when it issued the read. It
 //! stores a verdict for each page in the payload, where the issuer can find it. PostgreSQL's
 //! `buffer_readv_complete` must return its result in the few bits of a `PgAioResult`, so it can
 //! report only one damaged page per I/O.

@@ -2,7 +2,7 @@
 //! dirty.
 //!
 //! The callback runs on whichever thread completes the I/O. If the write failed or was short, the
-//! pages that were not written stay dirty, so no change is lost unless the process crashes. The
+//! pages that were not written stay dirty, so no change is lost as long as the process lives. The
 //! callback also records which pages were written, so that the issuer can find out.
 //!
 //! Note that "clean" doesn't mean durable. After a buffered write, the data is only in the kernel's

@@ -20,8 +20,8 @@ pub(crate) struct WriteRequest<'a> {
     pub(crate) class: Class,
     /// Flags that a page must have besides `DIRTY`.
     pub(crate) needed: u64,
-    /// The caller is going to wait for the write immediately, so we execute it in this thread
-    /// rather than handing it to another one.
+    /// The caller is going to wait for the write immediately, so executing it in this thread saves
+    /// handing it to another one.
     pub(crate) needed_now: bool,
     /// The LSN up to which the WAL is known to be flushed. This value may be out of date, in which
     /// case we may refuse to write a page that we could have written, but it is never too high.
