@@ -30,6 +30,10 @@ const TARGET: &str = "/srv/target";
 /// Files of this machine that programs in the new root need in order to reach the network.
 const NETWORK: [&str; 3] = ["/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs/ca-certificates.crt"];
 
+/// Certificates that this machine trusts in addition to Debian's, for example those of a proxy.
+/// Debian's own list is installed with `ca-certificates`, which adds these to it.
+const CERTIFICATES: &str = "/usr/local/share/ca-certificates";
+
 /// Runs `.ci/run` in a new root.
 pub(super) fn run(checkout: &Checkout) -> Result<String, Failure> {
     if output(checkout, "id", "-u")? != "0" {
@@ -83,6 +87,12 @@ fn lend(checkout: &Checkout, root: &Path) -> Result<(), Failure> {
         let place = inside(root, folder);
         fs::create_dir_all(&place).map_err(|error| Failure::io(place.display(), error))?;
     }
+    if Path::new(CERTIFICATES).exists() {
+        let to = inside(root, CERTIFICATES);
+        fs::create_dir_all(&to).map_err(|error| Failure::io(to.display(), error))?;
+        let from = Path::new(CERTIFICATES).join(".");
+        Invocation::new(&checkout.root, "cp", "-R").arg(from).arg(to).run()?;
+    }
     let own = checkout.root.join("../shared/fixtures");
     let archives = std::env::var_os("TRUNKLINE_FIXTURES").map_or(own, PathBuf::from);
     let to = inside(root, FIXTURES);
@@ -112,14 +122,15 @@ fn ci(checkout: &Checkout, root: &Path) -> Result<String, Failure> {
         .arg(cargo);
     let mut last = String::new();
     let code = run.tee(|line| {
-        if let Some(result) = line.strip_prefix("ci: ok: ") {
-            last = result.trim().to_owned();
+        if line.starts_with("ci: ok: ") || line.starts_with("ci: FAILED: ") {
+            last = line.trim().to_owned();
         }
         true
     })?;
+    let summary = format!("Debian {RELEASE}: {last}");
     match code {
-        Some(0) if !last.is_empty() => Ok(format!("Debian {RELEASE}: {last}")),
-        code => Err(Failure::new(format!(".ci/run in {}: exit {code:?}", root.display()))),
+        Some(0) if last.starts_with("ci: ok: ") => Ok(summary),
+        _ => Err(Failure::new(summary)),
     }
 }
 
