@@ -197,10 +197,12 @@ impl Builder {
         // reads may use all but the log's reserve, and the other classes can't use either of the
         // two reserves.
         let limits = [all, foreground, rest, rest, rest, rest];
+        let table = HandleTable::new(all, self.iovecs, self.probe);
+        let free = Arc::clone(table.free());
         let completions = Completions::new(
-            HandleTable::new(all, self.iovecs, self.probe),
+            table,
             Arc::new(SessionTable::new(SESSIONS_MAX)),
-            Admission::new(limits, self.session_quota, SESSIONS_MAX),
+            Admission::new(limits, self.session_quota, SESSIONS_MAX, free),
             WorkerPool::new(self.workers, handles, self.worker_queue.min(handles)),
         );
         let region = Region::map(self.region_bytes)?;

@@ -11,6 +11,7 @@ use crate::facade::{Mutex, thread};
 use crate::limits::SESSIONS_MAX;
 use crate::method::dispatcher::Dispatcher;
 use crate::storage::file::FileRegistry;
+use crate::tables::admission::HandleWait;
 use crate::tables::class::Class;
 use std::sync::Arc;
 
@@ -85,18 +86,19 @@ fn end(dispatcher: &Dispatcher) {
     let completions = dispatcher.in_flight().completions();
     let (handles, admission) = (completions.handles(), completions.admission());
     let event = completions.sessions().slot(OWN_SESSION).event();
+    let mut wait = HandleWait::new(admission, completions.sessions(), OWN_SESSION);
     // There are no sessions left, so the number of handles in use can only decrease. We wait in the
     // admission queue for free handles, because every handle that is freed wakes one of the queue's
     // waiters. After entering the queue we must check `in_use` again, or else we could miss a
     // handle that was freed just before.
     while handles.in_use() > 0 {
         let seen = event.epoch();
-        admission.register(Class::Maintenance, OWN_SESSION);
+        wait.enter(Class::Maintenance);
         if handles.in_use() > 0 {
             event.wait(seen, None);
         }
     }
-    admission.deregister(Class::Maintenance, OWN_SESSION, completions.sessions());
+    wait.leave();
     dispatcher.shut_down();
     completions.deferred().close_all();
 }

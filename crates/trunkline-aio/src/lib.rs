@@ -42,7 +42,8 @@
 //! - A [`Session`] issues I/O and waits for it. It uses a single event for everything it may have
 //!   to wait for: its own I/O, another session's I/O, a free handle, or a notification. A session
 //!   corresponds to a PostgreSQL backend, but it is an object that can be moved between threads
-//!   rather than a process.
+//!   rather than a process. Tasks of an async runtime poll it instead of sleeping, and each task
+//!   uses its own [`PolledWait`].
 //! - An [`Io`] is a handle that has been acquired but doesn't have an I/O yet. Since handles are
 //!   scarce, every I/O belongs to a [`Class`], and each class has its own limit on the number of
 //!   handles in use.
@@ -135,6 +136,7 @@ pub use method::ring::{UringFeatures, UringSettings};
 pub use session::cancel::{Cancelled, Canceller, Notifier};
 pub use session::define::DefineError;
 pub use session::io::{Io, IoBatch};
+pub use session::polled_wait::PolledWait;
 pub use session::{Leaks, Session};
 pub use storage::file::{DIRECT_ALIGNMENT_DEFAULT, File, OpenOptions};
 pub use storage::file_system::file_system_name;

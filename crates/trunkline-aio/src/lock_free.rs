@@ -14,3 +14,4 @@ pub(crate) mod mailbox;
 pub(crate) mod outcome;
 pub(crate) mod state;
 pub(crate) mod wait_ref;
+pub(crate) mod wakers;

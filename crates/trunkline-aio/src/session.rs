@@ -11,12 +11,15 @@
 //! for that I/O while it holds something that the first session needs, so both of them would wait
 //! forever. To prevent this, every wait begins by submitting the staged I/O.
 //!
-//! There are four submodules: `io` (from acquiring a handle to submitting the I/O), `define`
-//! (checks and iovecs), `wait` (waiting), and `cancel` (wake-ups from other threads).
+//! The submodules are `acquire` (acquiring handles), `io` (from the handle to submitting the I/O),
+//! `define` (checks and iovecs), `wait` (waiting), `polled_wait` (what a waiting task owns), and
+//! `cancel` (wake-ups from other threads).
 
+pub(crate) mod acquire;
 pub(crate) mod cancel;
 pub(crate) mod define;
 pub(crate) mod io;
+pub(crate) mod polled_wait;
 pub(crate) mod wait;
 
 use crate::clock::{self, Time};
@@ -28,7 +31,7 @@ use crate::lock_free::wait_ref::WaitRef;
 use crate::method::dispatcher::Dispatcher;
 use crate::storage::file::File;
 use crate::storage::region::Lease;
-use crate::tables::class::Class;
+use crate::tables::admission::HandleWait;
 use crate::tables::handle_table::HandleTable;
 use crate::tables::method_kind::MethodKind;
 use crate::tables::session_table::SessionSlot;
@@ -86,8 +89,8 @@ pub struct Session {
     /// The handle of the current [`crate::Io`]. We store it here as well, so that we can reclaim it
     /// if the `Io` is leaked.
     handed_out: Option<WaitRef>,
-    /// The admission queue in which the session is waiting for a free handle, if any.
-    queued: Option<Class>,
+    /// The wait of the session's thread for a free handle. Each task has its own wait.
+    handle_wait: HandleWait,
     /// Handles in STAGED, in the order they were defined.
     staged: Vec<u32>,
     /// When the oldest staged I/O was staged.
@@ -110,14 +113,16 @@ impl Session {
     pub(crate) fn new(instance: Arc<Instance>, id: u32) -> Self {
         let dispatcher = Arc::clone(instance.dispatcher());
         let in_flight = Arc::clone(dispatcher.in_flight());
-        in_flight.completions().sessions().slot(id).begin_session();
+        let completions = in_flight.completions();
+        completions.sessions().slot(id).begin_session();
+        let handle_wait = HandleWait::new(completions.admission(), completions.sessions(), id);
         Self {
             instance,
             dispatcher,
             in_flight,
             id,
             handed_out: None,
-            queued: None,
+            handle_wait,
             staged: Vec::with_capacity(STAGED_MAX),
             staged_since: Time::default(),
             batch: false,
@@ -262,27 +267,21 @@ impl Session {
         self.cache_misses <= TRY_CACHED_MISSES
             || self.cache_misses.is_multiple_of(TRY_CACHED_ONE_IN)
     }
-
-    /// Leaves the queue of sessions waiting for a free handle. If this session was woken because a
-    /// handle became free but doesn't take that handle, admission wakes another session instead.
-    fn leave_queue(&mut self) {
-        if let Some(class) = self.queued.take() {
-            let completions = self.completions();
-            completions.admission().deregister(class, self.id, completions.sessions());
-        }
-    }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.leave_queue();
+        self.handle_wait.leave();
         self.end_scope();
         if self.joined {
             self.handles().leave_all(self.id);
         }
-        // We must drop the waker, because it may own a task that owns the instance, in which case
-        // the instance would never be dropped.
-        self.slot().event().clear_waker();
+        // Polled waits may outlive the session, but they must not keep its position in a queue.
+        let completions = self.completions();
+        completions.admission().session_ended(self.id, completions.sessions());
+        // We must drop the wakers, because one of them may own a task that owns the instance, in
+        // which case the instance would never be dropped.
+        self.slot().event().clear_wakers();
         self.instance.session_ended(self.id);
     }
 }

@@ -30,8 +30,10 @@
 //!   only after all the pages that precede it. The stream can continue after an error.
 //! - The pin limiter limits how far the stream can look ahead, but it always allows one page to be
 //!   pinned, so the stream always makes progress.
-//! - The backend is passed to each call, so several streams can share one session. Dropping a
-//!   stream releases all of its pins, even with reads in flight.
+//! - The backend is passed to each call, so several streams can share one session, and different
+//!   tasks can poll them. Dropping a stream releases all of its pins, even with reads in flight. If
+//!   the stream was woken for a free handle that it doesn't need any more, another session is woken
+//!   instead.
 //! - [`ReadStream::release_ahead`] releases all the pages that were pinned ahead. A consumer should
 //!   call it before it waits for something else. The stream looks up the released blocks again
 //!   later, when the consumer needs them.
@@ -63,9 +65,9 @@ use queue::{EntryState, Queue};
 use std::collections::VecDeque;
 use std::fmt;
 use std::task::{Context, Poll, ready};
-use trunkline_aio::WaitRef;
 use trunkline_aio::clock::{self, Time};
 use trunkline_aio::facade::Arc;
+use trunkline_aio::{PolledWait, WaitRef};
 use trunkline_format::BlockNo;
 
 /// A stream of pages. It pins and reads blocks ahead of its consumer.
@@ -112,6 +114,8 @@ pub struct ReadStream<S: BlockSource> {
     /// a victim. We must remove the registration before the stream does anything else, because as
     /// long as it exists, other sessions may not be able to look ahead.
     registered: Option<Blocked>,
+    /// The wait of a polled consumer. It is created by the first poll.
+    wait: Option<PolledWait>,
     /// The last I/O of another session that the consumer has waited for. We remember it so that we
     /// don't count the same wait twice.
     joined: Option<WaitRef>,
@@ -201,6 +205,7 @@ impl<S: BlockSource> ReadStream<S> {
             current: None,
             blocked_since: None,
             registered: None,
+            wait: None,
             joined: None,
             waited_for_any: false,
             counter,
@@ -236,11 +241,13 @@ impl<S: BlockSource> ReadStream<S> {
         &mut self,
         backend: &mut Backend,
     ) -> Result<Option<StreamPage<'_, S::Data>>, ReadError> {
+        self.give_up_wait();
         if slept(self.advance(&mut Waiting::Sleep, backend))? { Ok(self.page()) } else { Ok(None) }
     }
 
     /// Returns the next page if it's available. Otherwise returns `Pending`, and the task is woken
-    /// when the page may have become available.
+    /// when the page may have become available. Each stream remembers the waker of its last poll,
+    /// so the streams of one session can be polled by different tasks.
     ///
     /// # Errors
     /// As for [`ReadStream::next`].
@@ -251,7 +258,10 @@ impl<S: BlockSource> ReadStream<S> {
         context: &mut Context<'_>,
         backend: &mut Backend,
     ) -> Poll<Result<Option<StreamPage<'_, S::Data>>, ReadError>> {
-        let more = ready!(self.advance(&mut Waiting::Wake(context), backend))?;
+        let mut wait = self.wait.take().unwrap_or_else(|| backend.polled_wait());
+        let advanced = self.advance(&mut Waiting::Wake(context, &mut wait), backend);
+        self.wait = Some(wait);
+        let more = ready!(advanced)?;
         Poll::Ready(Ok(if more { self.page() } else { None }))
     }
 
@@ -265,6 +275,9 @@ impl<S: BlockSource> ReadStream<S> {
         self.unregister();
         loop {
             let step = self.step(backend);
+            if !matches!(step, Ok(Step::Blocked(Blocked::Handle | Blocked::Buffer))) {
+                waiting.leave_queue();
+            }
             if !matches!(step, Ok(Step::Blocked(_))) {
                 self.count_polled_wait();
             }
@@ -285,6 +298,7 @@ impl<S: BlockSource> ReadStream<S> {
     /// the buffers. No blocks are skipped: the stream reads the released blocks again when the
     /// consumer needs them, and it usually finds them still in the pool.
     pub fn release_ahead(&mut self) {
+        self.give_up_wait();
         self.release_current();
         self.release_queue();
         let limits = self.manager.limits();
@@ -403,6 +417,5 @@ impl<S: BlockSource> Drop for ReadStream<S> {
     fn drop(&mut self) {
         self.release_ahead();
         self.counter.publish();
-        self.unregister();
     }
 }

@@ -7,23 +7,32 @@
 //! returns [`Poll::Pending`].
 
 use std::task::{Context, Poll};
-use trunkline_aio::{Cancelled, Class, Outcome, Payload, Session, Slots, WaitRef};
+use trunkline_aio::{Cancelled, Class, Outcome, Payload, PolledWait, Session, Slots, WaitRef};
 
 /// How a step waits.
 #[derive(Debug)]
 pub(crate) enum Waiting<'a, 'c> {
     /// Put the thread to sleep. The step never returns `Pending`.
     Sleep,
-    /// Wake the task of this context later. Instead of waiting, the step returns `Pending`. When
-    /// the task is polled again, the step starts from the beginning, so it must check again whether
-    /// it has to wait.
-    Wake(&'a mut Context<'c>),
+    /// Wake the task of this context later, through its own [`PolledWait`]. Instead of waiting, the
+    /// step returns `Pending`. When the task is polled again, the step starts from the beginning,
+    /// so it must check again whether it has to wait.
+    Wake(&'a mut Context<'c>, &'a mut PolledWait),
 }
 
 impl Waiting<'_, '_> {
     /// Whether the thread sleeps.
     pub(crate) fn is_sleep(&self) -> bool {
         matches!(self, Self::Sleep)
+    }
+
+    /// Leaves the queue that an earlier poll has joined to wait for a handle, because the task no
+    /// longer needs one. If a handle has been freed for this session in the meantime, the next
+    /// session in the queue is woken.
+    pub(crate) fn leave_queue(&mut self) {
+        if let Self::Wake(_, wait) = self {
+            wait.leave_queue();
+        }
     }
 
     /// Waits until `done` returns true. The caller must have registered the session to be woken
@@ -35,7 +44,7 @@ impl Waiting<'_, '_> {
     ) -> Poll<Result<(), Cancelled>> {
         match self {
             Self::Sleep => Poll::Ready(session.wait_for(done)),
-            Self::Wake(context) => session.poll_for(context, done),
+            Self::Wake(context, wait) => session.poll_for(context, wait, done),
         }
     }
 
@@ -48,7 +57,25 @@ impl Waiting<'_, '_> {
     ) -> Poll<Result<(), Cancelled>> {
         match self {
             Self::Sleep => Poll::Ready(session.acquire(class).map(drop)),
-            Self::Wake(context) => session.poll_acquire(context, class).map(|io| io.map(drop)),
+            Self::Wake(context, wait) => {
+                session.poll_acquire(context, wait, class).map(|io| io.map(drop))
+            }
+        }
+    }
+
+    /// Like [`Waiting::for_handle`], but the wait also ends once `done` returns true. The caller
+    /// must have registered the session to be woken when that changes.
+    pub(crate) fn for_handle_unless(
+        &mut self,
+        session: &mut Session,
+        class: Class,
+        done: impl Fn() -> bool,
+    ) -> Poll<Result<(), Cancelled>> {
+        match self {
+            Self::Sleep => Poll::Ready(session.acquire_unless(class, done).map(drop)),
+            Self::Wake(context, wait) => {
+                session.poll_acquire_unless(context, wait, class, done).map(|io| io.map(drop))
+            }
         }
     }
 
@@ -60,7 +87,7 @@ impl Waiting<'_, '_> {
     ) -> Poll<Result<(), Cancelled>> {
         match self {
             Self::Sleep => Poll::Ready(session.join(io)),
-            Self::Wake(context) => session.poll_join(context, io),
+            Self::Wake(context, wait) => session.poll_join(context, wait, io),
         }
     }
 
@@ -73,7 +100,7 @@ impl Waiting<'_, '_> {
     ) -> Poll<Result<Outcome, Cancelled>> {
         match self {
             Self::Sleep => Poll::Ready(session.wait(slots, slot)),
-            Self::Wake(context) => session.poll(context, slots, slot),
+            Self::Wake(context, wait) => session.poll(context, wait, slots, slot),
         }
     }
 
@@ -85,7 +112,7 @@ impl Waiting<'_, '_> {
     ) -> Poll<Result<(usize, Outcome), Cancelled>> {
         match self {
             Self::Sleep => Poll::Ready(session.wait_any(slots)),
-            Self::Wake(context) => session.poll_any(context, slots),
+            Self::Wake(context, wait) => session.poll_any(context, wait, slots),
         }
     }
 }

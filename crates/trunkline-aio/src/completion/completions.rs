@@ -48,7 +48,7 @@ use std::sync::Arc;
 pub(crate) struct Completions {
     handles: HandleTable,
     sessions: Arc<SessionTable>,
-    admission: Admission,
+    admission: Arc<Admission>,
     /// The ready set: handles in COMPLETED_IO waiting for a helper. A set bit is only a hint.
     ready: Bitmap,
     /// Files and slot tables that a completing thread must not drop itself.
@@ -68,7 +68,7 @@ impl Completions {
         Self {
             handles,
             sessions,
-            admission,
+            admission: Arc::new(admission),
             ready: Bitmap::new(count),
             deferred: DeferredDrops::new(count),
             statistics: Statistics::new(),
@@ -84,7 +84,7 @@ impl Completions {
         &self.sessions
     }
 
-    pub(crate) fn admission(&self) -> &Admission {
+    pub(crate) fn admission(&self) -> &Arc<Admission> {
         &self.admission
     }
 

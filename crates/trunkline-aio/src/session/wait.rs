@@ -1,12 +1,13 @@
-//! Waiting for a handle, for the session's own I/O, for other sessions' I/O, or for a notification.
+//! Waiting for the session's own I/O, for other sessions' I/O, or for a notification. Waiting for a
+//! handle is in `acquire`.
 //!
-//! All waits use the same loop, [`Session::pause_until`]. A thread sleeps inside the loop, while a
-//! task of an async runtime registers a waker and returns. The steps are the same for every wait:
+//! A thread sleeps in [`Session::sleep_until`], while a task of an async runtime registers a waker
+//! and returns. The steps are the same for every wait:
 //!
 //! ```text
 //!   submit what is staged           so that no other session waits for I/O that is not submitted
 //!   read the epoch of the event
-//!   announce the wait               thread: in the mailbox     task: a waker in the event
+//!   announce the wait               thread: in the mailbox     task: its waker in the event
 //!   attempt                         complete the I/O, take the handle, look at the condition
 //!   sleep until the epoch moves     thread: and complete what was put into the mailbox
 //! ```
@@ -20,14 +21,19 @@
 //! must not do this, because it might not be polled again for a long time, and until then the I/O
 //! would not be completed. For tasks, helpers complete the I/O instead.
 //!
-//! **Wakers.** The functions whose names begin with `poll` are the variants for tasks. If one of
-//! them returns `Poll::Pending`, the next signal of any kind wakes the task, which must then poll
-//! again for everything it is waiting for. The waker remains registered until that signal, so a
-//! task can poll for several things one after another.
+//! **Wakers.** The functions whose names begin with `poll` are the variants for tasks. Each task
+//! passes its own [`PolledWait`], which stores the task's waker. If one of these functions returns
+//! `Poll::Pending`, the next signal of any kind wakes the task, along with the session's other
+//! tasks. The task must then poll again for everything it is waiting for. The waker remains
+//! registered until that signal, so a task can poll for several things one after another.
+//!
+//! **Panics.** A condition passed to [`Session::wait_for`] is the caller's code and may panic. The
+//! wait is then over, and the destructor of [`Announced`] completes the I/O that a driver may have
+//! assigned to the session. Otherwise that I/O's handle would be lost.
 
 use super::Session;
 use super::cancel::Cancelled;
-use super::io::Io;
+use super::polled_wait::PolledWait;
 use crate::clock;
 use crate::lock_free::mailbox::Wish;
 use crate::lock_free::outcome::Outcome;
@@ -45,12 +51,31 @@ enum Pause<'w> {
     /// The thread sleeps.
     Sleep,
     /// The task returns `Poll::Pending` and is woken later.
-    Wake(&'w Waker),
+    Wake(&'w Waker, &'w PolledWait),
 }
 
 impl Pause<'_> {
     fn sleeps(self) -> bool {
         matches!(self, Pause::Sleep)
+    }
+}
+
+/// One iteration of a thread's wait, which has been announced in the mailbox. Dropping it ends the
+/// iteration.
+struct Announced<'s> {
+    session: &'s mut Session,
+    /// Whether the attempt has returned. If it hasn't, it has panicked.
+    attempted: bool,
+}
+
+impl Drop for Announced<'_> {
+    fn drop(&mut self) {
+        // Empty the mailbox even if the wait is over for another reason. If a driver has assigned
+        // an I/O to this session, no other thread will complete it.
+        self.session.complete_assigned();
+        if !self.attempted {
+            self.session.handle_wait.leave();
+        }
     }
 }
 
@@ -82,48 +107,15 @@ impl Session {
     ///
     /// # Errors
     /// The session was cancelled.
+    /// # Panics
+    /// If `wait` belongs to another session.
     pub fn poll_for(
         &mut self,
         context: &mut Context<'_>,
+        wait: &mut PolledWait,
         done: impl Fn() -> bool,
     ) -> Poll<Result<(), Cancelled>> {
-        self.wait_until(Pause::Wake(context.waker()), Target::Notification, |_| done())
-    }
-
-    /// Acquires a handle. Waits if the class limit or the session's quota has been reached.
-    ///
-    /// # Errors
-    /// The session was cancelled.
-    pub fn acquire(&mut self, class: Class) -> Result<Io<'_>, Cancelled> {
-        self.leave_queue();
-        let io = slept(self.wait_for_handle(Pause::Sleep, class))?;
-        Ok(Io::new(self, io))
-    }
-
-    /// Like [`Session::acquire`], but for a task. Between polls, the session keeps its position in
-    /// the queue.
-    ///
-    /// # Errors
-    /// The session was cancelled.
-    pub fn poll_acquire(
-        &mut self,
-        context: &mut Context<'_>,
-        class: Class,
-    ) -> Poll<Result<Io<'_>, Cancelled>> {
-        if self.queued != Some(class) {
-            self.leave_queue();
-        }
-        let polled = self.wait_for_handle(Pause::Wake(context.waker()), class);
-        polled.map_ok(|io| Io::new(self, io))
-    }
-
-    /// Acquires a handle if one is available right now. If one of this session's tasks has polled
-    /// for a handle, the session loses its position in the queue.
-    pub fn try_acquire(&mut self, class: Class) -> Option<Io<'_>> {
-        self.leave_queue();
-        self.prepare_acquire();
-        let io = self.take_handle(class)?;
-        Some(Io::new(self, io))
+        self.wait_until(Pause::Wake(context.waker(), wait), Target::Notification, |_| done())
     }
 
     /// Waits for the I/O of a slot and takes its result.
@@ -145,14 +137,15 @@ impl Session {
     /// # Errors
     /// The session was cancelled. The I/O continues.
     /// # Panics
-    /// If the slot was not issued.
+    /// If the slot was not issued, or `wait` belongs to another session.
     pub fn poll<P: Payload>(
         &mut self,
         context: &mut Context<'_>,
+        wait: &mut PolledWait,
         slots: &mut Slots<P>,
         slot: usize,
     ) -> Poll<Result<Outcome, Cancelled>> {
-        self.wait_for_slot(Pause::Wake(context.waker()), slots.set_mut(), slot)
+        self.wait_for_slot(Pause::Wake(context.waker(), wait), slots.set_mut(), slot)
     }
 
     /// Waits until one of the set's I/Os is complete. Returns its slot and result.
@@ -173,13 +166,15 @@ impl Session {
     /// # Errors
     /// The session was cancelled. The I/O continues.
     /// # Panics
-    /// If no slot is pending, or one was issued by another session.
+    /// If no slot is pending, or one was issued by another session, or `wait` belongs to another
+    /// session.
     pub fn poll_any<P: Payload>(
         &mut self,
         context: &mut Context<'_>,
+        wait: &mut PolledWait,
         slots: &mut Slots<P>,
     ) -> Poll<Result<(usize, Outcome), Cancelled>> {
-        self.wait_for_any(Pause::Wake(context.waker()), slots.set_mut())
+        self.wait_for_any(Pause::Wake(context.waker(), wait), slots.set_mut())
     }
 
     /// Waits until `count` of the set's I/Os are done. If fewer are pending, waits for all of
@@ -216,16 +211,19 @@ impl Session {
     }
 
     /// Like [`Session::join`], but for a task. A task can join any number of I/Os by polling for
-    /// each of them. If the task abandons a join, it may still be woken once by that I/O.
+    /// each of them. If the task abandons a join, that I/O may still wake the session once.
     ///
     /// # Errors
     /// The session was cancelled.
+    /// # Panics
+    /// If `wait` belongs to another session.
     pub fn poll_join(
         &mut self,
         context: &mut Context<'_>,
+        wait: &mut PolledWait,
         io: WaitRef,
     ) -> Poll<Result<(), Cancelled>> {
-        self.wait_for_complete(Pause::Wake(context.waker()), io)
+        self.wait_for_complete(Pause::Wake(context.waker(), wait), io)
     }
 
     /// Whether an I/O is complete. The I/O may belong to any session.
@@ -279,6 +277,9 @@ impl Session {
         target: Target<'_>,
         done: impl Fn(&Self) -> bool,
     ) -> Poll<Result<(), Cancelled>> {
+        if let Pause::Wake(_, wait) = pause {
+            self.assert_waits_here(wait);
+        }
         // If a thread doesn't have to wait, its batch remains open. For a task we always submit,
         // because it may be a long time before the task is polled again.
         if pause.sleeps() && done(self) {
@@ -299,7 +300,7 @@ impl Session {
             Target::AnyOf(_) | Target::Notification => Wish::Any,
         };
         let kind = self.kind_of(target);
-        let result = self.pause_until(pause, wish, kind, |session| {
+        let attempt = |session: &mut Self| {
             if let Target::Join(io) = target {
                 // We have to set the bit in every iteration. If the completion of the handle's
                 // previous I/O is slow, it may remove this bit while waking its joiners. But then
@@ -307,12 +308,22 @@ impl Session {
                 session.handles().handle(io.index()).joiners().insert(session.id);
             }
             session.attempt(target, &done).then_some(())
-        });
+        };
+        let result = match pause {
+            Pause::Sleep => Poll::Ready(self.sleep_until(wish, kind, attempt)),
+            Pause::Wake(waker, wait) => {
+                wait.register(waker);
+                let got = attempt(self);
+                self.polled(got)
+            }
+        };
         if let Target::Join(io) = target {
             if result.is_pending() {
                 self.joined = true;
-            } else if joins {
-                self.handles().handle(io.index()).joiners().remove(self.id);
+            } else if joins && self.handles().handle(io.index()).joiners().remove(self.id) {
+                // All waits of the session share one bit, and another task may still be waiting for
+                // this I/O. Wake it, so that it polls again and sets the bit again.
+                self.slot().event().wake_tasks();
             }
         }
         result
@@ -333,75 +344,50 @@ impl Session {
         completed && done(self)
     }
 
-    /// Waits for a handle in the given class.
-    fn wait_for_handle(
-        &mut self,
-        pause: Pause<'_>,
-        class: Class,
-    ) -> Poll<Result<WaitRef, Cancelled>> {
-        self.prepare_acquire();
-        if let Some(io) = self.take_handle(class) {
-            self.leave_queue();
-            return Poll::Ready(Ok(io));
-        }
-        self.submit();
-        let result = self.pause_until(pause, Wish::Any, None, |session| {
-            session.enter_queue(class);
-            session.take_handle(class)
-        });
-        if result.is_ready() {
-            self.leave_queue();
-        }
-        result
-    }
-
     /// This is the only place where a session sleeps. It returns once `attempt` returns something
     /// or the session is cancelled. The caller must have submitted all staged I/O.
-    fn pause_until<T>(
+    pub(super) fn sleep_until<T>(
         &mut self,
-        pause: Pause<'_>,
         wish: Wish,
         kind: Option<(Class, Operation)>,
         mut attempt: impl FnMut(&mut Self) -> Option<T>,
-    ) -> Poll<Result<T, Cancelled>> {
-        // A task that polls never sleeps, so it needn't read the clock.
-        let (started, mut slept) = (pause.sleeps().then(clock::now), false);
+    ) -> Result<T, Cancelled> {
+        let (started, mut slept) = (clock::now(), false);
         let result = loop {
             let seen = self.slot().event().epoch();
-            match pause {
-                Pause::Sleep => self.slot().mailbox().post(wish),
-                Pause::Wake(waker) => self.slot().event().register(waker),
-            }
-            let got = attempt(self);
+            self.slot().mailbox().post(wish);
+            let mut round = Announced { session: &mut *self, attempted: false };
+            let got = attempt(round.session);
+            round.attempted = true;
             // Check for a cancel only after the attempt. If the attempt succeeded, we must return
             // its result even if the session was cancelled, because otherwise an acquired handle
             // would be lost.
-            let cancelled = self.slot().is_cancelled();
-            let over = got.is_some() || cancelled;
-            if !pause.sleeps() {
-                if !over {
-                    return Poll::Pending;
-                }
-            } else {
-                if !over {
-                    slept = true;
-                    self.slot().event().wait(seen, None);
-                }
-                // Empty the mailbox even if the wait is over for another reason. If a driver has
-                // assigned an I/O to this session, no other thread will complete it.
-                self.complete_assigned();
+            let over = got.is_some() || round.session.slot().is_cancelled();
+            if !over {
+                slept = true;
+                round.session.slot().event().wait(seen, None);
             }
+            drop(round);
             if over {
                 break got.ok_or(Cancelled);
             }
         };
-        if let Some(started) = started.filter(|_| slept) {
+        if slept {
             let waited = clock::now().since(started);
             self.waits += 1;
             self.wait_time += waited;
             self.completions().statistics().waited(self.id, kind, waited);
         }
-        Poll::Ready(result)
+        result
+    }
+
+    /// What a poll returns after its attempt. The cancel comes second, as in `sleep_until`.
+    pub(super) fn polled<T>(&self, got: Option<T>) -> Poll<Result<T, Cancelled>> {
+        match got {
+            Some(got) => Poll::Ready(Ok(got)),
+            None if self.slot().is_cancelled() => Poll::Ready(Err(Cancelled)),
+            None => Poll::Pending,
+        }
     }
 
     /// Completes the I/O a driver has assigned to this session, if any.
@@ -410,41 +396,6 @@ impl Session {
             let io = self.handles().wait_ref(index);
             self.completions().try_complete(io, Completer::Waiter);
         }
-    }
-
-    /// Joins the queue of sessions waiting for a free handle, or stays in it without losing its
-    /// position. A session that has reached its quota doesn't join the queue. It will be woken by
-    /// its own completions, and must not use up a wake-up that is meant for a session that can take
-    /// the handle.
-    fn enter_queue(&mut self, class: Class) {
-        let admission = self.completions().admission();
-        if !admission.is_at_quota(self.slot(), class) {
-            admission.register(class, self.id);
-            self.queued = Some(class);
-        }
-    }
-
-    fn prepare_acquire(&mut self) {
-        // A leaked `Io` (`mem::forget`) must not occupy a handle permanently.
-        if self.reclaim() {
-            self.completions().statistics().general().leaked.add(1);
-        }
-        self.submit_if_old();
-    }
-
-    /// Takes a free handle without waiting, provided neither the quota nor the class limit has been
-    /// reached. We add the handle to the quota's count before we hand it out, so that the count is
-    /// never too low.
-    fn take_handle(&mut self, class: Class) -> Option<WaitRef> {
-        let admission = self.completions().admission();
-        if admission.is_at_quota(self.slot(), class) {
-            return None;
-        }
-        let io = self.handles().take(admission.limit(class), self.id, class, || {
-            self.slot().count_handle();
-        })?;
-        self.handed_out = Some(io);
-        Some(io)
     }
 
     /// Returns the class and operation of the I/O that the session is waiting for, which we need

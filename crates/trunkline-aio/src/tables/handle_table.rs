@@ -23,7 +23,7 @@ pub(crate) struct HandleTable {
     handles: Box<[Handle]>,
     /// Indexes of the IDLE handles. A handle becomes IDLE before we add it to this list, and is
     /// still IDLE when we remove it.
-    free: FreeList,
+    free: Arc<FreeList>,
     iovecs: usize,
     /// Called at every transition. Only set in tests and in the simulator.
     probe: Option<Arc<dyn Probe>>,
@@ -39,7 +39,7 @@ impl HandleTable {
     pub(crate) fn new(handles: u32, iovecs: usize, probe: Option<Arc<dyn Probe>>) -> Self {
         Self {
             handles: (0..handles).map(|_| Handle::new(iovecs)).collect(),
-            free: FreeList::new(handles),
+            free: Arc::new(FreeList::new(handles)),
             iovecs,
             probe,
         }
@@ -47,6 +47,11 @@ impl HandleTable {
 
     pub(crate) fn len(&self) -> usize {
         self.handles.len()
+    }
+
+    /// The list of free handles.
+    pub(crate) fn free(&self) -> &Arc<FreeList> {
+        &self.free
     }
 
     /// Number of handles in use.

@@ -185,11 +185,6 @@ impl Buffers {
         dirty.map(|(buffer, descriptor)| (descriptor.tag(), buffer)).collect()
     }
 
-    /// Wakes sessions.
-    pub(crate) fn notifier(&self) -> &Notifier {
-        &self.notifier
-    }
-
     /// Sessions that wait until any buffer can be a victim.
     pub(crate) fn victim_waiters(&self) -> &SessionSet {
         &self.victim_waiters

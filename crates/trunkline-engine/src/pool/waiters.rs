@@ -84,11 +84,29 @@ impl SessionSet {
         session: &mut Session,
         done: impl Fn() -> bool,
     ) -> Result<(), Cancelled> {
-        let id = session.id();
-        self.insert(id);
-        let waited = session.wait_for(done);
-        self.remove(id);
-        waited
+        let _registered = Registered::new(self, session.id());
+        session.wait_for(done)
+    }
+}
+
+/// A session's registration in a set, until it is dropped. It ends even if the condition panics:
+/// a registration left behind would keep other sessions from look-ahead for ever.
+#[derive(Debug)]
+struct Registered<'a> {
+    set: &'a SessionSet,
+    session: u32,
+}
+
+impl<'a> Registered<'a> {
+    fn new(set: &'a SessionSet, session: u32) -> Self {
+        set.insert(session);
+        Self { set, session }
+    }
+}
+
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        self.set.remove(self.session);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A thread sleeps in one of these functions, whereas a task returns and is woken later
 //! ([`Waiting`]). If a task is waiting for a pin or a victim, its session stays registered until
-//! the task polls again or the stream is dropped.
+//! the task uses the stream again in any way, or drops it.
 
 use super::ReadStream;
 use super::blocked::Blocked;
@@ -13,6 +13,16 @@ use std::task::{Poll, ready};
 use trunkline_aio::{Cancelled, Class, Outcome, clock};
 
 impl<S: BlockSource> ReadStream<S> {
+    /// Gives up what an earlier poll was waiting for, because the consumer is about to do something
+    /// else. If the session was woken for a handle that it now won't take, another session is woken
+    /// instead.
+    pub(super) fn give_up_wait(&mut self) {
+        self.unregister();
+        if let Some(wait) = &mut self.wait {
+            wait.leave_queue();
+        }
+    }
+
     /// Ends the registration of an earlier poll.
     pub(super) fn unregister(&mut self) {
         match self.registered.take() {

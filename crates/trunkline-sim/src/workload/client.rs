@@ -428,5 +428,6 @@ pub fn poll_until_done<P: Payload>(
     slots: &mut Slots<P>,
     slot: usize,
 ) -> Result<Outcome, Cancelled> {
-    block_on(poll_fn(|context| session.poll(context, slots, slot)))
+    let mut wait = session.polled_wait();
+    block_on(poll_fn(|context| session.poll(context, &mut wait, slots, slot)))
 }

@@ -76,18 +76,19 @@ fn a_waiter_that_found_a_handle_itself_passes_its_wake_up_on() {
     });
 }
 
-/// After polling for a handle, a task may end, find a handle some other way, or try a different
-/// class. In each of these cases it must leave the queue, because otherwise it would use up a
-/// wake-up that another session needs.
+/// After polling for a handle, a task's session may end, or the task may find a handle some other
+/// way, give up, or drop its wait. In each of these cases it must leave the queue, because
+/// otherwise it would use up a wake-up that another session needs.
 #[test]
 fn a_task_that_stops_polling_for_a_handle_consumes_no_wake_up() {
     #[derive(Clone, Copy)]
     enum Then {
         Ends,
         TriesAgain,
-        TriesAnotherClass,
+        GivesUp,
+        DropsItsWait,
     }
-    for then in [Then::Ends, Then::TriesAgain, Then::TriesAnotherClass] {
+    for then in [Then::Ends, Then::TriesAgain, Then::GivesUp, Then::DropsItsWait] {
         check_seeds(&[MethodKind::Sync], 20, move |environment| {
             let instance = Arc::new(environment.start_with(|builder| builder.handles(2, 0, 0)));
             let (mut a, mut b, mut task) =
@@ -95,7 +96,8 @@ fn a_task_that_stops_polling_for_a_handle_consumes_no_wake_up() {
             let one = a.acquire(Class::Foreground).expect("free");
             let two = b.acquire(Class::Foreground).expect("free");
             let mut context = Context::from_waker(Waker::noop());
-            assert!(task.poll_acquire(&mut context, Class::Log).is_pending());
+            let mut wait = task.polled_wait();
+            assert!(task.poll_acquire(&mut context, &mut wait, Class::Log).is_pending());
             let theirs = Arc::clone(&instance);
             let waiter = spawn("waiter", move || {
                 let mut session = theirs.session();
@@ -109,12 +111,16 @@ fn a_task_that_stops_polling_for_a_handle_consumes_no_wake_up() {
                 }
                 Then::TriesAgain => {
                     one.release();
-                    let polled = task.poll_acquire(&mut context, Class::Log);
+                    let polled = task.poll_acquire(&mut context, &mut wait, Class::Log);
                     assert!(polled.is_ready());
                     Some(polled)
                 }
-                Then::TriesAnotherClass => {
-                    assert!(task.try_acquire(Class::LookAhead).is_none());
+                Then::GivesUp => {
+                    wait.leave_queue();
+                    None
+                }
+                Then::DropsItsWait => {
+                    drop(wait);
                     None
                 }
             };

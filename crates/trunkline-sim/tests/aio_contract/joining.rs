@@ -35,7 +35,10 @@ const WAYS: [bool; 2] = [false, true];
 fn join(session: &mut Session, io: WaitRef, polls: bool) -> Result<(), Cancelled> {
     match polls {
         false => session.join(io),
-        true => block_on(poll_fn(|context| session.poll_join(context, io))),
+        true => {
+            let mut wait = session.polled_wait();
+            block_on(poll_fn(|context| session.poll_join(context, &mut wait, io)))
+        }
     }
 }
 
@@ -219,7 +222,8 @@ fn a_heavy_io_with_a_joiner_that_does_not_run_is_completed_by_a_helper() {
         let mut slots = instance.slots_with(1, 1, vec![Arc::new(PassThrough(Weight::Heavy))]);
         let waker = Waker::from(Arc::new(Count::default()));
         let io = read(&mut session, &file, 1, 1, &mut slots, 0);
-        let polled = other.poll_join(&mut Context::from_waker(&waker), io);
+        let mut wait = other.polled_wait();
+        let polled = other.poll_join(&mut Context::from_waker(&waker), &mut wait, io);
         assert!(polled.is_pending() || !environment.is_simulated(), "the mount hangs");
         instance.disk.release(1);
         instance.wait_until("the completion", || session.is_complete(io));
@@ -245,11 +249,13 @@ fn an_abandoned_join_leaves_nothing_behind() {
             let (count, late) = (Arc::new(Count::default()), Arc::new(Count::default()));
             let (waker, late_waker) = (Waker::from(count.clone()), Waker::from(late.clone()));
             let mut context = Context::from_waker(&waker);
-            assert_eq!(other.poll_join(&mut context, io), Poll::Pending);
+            let mut wait = other.polled_wait();
+            assert_eq!(other.poll_join(&mut context, &mut wait, io), Poll::Pending);
             if cancels {
                 other.canceller().cancel();
                 assert_eq!(count.0.load(Ordering::SeqCst), 1);
-                assert_eq!(other.poll_join(&mut context, io), Poll::Ready(Err(Cancelled)));
+                let polled = other.poll_join(&mut context, &mut wait, io);
+                assert_eq!(polled, Poll::Ready(Err(Cancelled)));
                 other.clear_cancel();
             } else {
                 let id = other.id();
@@ -258,7 +264,8 @@ fn an_abandoned_join_leaves_nothing_behind() {
                 assert_eq!(other.id(), id);
             }
             let mut context = Context::from_waker(&late_waker);
-            assert_eq!(other.poll_for(&mut context, || false), Poll::Pending);
+            let mut wait = other.polled_wait();
+            assert_eq!(other.poll_for(&mut context, &mut wait, || false), Poll::Pending);
             instance.disk.release(1);
             wait_ok(&mut session, &mut slots, 0);
             instance.settle();
@@ -280,13 +287,14 @@ fn a_ready_poll_leaves_the_waker_of_a_pending_one() {
         let io = read(&mut session, &slow, 1, 1, &mut slots, 0);
         let own = read(&mut other, &fast, 2, 1, &mut others, 0);
         instance.wait_until("the fast one", || session.is_complete(own));
-        let mut polled = 0;
+        let (mut polled, mut wait) = (0, other.polled_wait());
         block_on(poll_fn(|context| {
             polled += 1;
-            let joined = other.poll_join(context, io);
+            let joined = other.poll_join(context, &mut wait, io);
             if others.pending() > 0 {
-                assert!(other.poll(context, &mut others, 0).is_ready(), "{environment:?}");
-                assert!(other.poll_for(context, || true).is_ready());
+                let own = other.poll(context, &mut wait, &mut others, 0);
+                assert!(own.is_ready(), "{environment:?}");
+                assert!(other.poll_for(context, &mut wait, || true).is_ready());
             }
             // The task has registered its waker.
             instance.disk.release(1);
@@ -322,9 +330,10 @@ fn a_session_is_notified_by_its_number() {
                 }
             });
             let done = || granted.load(Ordering::SeqCst);
+            let mut wait = batch.polled_wait();
             let waited = match polls {
                 false => batch.wait_for(done),
-                true => block_on(poll_fn(|context| batch.poll_for(context, done))),
+                true => block_on(poll_fn(|context| batch.poll_for(context, &mut wait, done))),
             };
             waited.expect("not cancelled");
             assert!(done());
@@ -333,7 +342,8 @@ fn a_session_is_notified_by_its_number() {
             wait_ok(&mut session, &mut slots, 0);
             let canceller = session.canceller();
             canceller.cancel();
-            let polled = block_on(poll_fn(|context| session.poll_for(context, || false)));
+            let polled =
+                block_on(poll_fn(|context| session.poll_for(context, &mut wait, || false)));
             assert_eq!(polled, Err(Cancelled));
         }
     });
@@ -353,10 +363,11 @@ fn a_task_that_joins_while_the_io_completes_is_woken() {
         let (published, follows) = (Arc::clone(&shown), Arc::clone(&followed));
         let theirs = notifiers.clone();
         let follower = spawn("follows", move || {
-            let mut last = 0;
+            let (mut last, mut wait) = (0, other.polled_wait());
             while last != u64::MAX {
                 let news = || shown.load(Ordering::SeqCst) != last;
-                let notified = block_on(poll_fn(|context| other.poll_for(context, news)));
+                let notified =
+                    block_on(poll_fn(|context| other.poll_for(context, &mut wait, news)));
                 notified.expect("not cancelled");
                 last = shown.load(Ordering::SeqCst);
                 if let Some(io) = WaitRef::from_bits(last).filter(|_| last != u64::MAX) {

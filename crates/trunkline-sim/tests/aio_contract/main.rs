@@ -16,6 +16,7 @@ mod inline_writes;
 mod joining;
 mod results;
 mod scheduler;
+mod shared_sessions;
 mod snapshots;
 mod switching;
 mod tasks;

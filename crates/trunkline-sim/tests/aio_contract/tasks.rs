@@ -27,10 +27,11 @@ fn a_task_polls_for_handles_and_for_any_result() {
         let mut slots = instance.slots(8, 1);
         let mut wanted = [None; 8];
         let (mut next, mut got) = (0, 0);
+        let mut wait = session.polled_wait();
         block_on(poll_fn(|context| {
             while next < 20 {
                 let Some(slot) = slots.free_slot() else { break };
-                match session.poll_acquire(context, Class::LookAhead) {
+                match session.poll_acquire(context, &mut wait, Class::LookAhead) {
                     Poll::Pending => break,
                     Poll::Ready(io) => {
                         let io = io.expect("not cancelled");
@@ -42,7 +43,7 @@ fn a_task_polls_for_handles_and_for_any_result() {
                 }
             }
             while slots.pending() > 0 {
-                match session.poll_any(context, &mut slots) {
+                match session.poll_any(context, &mut wait, &mut slots) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(result) => {
                         let (slot, outcome) = result.expect("not cancelled");

@@ -15,6 +15,7 @@ mod lessons;
 mod locks;
 mod polling;
 mod progress;
+mod shared_backends;
 mod splitting;
 mod streams;
 mod vanish;

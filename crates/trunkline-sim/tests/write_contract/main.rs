@@ -23,6 +23,7 @@ mod logged;
 mod lost_writebacks;
 mod many_pages;
 mod opening;
+mod polled;
 mod pools;
 mod pressure;
 mod removal;

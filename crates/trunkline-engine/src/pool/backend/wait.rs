@@ -6,6 +6,11 @@
 //! A task that gets `Pending`, however, remains registered until it polls again or gives up, and
 //! the stream has to keep track of that.
 //!
+//! When a pin or a victim becomes available, we wake all the registered sessions, and all tasks of
+//! each of them. So if a task gives up after it was woken, the others don't miss anything. Only a
+//! freed handle wakes just one session. If the task doesn't need the handle any more, its
+//! [`PolledWait`] passes the wake-up on.
+//!
 //! All waits must obey the same rule: while a session waits, it may hold pins and granted permits,
 //! but it must not have any staged I/O and must not hold a claim on a page. Resources must be
 //! acquired in this order: pin, I/O handle, victim, claim. If one of them isn't available, the
@@ -17,13 +22,17 @@ use super::super::eviction::{EvictionWriter, WriteCounter};
 use super::super::pin_limits::TooManyPins;
 use super::Backend;
 use crate::waiting::{Waiting, slept};
-use std::task::{Context, Poll, Wake, Waker, ready};
+use std::task::{Poll, ready};
 use trunkline_aio::clock;
 use trunkline_aio::facade::Arc;
-use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
-use trunkline_aio::{Cancelled, Class, Notifier, WaitRef};
+use trunkline_aio::{Cancelled, Class, PolledWait, WaitRef};
 
 impl Backend {
+    /// Creates a wait for a task that polls this backend's session.
+    pub(crate) fn polled_wait(&self) -> PolledWait {
+        self.session.polled_wait()
+    }
+
     /// Reserves one pin, and waits for admission if necessary. If this returns `Pending`, the
     /// session remains registered with the pin limiter.
     pub(crate) fn reserve_pin(
@@ -74,6 +83,7 @@ impl Backend {
             Ok(true) => ready!(self.timed(waiting, |backend, waiting| {
                 let Backend { session, eviction, .. } = backend;
                 let eviction = eviction.as_ref();
+                waiting.leave_queue();
                 waiting.until(session, || match eviction {
                     Some(eviction) => eviction.may_have_victim(),
                     None => manager.has_victim() || manager.buffers().has_dirty_victim(),
@@ -82,7 +92,10 @@ impl Backend {
             .map_err(ReadError::from),
             Ok(false) => ready!(self.timed(waiting, Backend::wait_for_handle_or_victim))
                 .map_err(ReadError::from),
-            Err(error) => Err(error),
+            Err(error) => {
+                waiting.leave_queue();
+                Err(error)
+            }
         };
         waiters.remove(id);
         if let Some(eviction) = &mut self.eviction {
@@ -124,31 +137,8 @@ impl Backend {
         &mut self,
         waiting: &mut Waiting<'_, '_>,
     ) -> Poll<Result<(), Cancelled>> {
-        if !waiting.is_sleep() {
-            return waiting.for_handle(&mut self.session, Class::Eviction);
-        }
-        loop {
-            let woken = Arc::new(ParkedWaker {
-                woken: AtomicBool::new(false),
-                session: self.session.id(),
-                notifier: self.manager.buffers().notifier().clone(),
-            });
-            let waker = Waker::from(Arc::clone(&woken));
-            let mut context = Context::from_waker(&waker);
-            if let Poll::Ready(io) = self.session.poll_acquire(&mut context, Class::Eviction) {
-                return Poll::Ready(io.map(drop));
-            }
-            let manager = &self.manager;
-            let waited = self
-                .session
-                .wait_for(|| woken.woken.load(Ordering::SeqCst) || manager.has_victim());
-            if waited.is_err() || self.manager.has_victim() {
-                // We no longer need the handle, so leave the queue. If we were assigned one in the
-                // meantime, this passes it on to the next session in the queue.
-                drop(self.session.try_acquire(Class::Eviction));
-                return Poll::Ready(waited);
-            }
-        }
+        let Self { session, manager, .. } = self;
+        waiting.for_handle_unless(session, Class::Eviction, || manager.has_victim())
     }
 
     /// Waits until a handle of the class is free.
@@ -197,20 +187,5 @@ impl Backend {
         let value = step(self, waiting);
         self.counter.tally().add_wait(clock::now().since(started));
         value
-    }
-}
-
-/// Wakes a parked session. The flag is needed because a wake-up may arrive before the session
-/// parks; without it, the session couldn't tell a real wake-up from a spurious one.
-struct ParkedWaker {
-    woken: AtomicBool,
-    session: u32,
-    notifier: Notifier,
-}
-
-impl Wake for ParkedWaker {
-    fn wake(self: Arc<Self>) {
-        self.woken.store(true, Ordering::SeqCst);
-        self.notifier.notify(self.session);
     }
 }
