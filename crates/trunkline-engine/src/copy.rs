@@ -29,7 +29,7 @@ mod report;
 mod table_copy;
 
 pub use copy_job::copy;
-pub use error::{CopyError, Finding, PlanError, ValueProblem};
+pub use error::{CopyError, Finding, PlanError, UnknownRows, ValueProblem};
 pub use escape::Format;
 pub use line::Extras;
 pub use options::{CopyOptions, TextSettings};

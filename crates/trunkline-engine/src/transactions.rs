@@ -22,10 +22,10 @@
 //! We don't read commit log pages through the buffer pool. The pool caches relation pages, which
 //! have a header that we verify, and which are stored in segments of 1 GiB named after the
 //! relfilenode. Commit log pages, by contrast, have no header. They are stored in files of 32 pages
-//! with a different naming scheme, and if a file is missing or too short, we may have to treat the
-//! missing part as zeros. The pool's read path would need an exception for each of these
-//! differences, just to save a handful of reads per command. Instead, a session reads such a page
-//! into a frame that it leases for the duration of the read.
+//! with a different naming scheme, and whether a page may be missing depends on the transaction.
+//! The pool's read path would need an exception for each of these differences, just to save a
+//! handful of reads per command. Instead, a session reads such a page into a frame that it leases
+//! for the duration of the read.
 //!
 //! PostgreSQL doesn't keep commit log pages in shared buffers either. It has separate SLRU caches
 //! for them, and never uses direct I/O to read or write them.
@@ -35,5 +35,5 @@ mod page_cache;
 mod slru;
 mod status;
 
-pub use error::{MultixactProblem, TransactionError};
+pub use error::{MultixactProblem, SlruFault, SlruProblem, StatusId, TransactionError};
 pub use status::{Lookup, Transactions, XidStatusCache};

@@ -52,6 +52,7 @@ mod report;
 mod row_check;
 mod scope;
 mod sink;
+mod status_files;
 mod table_check;
 mod toast_orphans;
 mod unique_check;

@@ -55,7 +55,7 @@ pub use data_types::*;
 pub use description::{
     CatalogColumn, CatalogLayout, CatalogTable, ColumnType, Described, Mismatch, NAME_SIZE,
 };
-pub use objects::ObjectRow;
+pub use objects::{InternalFunction, ObjectRow};
 pub use relations::*;
 pub use settings::settings_of;
 pub use shared::*;

@@ -45,4 +45,4 @@ pub use description::Type;
 pub use error::{TEXT_MAX, UnsupportedReason, UnsupportedType, ValueError};
 pub use options::{ByteaOutput, IntervalStyle, TextOptions, TimeZone, Utc};
 pub use reg_types::RegType;
-pub use resolve::{DEPTH_MAX, PARTS_MAX};
+pub use resolve::{DEPTH_MAX, FIRST_USER_OID, PARTS_MAX};

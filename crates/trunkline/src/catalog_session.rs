@@ -5,6 +5,9 @@
 //! tables. All other commands use a small separate engine, which this module starts. This engine is
 //! independent of the command's main I/O instance.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use trunkline_aio::facade::Arc;
 use trunkline_engine::catalog::{Catalog, CatalogError, Database, OnDamage};
 use trunkline_engine::datadir::DataDir;
@@ -12,7 +15,7 @@ use trunkline_engine::pool::Backend;
 use trunkline_engine::settings::Settings;
 
 use crate::data_dir::moved_tablespace_hint;
-use crate::exit::{Failure, warnings};
+use crate::exit::{Failure, message, warnings};
 use crate::io_instance::IoInstance;
 
 /// Size of the small pool: 4 MiB, which holds the catalogs of most databases.
@@ -76,13 +79,25 @@ pub(crate) fn database_failure(error: CatalogError, dir: &DataDir) -> Failure {
 }
 
 /// Prints a warning if damaged rows were skipped in a database's catalogs or in the shared
-/// catalogs.
+/// catalogs. For rows that were skipped because of a missing file, there is one warning per file.
 pub(crate) fn warn_of_damage(faults: &[CatalogError], database: Option<&Database>) {
     let place = match database {
         Some(database) => format!("catalog of {}", database.quoted_name()),
         None => "shared catalog".to_owned(),
     };
-    let listed = faults.iter().take(DAMAGE_LISTED_MAX);
-    let omitted = faults.len().saturating_sub(DAMAGE_LISTED_MAX) as u64;
+    let mut unknown: BTreeMap<&Path, (u64, &CatalogError)> = BTreeMap::new();
+    let mut damaged = Vec::new();
+    for fault in faults {
+        match fault.file_fault() {
+            Some(file) => unknown.entry(&file.path).or_insert((0, fault)).0 += 1,
+            None => damaged.push(fault),
+        }
+    }
+    for (rows, first) in unknown.values() {
+        let text = "rows left out because their visibility is unknown";
+        message("warning", format_args!("{place}: {text}: {rows}; the first: {first}"));
+    }
+    let omitted = damaged.len().saturating_sub(DAMAGE_LISTED_MAX) as u64;
+    let listed = damaged.iter().take(DAMAGE_LISTED_MAX);
     warnings(listed.map(|fault| format!("{place}: {fault}")), omitted);
 }

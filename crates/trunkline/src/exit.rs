@@ -232,6 +232,8 @@ impl From<CatalogError> for Failure {
             CatalogError::Heap(HeapError::Read(error)) => return error.into(),
             CatalogError::Storage(error) => return ReadError::Storage(error).into(),
             _ if error.is_usage() => Exit::Usage,
+            // A file is missing that records whether the row is visible. The row may be fine.
+            _ if error.file_fault().is_some() => Exit::CannotRun,
             // We could read the files, but their contents are invalid.
             _ => Exit::Findings,
         };

@@ -45,6 +45,9 @@ pub struct Database {
     /// By OID.
     pub(super) schemas: Vec<NamespaceRow>,
     pub(super) types: Map<Oid, TypeRow>,
+    /// For each base type of an extension whose output function is one of the server's own, a
+    /// built-in type that has the same output function.
+    pub(super) printed_as: Map<Oid, Oid>,
     /// For each enum, the OIDs stored in values, with their labels.
     pub(super) labels: Map<Oid, Vec<(Oid, Vec<u8>)>>,
     pub(super) ranges: Vec<RangeRow>,
@@ -197,6 +200,14 @@ impl Database {
             Some(rows) => Ok(TableFiles { rows, toast: self.toast_files(relation) }),
             None => refuse(Unreadable::NoFiles),
         }
+    }
+
+    /// Returns the OID of a relation's TOAST table if the catalogs don't describe that table,
+    /// although `pg_class` says that the relation has one. Rows of the catalogs must be missing, so
+    /// we can't fetch any value from TOAST. Nothing is wrong with these values.
+    pub(crate) fn lost_toast(&self, relation: &RelationInfo) -> Option<Oid> {
+        let is_lost = relation.toast != Oid(0) && self.toast_files(relation).is_none();
+        is_lost.then_some(relation.toast)
     }
 
     /// The TOAST table of a relation, and its index.

@@ -16,6 +16,7 @@ use crate::Location;
 use crate::datadir::DataDirError;
 use crate::heap::{HeapError, RowError as HeapRowError};
 use crate::storage::StorageError;
+use crate::transactions::SlruFault;
 
 /// Why a catalog look-up failed.
 #[derive(Debug, Error)]
@@ -205,6 +206,15 @@ impl CatalogError {
             Self::Row { .. } | Self::LongValue { .. } | Self::HeapRow(_) => true,
             Self::Heap(error) => !error.is_cancelled(),
             _ => false,
+        }
+    }
+
+    /// Returns the file of the commit log or of multixacts that is missing, short or unreadable, if
+    /// that is why we don't know whether a row is visible. Nothing may be wrong with the row.
+    pub fn file_fault(&self) -> Option<&SlruFault> {
+        match self {
+            Self::HeapRow(row) => row.file_fault(),
+            _ => None,
         }
     }
 

@@ -82,6 +82,7 @@ impl Database {
             }
             let Some(row) = self.types.get(&oid) else { continue };
             to_see.extend([row.element, row.base]);
+            to_see.extend(self.printed_as(oid));
             to_see.extend(self.range_subtype(oid));
             to_see.extend(self.multirange_range(oid));
             let columns = self.relation(row.relation).and_then(|found| self.columns(found).ok());
@@ -157,6 +158,10 @@ impl TypeCatalog for Database {
 
     fn multirange_range(&self, multirange: Oid) -> Option<Oid> {
         self.ranges.iter().find(|row| row.multirange == multirange).map(|row| row.range)
+    }
+
+    fn printed_as(&self, base_type: Oid) -> Option<Oid> {
+        self.printed_as.get(&base_type).copied()
     }
 
     fn object(&self, class: ObjectClass, oid: Oid) -> Option<ObjectRow> {

@@ -5,17 +5,18 @@
 //! compare those layouts with `pg_attribute` until the end, because we must first decode
 //! `pg_attribute` itself.
 
-use trunkline_aio::facade::hash::Map;
+use trunkline_aio::facade::hash::{Map, Set};
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::Oid;
 use trunkline_format::catalog::{
     AccessMethodRow, AttributeRow, CatalogRow, CatalogTable, ClassRow, DatabaseRow, Described,
-    EnumRow, IndexRow, InheritsRow, NamespaceRow, OperatorClassRow, PG_AM, PG_ATTRIBUTE, PG_CLASS,
-    PG_DATABASE, PG_ENUM, PG_INDEX, PG_INHERITS, PG_NAMESPACE, PG_OPCLASS, PG_RANGE, PG_TABLESPACE,
-    PG_TYPE, TypeRow,
+    EnumRow, IndexRow, InheritsRow, InternalFunction, NamespaceRow, OperatorClassRow, PG_AM,
+    PG_ATTRIBUTE, PG_CLASS, PG_DATABASE, PG_ENUM, PG_INDEX, PG_INHERITS, PG_NAMESPACE, PG_OPCLASS,
+    PG_PROC, PG_RANGE, PG_TABLESPACE, PG_TYPE, TypeRow,
 };
+use trunkline_format::text_output::{Base, FIRST_USER_OID};
 
-use super::cluster::{Cluster, RelationMaps};
+use super::cluster::{Cluster, OnDamage, RelationMaps};
 use super::database::Database;
 use super::error::CatalogError;
 use super::reader::{Faults, Reader};
@@ -100,6 +101,7 @@ impl Database {
             columns,
             schemas,
             types: types.into_iter().map(|row| (row.oid, row)).collect(),
+            printed_as: Map::default(),
             labels,
             ranges,
             children,
@@ -119,9 +121,61 @@ impl Database {
                 faults.take_consequence(error)?;
             }
         }
+        database.printed_as = database.find_printed_as(backend, &mut faults)?;
         database.by_name = database.places_by_name();
         database.faults = faults.into_found();
         Ok(database)
+    }
+
+    /// Finds the base types of extensions whose output function is one of the server's own. Returns
+    /// for each of them a built-in type with the same output function. `pg_proc` is one of the
+    /// largest catalogs, so we only read it if there are base types of extensions.
+    ///
+    /// If damage is not being collected, we ignore damage in `pg_proc`: if we can't find a type's
+    /// function, we just refuse to print the type. But if a file of the commit log is
+    /// missing, we must report that file, because the refusal would blame the type instead.
+    fn find_printed_as(
+        &self,
+        backend: &mut Backend,
+        faults: &mut Faults,
+    ) -> Result<Map<Oid, Oid>, CatalogError> {
+        let is_added = |row: &TypeRow| row.oid.0 >= FIRST_USER_OID;
+        let bases = || self.types.values().filter(|row| row.kind == b'b' && !row.is_array());
+        let locator = self.relation(PG_PROC.oid).and_then(|relation| relation.locator);
+        let Some(locator) = locator.filter(|_| bases().any(is_added)) else {
+            return Ok(Map::default());
+        };
+        if self.check_layout(&PG_PROC).is_err() {
+            return Ok(Map::default());
+        }
+        let mut found = Faults::new(OnDamage::Collect);
+        let mut reader = Reader { backend, cluster: &self.cluster, faults: &mut found };
+        let outputs: Set<Oid> = bases().map(|row| row.output).collect();
+        let mut sources: Map<Oid, Box<[u8]>> = Map::default();
+        reader.scan(&PG_PROC, locator, |tuple| {
+            if let Some(function) = InternalFunction::decode(tuple)?
+                && outputs.contains(&function.oid)
+            {
+                sources.insert(function.oid, function.source);
+            }
+            Ok(())
+        })?;
+        for error in found.into_found() {
+            if self.cluster.on_damage == OnDamage::Collect || error.file_fault().is_some() {
+                faults.take(error)?;
+            }
+        }
+        // If several built-in types have the same function, it doesn't matter which of them we
+        // choose. We sort them so that it is always the same one.
+        let mut built_in: Vec<&TypeRow> =
+            bases().filter(|row| Base::from_oid(row.oid).is_some()).collect();
+        built_in.sort_by_key(|row| row.oid);
+        let like = |row: &TypeRow| {
+            let source = sources.get(&row.output)?;
+            let same = |row: &&&TypeRow| sources.get(&row.output) == Some(source);
+            Some((row.oid, built_in.iter().find(same)?.oid))
+        };
+        Ok(bases().filter(|row| is_added(row)).filter_map(like).collect())
     }
 
     /// Compares the columns that `pg_attribute` lists for a catalog with the layout that we used to

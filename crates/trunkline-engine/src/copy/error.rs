@@ -7,6 +7,7 @@
 use std::io;
 
 use thiserror::Error;
+use trunkline_format::Oid;
 use trunkline_format::deform::ColumnError;
 use trunkline_format::text_output::{UnsupportedType, ValueError};
 use trunkline_format::varlena::VarlenaError;
@@ -17,6 +18,7 @@ use crate::heap::{HeapError, RowError, ToastError, ToastProblem};
 use crate::job::JobError;
 use crate::pool::ReadError;
 use crate::storage::StorageError;
+use crate::transactions::SlruFault;
 
 /// Why a table cannot be copied as requested.
 #[derive(Debug, Error)]
@@ -101,7 +103,8 @@ pub enum Finding {
     Row(RowError),
     /// A value of a row is not available.
     #[error(
-        "invalid row in {location}: {}{problem}",
+        "{}row in {location}: {}{problem}",
+        if problem.is_damage() { "invalid " } else { "" },
         column.as_ref().map(|name| format!("column \"{name}\": ")).unwrap_or_default()
     )]
     Value {
@@ -133,6 +136,32 @@ impl Finding {
     }
 }
 
+impl Finding {
+    /// Returns the file of the commit log or of multixacts that is at fault, if it isn't the row or
+    /// value.
+    pub fn file_fault(&self) -> Option<&SlruFault> {
+        match self {
+            Self::Row(error) => error.file_fault(),
+            Self::Value { problem, .. } => problem.file_fault(),
+            Self::Page(_) => None,
+        }
+    }
+}
+
+/// Rows of a table that were left out because a file of the commit log or of multixacts is missing,
+/// short or unreadable, so that we don't know whether the rows are visible.
+#[derive(Debug, Error)]
+#[error("rows left out because their visibility is unknown: {rows}; the first: {first}")]
+pub struct UnknownRows {
+    /// The table.
+    pub table: String,
+    /// The number of rows.
+    pub rows: u64,
+    /// The first row that we left out.
+    #[source]
+    pub first: Finding,
+}
+
 /// What is wrong with a value.
 #[derive(Debug, Error)]
 pub enum ValueProblem {
@@ -145,12 +174,31 @@ pub enum ValueProblem {
     /// It cannot be fetched from TOAST.
     #[error("{0}")]
     Toast(ToastError),
+    /// It is in a TOAST table whose rows in the catalogs are missing.
+    #[error("in TOAST, but the catalogs do not describe TOAST table {0}")]
+    LostToast(Oid),
     /// Its bytes are not a valid value of its type.
     #[error("{0}")]
     Value(#[from] ValueError),
     /// With this value, the line would exceed 1 GiB, which is the limit of a server's `StringInfo`.
     #[error("a line above 1 GiB")]
     Line,
+}
+
+impl ValueProblem {
+    /// Whether the row or the value itself is damaged. Otherwise, we can't read the value because
+    /// something else is missing.
+    fn is_damage(&self) -> bool {
+        !matches!(self, Self::LostToast(_)) && self.file_fault().is_none()
+    }
+
+    /// Returns the file of the commit log or of multixacts that is at fault, if it isn't the value.
+    pub fn file_fault(&self) -> Option<&SlruFault> {
+        match self {
+            Self::Toast(error) => error.file_fault(),
+            _ => None,
+        }
+    }
 }
 
 /// Why a copy failed.

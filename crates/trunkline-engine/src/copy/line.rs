@@ -10,7 +10,7 @@ use trunkline_format::deform::{Column, ColumnError, Deformer};
 use trunkline_format::heap_tuple::HeapTuple;
 use trunkline_format::text_output::{TEXT_MAX, TextOptions, write_text};
 use trunkline_format::transam::RowState;
-use trunkline_format::varlena::{ToastPointer, Varlena};
+use trunkline_format::varlena::{ToastPointer, Varlena, VarlenaError};
 
 use super::error::ValueProblem;
 use super::escape::Format;
@@ -290,7 +290,9 @@ impl<'a> LineWriter<'a> {
         let start = out.len();
         match self.value(column, value, batch, fetched, out) {
             // Damage to the tuple itself is still reported, even if the row is dead.
-            Err(ValueProblem::Toast(_) | ValueProblem::Value(_)) if row.state != RowState::Live => {
+            Err(ref problem @ (ValueProblem::Toast(_) | ValueProblem::Value(_)))
+                if row.state != RowState::Live && problem.file_fault().is_none() =>
+            {
                 out.truncate(start);
                 out.extend_from_slice(self.format.null());
                 self.gone += 1;
@@ -333,7 +335,10 @@ impl<'a> LineWriter<'a> {
                 match batch.value(number) {
                     Some(Ok(payload)) => payload,
                     Some(Err(error)) => return Err(ValueProblem::Toast(error.clone())),
-                    None => return Err(trunkline_format::varlena::VarlenaError::External.into()),
+                    None => {
+                        let lost = self.plan.lost_toast.map(ValueProblem::LostToast);
+                        return Err(lost.unwrap_or(VarlenaError::External.into()));
+                    }
                 }
             }
             compressed => compressed.payload(&mut self.room)?,

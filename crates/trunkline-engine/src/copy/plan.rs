@@ -7,6 +7,7 @@
 
 use std::path::PathBuf;
 
+use trunkline_format::Oid;
 use trunkline_format::catalog::{Generated, RelationKind};
 use trunkline_format::deform::Attribute;
 use trunkline_format::text_output::{Base, Type};
@@ -22,6 +23,8 @@ pub struct Plan {
     /// The name of the table with its schema.
     pub name: String,
     pub(super) files: TableFiles,
+    /// The TOAST table, if the table has one that the catalogs don't describe.
+    pub(super) lost_toast: Option<Oid>,
     /// The columns as they are stored in a row, up to and including the last one we print. Since a
     /// row can only be deformed from left to right, this includes columns that we don't print if
     /// they come before a column that we do print.
@@ -187,6 +190,7 @@ impl Plan {
             return Err(PlanError::NotPopulated { view: name });
         }
         let files = database.table_files(table)?;
+        let lost_toast = database.lost_toast(table);
         let columns = database.columns(table)?;
         let mut shown = Vec::with_capacity(names.len());
         let mut types = Vec::new();
@@ -224,7 +228,7 @@ impl Plan {
             })
             .collect();
         let in_order = shown.is_sorted_by_key(|column| column.stored);
-        Ok(Self { name, files, stored, shown, in_order })
+        Ok(Self { name, files, lost_toast, stored, shown, in_order })
     }
 
     /// Whether `test` returns true for the type of any printed column, or for any component of such

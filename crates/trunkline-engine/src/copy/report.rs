@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::error::Finding;
+use super::error::{Finding, UnknownRows};
 use crate::job::{End, IoSummary};
 use crate::pool::{ReadWarning, Tally};
 use crate::read_stream::StreamStats;
@@ -24,7 +24,10 @@ pub struct CopyReport {
     pub blocks: u64,
     /// Damage that was skipped, with the name of the table. We only keep the first few findings.
     pub findings: Vec<(String, Finding)>,
-    /// The number of findings.
+    /// Rows that were left out because a file of the commit log or of multixacts is missing, short
+    /// or unreadable. There is one entry for each table and file. These rows aren't in `findings`.
+    pub unknown_rows: Vec<UnknownRows>,
+    /// The number of findings, including the rows of unknown visibility.
     pub findings_total: u64,
     /// Number of values that were printed as null because they are no longer available. These
     /// belong to tuples that are not live. This is not damage, because VACUUM removes TOAST chunks

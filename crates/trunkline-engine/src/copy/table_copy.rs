@@ -7,7 +7,7 @@
 
 use trunkline_aio::facade::{Arc, Mutex};
 
-use super::error::{CopyError, Finding};
+use super::error::{CopyError, Finding, UnknownRows};
 use super::line::{InvalidColumn, LineWriter};
 use super::options::CopyOptions;
 use super::output::LineBuffer;
@@ -218,7 +218,18 @@ impl TableCopy<'_> {
         self.findings += 1;
         let report = &mut self.results.lock().report;
         report.findings_total += 1;
-        if report.findings.len() < FINDINGS_KEPT {
+        // A single missing file can affect any number of rows. If we reported each of them, the
+        // other findings would be lost among them.
+        if let Some(fault) = finding.file_fault() {
+            let same = |known: &&mut UnknownRows| {
+                known.table == table
+                    && known.first.file_fault().is_some_and(|known| known.path == fault.path)
+            };
+            match report.unknown_rows.iter_mut().find(same) {
+                Some(known) => known.rows += 1,
+                None => report.unknown_rows.push(UnknownRows { table, rows: 1, first: finding }),
+            }
+        } else if report.findings.len() < FINDINGS_KEPT {
             report.findings.push((table, finding));
         }
         Ok(())

@@ -9,7 +9,7 @@ use trunkline_format::BLOCK_SIZE;
 
 use crate::Location;
 use crate::pool::ReadError;
-use crate::transactions::TransactionError;
+use crate::transactions::{SlruFault, TransactionError};
 
 /// A page whose rows are not available.
 #[derive(Debug, Error)]
@@ -44,15 +44,30 @@ impl From<Cancelled> for HeapError {
     }
 }
 
-/// A row that is not available.
+/// A row that is not available. If a file is missing that records whether the row is visible, the
+/// row itself may be fine, so the message doesn't call it invalid.
 #[derive(Debug, Clone, Error)]
-#[error("invalid row in {location}: {problem}")]
+#[error("{}row in {location}: {problem}", if file_fault(problem).is_none() { "invalid " } else { "" })]
 pub struct RowError {
     /// The row.
     pub location: Location,
     /// What is wrong.
     #[source]
     pub problem: RowProblem,
+}
+
+impl RowError {
+    /// The file of the commit log or of multixacts that is at fault, rather than the row.
+    pub fn file_fault(&self) -> Option<&SlruFault> {
+        file_fault(&self.problem)
+    }
+}
+
+fn file_fault(problem: &RowProblem) -> Option<&SlruFault> {
+    match problem {
+        RowProblem::Transaction(error) => error.file_fault(),
+        RowProblem::Outside => None,
+    }
 }
 
 /// What is wrong with a row.

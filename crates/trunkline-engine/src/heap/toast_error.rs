@@ -10,7 +10,7 @@ use trunkline_format::{Oid, Tid};
 
 use super::error::HeapError;
 use crate::btree::BtreeError;
-use crate::transactions::TransactionError;
+use crate::transactions::{SlruFault, TransactionError};
 
 /// A TOAST value that is not available. Clones are cheap.
 #[derive(Debug, Clone, Error)]
@@ -23,6 +23,16 @@ pub struct ToastError {
     /// What is wrong.
     #[source]
     pub problem: ToastProblem,
+}
+
+impl ToastError {
+    /// Returns the file of the commit log or of multixacts that is at fault, if it isn't the value.
+    pub fn file_fault(&self) -> Option<&SlruFault> {
+        match &self.problem {
+            ToastProblem::Transaction { error, .. } => error.file_fault(),
+            _ => None,
+        }
+    }
 }
 
 /// What is wrong with a TOAST value.

@@ -1,11 +1,14 @@
 //! A small page cache for SLRU files with clock replacement, the counterpart of the buffers in
 //! PostgreSQL's `slru.c`.
 //!
-//! The cache also remembers which files don't exist. Otherwise, we would try to open the missing
-//! file again for every row of an old table.
+//! The cache also remembers which pages don't exist. Otherwise, we would try to open a missing file
+//! again for every row that needs it.
 
+use trunkline_aio::facade::Arc;
 use trunkline_aio::facade::hash::Map;
 use trunkline_format::PageBytes;
+
+use super::error::SlruFault;
 
 /// Maximum number of cached pages. They take 1 MiB and hold the statuses of four million
 /// transactions.
@@ -32,31 +35,33 @@ pub(super) struct PageCache {
     hand: usize,
 }
 
-/// A cached page, or the fact that its file is missing.
+/// A page, or the reason why it does not exist.
+pub(super) type CachedPage = Result<Box<PageBytes>, Arc<SlruFault>>;
+
+/// A cached page, or a page that we know does not exist.
 #[derive(Debug)]
 struct Entry {
     key: Key,
-    /// `None` if the file is missing.
-    page: Option<Box<PageBytes>>,
+    page: CachedPage,
     /// Whether the entry has been used since the clock hand last passed it.
     used: bool,
 }
 
 impl PageCache {
     /// Looks up a page and passes it to `look`. Returns `None` if the page isn't in the cache, and
-    /// `Some(None)` if we know from the cache that the page's file doesn't exist.
+    /// an error if we know from the cache that the page doesn't exist.
     pub(super) fn get<T>(
         &mut self,
         key: &Key,
         look: impl Fn(&PageBytes) -> T,
-    ) -> Option<Option<T>> {
+    ) -> Option<Result<T, Arc<SlruFault>>> {
         let entry = self.entries.get_mut(*self.index.get(key)?)?;
         entry.used = true;
-        Some(entry.page.as_deref().map(look))
+        Some(entry.page.as_deref().map(look).map_err(Arc::clone))
     }
 
     /// Adds a page. If the cache is full, the page replaces one that hasn't been used recently.
-    pub(super) fn insert(&mut self, key: Key, page: Option<Box<PageBytes>>) {
+    pub(super) fn insert(&mut self, key: Key, page: CachedPage) {
         let entry = Entry { key, page, used: false };
         // Another session may have read and inserted the same page in the meantime.
         if let Some(place) = self.index.get(&key).and_then(|&at| self.entries.get_mut(at)) {
@@ -93,27 +98,35 @@ impl PageCache {
 
 #[cfg(test)]
 mod tests {
+    use super::super::error::SlruProblem;
     use super::*;
     use trunkline_format::BLOCK_SIZE;
 
     #[test]
     fn pages_in_use_are_not_replaced() {
         let mut cache = PageCache::default();
-        let first =
-            |cache: &mut PageCache, page| cache.get(&(Slru::CommitLog, page), |page| page[0]);
+        let fault = Arc::new(SlruFault {
+            path: "pg_xact/0000".into(),
+            offset: 0,
+            problem: SlruProblem::Missing,
+        });
+        let first = |cache: &mut PageCache, page| {
+            Some(cache.get(&(Slru::CommitLog, page), |page| page[0])?.ok())
+        };
         for page in 1..1000 {
-            let bytes = (page % 3 > 0).then(|| Box::new([page as u8; BLOCK_SIZE]));
-            cache.insert((Slru::CommitLog, page), bytes);
+            let missing = || Arc::clone(&fault);
+            let bytes = Some(Box::new([page as u8; BLOCK_SIZE])).filter(|_| page % 3 > 0);
+            cache.insert((Slru::CommitLog, page), bytes.ok_or_else(missing));
             assert_eq!(first(&mut cache, 1), Some(Some(1)), "used all the time");
             // Not through get(), which would mark the page as used.
             let entry = &cache.entries[cache.index[&(Slru::CommitLog, page)]];
             let expected = (page % 3 > 0).then_some(page as u8);
-            assert_eq!(entry.page.as_deref().map(|page| page[0]), expected);
+            assert_eq!(entry.page.as_deref().ok().map(|page| page[0]), expected);
         }
         assert_eq!((cache.entries.len(), cache.index.len()), (PAGES_MAX, PAGES_MAX));
         assert_eq!(first(&mut cache, 2), None);
-        assert_eq!(cache.get(&(Slru::Members, 999), |_| ()), None);
-        cache.insert((Slru::CommitLog, 999), None);
+        assert!(cache.get(&(Slru::Members, 999), |_| ()).is_none());
+        cache.insert((Slru::CommitLog, 999), Err(fault));
         assert_eq!(first(&mut cache, 999), Some(None));
     }
 }

@@ -1,8 +1,8 @@
 //! The cluster's SLRU files: commit log, multixact offsets and multixact members.
 //!
 //! An SLRU is stored in segments of 32 pages each. The pages have no header and therefore no
-//! checksum, so we can only notice damage in these files if their contents are implausible. If a
-//! segment is missing, we report that to the caller, which must decide whether it is an error.
+//! checksum, so we can only notice damage in these files if their contents are implausible, or if
+//! a page doesn't exist. In the latter case, the caller decides whether the page must exist.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,8 +13,8 @@ use trunkline_format::transam::multixact::{self, MultixactLayout};
 use trunkline_format::transam::{SlruPosition, commit_log};
 use trunkline_format::{BLOCK_SIZE, PageBytes, PgVersion};
 
-use super::error::TransactionError;
-use super::page_cache::{PageCache, Slru};
+use super::error::{SlruFault, SlruProblem, StatusId, TransactionError};
+use super::page_cache::{CachedPage, PageCache, Slru};
 use crate::storage::Storage;
 
 /// Maximum number of attempts to read a page that is entirely within the file. After a short read,
@@ -42,69 +42,79 @@ impl SlruFiles {
         self.layout
     }
 
-    /// Looks up a page, reading it if it isn't cached, and passes it to `look`. Returns `None` if
-    /// the page's file doesn't exist.
+    /// Looks up the page for `id`, reading it if it isn't cached, and passes it to `look`.
     ///
     /// We don't hold the lock while reading the page, because otherwise other scans would have to
     /// wait for our I/O. Two scans may therefore read the same page at the same time. That's
     /// harmless, because the second scan just replaces the cached page with an identical copy.
+    ///
+    /// # Errors
+    /// [`TransactionError::Status`] if the page doesn't exist or cannot be read.
     pub(super) fn look<T>(
         &self,
         session: &mut Session,
+        id: StatusId,
         slru: Slru,
         place: SlruPosition,
         look: impl Fn(&PageBytes) -> T,
-    ) -> Result<Option<T>, TransactionError> {
+    ) -> Result<T, TransactionError> {
         let key = (slru, place.page);
+        let status = |fault| TransactionError::Status { id, fault };
         if let Some(found) = self.cache.lock().get(&key, &look) {
-            return Ok(found);
+            return found.map_err(status);
         }
         let page = self.read(session, slru, place)?;
-        let found = page.as_deref().map(&look);
-        self.cache.lock().insert(key, page);
-        Ok(found)
+        let found = page.as_deref().map(&look).map_err(Arc::clone);
+        // Don't remember I/O errors, because the next attempt to read the page may succeed.
+        if page.as_ref().err().is_none_or(|fault| fault.is_absent()) {
+            self.cache.lock().insert(key, page);
+        }
+        found.map_err(status)
     }
 
-    /// Reads a page. If the file ends before the end of the page, we fill the rest with zeros, and
-    /// if the file doesn't exist, we return `None`. No other function has to deal with short files,
-    /// but the caller must decide what a missing file means.
+    /// Reads a page. PostgreSQL extends these files by whole pages and refuses to read a partial
+    /// one, so if the file ends before the end of the page, we treat the page as missing. No other
+    /// function has to deal with short files, but the caller must decide what a missing page means.
     fn read(
         &self,
         session: &mut Session,
         slru: Slru,
         place: SlruPosition,
-    ) -> Result<Option<Box<PageBytes>>, TransactionError> {
+    ) -> Result<CachedPage, TransactionError> {
         let path = self.path(slru, place.segment());
         let offset = SlruPosition { byte: 0, ..place }.offset();
-        let io = |source: io::Error| TransactionError::Io {
-            path: path.clone(),
-            offset,
-            source: Arc::new(source),
-        };
+        let fault = |problem| Ok(Err(Arc::new(SlruFault { path: path.clone(), offset, problem })));
         let system = self.storage.system();
         // Never use direct I/O here: the server also reads and writes these files through the page
         // cache.
         let file = match system.open(&path, false) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(io(error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return fault(SlruProblem::Missing);
+            }
+            Err(error) => return fault(SlruProblem::Open(error)),
         };
         // Note that after a short read, we don't continue where it ended but read the whole page
         // again. Short reads are so rare here that it isn't worth adding code to resume them.
         for _ in 0..READS_MAX {
             // If the file ends within this page, a short read is all we can get. We check the
             // file's length on every attempt, in case it has changed.
-            let length = system.length(&file).map_err(io)?.saturating_sub(offset);
-            let wanted = length.min(BLOCK_SIZE as u64) as usize;
+            let length = match system.length(&file) {
+                Ok(length) => length.saturating_sub(offset),
+                Err(error) => return fault(SlruProblem::Read(error)),
+            };
             let (page, found) = match read_page(session, &file, offset)? {
                 Ok(read) => read,
-                Err(error) => return Err(io(error)),
+                Err(error) => return fault(SlruProblem::Read(error)),
             };
-            if found >= wanted {
-                return Ok(Some(page));
+            if found == BLOCK_SIZE {
+                return Ok(Ok(page));
+            }
+            if found as u64 >= length {
+                return fault(SlruProblem::Short { found });
             }
         }
-        Err(io(io::ErrorKind::UnexpectedEof.into()))
+        fault(SlruProblem::Read(io::ErrorKind::UnexpectedEof.into()))
     }
 
     /// Returns the path of a segment. The length of segment names depends on the PostgreSQL

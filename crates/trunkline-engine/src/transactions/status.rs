@@ -10,10 +10,12 @@ use trunkline_aio::facade::hash::Map;
 use trunkline_format::transam::multixact::{
     MEMBERS_MAX, Member, member_at, member_place, next_multi,
 };
-use trunkline_format::transam::{XidStatus, XidStatusLookup, commit_log, precedes};
+use trunkline_format::transam::{
+    FIRST_NORMAL_XID, XidStatus, XidStatusLookup, commit_log, precedes,
+};
 use trunkline_format::{ControlFile, PageBytes, PgVersion};
 
-use super::error::{MultixactProblem, TransactionError};
+use super::error::{MultixactProblem, StatusId, TransactionError};
 use super::page_cache::Slru;
 use super::slru::SlruFiles;
 use crate::datadir::DataDir;
@@ -27,6 +29,9 @@ pub struct Transactions {
     files: SlruFiles,
     /// The oldest transaction that the commit log covers. VACUUM has frozen everything before it.
     oldest_xid: u32,
+    /// The next transaction to be assigned; 0 if unknown. After a crash, transactions from this one
+    /// on may exist too.
+    next_xid: u32,
     /// The oldest multixact whose members still exist.
     oldest_multi: u32,
     /// The next multixact to be created.
@@ -48,6 +53,8 @@ impl Transactions {
         Self {
             files: SlruFiles::new(storage, control.version),
             oldest_xid: checkpoint.oldest_xid,
+            // The lower half of the full id.
+            next_xid: checkpoint.next_xid as u32,
             oldest_multi: checkpoint.oldest_multi,
             next_multi: checkpoint.next_multi,
             next_member: checkpoint.next_multi_offset,
@@ -61,14 +68,20 @@ impl Transactions {
         Self {
             files: SlruFiles::new(storage, PgVersion::V18),
             oldest_xid: 0,
+            next_xid: 0,
             oldest_multi: 0,
             next_multi: 0,
             next_member: 0,
         }
     }
 
-    /// Looks up the status of a normal transaction. If the transaction is beyond the end of the
-    /// commit log, we report it as in progress, because its outcome was never recorded.
+    /// Looks up the status of a normal transaction.
+    ///
+    /// The server adds a page to the commit log before it assigns the first transaction on that
+    /// page, and doesn't remove a file until no row needs it any more. All pages from the oldest
+    /// transaction up to the newest one must therefore exist, even right after `pg_upgrade`. Beyond
+    /// the newest page, we report a transaction as in progress if it has no page, because its
+    /// outcome was never recorded.
     ///
     /// # Errors
     /// See [`TransactionError`]. `NotRecorded` means that the commit log has been truncated and no
@@ -78,23 +91,44 @@ impl Transactions {
         // The commit log has two bits per transaction, so we can compute their position from the
         // transaction id.
         let place = commit_log::place(xid);
-        let look = |page: &PageBytes| page.get(place.byte).copied();
-        match self.files.look(session, Slru::CommitLog, place, look)? {
-            Some(byte) => Ok(XidStatus::in_byte(byte.unwrap_or_default(), xid)),
-            // The file doesn't exist. That's OK if it would be at the end of the commit log,
-            // because PostgreSQL creates commit log files only when they are needed. Otherwise,
-            // VACUUM has truncated the commit log, which no longer covers this transaction.
-            None if precedes(xid, self.oldest_xid) => Err(TransactionError::NotRecorded {
-                xid,
-                oldest: self.oldest_xid,
-                path: self.files.path(Slru::CommitLog, place.segment()),
-            }),
-            None => Ok(XidStatus::InProgress),
+        let look = |page: &PageBytes| page.get(place.byte).copied().unwrap_or_default();
+        let id = StatusId::Transaction(xid);
+        match self.files.look(session, id, Slru::CommitLog, place, look) {
+            Ok(byte) => Ok(XidStatus::in_byte(byte, xid)),
+            Err(TransactionError::Status { fault, .. }) if fault.is_absent() => {
+                if precedes(xid, self.oldest_xid) {
+                    let oldest = self.oldest_xid;
+                    return Err(TransactionError::NotRecorded { xid, oldest, fault });
+                }
+                if self.must_have_page(xid) {
+                    return Err(TransactionError::Status { id, fault });
+                }
+                Ok(XidStatus::InProgress)
+            }
+            Err(error) => Err(error),
         }
     }
 
-    /// Returns the members of a multixact. We skip any member that has no transaction id: when
-    /// member numbers wrap around, slot 0 of the member array remains unused.
+    /// Whether the commit log must have a page for a transaction that isn't older than
+    /// `oldest_xid`. After a crash, the control file's next transaction is too low, but transactions
+    /// that were assigned since then may be on the same page as the one before it, so we go by the
+    /// page rather than by the transaction.
+    fn must_have_page(&self, xid: u32) -> bool {
+        // No valid control file has such a next transaction. It is safest to require all pages.
+        if self.next_xid < FIRST_NORMAL_XID {
+            return true;
+        }
+        let newest = match self.next_xid.wrapping_sub(1) {
+            xid if xid < FIRST_NORMAL_XID => u32::MAX,
+            xid => xid,
+        };
+        precedes(xid, self.next_xid)
+            || commit_log::place(xid).page == commit_log::place(newest).page
+    }
+
+    /// Returns the members of a multixact. We skip member 0 if it has no transaction id: when member
+    /// numbers wrap around, slot 0 of the member array remains unused. The server doesn't remove
+    /// the pages of the oldest multixact, of later multixacts, or of their members.
     ///
     /// # Errors
     /// See [`TransactionError`].
@@ -163,22 +197,28 @@ impl Transactions {
         // A multixact's members are numbered from its own offset up to, but not including, the next
         // multixact's offset.
         let first = self.first_member(session, multi)?;
-        let next = match next_multi(multi) {
-            next if next == self.next_multi => self.next_member,
-            next => self.first_member(session, next)?,
-        };
+        let next = next_multi(multi);
+        let is_last = next == self.next_multi || multi.wrapping_add(1) == self.next_multi;
+        let next = if is_last { self.next_member } else { self.first_member(session, next)? };
         let count = self.files.layout().count(first, next);
         // An offset of 0 means that the entry was never written, because member numbers start at 1.
-        if first == 0 || next == 0 || count > MEMBERS_MAX {
+        // Only the control file may have it, right after member numbers have wrapped around.
+        if first == 0 || (next == 0 && !is_last) || count > MEMBERS_MAX {
             return Err(self.multixact(multi, MultixactProblem::Members { first, next }));
         }
         for index in 0..count {
             let number = self.files.layout().member(first, index);
             let place = member_place(number);
             let look = |page: &PageBytes| member_at(page, place.byte, number);
-            let found = self.files.look(session, Slru::Members, place, look)?.flatten();
-            if let Some(member) = found.filter(|member| member.xid != 0) {
-                each(member);
+            let id = StatusId::Multixact(multi);
+            let found = self.files.look(session, id, Slru::Members, place, look)?;
+            match found.filter(|member| member.xid != 0) {
+                Some(member) => each(member),
+                None if number == 0 => {}
+                // The lost member may be the one that deleted the row.
+                None => {
+                    return Err(self.multixact(multi, MultixactProblem::NoMember { number }));
+                }
             }
         }
         Ok(())
@@ -188,7 +228,8 @@ impl Transactions {
     fn first_member(&self, session: &mut Session, multi: u32) -> Result<u64, TransactionError> {
         let place = self.files.layout().offset_place(multi);
         let look = |page: &PageBytes| self.files.layout().offset_at(page, place.byte);
-        Ok(self.files.look(session, Slru::Offsets, place, look)?.flatten().unwrap_or_default())
+        let id = StatusId::Multixact(multi);
+        Ok(self.files.look(session, id, Slru::Offsets, place, look)?.unwrap_or_default())
     }
 
     /// Creates an error about a multixact. The error always refers to the offsets file, because

@@ -31,6 +31,8 @@ pub(super) struct CheckedTable {
     pub(super) oldest: (u32, u32),
     pub(super) columns: Vec<Column>,
     pub(super) toast: Option<ToastTable>,
+    /// The TOAST table, if the table has one that the catalogs don't describe.
+    pub(super) lost_toast: Option<Oid>,
     pub(super) indexes: Vec<CheckedIndex>,
     /// Indexes and columns that cannot be checked, each with the reason.
     pub(super) notes: Vec<String>,
@@ -101,11 +103,11 @@ impl CheckedTable {
         let indexes = rows.iter().filter_map(|row| index(database, row, &mut notes)).collect();
         let heap = files.rows;
         let map = heap.storage().relation(heap.locator(), Fork::Vm);
-        let toast = files.toast;
+        let (toast, lost_toast) = (files.toast, database.lost_toast(relation));
         let name = full_name(database, relation);
         let database = Arc::clone(database);
         let oldest = (relation.frozen_xid, relation.min_multi);
-        Ok(Self { database, name, heap, map, oldest, columns, toast, indexes, notes })
+        Ok(Self { database, name, heap, map, oldest, columns, toast, lost_toast, indexes, notes })
     }
 }
 

@@ -26,6 +26,7 @@ use super::table_check;
 use super::xid_range::NextIds;
 use crate::catalog::{Catalog, CatalogError, Database, OnDamage, RelationInfo};
 use crate::datadir::DataDir;
+use crate::heap::RowProblem;
 use crate::job::{Job, JobError, Observer};
 use crate::pool::{Backend, BackendType, Policy, Pool, ReadError};
 use crate::storage::Storage;
@@ -82,9 +83,7 @@ impl ContentJob {
         // check everything else.
         let catalog =
             Catalog::open_with(&self.dir, &self.storage, &mut backend, OnDamage::Collect)?;
-        for fault in catalog.faults() {
-            self.catalog_fault(None, fault);
-        }
+        self.catalog_faults(None, catalog.faults());
         let mut tables = self.tables(job, &catalog, &mut backend);
         drop(backend);
         // Check the largest tables first. Otherwise, a worker that starts on a large table at the
@@ -120,9 +119,7 @@ impl ContentJob {
             match catalog.database(backend, &info.name) {
                 Ok(database) => {
                     let name = database.quoted_name();
-                    for fault in database.faults() {
-                        self.catalog_fault(Some(&name), fault);
-                    }
+                    self.catalog_faults(Some(&name), database.faults());
                     let relations = database.relations().iter();
                     let tables = relations.filter(|relation| self.is_wanted(&database, relation));
                     // The shared catalogs are listed in every database, but we want to check them
@@ -145,9 +142,33 @@ impl ContentJob {
         queued
     }
 
-    /// Adds a finding about the catalog of a database, or about the shared catalogs.
+    /// Adds findings about the catalog of a database, or about the shared catalogs.
+    fn catalog_faults(&self, database: Option<&str>, faults: &[CatalogError]) {
+        let unknown = faults.iter().any(|fault| fault.file_fault().is_some());
+        for fault in faults {
+            // If rows are missing in the catalogs, they contradict each other.
+            if matches!(fault, CatalogError::Layout { .. }) && unknown {
+                let name = database.unwrap_or("shared catalogs");
+                self.results.skipped(name.into(), fault.to_string());
+                continue;
+            }
+            self.catalog_fault(database, fault);
+        }
+    }
+
+    /// Adds a finding about the catalog of a database, or about the shared catalogs. If a row was
+    /// left out only because a file of the commit log is missing, the finding is about that file,
+    /// and there is only one for all such rows.
     fn catalog_fault(&self, database: Option<&str>, fault: &CatalogError) {
         let (path, block, item, text) = match fault {
+            CatalogError::HeapRow(row) if row.file_fault().is_some() => {
+                if let RowProblem::Transaction(error) = &row.problem {
+                    let relation = format!("catalog file \"{}\"", row.location.path().display());
+                    let files = &self.results.status_files;
+                    files.add_catalog_row(error, &relation.into(), &row.location);
+                }
+                return;
+            }
             CatalogError::Row { location, source } => {
                 (location.path(), location.block(), location.item(), source.to_string())
             }
@@ -216,11 +237,21 @@ impl ContentJob {
     ) -> Result<(), ReadError> {
         let Some(relation) = queued.database.relation(queued.relation) else { return Ok(()) };
         let sink = Sink::new(job, &self.results);
+        let faults = queued.database.faults();
         let table = match CheckedTable::of(&queued.database, relation) {
             Ok(table) => table,
             Err(CatalogError::NotReadable { reason, .. }) => {
                 let name = full_name(&queued.database, relation);
                 self.results.skipped(name, reason.to_string());
+                return Ok(());
+            }
+            // We couldn't read some rows of the catalogs because a file of the commit log is
+            // missing. Nothing is wrong with the table if these rows describe it.
+            Err(error @ CatalogError::Columns { .. })
+                if faults.iter().any(|fault| fault.file_fault().is_some()) =>
+            {
+                let name = full_name(&queued.database, relation);
+                self.results.skipped(name, error.to_string());
                 return Ok(());
             }
             Err(error) => {
@@ -234,6 +265,14 @@ impl ContentJob {
         };
         for note in &table.notes {
             sink.skipped(&table, note.clone());
+        }
+        if let Some(toast) = table.lost_toast {
+            let text = format!("the catalogs do not describe its TOAST table {toast}");
+            // If we have already reported damage in the catalogs, that's the cause.
+            match faults.is_empty() {
+                true => sink.table(&table, None, None, ContentProblem::Unreadable(text)),
+                false => sink.skipped(&table, format!("values in TOAST are not checked: {text}")),
+            }
         }
         // The lock must not be held while we check the table.
         {

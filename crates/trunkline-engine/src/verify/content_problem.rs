@@ -26,6 +26,19 @@ pub enum ContentProblem {
     /// The visibility of a row cannot be determined.
     #[error("{0}")]
     Transaction(String),
+    /// A file of the commit log or of multixacts is missing, short or unreadable. We don't check the
+    /// rows that need this file; nothing may be wrong with them.
+    #[error("{error}; {} not checked, the first is {first}", describe_unknown(*rows, *values))]
+    StatusFile {
+        /// What is wrong with the file, and the first transaction or multixact that needed it.
+        error: String,
+        /// The number of rows whose visibility is unknown.
+        rows: u64,
+        /// The number of TOAST values that could not be fetched because of such a row.
+        values: u64,
+        /// The first such row, or the row of the first such value.
+        first: String,
+    },
     /// An id in a tuple header is outside the table's range: either it should have been frozen long
     /// ago, or it has not been assigned yet.
     #[error(
@@ -171,6 +184,16 @@ pub enum ContentProblem {
     },
 }
 
+/// `1,000 rows and 3 TOAST values were`, without the comma.
+fn describe_unknown(rows: u64, values: u64) -> String {
+    let rows = (rows > 0).then(|| format!("{rows} row{}", if rows == 1 { "" } else { "s" }));
+    let values =
+        (values > 0).then(|| format!("{values} TOAST value{}", if values == 1 { "" } else { "s" }));
+    let all: Vec<String> = rows.into_iter().chain(values).collect();
+    let one = all.len() == 1 && all.iter().all(|text| text.starts_with("1 "));
+    format!("{} {}", all.join(" and "), if one { "was" } else { "were" })
+}
+
 /// A transaction id field in the header of a tuple.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HeaderId {
@@ -214,6 +237,7 @@ impl ContentProblem {
             Self::Unreadable(_) => "unreadable",
             Self::NotATable | Self::Row | Self::Columns { .. } => "row",
             Self::Transaction(_) | Self::XidRange { .. } => "transaction",
+            Self::StatusFile { .. } => "status_file",
             Self::Value { .. } => "value",
             Self::Toast { .. } => "toast",
             Self::NoChain | Self::StrayLink { .. } => "chain",

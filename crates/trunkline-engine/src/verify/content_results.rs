@@ -7,12 +7,15 @@ use trunkline_aio::facade::{Arc, Mutex};
 
 use super::content_report::{ContentReport, Skipped};
 use super::finding_log::FindingLog;
+use super::status_files::StatusFiles;
 use crate::job::JobSummary;
 
 /// Findings, counters and skipped objects.
 #[derive(Debug)]
 pub(super) struct ContentResults {
     pub(super) findings: FindingLog,
+    /// Files of the commit log and of multixacts that are missing, short or unreadable.
+    pub(super) status_files: StatusFiles,
     /// Number of visible rows. We update the counters of rows and entries for every single row and
     /// entry, so they are atomics and don't need the lock. Since they are only used as statistics,
     /// relaxed ordering is sufficient.
@@ -30,7 +33,8 @@ impl ContentResults {
     pub(super) fn new(listed: usize) -> Self {
         let findings = FindingLog::new(listed);
         let (rows, entries) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { findings, rows, entries, report: Mutex::default() }
+        let status_files = StatusFiles::default();
+        Self { findings, status_files, rows, entries, report: Mutex::default() }
     }
 
     /// Records that an object was not checked.
@@ -46,14 +50,19 @@ impl ContentResults {
             (&one.relation, &one.reason).cmp(&(&other.relation, &other.reason))
         });
         report.orphans.sort_by(|one, other| one.relation.cmp(&other.relation));
+        // Findings about these files come first. Since they explain why other rows were not checked,
+        // we must list them even if there are more findings than we can list.
+        let files = self.status_files.take();
         let found = self.findings.take();
+        let findings_total = found.findings_total() + files.len() as u64;
+        let findings = files.into_iter().chain(found.findings).collect();
         ContentReport {
             end: summary.end,
             rows: self.rows.load(Ordering::Relaxed),
             entries: self.entries.load(Ordering::Relaxed),
             pages: summary.blocks,
-            findings_total: found.findings_total(),
-            findings: found.findings,
+            findings_total,
+            findings,
             elapsed: summary.elapsed,
             io: summary.io,
             ..report

@@ -22,8 +22,10 @@ use super::entry_table::{EntryMatch, EntryTable};
 use super::hot_chains::HotRoots;
 use super::key_hash::KeyHash;
 use super::sink::Sink;
+use super::status_files::Needed;
 use crate::heap::{ToastBatch, ToastProblem, ToastReader};
 use crate::pool::{Backend, ReadError};
+use crate::transactions::TransactionError;
 
 /// A column of a visible row, after deforming but before detoasting.
 #[derive(Clone, Copy)]
@@ -181,10 +183,19 @@ impl<'t> RowCheck<'t> {
         let (mut room, mut text) = (Vec::new(), std::mem::take(&mut self.text));
         for (cell, column) in row.cells.iter().zip(&table.columns) {
             let name = || String::from_utf8_lossy(&column.name).into_owned();
+            // We have already reported the TOAST table.
+            if matches!(cell, Cell::Toast(_)) && table.lost_toast.is_some() {
+                continue;
+            }
             let payload = match self.payload(*cell, column, &mut room) {
                 Ok(Some(payload)) => payload,
                 Ok(None) => continue,
                 Err(error) => {
+                    if let Some(error) = self.unknown_chunk(*cell) {
+                        let row = Tid { block, item: row.item };
+                        sink.unknown(table, row, Needed::Value, error);
+                        continue;
+                    }
                     at(match cell {
                         Cell::Toast(_) => ContentProblem::Toast { column: name(), error },
                         _ => ContentProblem::Value { column: name(), error },
@@ -208,6 +219,16 @@ impl<'t> RowCheck<'t> {
         self.text = text;
         if self.checks.indexes {
             self.check_entries(block, row);
+        }
+    }
+
+    /// If a chunk of a value has unknown visibility because a file is missing or too short, returns
+    /// the error about that file. In that case, nothing is wrong with the value or its row.
+    fn unknown_chunk(&self, cell: Cell<'_>) -> Option<&TransactionError> {
+        let Cell::Toast(number) = cell else { return None };
+        match &self.batch.value(number)?.err()?.problem {
+            ToastProblem::Transaction { error, .. } if error.file_fault().is_some() => Some(error),
+            _ => None,
         }
     }
 

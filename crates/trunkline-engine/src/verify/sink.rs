@@ -3,16 +3,18 @@
 //! The checks report only blocks and line pointers; the sink adds names and paths to make findings.
 
 use trunkline_aio::facade::Arc;
-use trunkline_format::BlockNo;
 use trunkline_format::segment::segment_of;
+use trunkline_format::{BlockNo, Tid};
 
 use super::checked_table::{CheckedIndex, CheckedTable};
 use super::content_problem::ContentProblem;
 use super::content_report::Orphans;
 use super::content_results::ContentResults;
 use super::finding::{Finding, FindingKind};
+use super::status_files::Needed;
 use crate::job::Job;
 use crate::storage::Relation;
+use crate::transactions::TransactionError;
 use trunkline_aio::facade::atomic::Ordering;
 
 /// Adds one table's results to the shared results. Each worker has its own sink.
@@ -46,6 +48,23 @@ impl<'r> Sink<'r> {
         problem: ContentProblem,
     ) {
         self.add(&table.heap, &table.name, block, item, problem);
+    }
+
+    /// Records a row whose visibility is unknown, or a value with such a chunk. If the cause is a
+    /// file of the commit log or of multixacts, we count the row there instead of adding a finding
+    /// about it.
+    pub(super) fn unknown(
+        &self,
+        table: &CheckedTable,
+        row: Tid,
+        needed: Needed,
+        error: &TransactionError,
+    ) {
+        let location = table.heap.location(row.block).at_item(row.item);
+        if !self.results.status_files.add(error, needed, &table.name, &location) {
+            let problem = ContentProblem::Transaction(error.to_string());
+            self.table(table, Some(row.block), Some(row.item), problem);
+        }
     }
 
     /// Adds a finding about a block of the visibility map.

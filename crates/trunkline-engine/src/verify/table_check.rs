@@ -30,6 +30,7 @@ use super::live_rows::LiveRowFinder;
 use super::map_reader::MapReader;
 use super::row_check::RowCheck;
 use super::sink::Sink;
+use super::status_files::Needed;
 use super::toast_orphans::ReferencedValues;
 use super::unique_check::UniqueCheck;
 use super::xid_range::XidRanges;
@@ -283,7 +284,7 @@ impl TableCheck<'_> {
                 Ok(state) => state,
                 Err(TransactionError::Cancelled) => return Err(ReadError::Cancelled),
                 Err(error) => {
-                    at(ContentProblem::Transaction(error.to_string()));
+                    sink.unknown(table, Tid { block, item }, Needed::Row, &error);
                     continue;
                 }
             };

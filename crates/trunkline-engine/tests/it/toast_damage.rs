@@ -104,6 +104,9 @@ impl Sample {
         fs::create_dir_all(root.path().join("base/5")).expect("made");
         fs::write(root.path().join("base/5/1"), heap.concat()).expect("written");
         fs::write(root.path().join("base/5/2"), index.concat()).expect("written");
+        // A commit log in which all transactions are in progress.
+        fs::create_dir(root.path().join("pg_xact")).expect("made");
+        fs::write(root.path().join("pg_xact/0000"), [0; BLOCK_SIZE]).expect("written");
         let aio = crate::jobs::instance(MethodKind::Sync);
         let files = OpenFiles::kernel(&aio, 8);
         let storage = Storage::new(root.path(), Layout::of(&self.control), &files, false);

@@ -18,10 +18,15 @@ use crate::fake::Fake;
 use crate::jobs::{METHODS, instance};
 
 /// Offsets in the control file of PostgreSQL 18.
+const NEXT_XID: usize = 64;
 const NEXT_MULTI: usize = 76;
 const NEXT_MEMBER: usize = 80;
 const OLDEST_XID: usize = 84;
 const OLDEST_MULTI: usize = 92;
+
+/// The error for a transaction so old that VACUUM has removed its file.
+const GONE: &str = "could not access status of transaction 3000000000: could not open file \
+                    \"DIR/pg_xact/0B2D\": No such file or directory; the oldest transaction is 700";
 
 struct Cluster {
     fake: Fake,
@@ -31,8 +36,8 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Transactions 700 to 799 have committed, transactions 800 to 899 have aborted, and all
-    /// transactions from 900 on are in progress. Multixacts 10 to 19 exist.
+    /// Transactions 700 to 799 have committed, transactions 800 to 899 have aborted, and
+    /// transactions 900 to 1999 are in progress. The next one is 2000. Multixacts 10 to 19 exist.
     fn new(method: MethodKind) -> Self {
         Self::with(method, |_| {})
     }
@@ -52,6 +57,7 @@ impl Cluster {
         {
             fake.control(at, value);
         }
+        fake.control(NEXT_XID, 2000);
         change(&fake);
         let aio = instance(method);
         let dir = fake.open().expect("opened");
@@ -137,8 +143,8 @@ fn fates() {
             (799, XidStatus::Committed),
             (800, XidStatus::Aborted),
             (900, XidStatus::InProgress),
-            // Transactions beyond the end of the commit log file, and transactions for which there
-            // is no file.
+            // Transactions that haven't been assigned yet: one beyond the end of the file, and one
+            // whose file doesn't exist.
             (40_000, XidStatus::InProgress),
             (5_000_000, XidStatus::InProgress),
         ] {
@@ -148,9 +154,7 @@ fn fates() {
         // Modulo 2^32, this id is in the past. It is so old that its commit log file has been
         // removed.
         let gone = cluster.fate(3_000_000_000);
-        let expected = "transaction 3000000000 has no record: \"DIR/pg_xact/0B2D\" is missing, the \
-                        oldest transaction is 700";
-        assert_eq!(gone, Err(expected.into()));
+        assert_eq!(gone, Err(GONE.into()));
         // Look up many more pages than the cache can hold.
         for xid in (1_048_576..=2_147_000_000).step_by(1_048_576) {
             assert_eq!(cluster.fate(xid), Ok(XidStatus::InProgress));
@@ -159,20 +163,137 @@ fn fates() {
     }
 }
 
-/// Lookups after wraparound, and in a commit log that ends mid-page.
+/// Lookups after wraparound, when the commit log consists of its last file and its first file.
 #[test]
-fn logs_of_odd_lengths() {
+fn logs_that_wrap_around() {
     let mut cluster = Cluster::with(MethodKind::Worker, |fake| {
         fake.control(OLDEST_XID, u32::MAX - 1000);
+        fake.control(NEXT_XID, 20);
         fake.write("pg_xact/0FFF", &vec![0b01_01_01_01; 262_144]);
-        fake.write("pg_xact/0000", &[0b10_10_10_10; 5]);
+        fake.write("pg_xact/0000", &[0b10_10_10_10; 8192]);
     });
     assert_eq!(cluster.fate(u32::MAX), Ok(XidStatus::Committed));
     assert_eq!(commit_log::place(u32::MAX).segment(), 0xFFF);
-    assert_eq!(
-        (cluster.fate(19), cluster.fate(20)),
-        (Ok(XidStatus::Aborted), Ok(XidStatus::InProgress))
-    );
+    assert_eq!(cluster.fate(19), Ok(XidStatus::Aborted));
+    assert_eq!(cluster.fate(40_000), Ok(XidStatus::InProgress), "not assigned");
+}
+
+/// Removes a file, or cuts it to this many bytes.
+fn damage(fake: &Fake, name: &str, left: Option<u64>) {
+    let path = fake.at(name);
+    match left {
+        None => fs::remove_file(path).expect("removed"),
+        Some(bytes) => {
+            let file = fs::File::options().write(true).open(path).expect("opened");
+            file.set_len(bytes).expect("cut");
+        }
+    }
+}
+
+/// Every assigned transaction must have a whole page. If the page is missing, the status is unknown,
+/// rather than in progress.
+#[test]
+fn a_commit_log_that_is_missing_or_short_is_an_error() {
+    let status = "could not access status of transaction";
+    for (left, text) in [
+        (None, "could not open file \"DIR/pg_xact/0000\": No such file or directory"),
+        (
+            Some(0),
+            "could not read from file \"DIR/pg_xact/0000\" at offset 0: read 0 of 8192 bytes",
+        ),
+        // The status of transaction 750 is still there, but a server refuses it too.
+        (
+            Some(8191),
+            "could not read from file \"DIR/pg_xact/0000\" at offset 0: read 8191 of 8192 bytes",
+        ),
+    ] {
+        for method in METHODS {
+            let mut cluster = Cluster::with(method, |fake| damage(fake, "pg_xact/0000", left));
+            for xid in [700, 750, 1999, 750] {
+                assert_eq!(cluster.fate(xid), Err(format!("{status} {xid}: {text}")));
+            }
+            // VACUUM may have removed the page of an older transaction.
+            let oldest = "; the oldest transaction is 700";
+            assert_eq!(cluster.fate(699), Err(format!("{status} 699: {text}{oldest}")));
+            // After a crash, later transactions may be on the same page, but the pages after that
+            // need not exist.
+            for xid in [2000, 32_767] {
+                assert_eq!(cluster.fate(xid), Err(format!("{status} {xid}: {text}")));
+            }
+            assert_eq!(cluster.fate(32_768), Ok(XidStatus::InProgress));
+            assert_eq!(cluster.fate(100_000), Ok(XidStatus::InProgress));
+        }
+    }
+    // The next transaction is the first one on the second page, which need not exist yet.
+    let mut cluster = Cluster::with(MethodKind::Worker, |fake| fake.control(NEXT_XID, 32_768));
+    assert_eq!(cluster.fate(32_768), Ok(XidStatus::InProgress));
+    // Transaction 40,000 is on the second page.
+    let mut cluster = Cluster::with(MethodKind::Worker, |fake| fake.control(NEXT_XID, 40_001));
+    assert_eq!(cluster.fate(750), Ok(XidStatus::Committed));
+    let text = "could not read from file \"DIR/pg_xact/0000\" at offset 8192: read 0 of 8192 bytes";
+    assert_eq!(cluster.fate(40_000), Err(format!("{status} 40000: {text}")));
+}
+
+/// To look up multixact 10, we need its offset, the offset of multixact 11, and its members.
+#[test]
+fn multixacts_in_files_that_are_missing_or_short_are_errors() {
+    for directory in ["offsets", "members"] {
+        let file = format!("pg_multixact/{directory}/0000");
+        for (left, problem) in [
+            (None, format!("could not open file \"DIR/{file}\": No such file or directory")),
+            (
+                Some(64),
+                format!(
+                    "could not read from file \"DIR/{file}\" at offset 0: read 64 of 8192 bytes"
+                ),
+            ),
+        ] {
+            let mut cluster = Cluster::with(MethodKind::Worker, |fake| {
+                multixacts(fake, &[&[(750, 1), (751, 5)]], 1);
+                damage(fake, &file, left);
+            });
+            let expected = format!("could not access status of multixact 10: {problem}");
+            assert_eq!(cluster.updater(10), Err(expected));
+        }
+    }
+}
+
+/// Up to version 18, member numbers wrap around, and member 0 remains unused.
+#[test]
+fn members_that_wrap_around() {
+    let mut cluster = Cluster::with(MethodKind::Worker, |fake| {
+        multixacts(fake, &[&[], &[(751, 5)]], 1);
+        let mut offsets = vec![0; 8192];
+        for (at, first) in [(40, u32::MAX), (44, 1), (48, 2)] {
+            offsets[at..at + 4].copy_from_slice(&first.to_le_bytes());
+        }
+        fake.write("pg_multixact/offsets/0000", &offsets);
+        let place = member_place(u64::from(u32::MAX));
+        let (mut last, group) = (vec![0; 8192 * 32], place.offset() as usize);
+        last[group + 3] = 4;
+        last[group + 16..group + 20].copy_from_slice(&760_u32.to_le_bytes());
+        fake.write(&format!("pg_multixact/members/{:04X}", place.segment()), &last);
+    });
+    assert_eq!(cluster.updater(10), Ok(Some(760)));
+    assert_eq!(cluster.updater(11), Ok(Some(751)));
+}
+
+/// The last multixact has used the last member number, so that the next one is 0.
+#[test]
+fn the_last_member_may_have_the_highest_number() {
+    let mut cluster = Cluster::with(MethodKind::Worker, |fake| {
+        multixacts(fake, &[&[][..]; 10], 1);
+        let mut offsets = vec![0; 8192];
+        offsets[19 * 4..20 * 4].copy_from_slice(&u32::MAX.to_le_bytes());
+        fake.write("pg_multixact/offsets/0000", &offsets);
+        let place = member_place(u64::from(u32::MAX));
+        let (mut last, group) = (vec![0; 8192 * 32], place.offset() as usize);
+        last[group + 3] = 4;
+        last[group + 16..group + 20].copy_from_slice(&760_u32.to_le_bytes());
+        fake.write(&format!("pg_multixact/members/{:04X}", place.segment()), &last);
+        fake.control(NEXT_MEMBER, 0);
+    });
+    assert_eq!(cluster.updater(19), Ok(Some(760)));
 }
 
 #[test]
@@ -183,8 +304,9 @@ fn directories_in_place_of_files_are_errors() {
             change(fake);
         });
         let error = cluster.fate(750).expect_err(name);
-        assert!(error.starts_with("could not read \"DIR/pg_xact/0000\" at byte 0: "), "{error}");
-        assert!(error.contains(text), "{error}");
+        let start = "could not access status of transaction 750: could not ";
+        assert!(error.starts_with(start), "{error}");
+        assert!(error.contains("\"DIR/pg_xact/0000\"") && error.contains(text), "{error}");
     };
     expect("a link", &|fake| fake.link("/etc/passwd", "pg_xact/0000"), "symbolic link");
     expect("a directory", &|fake| fs::create_dir(fake.at("pg_xact/0000")).expect("made"), "");
@@ -215,13 +337,14 @@ fn multixacts_and_their_updaters() {
         assert_eq!(cluster.updater(11), Ok(Some(751)));
         assert_eq!(cluster.updater(12), Ok(Some(801)));
         assert_eq!(cluster.updater(13), Ok(None));
-        assert_eq!(cluster.updater(14), Ok(Some(760)));
         let members = cluster.transactions.members(cluster.backend.session(), 13).expect("read");
         assert_eq!(members.len(), 1640);
         let refused = |text: &str, multi: u32| {
             let path = "DIR/pg_multixact/offsets/0000";
             Err(format!("multixact {multi} (in \"{path}\"): {text}"))
         };
+        // The lost member may be the one that deleted the row.
+        assert_eq!(cluster.updater(14), refused("its member 1647 was never written", 14));
         let status = "a member with status 6, expected 0 to 5";
         assert_eq!(cluster.updater(15), refused(status, 15));
         assert_eq!(cluster.updater(9), refused("no longer exists, the oldest is 10", 9));
@@ -311,12 +434,10 @@ fn rows_without_known_state_are_errors() {
         let place = format!("block {block}, line pointer {item} of file \"{file}\"");
         Err(format!("invalid row in {place}: {text}"))
     };
-    let gone = "transaction 3000000000 has no record: \"DIR/pg_xact/0B2D\" is missing, the oldest \
-                transaction is 700";
     let outside = "it does not fit into its item or page";
     let expected = vec![
         live(0),
-        error(0, 2, gone),
+        error(0, 2, GONE),
         live(2),
         live(3),
         live(0),
@@ -324,7 +445,7 @@ fn rows_without_known_state_are_errors() {
         live(2),
         live(3),
         live(0),
-        error(2, 2, gone),
+        error(2, 2, GONE),
         error(2, 3, outside),
         live(3),
     ];

@@ -130,7 +130,7 @@ describe_catalog! {
 }
 
 describe_catalog! {
-    /// Functions and procedures (`catalog/pg_proc.h`), up to the last column that is never null.
+    /// Functions and procedures (`catalog/pg_proc.h`), up to the last column that we read.
     PG_PROC = "pg_proc", 1255, mapped, open;
     columns {
         oid: Oid,
@@ -153,6 +153,12 @@ describe_catalog! {
         pronargdefaults: Int2,
         prorettype: Oid,
         proargtypes: OidVector,
+        proallargtypes: OidArray,
+        proargmodes: CharArray,
+        proargnames: TextArray,
+        proargdefaults: PgNodeTree,
+        protrftypes: OidArray,
+        prosrc: Text,
     }
 }
 

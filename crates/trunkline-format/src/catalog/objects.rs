@@ -47,3 +47,29 @@ impl ObjectRow {
         })
     }
 }
+
+/// A function of the language `internal`, which calls one of the server's own C functions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InternalFunction {
+    /// `oid`.
+    pub oid: Oid,
+    /// `prosrc`: the name of the function in C.
+    pub source: Box<[u8]>,
+}
+
+impl InternalFunction {
+    /// Decodes a row of `pg_proc`. Returns `None` if the function has another language.
+    ///
+    /// # Errors
+    /// [`RowError`]: a column is missing, null or has an impossible value.
+    pub fn decode(tuple: &mut CatalogTuple<'_, '_>) -> Result<Option<Self>, RowError> {
+        /// `INTERNALlanguageId`.
+        const INTERNAL: Oid = Oid(12);
+        let oid = tuple.get("oid")?;
+        // We must check the language first, because the text of other functions may be in TOAST.
+        if tuple.get::<Oid>("prolang")? != INTERNAL {
+            return Ok(None);
+        }
+        Ok(Some(Self { oid, source: tuple.get("prosrc")? }))
+    }
+}

@@ -66,6 +66,11 @@ pub trait TypeCatalog: Send + Sync {
     /// `pg_range.rngtypid` of the row whose `rngmultitypid` is this multirange type.
     fn multirange_range(&self, multirange: Oid) -> Option<Oid>;
 
+    /// Returns a built-in type that has the same C output function as this base type. An extension
+    /// can use one of the server's own functions: for example, `citext` is printed by `textout`,
+    /// like `text`. Returns `None` if the type's output function is not one of the server's own.
+    fn printed_as(&self, base_type: Oid) -> Option<Oid>;
+
     /// The object with this OID.
     fn object(&self, class: ObjectClass, oid: Oid) -> Option<ObjectRow>;
 

@@ -78,7 +78,8 @@ pub struct UnsupportedType {
 pub enum UnsupportedReason {
     /// The catalog has no row for it.
     Unknown,
-    /// An extension or a user defined it, so only that extension's code can print it.
+    /// An extension or a user defined the type, and its output function is not one of the server's
+    /// own, so only the extension's code can print it.
     NotBuiltIn,
     /// A pseudo-type. Tables cannot store it, or the server cannot print it either.
     NotStored,

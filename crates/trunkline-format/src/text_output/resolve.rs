@@ -19,7 +19,7 @@ pub const DEPTH_MAX: u32 = 32;
 pub const PARTS_MAX: u32 = 100_000;
 
 /// `FirstNormalObjectId`: lower OIDs belong to objects that initdb created.
-const FIRST_USER_OID: u32 = 16_384;
+pub const FIRST_USER_OID: u32 = 16_384;
 
 impl Type {
     /// Resolves the type with the given OID. We don't need the type modifier, because it has
@@ -94,9 +94,20 @@ impl Resolver<'_> {
                 let range = range.ok_or_else(|| refuse(&row, UnsupportedReason::BrokenCatalog))?;
                 Ok(Type::Multirange(oid, self.range(&row, range, depth)?))
             }
-            b'b' if oid.0 >= FIRST_USER_OID => Err(refuse(&row, UnsupportedReason::NotBuiltIn)),
+            b'b' if oid.0 >= FIRST_USER_OID => {
+                let base = self.printed_as(&row).map(Type::Base);
+                base.ok_or_else(|| refuse(&row, UnsupportedReason::NotBuiltIn))
+            }
             _ => Err(refuse(&row, UnsupportedReason::NotStored)),
         }
+    }
+
+    /// Returns a built-in type that has the same output function. We only accept it if its values
+    /// have the same length, because the function expects values of that length. With any other
+    /// values, even a server would print garbage.
+    fn printed_as(&self, row: &TypeRow) -> Option<Base> {
+        let like = self.catalog.type_row(self.catalog.printed_as(row.oid)?)?;
+        Base::from_oid(like.oid).filter(|_| like.len == row.len)
     }
 
     /// The bounds of the range type `range`. Errors report the type in `row`.

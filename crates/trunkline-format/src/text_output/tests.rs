@@ -21,6 +21,7 @@ struct Catalog {
     /// Range, subtype, multirange.
     ranges: Vec<[Oid; 3]>,
     objects: Vec<(ObjectClass, ObjectRow)>,
+    printed_as: BTreeMap<u32, Oid>,
 }
 
 impl TypeCatalog for Catalog {
@@ -42,6 +43,10 @@ impl TypeCatalog for Catalog {
 
     fn multirange_range(&self, multirange: Oid) -> Option<Oid> {
         self.ranges.iter().find(|row| row[2] == multirange).map(|row| row[0])
+    }
+
+    fn printed_as(&self, base_type: Oid) -> Option<Oid> {
+        self.printed_as.get(&base_type.0).copied()
     }
 
     fn object(&self, class: ObjectClass, oid: Oid) -> Option<ObjectRow> {
@@ -308,6 +313,37 @@ fn types_without_text_are_refused_by_name() {
         refused(2249).to_string(),
         "type record (OID 2249): its values are not kept in tables"
     );
+}
+
+/// Whether we can print a base type of an extension, such as `citext`, depends on its output
+/// function.
+#[test]
+fn base_types_of_extensions_are_printed_if_their_function_is_built_in() {
+    let [_, mut server] = servers();
+    let mut add = |oid, like: u32, printed_as: Option<u32>, len: Option<i16>| {
+        let like = server.catalog.types[&like].clone();
+        let row = TypeRow { oid: Oid(oid), len: len.unwrap_or(like.len), ..like };
+        server.catalog.types.insert(oid, row);
+        server.catalog.printed_as.extend(printed_as.map(|other| (oid, Oid(other))));
+    };
+    add(50_000, 25, Some(25), None);
+    add(50_001, 20, Some(20), None);
+    // The output function is not built in, or it expects values of another length.
+    add(50_002, 25, None, None);
+    add(50_003, 20, Some(20), Some(4));
+    add(50_004, 25, Some(9), None);
+    let resolve = |oid| Type::resolve(Oid(oid), &server.catalog);
+    let options = TextOptions::new(19, &server.catalog);
+    for (oid, bytes, text) in
+        [(50_000, &b"Text"[..], &b"Text"[..]), (50_001, &[0xFF; 8], &b"-1"[..])]
+    {
+        let mut out = Vec::new();
+        write_text(&resolve(oid).unwrap(), bytes, &options, &mut out).unwrap();
+        assert_eq!(out, text);
+    }
+    for oid in [50_002, 50_003, 50_004] {
+        assert_eq!(resolve(oid).unwrap_err().reason, UnsupportedReason::NotBuiltIn, "{oid}");
+    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! **SLRUs**: the files of the commit log and of multixacts, and positions in them.
 //!
-//! Each file contains 32 pages of 8 kB, without any page headers or checksums. A file can be
-//! shorter than that, because pages are only added when they are needed. A file can also be
-//! missing, because VACUUM removes files that are no longer needed to look up any XID. Anything
-//! that was never written is read as zeros.
+//! Each file contains 32 pages of 8 kB, without any page headers or checksums. VACUUM removes the
+//! files before the one with the oldest id that a row may still have. After a clean shutdown, every
+//! page from there to the newest id exists as a whole, because the server adds the page, filled
+//! with zeros, before it assigns the first id on it.
 //!
 //! Mirrors PostgreSQL's `access/transam/slru.c`.
 

@@ -12,11 +12,16 @@ use crate::exit::Failure;
 /// The hint for damaged data.
 const KEEP_GOING: &str = "use --keep-going to skip damaged rows";
 
+/// The hint for a missing or short file of the commit log or of multixacts.
+const LEAVE_OUT: &str = "restore the file, or use --keep-going to leave out the rows that need it";
+
 /// The failure to read the catalog.
 pub(super) fn catalog_failure(error: CatalogError, dir: &DataDir) -> Failure {
-    let can_be_skipped = error.is_damage();
-    let failure = database_failure(error, dir);
-    failure.with_hint_if_any(can_be_skipped.then_some(KEEP_GOING))
+    let hint = match &error {
+        error if error.file_fault().is_some() => Some(LEAVE_OUT),
+        error => error.is_damage().then_some(KEEP_GOING),
+    };
+    database_failure(error, dir).with_hint_if_any(hint)
 }
 
 /// The failure to plan the copy of a table.
@@ -43,6 +48,8 @@ pub(super) fn copy_failure(error: CopyError, args: &CopyArgs, dir: &DataDir) -> 
             Some(storage) if let Some(hint) = storage.hint() => {
                 Failure::cannot_run(&error).with_hint(hint)
             }
+            // The row may be fine. Without the file, we just don't know whether it is visible.
+            _ if finding.file_fault().is_some() => Failure::cannot_run(&error).with_hint(LEAVE_OUT),
             _ => Failure::findings(&error).with_hint(KEEP_GOING),
         },
     }

@@ -12,10 +12,16 @@ use crate::exit::{message, warnings};
 use crate::io_stats;
 use crate::output::{cache_mode, fields, human_bytes, object, rate};
 
-/// Prints a warning for each row or block that was skipped.
+/// Prints a warning for each row or block that was skipped. For rows that were skipped because a
+/// file is missing, there is only one warning per table and file.
 pub(super) fn report_findings(report: &CopyReport) {
+    let mut unknown = 0;
+    for rows in &report.unknown_rows {
+        message("warning", format_args!("{}: {rows}", rows.table));
+        unknown += rows.rows;
+    }
     let listed = report.findings.iter().map(|(table, finding)| format!("{table}: {finding}"));
-    warnings(listed, report.findings_total - report.findings.len() as u64);
+    warnings(listed, report.findings_total - unknown - report.findings.len() as u64);
 }
 
 /// Notes how many values were printed as nulls because they no longer exist.

@@ -52,6 +52,9 @@ struct Chunk {
     number: Option<i32>,
     bytes: Option<usize>,
     state: String,
+    /// Whether looking up the state failed.
+    #[serde(skip)]
+    unknown: bool,
 }
 
 pub(super) fn run(context: &Context<'_>, args: &ToastArgs) -> Result<Exit, Failure> {
@@ -83,13 +86,19 @@ pub(super) fn run(context: &Context<'_>, args: &ToastArgs) -> Result<Exit, Failu
         report.chunks.push(chunk);
     }
     print_report(context.global, &report, || report.text())?;
-    Ok(Exit::Good)
+    let unknown = report.chunks.iter().any(|chunk| chunk.unknown);
+    Ok(if unknown { Exit::Findings } else { Exit::Good })
 }
 
 /// Decodes the row of a chunk: `chunk_id`, `chunk_seq`, `chunk_data`.
 fn chunk(open: &mut OpenDatabase, page: &PageBytes, row: Tid) -> Chunk {
-    let mut chunk =
-        Chunk { ctid: row.to_string(), number: None, bytes: None, state: String::new() };
+    let mut chunk = Chunk {
+        ctid: row.to_string(),
+        number: None,
+        bytes: None,
+        state: String::new(),
+        unknown: false,
+    };
     let item = line_pointer(page, row.item).and_then(|pointer| pointer.item(page));
     let Ok(tuple) = HeapTuple::parse(row.item, item.unwrap_or_default()) else {
         chunk.state = "no row at this ctid".into();
@@ -99,6 +108,7 @@ fn chunk(open: &mut OpenDatabase, page: &PageBytes, row: Tid) -> Chunk {
     let transactions = Arc::clone(open.session.catalog.transactions());
     let mut lookup = transactions.lookup(open.session.backend.session(), &mut cache);
     let state = row_state(&tuple, &mut lookup);
+    chunk.unknown = state.is_err();
     chunk.state = state.map_or_else(|error| error.to_string(), |state| state.to_string());
     let mut deformer = Deformer::of(&tuple);
     let int4 = Attribute { len: 4, align: Align::Int };

@@ -11,7 +11,8 @@ use std::fs;
 use serde::Serialize;
 use trunkline_aio::facade::Arc;
 use trunkline_engine::datadir::DataDir;
-use trunkline_engine::transactions::Transactions;
+use trunkline_engine::transactions::{TransactionError, Transactions};
+use trunkline_format::heap_tuple::{BOOTSTRAP_XID, FROZEN_XID};
 use trunkline_format::transam::{FIRST_NORMAL_XID, XidStatus, commit_log, precedes};
 
 use crate::catalog_session::CatalogSession;
@@ -68,6 +69,8 @@ struct ClogSummary {
     aborted: u64,
     in_progress: u64,
     sub_committed: u64,
+    /// Number of transactions whose part of the commit log is missing.
+    unknown: u64,
 }
 
 /// `inspect clog`.
@@ -82,17 +85,30 @@ pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failu
         // least covers the recent transactions. Transaction ids wrap around, so the comparison with
         // `oldest` must be circular.
         let mut xid = next as u32;
+        let mut reported = None;
         while report.counted < u64::from(COUNTED_MAX) {
             xid = xid.wrapping_sub(1);
             if xid < FIRST_NORMAL_XID || precedes(xid, oldest) {
                 break;
             }
             report.counted += 1;
-            match transactions.fate(session, xid).map_err(Failure::cannot_run)? {
-                XidStatus::Committed => report.committed += 1,
-                XidStatus::Aborted => report.aborted += 1,
-                XidStatus::InProgress => report.in_progress += 1,
-                XidStatus::SubCommitted => report.sub_committed += 1,
+            match transactions.fate(session, xid) {
+                Ok(XidStatus::Committed) => report.committed += 1,
+                Ok(XidStatus::Aborted) => report.aborted += 1,
+                Ok(XidStatus::InProgress) => report.in_progress += 1,
+                Ok(XidStatus::SubCommitted) => report.sub_committed += 1,
+                Err(error) => {
+                    let file = error.file_fault().map(|fault| fault.path.clone());
+                    if file.is_none() {
+                        return Err(Failure::cannot_run(error));
+                    }
+                    // Print only one message for each file, about its newest transaction.
+                    if file != reported {
+                        message("error", error);
+                        reported = file;
+                    }
+                    report.unknown += 1;
+                }
             }
         }
         let lines: [(&str, &dyn Display); _] = [
@@ -103,9 +119,10 @@ pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failu
             ("aborted", &report.aborted),
             ("in progress", &report.in_progress),
             ("sub-committed", &report.sub_committed),
+            ("unknown", &report.unknown),
         ];
         print_report(context.global, &report, || properties(15, &lines))?;
-        return Ok(Exit::Good);
+        return Ok(if report.unknown == 0 { Exit::Good } else { Exit::Findings });
     }
     let (mut statuses, mut exit) = (Vec::new(), Exit::Good);
     let next = dir.control().checkpoint.next_xid as u32;
@@ -129,7 +146,7 @@ pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failu
             _ => match transactions.fate(session, xid) {
                 Ok(XidStatus::InProgress) if prepared.contains(&xid) => "prepared".to_owned(),
                 Ok(fate) => fate.to_string(),
-                Err(error) => error.to_string(),
+                Err(error) => unknown(&error, &mut exit),
             },
         };
         let place = commit_log::place(xid);
@@ -146,6 +163,13 @@ pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failu
     ];
     print_report(context.global, &statuses, || table(&statuses, &columns))?;
     Ok(exit)
+}
+
+/// Returns the text to print in place of an unknown status. It names the file that is missing or
+/// that ends before the page.
+fn unknown(error: &TransactionError, exit: &mut Exit) -> String {
+    *exit = Exit::Findings;
+    error.to_string()
 }
 
 /// Lists the prepared transactions that have a file in `pg_twophase`. The last eight hex digits of
@@ -198,8 +222,13 @@ pub(super) fn multixact(context: &Context<'_>, args: &MultixactArgs) -> Result<E
                 Ok(status) => status.to_string(),
                 Err(byte) => format!("unknown ({byte})"),
             };
-            let fate = transactions.fate(session, xid);
-            let fate = fate.map_or_else(|error| error.to_string(), |fate| fate.to_string());
+            let fate = match xid {
+                BOOTSTRAP_XID | FROZEN_XID => XidStatus::Committed.to_string(),
+                _ => match transactions.fate(session, xid) {
+                    Ok(fate) => fate.to_string(),
+                    Err(error) => unknown(&error, &mut exit),
+                },
+            };
             members.push(MultixactMember { multixact, xid, status, fate });
         }
     }

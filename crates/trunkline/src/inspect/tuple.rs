@@ -91,7 +91,13 @@ pub(super) fn run(context: &Context<'_>, args: &TupleArgs) -> Result<Exit, Failu
                 let transactions = Arc::clone(open.session.catalog.transactions());
                 let session = open.session.backend.session();
                 let state = row_state(&tuple, &mut transactions.lookup(session, &mut cache));
-                report.state = state.map_or_else(|error| error.to_string(), |it| it.to_string());
+                report.state = match state {
+                    Ok(state) => state.to_string(),
+                    Err(error) => {
+                        exit = Exit::Findings;
+                        error.to_string()
+                    }
+                };
                 report.columns = report_columns(&open, &tuple, &columns);
             }
             Err(error) => {

@@ -21,6 +21,8 @@ mod amcheck;
 mod catalogs;
 mod copies;
 mod differential;
+mod extension_types;
 mod names;
 mod oddities;
 mod starts;
+mod status_files;

@@ -39,12 +39,9 @@ create server remote foreign data wrapper wrapper;
 create foreign table pf2 partition of pf for values from (10) to (20) server remote;
 create table empty (a int) partition by range (a);
 create table cut as select i from generate_series(1, 500) i;
-create type ext;
-create function ext_in(cstring) returns ext language internal immutable strict as 'textin';
-create function ext_out(ext) returns cstring language internal immutable strict as 'textout';
-create type ext (input = ext_in, output = ext_out, like = text);
-create table own (\"I d\" int, e ext, n int);
-insert into own values (1, 'x', 2);
+create extension hstore;
+create table own (\"I d\" int, e hstore, n int);
+insert into own values (1, 'x=>1', 2);
 create materialized view unfilled as select 1 with no data;
 create index on long using hash (a);
 create table \"new

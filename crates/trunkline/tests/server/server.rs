@@ -265,7 +265,8 @@ impl Server {
         Stopped { home: self.home.take().expect("not stopped") }
     }
 
-    fn run(&mut self) {
+    /// Starts the server after [`Server::halt`].
+    pub(crate) fn run(&mut self) {
         let log = self.home().join("log");
         let mut start = self.control();
         start.args(["-w", "-t", "300", "-l"]).arg(&log).arg("start");
@@ -275,7 +276,8 @@ impl Server {
         self.running = true;
     }
 
-    fn halt(&mut self, mode: &str) {
+    /// Stops the server, but keeps its directory for [`Server::run`].
+    pub(crate) fn halt(&mut self, mode: &str) {
         self.running = false;
         succeed(self.control().args(["-w", "-t", "300", "-m", mode, "stop"]));
     }
@@ -290,8 +292,20 @@ impl Server {
         self.data().join("postgresql.conf")
     }
 
+    /// Runs a command that must fail. Returns what psql says about it.
+    pub(crate) fn error(&self, database: &str, sql: &str) -> String {
+        let output = self.psql(database).args(["-c", sql]).output().expect("runs");
+        assert!(!output.status.success(), "{sql}");
+        String::from_utf8(output.stderr).expect("text")
+    }
+
+    /// Whether the server's directory has this program.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.bin.join(name).is_file()
+    }
+
     /// One of the server's programs, run as the server's user.
-    fn command(&self, name: &str) -> Command {
+    pub(crate) fn command(&self, name: &str) -> Command {
         as_user(&self.bin.join(name), self.user)
     }
 }
