@@ -11,25 +11,30 @@ use clap::{Parser, Subcommand};
 use trunkline_engine::settings::Settings;
 
 use crate::column_sum::ColumnSumArgs;
+use crate::completions::CompletionsArgs;
 use crate::copy::CopyArgs;
 use crate::demo::DemoArgs;
-use crate::exit::{Exit, Failure, message};
+use crate::exit::{Exit, Failure};
 use crate::inspect::InspectCommand;
+use crate::man::ManArgs;
 use crate::options::{Context, Global, IoArgs, PoolArgs, WithIo, WithPool};
 use crate::prewarm::PrewarmArgs;
 use crate::tables::TablesArgs;
 use crate::verify::VerifyArgs;
 
+/// The version of the program and the commit that it was built from.
+const VERSION: &str = env!("TRUNKLINE_VERSION");
+
 const AFTER_HELP: &str = "\
 Examples:
-  trunkline tables -D DIR -d bench                         list the tables of a database
+  trunkline tables -D DIR -d bench --sort size             list the tables of a database
   trunkline copy -D DIR -d bench public.accounts           print a table as COPY ... TO STDOUT does
   trunkline verify -D /backup/main --io-method io_uring    check every page of a stopped cluster
   trunkline verify -D DIR -d bench --deep                  check a database, rows and indexes too
   trunkline prewarm -D DIR 5/16384 --shared-buffers 1GB    load a table into a buffer pool
   trunkline inspect control -D DIR                         print the control file
-  trunkline inspect page base/5/1259                       decode the first page of a relation file
-  trunkline inspect page --json base/5/1259.1 131072       decode a page by block number, as JSON
+  trunkline inspect page -D DIR -d bench public.t 3        decode a page of a table
+  trunkline inspect page --json base/5/1259.1 131072       decode a page of a file, as JSON
   trunkline inspect tuple -D DIR -d bench public.t '(0,1)' decode a row version column by column
   trunkline inspect btree -D DIR -d bench public.t_pkey    describe an index level by level
   trunkline demo                                           compare I/O methods on this machine
@@ -44,7 +49,8 @@ trunkline never writes to a data directory.";
 /// without a server. It lists and copies tables, checks pages, rows and indexes, and prewarms
 /// relations, using asynchronous and direct I/O.
 #[derive(Debug, Parser)]
-#[command(name = "trunkline", version, after_help = AFTER_HELP)]
+#[command(name = "trunkline", version = VERSION, after_help = AFTER_HELP)]
+#[command(disable_help_flag = true)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -80,6 +86,13 @@ pub(crate) enum Command {
     /// buffered and direct. Then changes a copy of the table, writes it out with checkpoints, and
     /// prints the timings.
     Demo(WithPool<DemoArgs>),
+    /// Print a script that completes trunkline's commands and options in a shell.
+    ///
+    /// For bash: source <(trunkline completions bash). For zsh: write it to a file _trunkline in a
+    /// directory of $fpath. For fish: write it to ~/.config/fish/completions/trunkline.fish.
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write one page for each command into a directory.
+    Man(ManArgs),
     /// Sum an integer column of a table, given by its offset in the row. This can be used to
     /// compare the speed of our scans with a server's.
     #[command(hide = true)]
@@ -98,16 +111,15 @@ impl Cli {
     pub(crate) fn context(&self) -> Result<Context<'_>, Failure> {
         let (command_io, pool) = self.command.shared_options();
         let shared_buffers = pool.and_then(|pool| pool.shared_buffers.as_deref());
-        let io = [&self.io, command_io];
+        let io = [Some(&self.io), command_io].into_iter().flatten();
         let mut settings = Settings::default();
-        for io in io {
+        for io in io.clone() {
             io.apply(&mut settings)?;
         }
         if let Some(size) = shared_buffers {
             settings.set("shared_buffers", size)?;
         }
-        let text_settings: BTreeMap<_, _> =
-            io.into_iter().flat_map(IoArgs::text_settings).collect();
+        let text_settings: BTreeMap<_, _> = io.clone().flat_map(IoArgs::text_settings).collect();
         if let Some(name) = text_settings.keys().next()
             && !matches!(self.command, Command::Copy(_))
         {
@@ -115,7 +127,7 @@ impl Cli {
             return Err(Failure::usage(text).with_hint("only copy prints values"));
         }
         let sets_buffers =
-            shared_buffers.is_some() || io.into_iter().any(|io| io.mentions("shared_buffers"));
+            shared_buffers.is_some() || io.clone().any(|io| io.mentions("shared_buffers"));
         let buffers = sets_buffers.then(|| settings.shared_buffers());
         Ok(Context { global: &self.global, settings, text_settings, buffers })
     }
@@ -123,15 +135,16 @@ impl Cli {
 
 impl Command {
     /// The options that the command shares with others.
-    fn shared_options(&self) -> (&IoArgs, Option<&PoolArgs>) {
+    fn shared_options(&self) -> (Option<&IoArgs>, Option<&PoolArgs>) {
         match self {
-            Command::Inspect(command) => (command.io(), None),
-            Command::Tables(command) => (&command.io, None),
-            Command::Copy(command) => (&command.io, Some(&command.pool)),
+            Command::Inspect(command) => (Some(command.io()), None),
+            Command::Tables(command) => (Some(&command.io), None),
+            Command::Copy(command) => (Some(&command.io), Some(&command.pool)),
             Command::Verify(WithPool { pool, io, .. })
             | Command::Prewarm(WithPool { pool, io, .. })
             | Command::Demo(WithPool { pool, io, .. })
-            | Command::Sum(WithPool { pool, io, .. }) => (io, Some(pool)),
+            | Command::Sum(WithPool { pool, io, .. }) => (Some(io), Some(pool)),
+            Command::Completions(_) | Command::Man(_) => (None, None),
         }
     }
 }
@@ -153,9 +166,9 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
     }
     let text = error.render().to_string();
     match text.strip_prefix("error: ") {
-        Some(text) => message("error", text.trim_end()),
+        Some(text) => Failure::usage(text.trim_end()).report(),
         // Without a command clap reports the help text as the error.
-        None => message("error", format_args!("no command given\n\n{}", text.trim_end())),
+        None => Failure::usage(format_args!("no command given\n\n{}", text.trim_end())).report(),
     }
     Exit::Usage.into()
 }

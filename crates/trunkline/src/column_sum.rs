@@ -24,6 +24,7 @@ use crate::io_instance::IoInstance;
 use crate::io_stats;
 use crate::monitor::run_job;
 use crate::named_files::FileSelection;
+use crate::number::number;
 use crate::options::{Context, DatabaseArgs};
 use crate::output::{cache_mode, fields, object, print_report, throughput};
 
@@ -40,16 +41,15 @@ pub(crate) struct ColumnSumArgs {
     database: DatabaseArgs,
 
     /// Offset of the int4 column in a row's data, in bytes, if no column before it is null.
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(..=8156))]
+    #[arg(long, value_name = "BYTES", value_parser = number(0..=8156_u16))]
     offset: u16,
 
     /// Number of the column, from 1 [default: as if every column before it were an int4].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1600))]
+    #[arg(long, value_name = "N", value_parser = number(1..=1600_u16))]
     attnum: Option<u16>,
 
     /// Number of parallel workers in addition to the leader, 0 to 64.
-    #[arg(long, value_name = "N", default_value = "0",
-        value_parser = clap::value_parser!(u32).range(0..=64))]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = number(0..=64_u32))]
     workers: u32,
 }
 

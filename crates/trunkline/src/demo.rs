@@ -35,6 +35,7 @@ use trunkline_sample::room;
 use crate::exit::{Exit, Failure, message};
 use crate::interrupt::Interrupt;
 use crate::io_instance::{IoInstance, memory_available};
+use crate::number::number;
 use crate::options::{Context, Global};
 use crate::output::{human_bytes, object, print, print_report};
 use crate::progress::Progress;
@@ -59,8 +60,7 @@ pub(crate) struct DemoArgs {
     /// Scale factor of the table, as in pgbench. Each unit adds 100,000 rows, which take about 13
     /// MB. A smaller scale factor is used if the free disk space is less than twice the size of the
     /// table.
-    #[arg(long, value_name = "N", default_value = "100",
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(SCALE_MAX)))]
+    #[arg(long, value_name = "N", default_value = "100", value_parser = number(1..=SCALE_MAX))]
     scale: u32,
 
     /// Keep the table for the next run.

@@ -13,9 +13,11 @@
 //! this decision in one place for all of the engine's error types.
 
 use std::fmt::Display;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
+use serde::Serialize;
+use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
 use trunkline_engine::EngineError;
 use trunkline_engine::catalog::CatalogError;
 use trunkline_engine::datadir::DataDirError;
@@ -63,11 +65,13 @@ pub(crate) struct Failure {
     /// our output has closed the pipe. In that case we exit without a message.
     text: Option<String>,
     hint: Option<String>,
+    /// The file system does not support direct I/O.
+    is_of_direct_io: bool,
 }
 
 impl Failure {
     fn new(exit: Exit, text: impl Display) -> Failure {
-        Failure { exit, text: Some(text.to_string()), hint: None }
+        Failure { exit, text: Some(text.to_string()), hint: None, is_of_direct_io: false }
     }
 
     /// The command could not do its work: [`Exit::CannotRun`].
@@ -102,16 +106,26 @@ impl Failure {
     /// `trunkline ... | head`, no message is printed.
     pub(crate) fn output(error: &io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Failure { exit: Exit::CannotRun, text: None, hint: None };
+            return Failure { text: None, ..Failure::cannot_run("") };
         }
         Failure::cannot_run(format_args!("could not write to standard output: {error}"))
     }
 
-    /// Prints error and hint to standard error.
+    /// Whether the file system does not support direct I/O. The same files may still be readable
+    /// through the page cache.
+    pub(crate) fn is_of_direct_io(&self) -> bool {
+        self.is_of_direct_io
+    }
+
+    /// Prints error and hint to standard error. As JSON, they are one object with the exit code.
     pub(crate) fn report(&self) {
-        if let Some(text) = &self.text {
-            message("error", text);
+        let Some(text) = &self.text else { return };
+        if MESSAGES_ARE_JSON.load(Ordering::Relaxed) {
+            let hint = self.hint.as_deref().map(without_error_numbers);
+            write_json_message("error", text, hint, Some(self.exit as u8));
+            return;
         }
+        message("error", text);
         if let Some(hint) = &self.hint {
             message("hint", hint);
         }
@@ -124,11 +138,41 @@ impl Display for Failure {
     }
 }
 
+/// Whether messages are printed as JSON. Global, because even an error in the command line, which
+/// leaves us without options, must have the form that the command line asks for.
+static MESSAGES_ARE_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Prints all further messages as JSON, one object per line.
+pub(crate) fn print_messages_as_json() {
+    MESSAGES_ARE_JSON.store(true, Ordering::Relaxed);
+}
+
+/// A message as JSON.
+#[derive(Serialize)]
+struct JsonMessage<'m> {
+    kind: &'m str,
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_status: Option<u8>,
+}
+
+fn write_json_message(kind: &str, text: &str, hint: Option<String>, exit_status: Option<u8>) {
+    let message = JsonMessage { kind, text: without_error_numbers(text), hint, exit_status };
+    if let Ok(line) = serde_json::to_string(&message) {
+        let _ = writeln!(io::stderr(), "{line}");
+    }
+}
+
 /// Prints `trunkline: kind: text` to standard error. If we can't even write there, the message is
 /// lost.
 pub(crate) fn message(kind: &str, text: impl Display) {
-    use std::io::Write;
     let text = text.to_string();
+    if MESSAGES_ARE_JSON.load(Ordering::Relaxed) {
+        write_json_message(kind, &text, None, None);
+        return;
+    }
     let text = without_error_numbers(&text);
     // We escape control characters, because a relation's name may contain them. Line feeds are
     // kept, because clap's messages have several lines.
@@ -144,6 +188,11 @@ pub(crate) fn warnings(listed: impl IntoIterator<Item = impl Display>, omitted: 
     if omitted > 0 {
         message("warning", format_args!("… and {omitted} more"));
     }
+}
+
+/// The text of an error for a report, without error numbers.
+pub(crate) fn plain(error: impl Display) -> String {
+    without_error_numbers(&error.to_string())
 }
 
 /// Removes the ` (os error 2)` that Rust appends to libc's error messages.
@@ -217,9 +266,13 @@ impl From<ReadError> for Failure {
             )
             | ReadError::Corrupt { .. }
             | ReadError::Short { .. } => Failure::findings(&error),
-            ReadError::Storage(storage) => {
-                Failure::cannot_run(&error).with_hint_if_any(storage.hint())
-            }
+            ReadError::Storage(storage) => Failure {
+                is_of_direct_io: matches!(
+                    storage,
+                    StorageError::Direct { .. } | StorageError::Alignment { .. }
+                ),
+                ..Failure::cannot_run(&error).with_hint_if_any(storage.hint())
+            },
             _ => Failure::cannot_run(&error),
         }
     }
@@ -255,6 +308,20 @@ impl From<EngineError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_missing_feature_of_the_file_system_is_of_direct_io() {
+        let path = || "/data/base/5/1259".into();
+        let failure = |error| Failure::from(CatalogError::Storage(error));
+        let direct = StorageError::Direct { path: path(), file_system: "9p".to_owned() };
+        assert!(failure(direct).is_of_direct_io());
+        let file_system = "9p".to_owned();
+        let alignment = StorageError::Alignment { path: path(), file_system, alignment: 65536 };
+        assert!(failure(alignment).is_of_direct_io());
+        let source = io::Error::from_raw_os_error(5);
+        let io = StorageError::Io { operation: "read file", path: path(), source };
+        assert!(!failure(io).is_of_direct_io());
+    }
 
     #[test]
     fn error_numbers_of_the_system_are_removed() {

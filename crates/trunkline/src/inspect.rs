@@ -1,6 +1,6 @@
 //! `trunkline inspect`: decodes one file, page or row version, as text or JSON.
 //!
-//! `control` and `page` use plain file reads. They don't start an engine or look at
+//! `control`, and `page` with a file, use plain file reads. They don't start an engine or look at
 //! `postmaster.pid`, so they also work on a single file copied from elsewhere, and on a data
 //! directory that the other commands refuse to open. The other subcommands need the catalog, so the
 //! cluster must be stopped.
@@ -11,6 +11,7 @@ mod btree;
 mod control;
 mod open_database;
 mod page;
+mod relation_file;
 mod relmap;
 mod toast;
 mod transactions;
@@ -34,7 +35,7 @@ use tuple::TupleArgs;
 pub(crate) enum InspectCommand {
     /// Print the control file, as pg_controldata does.
     Control(WithIo<ControlArgs>),
-    /// Decode a page of a relation file: header, checksum, line pointers, tuple headers.
+    /// Decode a page of a relation: header, checksum, line pointers, tuple headers.
     Page(WithIo<PageArgs>),
     /// Decode a row version of a table: its header, its visibility, and each column as stored.
     Tuple(WithIo<TupleArgs>),

@@ -18,6 +18,7 @@
 mod catalog_session;
 mod cli;
 mod column_sum;
+mod completions;
 mod copy;
 mod data_dir;
 mod demo;
@@ -27,8 +28,10 @@ mod inspect;
 mod interrupt;
 mod io_instance;
 mod io_stats;
+mod man;
 mod monitor;
 mod named_files;
+mod number;
 mod options;
 mod output;
 mod prewarm;
@@ -40,13 +43,17 @@ mod verify;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use trunkline_aio::facade::env;
 
 use crate::cli::{Cli, Command};
 use crate::exit::{Exit, Failure};
 
 fn main() -> ExitCode {
+    // Look for the option ourselves: an invalid command line is reported in that form too.
+    if std::env::args_os().skip(1).take_while(|arg| arg != "--").any(|arg| arg == "--json") {
+        exit::print_messages_as_json();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return cli::report(&error),
@@ -72,6 +79,8 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Prewarm(command) => prewarm::run(&context, &command.args),
         Command::Sum(command) => column_sum::run(&context, &command.args),
         Command::Demo(command) => demo::run(&context, &command.args, cache_directory()),
+        Command::Completions(args) => completions::run(Cli::command(), args),
+        Command::Man(args) => man::run(Cli::command(), args),
     }
 }
 

@@ -6,7 +6,7 @@
 //! number instead of a name, and a finding is useful even without a relation name.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -40,20 +40,15 @@ pub(crate) enum FileSelection {
 
 impl FileSelection {
     /// Resolves `names`. With `-d`, all of them are relation names. Without `-d`, a name of the
-    /// form DATABASE.SCHEMA.TABLE is a relation name, and any other name is either a relation's
-    /// file number or a path.
+    /// form DATABASE.SCHEMA.TABLE is a relation name, and if PGDATABASE is set, so is any name
+    /// without a slash. Any other name is either a relation's file number or a path.
     pub(crate) fn resolve(
         dir: &DataDir,
         settings: &Settings,
         args: &DatabaseArgs,
         names: &[PathBuf],
     ) -> Result<FileSelection, Failure> {
-        let database_of = |name: &Path| {
-            let name = name.as_os_str().as_bytes();
-            // Note that a quoted name may contain a slash, too.
-            let is_path = name.contains(&b'/') && !name.contains(&b'"');
-            QualifiedName::parse(name).ok()?.database.filter(|_| !is_path)
-        };
+        let database_of = |name: &Path| database_of_name(name.as_os_str());
         if args.dbname.is_none() && names.iter().all(|name| database_of(name).is_none()) {
             return Ok(match names {
                 [] => FileSelection::Everything,
@@ -96,6 +91,17 @@ impl FileSelection {
         }
         Ok(FileSelection::Listed(listed))
     }
+}
+
+/// The database of a relation name given without `-d`: its own, or `$PGDATABASE`. `None` for a path
+/// or file numbers.
+pub(crate) fn database_of_name(name: &OsStr) -> Option<Vec<u8>> {
+    let name = name.as_bytes();
+    // Note that a quoted name may contain a slash, too.
+    if name.contains(&b'/') && !name.contains(&b'"') {
+        return None;
+    }
+    QualifiedName::parse(name).ok()?.database.or_else(DatabaseArgs::default_name)
 }
 
 /// The relations with files referenced by `names`, each listed once.

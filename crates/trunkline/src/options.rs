@@ -6,13 +6,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use clap::Args;
 use clap::builder::TypedValueParser;
+use clap::{ArgAction, Args};
+use trunkline_aio::facade::env;
 use trunkline_engine::catalog::QualifiedName;
 use trunkline_engine::settings::Settings;
+use trunkline_format::Fork;
 
 use crate::exit::Failure;
 use crate::text_settings::parse_text_setting;
@@ -31,7 +33,7 @@ pub(crate) struct Global {
     #[arg(value_parser = clap::builder::OsStringValueParser::new().try_map(parse_mapping))]
     pub(crate) tablespace_mapping: Vec<(PathBuf, PathBuf)>,
 
-    /// Print JSON, one object per line.
+    /// Print JSON, one object per line; messages too, on standard error.
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
@@ -42,6 +44,10 @@ pub(crate) struct Global {
     /// Continue even if a server is running or the cluster was not shut down cleanly.
     #[arg(long, global = true)]
     pub(crate) force_unclean: bool,
+
+    /// Print help; -? does the same.
+    #[arg(short = 'h', short_alias = '?', long = "help", global = true, action = ArgAction::Help)]
+    _help: Option<bool>,
 }
 
 impl Global {
@@ -187,14 +193,15 @@ pub(crate) struct PoolArgs {
 /// The database in which names are looked up.
 #[derive(Debug, Args)]
 pub(crate) struct DatabaseArgs {
-    /// Database to look up names in; not needed for names of the form DATABASE.SCHEMA.TABLE.
+    /// Database to look up names in [default: $PGDATABASE]; not needed for names of the form
+    /// DATABASE.SCHEMA.TABLE.
     #[arg(short = 'd', long, value_name = "DATABASE")]
     pub(crate) dbname: Option<OsString>,
 }
 
 impl DatabaseArgs {
     /// Returns the database given by the option. If the option is missing, returns the database of
-    /// the first name in `names` that includes one.
+    /// the first name in `names` that includes one, or else the one in the environment.
     ///
     /// # Errors
     /// [`Exit::Usage`](crate::exit::Exit::Usage) if there is neither.
@@ -206,11 +213,27 @@ impl DatabaseArgs {
             return Ok(name.as_bytes().to_vec());
         }
         let database_of = |name: &OsString| QualifiedName::parse(name.as_bytes()).ok()?.database;
-        names.into_iter().find_map(database_of).ok_or_else(|| {
+        let name = names.into_iter().find_map(database_of).or_else(DatabaseArgs::default_name);
+        name.ok_or_else(|| {
             Failure::usage("no database given")
-                .with_hint("use -d DATABASE, or DATABASE.SCHEMA.TABLE")
+                .with_hint("use -d DATABASE or DATABASE.SCHEMA.TABLE, or set PGDATABASE")
         })
     }
+
+    /// `$PGDATABASE`, as in all of PostgreSQL's client programs.
+    ///
+    /// It says where to look up a name. Unlike `-d`, it doesn't restrict a command without names to
+    /// one database: a forgotten variable must not make `verify` skip the others.
+    pub(crate) fn default_name() -> Option<Vec<u8>> {
+        let name = env::var("PGDATABASE").filter(|name| !name.is_empty())?;
+        Some(name.into_vec())
+    }
+}
+
+/// The message is that of `pg_prewarm`.
+pub(crate) fn parse_fork(text: &str) -> Result<Fork, &'static str> {
+    let found = Fork::ALL.into_iter().find(|fork| fork.to_string() == text);
+    found.ok_or("invalid fork name; valid fork names are main, fsm, vm and init")
 }
 
 /// Parses `OLDDIR=NEWDIR`.

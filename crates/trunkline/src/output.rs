@@ -199,6 +199,24 @@ pub(crate) fn human_bytes(bytes: u64) -> String {
     format!("{value:.digits$} {}", UNITS[unit])
 }
 
+/// Formats bytes as `pg_size_pretty` does: `8192 bytes`, `16 kB`, `1391 MB`.
+///
+/// PostgreSQL counts in halves of a unit and rounds them up at the end.
+pub(crate) fn size_pretty(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
+    const HALVES_MAX: u64 = 20 * 1024 - 1;
+    if bytes < 10 * 1024 {
+        return format!("{bytes} bytes");
+    }
+    let mut halves = bytes >> 9;
+    let mut unit = 0;
+    while halves >= HALVES_MAX && unit + 1 < UNITS.len() {
+        halves >>= 10;
+        unit += 1;
+    }
+    format!("{} {}", halves.div_ceil(2), UNITS[unit])
+}
+
 /// Formats a rate with a decimal unit, as device data sheets do: `5.31 GB/s`.
 pub(crate) fn rate(bytes_per_second: f64) -> String {
     if bytes_per_second < 1e9 {
@@ -262,6 +280,31 @@ mod tests {
             (u64::MAX, "16.0 EiB"),
         ] {
             assert_eq!(human_bytes(bytes), expected, "{bytes}");
+        }
+    }
+
+    /// The numbers around each limit, as PostgreSQL 15 prints them.
+    #[test]
+    fn sizes_are_those_of_pg_size_pretty() {
+        for (bytes, expected) in [
+            (0, "0 bytes"),
+            (8192, "8192 bytes"),
+            (10_239, "10239 bytes"),
+            (10_240, "10 kB"),
+            (16_384, "16 kB"),
+            (1_000_000, "977 kB"),
+            (10_485_247, "10239 kB"),
+            (10_485_248, "10 MB"),
+            (1_000_000_000, "954 MB"),
+            (10_736_893_951, "10239 MB"),
+            (10_736_893_952, "10 GB"),
+            (10_994_579_406_847, "10239 GB"),
+            (10_994_579_406_848, "10 TB"),
+            (11_258_449_312_612_351, "10239 TB"),
+            (11_258_449_312_612_352, "10 PB"),
+            (i64::MAX as u64, "8192 PB"),
+        ] {
+            assert_eq!(size_pretty(bytes), expected, "{bytes}");
         }
     }
 }

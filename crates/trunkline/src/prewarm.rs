@@ -25,7 +25,8 @@ use trunkline_format::Fork;
 use crate::data_dir::{self, moved_tablespace_hint, relative};
 use crate::exit::{Exit, Failure, message};
 use crate::named_files::FileSelection;
-use crate::options::{Context, DatabaseArgs};
+use crate::number::number;
+use crate::options::{Context, DatabaseArgs, parse_fork};
 
 /// Which cache to load, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -62,18 +63,14 @@ pub(crate) struct PrewarmArgs {
     fork: Option<Fork>,
 
     /// First block of each relation [default: 0].
-    #[arg(long, value_name = "BLOCK", allow_negative_numbers = true)]
+    #[arg(long, value_name = "BLOCK", allow_negative_numbers = true,
+        value_parser = number(i64::MIN..=i64::MAX))]
     first: Option<i64>,
 
     /// Last block of each relation [default: the last one].
-    #[arg(long, value_name = "BLOCK", allow_negative_numbers = true)]
+    #[arg(long, value_name = "BLOCK", allow_negative_numbers = true,
+        value_parser = number(i64::MIN..=i64::MAX))]
     last: Option<i64>,
-}
-
-/// The message is that of `pg_prewarm`.
-fn parse_fork(text: &str) -> Result<Fork, &'static str> {
-    let found = Fork::ALL.into_iter().find(|fork| fork.to_string() == text);
-    found.ok_or("invalid fork name; valid fork names are main, fsm, vm and init")
 }
 
 /// Runs the command.

@@ -35,6 +35,7 @@ use crate::exit::{Exit, Failure, message};
 use crate::interrupt::Interrupt;
 use crate::io_instance::{IoInstance, read_window_bytes};
 use crate::monitor::run_job;
+use crate::number::number;
 use crate::options::{Context, DatabaseArgs};
 use crate::output::print_report;
 use pages::PagesOutput;
@@ -67,7 +68,7 @@ pub(crate) struct VerifyArgs {
 
     /// Number of tables to check rows and indexes of at the same time.
     #[arg(long, short = 'j', value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(value_parser = number(1..=64_u32))]
     jobs: u32,
 }
 

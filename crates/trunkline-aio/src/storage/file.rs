@@ -17,7 +17,7 @@ use crate::limits::LANES_MAX;
 use crate::storage::file_system;
 use crate::storage::write_latency::WriteLatency;
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, StatxFlags};
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -138,7 +138,7 @@ impl File {
         let stat = rustix::fs::fstat(&fd)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile | FileType::BlockDevice => {}
-            FileType::Directory => return Err(io::ErrorKind::IsADirectory.into()),
+            FileType::Directory => return Err(Errno::ISDIR.into()),
             other => {
                 let text = format!("not a regular file but a {other:?}");
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, text));

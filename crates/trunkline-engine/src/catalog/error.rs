@@ -44,7 +44,7 @@ pub enum CatalogError {
         name: String,
     },
     /// The name is qualified with a database other than the open one.
-    #[error("{name} is of another database than \"{database}\"")]
+    #[error("{name} is not in database \"{database}\"")]
     OtherDatabase {
         /// The name.
         name: String,
@@ -104,7 +104,7 @@ pub enum CatalogError {
         path: PathBuf,
     },
     /// A catalog has no files, or no row in `pg_class`.
-    #[error("database \"{database}\" does not say where {table} is")]
+    #[error("could not find the file of {table} in database \"{database}\"")]
     NoCatalog {
         /// The catalog.
         table: &'static str,
@@ -112,7 +112,7 @@ pub enum CatalogError {
         database: String,
     },
     /// The cluster's catalogs don't have the columns of its version.
-    #[error("database \"{database}\" is not laid out as its version says: {source}")]
+    #[error("the catalogs of database \"{database}\" do not match its version: {source}")]
     Layout {
         /// The database.
         database: String,
@@ -128,7 +128,7 @@ pub enum CatalogError {
         source: RowError,
     },
     /// A value of a catalog's row is incomplete in its TOAST table.
-    #[error("a value of {table} is not whole in its TOAST table")]
+    #[error("a TOAST value of {table} is incomplete")]
     LongValue {
         /// The catalog.
         table: &'static str,
@@ -165,23 +165,23 @@ pub enum Unreadable {
     #[error("is a temporary table, left behind by a session that has ended")]
     Temporary,
     /// `pg_class` says that it has files, but not which files.
-    #[error("should have files, and pg_class does not say which")]
+    #[error("has no file number in pg_class")]
     NoFiles,
 }
 
 fn describe_kind(kind: RelationKind) -> String {
     match kind {
         RelationKind::ForeignTable => "is a foreign table: its rows are on another server".into(),
-        RelationKind::Index => "is an index: it has entries, not rows".into(),
-        RelationKind::PartitionedIndex => "is a partitioned index: it has entries, not rows".into(),
+        RelationKind::Index => "is an index, not a table".into(),
+        RelationKind::PartitionedIndex => "is a partitioned index, not a table".into(),
         kind => format!("is a {kind}: it has no rows"),
     }
 }
 
 fn describe_method(oid: Oid, name: Option<&str>) -> String {
     match name {
-        Some(name) => format!("is of access method \"{name}\", which is not known here"),
-        None => format!("is of access method {oid}, which does not exist"),
+        Some(name) => format!("uses access method \"{name}\", which is not supported"),
+        None => format!("uses access method {oid}, which does not exist"),
     }
 }
 
@@ -227,16 +227,16 @@ impl CatalogError {
                     .to_owned(),
             ),
             Self::NoDatabase { near: Some(near), .. } | Self::NoSchema { near: Some(near), .. } => {
-                Some(format!("perhaps {near} is meant"))
+                Some(format!("perhaps you meant {near}"))
             }
             Self::NoRelation { near, .. } if !near.is_empty() => {
-                Some(format!("perhaps {} is meant", near.join(" or ")))
+                Some(format!("perhaps you meant {}", near.join(" or ")))
             }
             Self::InvalidDatabase { .. } => Some(
-                "its removal was interrupted; a server would only let it be dropped".to_owned(),
+                "DROP DATABASE was interrupted; a server only allows dropping it again".to_owned(),
             ),
             Self::NotReadable { reason: Unreadable::Kind(RelationKind::View), .. } => {
-                Some("read the tables that it is a query of".to_owned())
+                Some("copy the tables that the view reads".to_owned())
             }
             Self::Layout { .. } => Some(
                 "its files were made by a server that is not quite of the version that \

@@ -41,13 +41,13 @@ pub struct QualifiedName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NameProblem {
     /// A quote is not closed.
-    #[error("a quoted identifier is not ended")]
+    #[error("unterminated quoted identifier")]
     OpenQuote,
     /// A part between dots or within quotes is empty.
-    #[error("an identifier is empty")]
+    #[error("zero-length identifier")]
     Empty,
     /// Characters follow a closing quote.
-    #[error("something follows a quoted identifier")]
+    #[error("unexpected character after a quoted identifier")]
     AfterQuote,
     /// More parts than database, schema and relation.
     #[error("too many dotted names")]
@@ -218,14 +218,14 @@ mod tests {
             let error = QualifiedName::parse(text.as_bytes()).expect_err("refused");
             assert_eq!(error.to_string(), expected, "{text}");
         };
-        check("", "an identifier is empty");
-        check("a.", "an identifier is empty");
-        check(".a", "an identifier is empty");
-        check("a..b", "an identifier is empty");
-        check("\"\"", "an identifier is empty");
-        check("\"a", "a quoted identifier is not ended");
-        check("\"a\"\"", "a quoted identifier is not ended");
-        check("\"a\"b", "something follows a quoted identifier");
+        check("", "zero-length identifier");
+        check("a.", "zero-length identifier");
+        check(".a", "zero-length identifier");
+        check("a..b", "zero-length identifier");
+        check("\"\"", "zero-length identifier");
+        check("\"a", "unterminated quoted identifier");
+        check("\"a\"\"", "unterminated quoted identifier");
+        check("\"a\"b", "unexpected character after a quoted identifier");
         check("a.b.c.d", "too many dotted names");
     }
 

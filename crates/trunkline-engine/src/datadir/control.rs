@@ -5,9 +5,9 @@
 //! control file in place, so our copy may be torn. If the checksum is wrong, we therefore read the
 //! file again, like PostgreSQL's `get_controlfile`.
 
-use std::io;
 use std::path::Path;
 
+use rustix::io::Errno;
 use trunkline_format::ControlFile;
 
 use super::error::DataDirError;
@@ -41,7 +41,7 @@ pub(super) fn read_major(directory: &Path) -> Result<u32, DataDirError> {
 pub fn read_control_file(path: &Path) -> Result<ControlFile, DataDirError> {
     match read_parsed(path)? {
         Some((control, _)) => Ok(control),
-        None => Err(DataDirError::io("open file", path, io::ErrorKind::NotFound.into())),
+        None => Err(DataDirError::io("open file", path, Errno::NOENT.into())),
     }
 }
 

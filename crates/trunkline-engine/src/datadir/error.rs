@@ -25,7 +25,7 @@ pub enum DataDirError {
         source: io::Error,
     },
     /// Not a data directory: it lacks a file that every data directory has.
-    #[error("\"{}\" is not a data directory: it has no {missing}", path.display())]
+    #[error("\"{}\" is not a data directory: file \"{missing}\" does not exist", path.display())]
     NotADataDir {
         /// The directory.
         path: PathBuf,
@@ -33,14 +33,14 @@ pub enum DataDirError {
         missing: &'static str,
     },
     /// Not a regular file but a link, directory or pipe.
-    #[error("\"{}\" is not a plain file", path.display())]
+    #[error("\"{}\" is not a regular file", path.display())]
     NotAFile {
         /// The file.
         path: PathBuf,
     },
     /// `PG_VERSION` does not contain a supported version.
     #[error(
-        "\"{}\" holds \"{}\", expected a version from 15 to 19",
+        "\"{}\" contains version \"{}\", expected 15 to 19",
         path.display(),
         found.escape_default()
     )]
@@ -61,8 +61,8 @@ pub enum DataDirError {
     /// `PG_VERSION` and `global/pg_control` have different versions: parts of two clusters were
     /// mixed.
     #[error(
-        "\"{}\" mixes two servers: PG_VERSION says {version_file}, global/pg_control is of version \
-         {control_file}",
+        "\"{}\" mixes two clusters: PG_VERSION says {version_file}, global/pg_control belongs to \
+         version {control_file}",
         path.display()
     )]
     VersionMismatch {
@@ -75,7 +75,7 @@ pub enum DataDirError {
     },
     /// A tablespace mapping refers to a directory that isn't the target of any link.
     #[error(
-        "\"{}\" has no tablespace whose link leads to \"{}\"",
+        "\"{}\" has no tablespace whose link points to \"{}\"",
         path.display(),
         target.display()
     )]
@@ -97,7 +97,7 @@ pub enum DataDirError {
     #[error("{}", match server {
         Some(server) => format!("a server has started on \"{}\": {server}", path.display()),
         None => format!(
-            "a server has worked on \"{}\": global/pg_control is not as it was at the start",
+            "a server has worked on \"{}\": global/pg_control has changed",
             path.display()
         ),
     })]
@@ -119,7 +119,7 @@ pub enum Unsafe {
     #[error("global/pg_control says \"{0}\", expected \"shut down\"")]
     State(ClusterState),
     /// A base backup that was never recovered.
-    #[error("backup_label is there: a base backup that was not recovered yet")]
+    #[error("file backup_label exists: a base backup that was never recovered")]
     BackupLabel,
 }
 
@@ -133,7 +133,7 @@ pub enum Warning {
     #[error("postmaster.pid is stale: {0} is gone")]
     StalePidFile(Process),
     /// The name of a file that makes a server start in recovery mode.
-    #[error("{0} is there: a server would start in recovery")]
+    #[error("file {0} exists: a server would start in recovery mode")]
     Marker(&'static str),
 }
 
@@ -159,11 +159,11 @@ impl DataDirError {
                 Some("run as the user that owns the data directory")
             }
             DataDirError::NotADataDir { .. } => {
-                Some("the directory that holds PG_VERSION and global/pg_control is meant")
+                Some("use the directory that contains PG_VERSION and global/pg_control")
             }
             DataDirError::Unsafe { reasons, .. } => Some(match reasons.first() {
                 Some(Unsafe::Server(Server::Running(Process { at_home: Some(false), .. }))) => {
-                    "the process does not work in this directory; if it is no server, remove the \
+                    "the process works in another directory; if it is not a server, remove the \
                      stale postmaster.pid, or use --force-unclean"
                 }
                 Some(Unsafe::Server(_)) => {
@@ -176,10 +176,10 @@ impl DataDirError {
                 }
             }),
             DataDirError::NoTablespace { .. } => {
-                Some("the links are in pg_tblspc; what they say is meant, whether or not it exists")
+                Some("use the path in the symbolic link in pg_tblspc, even if it does not exist")
             }
             DataDirError::Changed { .. } => {
-                Some("what was read since the last check may be a mixture; run it again")
+                Some("the results may mix old and new data; run the command again")
             }
             _ => None,
         }

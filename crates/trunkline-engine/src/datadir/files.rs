@@ -25,6 +25,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use trunkline_format::segment::tablespace_directory;
 use trunkline_format::{
     BLOCK_SIZE, BlockNo, ControlFile, Fork, Oid, RelationFile, SEGMENT_BLOCKS, TempRelationFile,
@@ -329,7 +330,7 @@ fn is_directory(list: &mut FileList, path: &Path) -> bool {
     let kind = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => return true,
         Ok(metadata) if metadata.is_symlink() => ProblemKind::Symlink,
-        Ok(_) => ProblemKind::Unreadable(io::ErrorKind::NotADirectory.into()),
+        Ok(_) => ProblemKind::Unreadable(Errno::NOTDIR.into()),
         Err(error) => ProblemKind::Unreadable(error),
     };
     list.report(path, kind);

@@ -29,7 +29,7 @@ pub enum ProblemKind {
     #[error("is a symbolic link, expected a file or directory of the cluster; not followed")]
     Symlink,
     /// A pipe, socket or device.
-    #[error("is not a plain file; not read")]
+    #[error("is not a regular file; skipped")]
     NotAFile,
     /// A link in `pg_tblspc` points to something that isn't a tablespace of this cluster, because a
     /// directory is missing from it.
@@ -40,7 +40,7 @@ pub enum ProblemKind {
     },
     /// The target of a link in `pg_tblspc` doesn't exist. Either the tablespace was moved, or it
     /// isn't mounted.
-    #[error("leads to \"{}\", which is not there; not read", target.display())]
+    #[error("points to \"{}\", which does not exist; skipped", target.display())]
     Dangling {
         /// The link's target.
         target: PathBuf,
@@ -82,10 +82,10 @@ pub enum ProblemKind {
         next: u32,
     },
     /// The catalog references the file, but it doesn't exist.
-    #[error("is missing, though the catalog names it")]
+    #[error("is missing, but the catalog refers to it")]
     Missing,
     /// A server never uses this name here. Not listed.
-    #[error("has a name that means nothing here; not read")]
+    #[error("does not have a name that PostgreSQL uses here; skipped")]
     UnknownName,
 }
 

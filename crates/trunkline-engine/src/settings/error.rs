@@ -70,7 +70,7 @@ impl SettingError {
         let hint = match self {
             SettingError::Invalid { hint, .. } => return hint.clone(),
             SettingError::OnlyAutoOrPositive { .. } => "Only -1 or values bigger than 0 are valid.",
-            SettingError::NotYet { .. } => "Only \"data\" has an effect: no log is written yet.",
+            SettingError::NotYet { .. } => "The only supported value is \"data\".",
             SettingError::NoValue { .. } => {
                 "Write it as name=value, for example io_combine_limit=256kB."
             }

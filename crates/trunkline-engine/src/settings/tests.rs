@@ -321,14 +321,14 @@ fn words() {
     check(
         "io_direct",
         "data, wal",
-        "\"wal\" is not supported yet in parameter \"io_direct\" / Only \"data\" has an effect: \
-         no log is written yet.",
+        "\"wal\" is not supported yet in parameter \"io_direct\" / The only supported value \
+         is \"data\".",
     );
     check(
         "debug_io_direct",
         "wal_init",
-        "\"wal_init\" is not supported yet in parameter \"debug_io_direct\" / Only \"data\" has \
-         an effect: no log is written yet.",
+        "\"wal_init\" is not supported yet in parameter \"debug_io_direct\" / The only supported \
+         value is \"data\".",
     );
     check(
         "io_direct",

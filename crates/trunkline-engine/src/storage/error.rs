@@ -59,8 +59,8 @@ pub enum StorageError {
     /// Direct I/O requires an alignment larger than a block, but the cluster can still be read
     /// through the page cache.
     #[error(
-        "\"{}\" cannot be read by direct I/O: the file system, {file_system}, wants multiples of \
-         {alignment} bytes, expected at most {BLOCK_SIZE}",
+        "\"{}\" cannot be read by direct I/O: the file system, {file_system}, requires multiples \
+         of {alignment} bytes, expected at most {BLOCK_SIZE}",
         path.display()
     )]
     Alignment {

@@ -43,7 +43,7 @@ impl FileSystem for KernelFiles {
         match fs::symlink_metadata(path) {
             Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
             Ok(metadata) if metadata.is_symlink() => Err(Errno::LOOP.into()),
-            Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            Ok(metadata) if metadata.is_dir() => Err(Errno::ISDIR.into()),
             Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),

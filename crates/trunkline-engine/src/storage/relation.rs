@@ -181,7 +181,7 @@ impl Relation {
         // The check and the open aren't atomic, but no other session may create the same
         // relfilenode.
         if self.segment_length(0)?.is_some() {
-            let source = io::ErrorKind::AlreadyExists.into();
+            let source = Errno::EXIST.into();
             return Err(StorageError::Io { operation: "create file", path, source });
         }
         let opened = self.storage.writer()?.open_for_writing(&path, direct, true);
@@ -552,8 +552,8 @@ mod tests {
                 true,
                 16384,
                 Some(
-                    "\"/none/16384\" cannot be read by direct I/O: the file system, unknown, wants \
-                     multiples of 16384 bytes, expected at most 8192",
+                    "\"/none/16384\" cannot be read by direct I/O: the file system, unknown, \
+                     requires multiples of 16384 bytes, expected at most 8192",
                 ),
             ),
             (

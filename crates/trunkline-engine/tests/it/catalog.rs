@@ -263,17 +263,17 @@ fn names_that_do_not_exist() {
         let mut opened = Opened::new(&data, MethodKind::Sync, 256, false);
         let error = opened.database("fixtures").expect_err("refused");
         assert_eq!(error.to_string(), "database \"fixtures\" does not exist");
-        assert_eq!(error.hint().as_deref(), Some("perhaps fixture is meant"));
+        assert_eq!(error.hint().as_deref(), Some("perhaps you meant fixture"));
         let database = opened.database("fixture").expect("opened");
         for (name, expected, hint) in [
-            ("s1.tyy", "relation s1.tyy does not exist", Some("perhaps s1.ty is meant")),
-            ("toastdef", "relation toastdef does not exist", Some("perhaps s1.toastdef is meant")),
-            ("toastdeff", "relation toastdeff does not", Some("perhaps s1.toastdef is meant")),
-            ("S1.TY.x", "s1.ty.x is of another database than \"fixture\"", None),
-            ("s2.ty", "schema \"s2\" does not exist in database", Some("perhaps s1 is meant")),
+            ("s1.tyy", "relation s1.tyy does not exist", Some("perhaps you meant s1.ty")),
+            ("toastdef", "relation toastdef does not exist", Some("perhaps you meant s1.toastdef")),
+            ("toastdeff", "relation toastdeff does not", Some("perhaps you meant s1.toastdef")),
+            ("S1.TY.x", "s1.ty.x is not in database \"fixture\"", None),
+            ("s2.ty", "schema \"s2\" does not exist in database", Some("perhaps you meant s1")),
             ("s1.xyzzy", "relation s1.xyzzy does not exist in database \"fixture\"", None),
             ("a.b.c.d", "invalid name \"a.b.c.d\": too many dotted names", Some("names are")),
-            ("\"S1\".ty", "schema \"S1\" does not exist", Some("perhaps s1 is meant")),
+            ("\"S1\".ty", "schema \"S1\" does not exist", Some("perhaps you meant s1")),
         ] {
             let error = database.resolve(name.as_bytes()).expect_err("refused");
             assert!(error.to_string().starts_with(expected), "{name}: {error}");
@@ -290,7 +290,7 @@ fn names_that_do_not_exist() {
         assert!(database.resolve(b"public.\"Weird Name.x\"").is_ok());
         for (name, expected) in [
             ("pg_catalog.pg_tables", "pg_catalog.pg_tables is a view: it has no rows"),
-            ("pg_class_oid_index", "pg_catalog.pg_class_oid_index is an index: it has entries"),
+            ("pg_class_oid_index", "pg_catalog.pg_class_oid_index is an index, not a table"),
             ("s1.part", "s1.part is a partitioned table: it has no rows"),
         ] {
             let relation = database.resolve(name.as_bytes()).expect(name);

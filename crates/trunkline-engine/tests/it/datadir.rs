@@ -141,7 +141,7 @@ fn base_backup() {
     assert_eq!(
         fake.refusal(),
         "\"DIR\" is not safe to read: global/pg_control says \"in production\", expected \"shut \
-         down\"; backup_label is there: a base backup that was not recovered yet"
+         down\"; file backup_label exists: a base backup that was never recovered"
     );
     assert!(matches!(
         fake.open_forced().warnings(),
@@ -160,22 +160,21 @@ fn versions() {
         fake.write("PG_VERSION", found.as_bytes());
         assert_eq!(
             fake.refusal(),
-            format!("\"DIR/PG_VERSION\" holds \"{found}\", expected a version from 15 to 19")
+            format!("\"DIR/PG_VERSION\" contains version \"{found}\", expected 15 to 19")
         );
     }
     let fake = Fake::new();
     fake.write("PG_VERSION", b"17\n");
     assert_eq!(
         fake.refusal(),
-        "\"DIR\" mixes two servers: PG_VERSION says 17, global/pg_control is of version 18"
+        "\"DIR\" mixes two clusters: PG_VERSION says 17, global/pg_control belongs to version 18"
     );
     let fake = Fake::new();
     fake.control(fake::CATALOG_VERSION, 202_506_292);
-    assert!(
-        fake.refusal().ends_with(
-            "control version 1800 with catalog version 202506292 is of no known release"
-        )
-    );
+    assert!(fake.refusal().ends_with(
+        "control version 1800 with catalog version 202506292 does not belong to a \
+             supported release"
+    ));
 }
 
 #[test]
@@ -217,9 +216,11 @@ fn control_file_damaged() {
 fn not_a_data_directory() {
     let fake = Fake::new();
     fs::remove_file(fake.at("global/pg_control")).expect("removed");
-    assert_eq!(fake.refusal(), "\"DIR\" is not a data directory: it has no global/pg_control");
+    let expected = "\"DIR\" is not a data directory: file \"global/pg_control\" does not exist";
+    assert_eq!(fake.refusal(), expected);
     fs::remove_file(fake.at("PG_VERSION")).expect("removed");
-    assert_eq!(fake.refusal(), "\"DIR\" is not a data directory: it has no PG_VERSION");
+    let expected = "\"DIR\" is not a data directory: file \"PG_VERSION\" does not exist";
+    assert_eq!(fake.refusal(), expected);
     let error =
         DataDir::open(&fake.at("base/nowhere"), OpenOptions::default()).expect_err("refused");
     assert!(error.to_string().starts_with("could not open directory"), "{error}");
@@ -230,11 +231,11 @@ fn links_and_pipes_are_not_followed() {
     let fake = Fake::new();
     fs::remove_file(fake.at("PG_VERSION")).expect("removed");
     fake.pipe("PG_VERSION");
-    assert_eq!(fake.refusal(), "\"DIR/PG_VERSION\" is not a plain file");
+    assert_eq!(fake.refusal(), "\"DIR/PG_VERSION\" is not a regular file");
     let fake = Fake::new();
     fs::rename(fake.at("global/pg_control"), fake.at("elsewhere")).expect("moved");
     fake.link("../elsewhere", "global/pg_control");
-    assert_eq!(fake.refusal(), "\"DIR/global/pg_control\" is not a plain file");
+    assert_eq!(fake.refusal(), "\"DIR/global/pg_control\" is not a regular file");
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn tablespace_behind_a_link() {
     assert_eq!(list.tablespaces.len(), 1);
     assert_eq!(list.tablespaces[0].target.as_deref(), Some(&*target));
     let text = "is not a tablespace of this cluster: it has no directory PG_18_202506291";
-    let dangling = "leads to \"/nowhere/at/all\", which is not there; not read";
+    let dangling = "points to \"/nowhere/at/all\", which does not exist; skipped";
     assert_eq!(
         problems(&fake, &list),
         [format!("pg_tblspc/16501: {text}"), format!("pg_tblspc/16502: {dangling}")]
@@ -175,17 +175,17 @@ fn names_that_are_not_relation_files_are_ignored() {
 
     let list = list(&fake);
     assert!(list.files.is_empty());
-    let text = "has a name that means nothing here; not read";
+    let text = "does not have a name that PostgreSQL uses here; skipped";
     assert_eq!(
         problems(&fake, &list),
         [
             format!("base/05: {text}"),
             format!("base/stray: {text}"),
             format!("base/5/016384: {text}"),
-            "base/5/1000: is not a plain file; not read".to_owned(),
+            "base/5/1000: is not a regular file; skipped".to_owned(),
             format!("base/5/16384.0: {text}"),
             format!("base/5/16384.bak: {text}"),
-            "base/5/999: is not a plain file; not read".to_owned(),
+            "base/5/999: is not a regular file; skipped".to_owned(),
         ]
     );
     assert_eq!(list.problems.iter().filter(|problem| problem.kind.is_finding()).count(), 2);

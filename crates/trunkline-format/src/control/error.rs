@@ -21,7 +21,10 @@ pub enum ControlError {
     #[error("the cluster was written on a big-endian machine")]
     BigEndian,
     /// No supported release has this control version or this combination of versions.
-    #[error("control version {control} with catalog version {catalog} is of no known release")]
+    #[error(
+        "control version {control} with catalog version {catalog} does not belong to a supported \
+         release"
+    )]
     UnknownVersion {
         /// The control version.
         control: u32,
@@ -62,7 +65,7 @@ pub enum ControlError {
         found: u32,
     },
     /// The WAL segment size is not a power of two from 1 MiB to 1 GiB.
-    #[error("WAL segment size {found} is no power of two from 1 MiB to 1 GiB")]
+    #[error("WAL segment size {found} is not a power of two from 1 MiB to 1 GiB")]
     WalSegmentSize {
         /// WAL segment size in bytes.
         found: u32,

@@ -139,7 +139,7 @@ pub(super) fn jsonb(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
         open.first = false;
         if let Some(key) = open.keys.next()? {
             if key.kind != 0 {
-                return Err(malformed("a key that is no string"));
+                return Err(malformed("a key that is not a string"));
             }
             string(key.bytes, out);
             out.extend_from_slice(b": ");

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::text_args::TextArgs;
+use crate::number::number;
 use crate::options::DatabaseArgs;
 
 /// Which row versions to print.
@@ -78,7 +79,7 @@ pub(crate) struct CopyArgs {
     pub(super) keep_going: bool,
 
     /// Number of tables that --all copies at the same time [default: number of processors].
-    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(short = 'j', long, value_name = "N", value_parser = number(1..=64_u32))]
     pub(super) jobs: Option<u32>,
 
     #[command(flatten)]

@@ -19,6 +19,7 @@ use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
 
 use super::open_database::{OpenDatabase, shortened};
 use crate::exit::{Exit, Failure};
+use crate::number::number;
 use crate::options::{Context, DatabaseArgs};
 use crate::output::{Column, object, print_report, properties, table};
 
@@ -35,6 +36,7 @@ pub(crate) struct BtreeArgs {
     index: OsString,
 
     /// Block number of the page to decode [default: describe all levels].
+    #[arg(value_parser = number(0..=u32::MAX))]
     block: Option<BlockNo>,
 }
 

@@ -1,6 +1,7 @@
-//! `trunkline inspect page`: decodes a page of a relation file without the catalog.
+//! `trunkline inspect page`: decodes a page of a relation.
 //!
 //! ```text
+//!   NAME  ─▶ FILE               by the catalog, if it is a name rather than a file
 //!   FILE BLOCK ─▶ PageAddress   segment file, fork and block
 //!              ─▶ Report        header, checksum, verdict, line pointers, tuple headers
 //!              ─▶ text or JSON
@@ -10,6 +11,7 @@
 //! in the data directory given by `-D`. If there is no control file, we treat a non-zero checksum
 //! field as a sign that checksums are enabled.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -24,23 +26,37 @@ use trunkline_format::{
     PageKind, RelationFile, SEGMENT_BLOCKS, TempRelationFile, Verdict, check_page, page_checksum,
 };
 
+use super::relation_file;
 use super::tuple_header::TupleHeader;
 use crate::exit::{Exit, Failure, message};
-use crate::options::{Context, Global};
+use crate::number::number;
+use crate::options::{Context, DatabaseArgs, Global, parse_fork};
 use crate::output::{Column, object, print_report, properties, table};
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PageArgs {
-    /// File of a relation, such as base/5/16384 or base/5/16384_vm.
-    file: PathBuf,
+    #[command(flatten)]
+    database: DatabaseArgs,
+
+    /// Relation by name, such as public.accounts, or by file numbers, such as 5/16384; or a file,
+    /// such as base/5/16384_vm. Only a name requires the catalog, and so a stopped cluster.
+    #[arg(value_name = "RELATION|FILE")]
+    relation: OsString,
+
     /// Block number in the relation, counted across all segments [default: the first block of the
     /// file].
+    #[arg(value_parser = number(0..=u32::MAX))]
     block: Option<u32>,
+
+    /// Fork of the relation: main, fsm, vm or init [default: main, or the fork of the file].
+    #[arg(long, value_parser = parse_fork)]
+    fork: Option<Fork>,
 }
 
 pub(super) fn run(context: &Context<'_>, args: &PageArgs) -> Result<Exit, Failure> {
-    let address = PageAddress::find(&args.file, args.block)?;
+    let file = relation_file::find(context, &args.database, &args.relation, args.fork)?;
+    let address = PageAddress::find(&file, args.block)?;
     let page = address.read()?;
     let cluster = cluster_checksums(context.global, &address.path);
     let report = Report::of(address, &page, cluster);

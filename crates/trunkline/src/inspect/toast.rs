@@ -17,7 +17,8 @@ use trunkline_format::varlena::Varlena;
 use trunkline_format::{Align, HeapTuple, PageBytes, Tid};
 
 use super::open_database::OpenDatabase;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, plain};
+use crate::number::number;
 use crate::options::{Context, DatabaseArgs};
 use crate::output::{Column, print_report, properties, table};
 
@@ -34,6 +35,7 @@ pub(crate) struct ToastArgs {
     table: OsString,
 
     /// chunk_id of the value.
+    #[arg(value_parser = number(0..=u32::MAX))]
     value: u32,
 }
 
@@ -109,7 +111,7 @@ fn chunk(open: &mut OpenDatabase, page: &PageBytes, row: Tid) -> Chunk {
     let mut lookup = transactions.lookup(open.session.backend.session(), &mut cache);
     let state = row_state(&tuple, &mut lookup);
     chunk.unknown = state.is_err();
-    chunk.state = state.map_or_else(|error| error.to_string(), |state| state.to_string());
+    chunk.state = state.map_or_else(plain, |state| state.to_string());
     let mut deformer = Deformer::of(&tuple);
     let int4 = Attribute { len: 4, align: Align::Int };
     let mut next = |attribute| deformer.next(attribute).ok()?.value();

@@ -17,7 +17,8 @@ use trunkline_format::transam::{FIRST_NORMAL_XID, XidStatus, commit_log, precede
 
 use crate::catalog_session::CatalogSession;
 use crate::data_dir;
-use crate::exit::{Exit, Failure, message};
+use crate::exit::{Exit, Failure, message, plain};
+use crate::number::number;
 use crate::options::Context;
 use crate::output::{Column, object, print_report, properties, table};
 
@@ -28,7 +29,7 @@ const COUNTED_MAX: u32 = 10_000_000;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClogArgs {
     /// Transaction ids, as in xmin and xmax [default: count the transactions by status].
-    #[arg(value_name = "XID")]
+    #[arg(value_name = "XID", value_parser = number(0..=u32::MAX))]
     xids: Vec<u32>,
 }
 
@@ -37,7 +38,7 @@ pub(crate) struct ClogArgs {
 pub(crate) struct MultixactArgs {
     /// Multixact ids, as in xmax of rows with the flag "xmax is multi" [default: print the range
     /// of multixacts that exist].
-    #[arg(value_name = "MULTIXACT")]
+    #[arg(value_name = "MULTIXACT", value_parser = number(0..=u32::MAX))]
     multis: Vec<u32>,
 }
 
@@ -169,7 +170,7 @@ pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failu
 /// that ends before the page.
 fn unknown(error: &TransactionError, exit: &mut Exit) -> String {
     *exit = Exit::Findings;
-    error.to_string()
+    plain(error)
 }
 
 /// Lists the prepared transactions that have a file in `pg_twophase`. The last eight hex digits of

@@ -20,7 +20,7 @@ use trunkline_format::{HeapTuple, Tid};
 
 use super::open_database::OpenDatabase;
 use super::tuple_header::TupleHeader;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, plain};
 use crate::options::{Context, DatabaseArgs};
 use crate::output::{Column, print_report, properties, table};
 
@@ -95,7 +95,7 @@ pub(super) fn run(context: &Context<'_>, args: &TupleArgs) -> Result<Exit, Failu
                     Ok(state) => state.to_string(),
                     Err(error) => {
                         exit = Exit::Findings;
-                        error.to_string()
+                        plain(error)
                     }
                 };
                 report.columns = report_columns(&open, &tuple, &columns);

@@ -7,6 +7,7 @@ use serde::Serialize;
 use trunkline_engine::verify::Finding;
 
 use crate::data_dir::relative;
+use crate::exit::plain;
 use crate::output::object;
 
 /// Returns the findings, one per line, followed by a line with the number of findings that are not
@@ -17,7 +18,7 @@ pub(super) fn list(findings: &[Finding], omitted: u64, root: &Path) -> String {
         if let Some(relation) = &finding.relation {
             let _ = write!(text, "{relation}: ");
         }
-        let _ = writeln!(text, "{}: {finding}", relative(&finding.path, root));
+        let _ = writeln!(text, "{}: {}", relative(&finding.path, root), plain(finding));
     }
     if omitted > 0 {
         let _ = writeln!(text, "… and {omitted} more");
@@ -40,7 +41,7 @@ pub(super) fn json(findings: &[Finding], root: &Path) -> Vec<impl Serialize> {
             #[serde(flatten)]
             line_pointer: finding.item.map(|item| object! { line_pointer: item }),
             kind: finding.kind.name(),
-            text: finding.kind.to_string(),
+            text: plain(&finding.kind),
         }
     };
     findings.iter().map(json).collect()

@@ -46,7 +46,7 @@ fn check(case: &Case) {
     hung.wait_for(Event::Hung, 1);
     sound.wait_for(Event::Finished, FILES as usize);
     running.signal(Signal::INT);
-    running.wait_for_message("trunkline: warning: interrupted");
+    running.wait_for_message("\"text\":\"interrupted");
     if !case.killable {
         hung.release();
     }
@@ -101,7 +101,7 @@ fn ctrl_c_while_a_listing_hangs() {
         let mut running = Running::start(&mut verify(&[], binary(), &cluster.path, "worker"));
         hung.wait_for(Event::Hung, 1);
         running.signal(Signal::INT);
-        running.wait_for_message("trunkline: warning: interrupted");
+        running.wait_for_message("\"text\":\"interrupted");
         hung.release();
         let report = Report::of(running.wait_for_end());
         assert_eq!(report.code, 130, "{case}: {report:?}");

@@ -30,9 +30,9 @@ fn little_locked_memory() {
             Some("io_uring") => "io_uring works without registered memory",
             _ => "io_uring is not available, using worker",
         };
-        let reason = format!("warning: {lost}: the limit of locked memory is {limit_kb} kB");
-        assert!(report.stderr.contains(&reason), "{case}");
-        assert!(report.stderr.contains("hint: raise the limit: ulimit -l unlimited"), "{case}");
+        let reason = format!("{lost}: the limit of locked memory is {limit_kb} kB");
+        assert!(report.has_message("warning", &reason), "{case}");
+        assert!(report.has_message("hint", "raise the limit: ulimit -l unlimited"), "{case}");
     }
 }
 

@@ -17,7 +17,7 @@ const BLOCKS: u32 = 100;
 
 fn prewarm(directory: &Path, method: &str) -> Command {
     let mut command = Command::new(binary());
-    command.env_remove("PGDATA").current_dir("/");
+    command.env_remove("PGDATA").env_remove("PGDATABASE").current_dir("/");
     let options = ["--json", "--io-method", method, "--shared-buffers", "4MB", "-D"];
     command.arg("prewarm").args(options).arg(directory);
     command
@@ -43,8 +43,8 @@ fn check(fault: Fault, blocks: u32, prewarmed: u32, expected: &[&str]) {
             assert_eq!(report.summary["failures"], expected.len(), "{case}");
             for text in expected {
                 let name = file(16_501);
-                let line = format!("trunkline: warning: pg_tblspc/16400/{name}: {text}");
-                assert!(report.stderr.contains(&line), "{line}: {case}");
+                let line = format!("pg_tblspc/16400/{name}: {text}");
+                assert!(report.has_message("warning", &line), "{line}: {case}");
             }
         }
     }
@@ -87,7 +87,7 @@ fn interrupted(method: &str, direct: &[&str], fault: Fault, killable: bool) {
     // Prewarm keeps the file open, so there's no `Finished` event to wait for.
     sound.wait_for(Event::End, 1);
     running.signal(Signal::INT);
-    running.wait_for_message("trunkline: warning: interrupted");
+    running.wait_for_message("\"text\":\"interrupted");
     if !killable {
         hung.release();
     }

@@ -55,8 +55,8 @@ fn forbidden_by_seccomp() {
         assert_eq!(report.code, 0, "{case}");
         assert_eq!(report.summary["io_method"], "worker", "{case}");
         assert_eq!(report.summary["blocks_scanned"], 800, "{case}");
-        assert!(report.stderr.contains(forbidden), "{case}");
-        let fix = "hint: allow io_uring_setup, io_uring_enter and io_uring_register";
-        assert!(report.stderr.contains(fix), "{case}");
+        assert!(report.has_message("warning", forbidden), "{case}");
+        let fix = "allow io_uring_setup, io_uring_enter and io_uring_register";
+        assert!(report.has_message("hint", fix), "{case}");
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn verify(before: &[&str], binary: &Path, directory: &Path, method: &
         }
         None => Command::new(binary),
     };
-    command.env_remove("PGDATA").current_dir("/");
+    command.env_remove("PGDATA").env_remove("PGDATABASE").current_dir("/");
     command.args(["verify", "--json", "--io-method", method, "-D"]).arg(directory);
     command
 }
@@ -55,5 +55,14 @@ impl Report {
         let last = ended.stdout.lines().last().unwrap_or("null");
         let summary = serde_json::from_str(last).expect("JSON");
         Report { code, summary, stdout: ended.stdout, stderr: ended.stderr }
+    }
+
+    /// Returns whether there is a message of this kind that begins with this text.
+    pub(crate) fn has_message(&self, kind: &str, text: &str) -> bool {
+        let messages = self.stderr.lines().filter_map(|line| serde_json::from_str(line).ok());
+        messages.into_iter().any(|message: Value| {
+            let found = message["text"].as_str();
+            message["kind"] == kind && found.is_some_and(|found| found.starts_with(text))
+        })
     }
 }

@@ -6,6 +6,8 @@
 mod copy;
 mod deep;
 mod jobs;
+mod shell;
+mod tables;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,7 +21,7 @@ use trunkline_sample::push_account;
 
 fn trunkline() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
-    command.env_remove("PGDATA").current_dir("/");
+    command.env_remove("PGDATA").env_remove("PGDATABASE").current_dir("/");
     command
 }
 
@@ -114,7 +116,14 @@ fn help_says_what_the_tool_is_and_shows_examples() {
     for command in ["inspect", "verify", "tables", "copy", "prewarm", "demo"] {
         assert!(out.contains(&format!("\n  {command} ")), "{out}");
     }
-    assert_eq!(run(["--version"]).0, 0);
+    for command in [&[][..], &["verify"], &["inspect", "page"]] {
+        let help = |flag| run(command.iter().copied().chain([flag]));
+        assert_eq!(help("-?"), help("-h"), "{command:?}");
+        assert_eq!(help("-?").0, 0, "{command:?}");
+    }
+    let (code, out, _) = run(["--version"]);
+    let version = concat!("trunkline ", env!("CARGO_PKG_VERSION"));
+    assert!(code == 0 && out.starts_with(version), "{out}");
 }
 
 #[test]
@@ -131,6 +140,19 @@ fn wrong_usage_is_reported_with_exit_code_2() {
             vec!["inspect", "control", "--io-combine-limit", "17 qB"],
             "trunkline: error: invalid value for parameter \"io_combine_limit\": \"17 qB\"\n\
              trunkline: hint: Valid units for this parameter are",
+        ),
+        (
+            vec!["verify", "-j", "0"],
+            "trunkline: error: invalid value '0' for '--jobs <N>': must be in range 1..64\n",
+        ),
+        (
+            vec!["inspect", "page", "x", "4294967296"],
+            "trunkline: error: invalid value '4294967296' for '[BLOCK]': must be in range \
+             0..4294967295\n",
+        ),
+        (
+            vec!["inspect", "clog", "x"],
+            "trunkline: error: invalid value 'x' for '[XID]...': expected a whole number\n",
         ),
         (
             vec!["-c", "x=1", "inspect", "control"],
@@ -178,12 +200,44 @@ fn a_control_file_that_cannot_be_read_is_an_error() {
     assert_eq!((code, out.as_str()), (3, ""));
     assert_eq!(
         err,
-        "trunkline: error: could not open file \"/nowhere/pg_control\": entity not found\n"
+        "trunkline: error: could not open file \"/nowhere/pg_control\": No such file or directory\n"
     );
     cluster.write("short", &[0; 100]);
     let (code, _, err) = inspect(cluster.at("short"));
     assert_eq!(code, 3);
     assert!(err.starts_with("trunkline: error: \""), "{err}");
+}
+
+#[test]
+fn a_page_is_found_below_the_data_directory() {
+    let cluster = Cluster::new(1);
+    let (_, by_path, _) = run(page_args(&[], &cluster.at("base/5/16384"), None));
+    let found = |name: &str, options: &[&str]| {
+        let mut args = page_args(options, Path::new(name), None);
+        args.extend(["-D".into(), cluster.path.clone().into()]);
+        run(args)
+    };
+    for name in ["base/5/16384", "5/16384", "1663/5/16384"] {
+        assert_eq!(found(name, &[]), (0, by_path.clone(), String::new()), "{name}");
+    }
+    cluster.write("base/5/16384_init", &page(0));
+    for (name, options) in [("base/5/16384", &["--fork=init"][..]), ("5/16384", &["--fork=init"])] {
+        let (code, out, err) = found(name, options);
+        assert_eq!((code, err.as_str()), (0, ""), "{name}");
+        assert!(out.contains("block     0 (init fork, segment 0)\n"), "{out}");
+    }
+    for (name, options, code, expected) in [
+        ("5/16385", &[][..], 2, "the data directory has no relation 5/16385"),
+        ("5/16384", &["--fork=vm"], 2, "fork \"vm\" does not exist for relation 1663/5/16384"),
+        ("base/5/16384_init", &["--fork=vm"], 2, "is not the first file of a relation's main fork"),
+    ] {
+        let found = found(name, options);
+        assert_eq!(found.0, code, "{name}: {}", found.2);
+        assert!(found.2.contains(expected), "{name}: {}", found.2);
+    }
+    let (code, _, err) = run(page_args(&[], Path::new("base/5/16384"), None));
+    assert_eq!(code, 3);
+    assert!(err.starts_with("trunkline: error: file \"base/5/16384\" does not exist\n"), "{err}");
 }
 
 #[test]
@@ -215,7 +269,7 @@ fn block_numbers_count_across_segments() {
     let (code, _, err) = of("base/5/16384", Some(1));
     assert_eq!(code, 3);
     assert!(err.contains("block 1 is past the end of"), "{err}");
-    assert!(err.contains("trunkline: hint: the file contains blocks 0 to 0\n"), "{err}");
+    assert_eq!(json(&err)["hint"], "the file contains blocks 0 to 0");
     assert_eq!(of("base/5/16384", Some(u32::MAX)).0, 3);
 }
 

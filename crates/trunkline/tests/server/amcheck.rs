@@ -52,7 +52,7 @@ const DUPLICATES: &[(&str, &str)] = &[
 
 fn verified(data: &Path) -> (i32, Value) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
-    command.env_remove("PGDATA").current_dir("/").arg("-D").arg(data);
+    command.env_remove("PGDATA").env_remove("PGDATABASE").current_dir("/").arg("-D").arg(data);
     command.args(["verify", "--deep", "-d", "postgres", "--json"]);
     let output = command.output().expect("runs");
     let text = String::from_utf8_lossy(&output.stdout);

@@ -32,7 +32,11 @@ fn printed(server: &Server, database: &'static str) -> Printed {
 
 fn copied(stopped: &Stopped, database: &str, name: &str, method: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
-    command.env_remove("PGDATA").current_dir("/").args(["copy", "--ctid", "-d", database, "-D"]);
+    command
+        .env_remove("PGDATA")
+        .env_remove("PGDATABASE")
+        .current_dir("/")
+        .args(["copy", "--ctid", "-d", database, "-D"]);
     command.arg(stopped.data()).arg(format!("pg_catalog.{name}"));
     command.args(["--io-method", method, "--shared-buffers", "4MB"]);
     command.output().expect("runs")

@@ -33,7 +33,11 @@ fn printed(server: &Server, database: &str, sql: &str) -> Vec<u8> {
 
 fn copy(stopped: &Stopped, database: &str, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
-    command.env_remove("PGDATA").current_dir("/").args(["copy", "-d", database, "-D"]);
+    command
+        .env_remove("PGDATA")
+        .env_remove("PGDATABASE")
+        .current_dir("/")
+        .args(["copy", "-d", database, "-D"]);
     command.arg(stopped.data()).args(args).output().expect("runs")
 }
 

@@ -33,7 +33,13 @@ update pg_database set datconnlimit = -2 where datname = 'gone';
 
 fn run(stopped: &Stopped, args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
-    command.env_remove("PGDATA").current_dir("/").args(args).arg("-D").arg(stopped.data());
+    command
+        .env_remove("PGDATA")
+        .env_remove("PGDATABASE")
+        .current_dir("/")
+        .args(args)
+        .arg("-D")
+        .arg(stopped.data());
     let output = command.output().expect("runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     (output.status.code().expect("exited"), text(output.stdout), text(output.stderr))
@@ -57,8 +63,13 @@ fn names_on_the_command_line() {
         let size: u64 = String::from_utf8(size).expect("text").trim().parse().expect("a number");
         let file = server.sql("names", "select pg_relation_filepath('app.item')");
         let file = String::from_utf8(file).expect("text").trim().to_owned();
+        let pretty = "select relname || '|' || pg_size_pretty(pg_table_size(oid)) from pg_class \
+                      where relnamespace = 'app'::regnamespace and relfilenode <> 0";
+        let pretty = String::from_utf8(server.sql("names", pretty)).expect("text");
         let stopped = server.stop();
         listed(&stopped, size, &file);
+        sizes_are_printed_as_by_the_server(&stopped, &pretty);
+        pages_by_name(&stopped, &file);
         refused(&stopped);
         accepted(&stopped);
         damaged(&stopped, &file);
@@ -104,7 +115,7 @@ fn a_moved_tablespace_is_read_from_its_new_place() {
         let expected = format!("inside.pg_catalog.pg_statistic: {class}: block 0: ");
         assert!(code == 1 && out.starts_with(&expected), "{out}");
         for (mapping, expected) in [
-            ("/nowhere=/elsewhere", "has no tablespace whose link leads to \"/nowhere\""),
+            ("/nowhere=/elsewhere", "has no tablespace whose link points to \"/nowhere\""),
             ("nowhere=/elsewhere", "expected OLDDIR=NEWDIR, both of them absolute paths"),
             ("/nowhere", "expected OLDDIR=NEWDIR, both of them absolute paths"),
         ] {
@@ -179,19 +190,51 @@ fn listed(stopped: &Stopped, size: u64, file: &str) {
     assert_eq!(run(stopped, &["tables", "-d", "template0"]).0, 0);
 }
 
+fn sizes_are_printed_as_by_the_server(stopped: &Stopped, expected: &str) {
+    let (_, out, _) = run(stopped, &["tables", "-d", "names", "--all"]);
+    assert!(expected.lines().count() > 5, "{expected}");
+    for expected in expected.lines() {
+        let (name, size) = expected.split_once('|').expect("two columns");
+        let cells = line(&out, &["app", name]).expect("listed");
+        assert!(cells.contains(&size), "{expected}: {cells:?}");
+    }
+}
+
+/// `inspect page` takes names as its siblings do, and finds the same page as by the file.
+fn pages_by_name(stopped: &Stopped, file: &str) {
+    let inspect = |args: &[&str]| {
+        let (code, out, err) = run(stopped, &[&["inspect", "page"], args].concat());
+        assert_eq!((code, err.as_str()), (0, ""), "{args:?}");
+        out
+    };
+    let expected = inspect(&[file, "2"]);
+    assert!(expected.contains("block     2 (main fork, segment 0)\n"), "{expected}");
+    assert_eq!(inspect(&["-d", "names", "app.item", "2"]), expected);
+    assert_eq!(inspect(&["names.app.item", "2"]), expected);
+    let map = inspect(&["names.app.item", "--fork", "fsm"]);
+    assert!(map.contains("block     0 (fsm fork, segment 0)\n"), "{map}");
+    assert!(inspect(&["-d", "names", "app.item_pkey", "1"]).contains("kind      btree\n"));
+    let (code, _, err) = run(stopped, &["inspect", "page", "-d", "names", "app.items"]);
+    assert_eq!(code, 2);
+    assert!(err.starts_with("trunkline: error: app.items is a view: it has no rows\n"), "{err}");
+    let (code, _, err) = run(stopped, &["inspect", "page", "-d", "names", "app.item", "99999"]);
+    assert_eq!(code, 3);
+    assert!(err.contains("block 99999 is past the end of "), "{err}");
+}
+
 fn refused(stopped: &Stopped) {
     let all = ["copy", "verify", "prewarm"].as_slice();
     for (commands, name, expected) in [
         (all, "app.itemm", "relation app.itemm does not exist in database \"names\""),
         (all, "ap.item", "schema \"ap\" does not exist in database \"names\""),
-        (all, "other.app.item", "other.app.item is of another database than \"names\""),
+        (all, "other.app.item", "other.app.item is not in database \"names\""),
         (all, "app.Item 2", "relation app.\"item 2\" does not exist in database \"names\""),
-        (all, "app.\"Item", "invalid name \"app.\"Item\": a quoted identifier is not ended"),
+        (all, "app.\"Item", "invalid name \"app.\"Item\": unterminated quoted identifier"),
         (all, "app.items", "app.items is a view: it has no rows"),
         (all, "app.pair", "app.pair is a composite type: it has no rows"),
         (all, "app.far", "app.far is a foreign table: its rows are on another server"),
-        (&["copy"], "app.item_pkey", "app.item_pkey is an index: it has entries, not rows"),
-        (&["copy"], "app.others", "app.others is of access method \"other\""),
+        (&["copy"], "app.item_pkey", "app.item_pkey is an index, not a table"),
+        (&["copy"], "app.others", "app.others uses access method \"other\""),
     ] {
         for command in commands {
             let (code, out, err) = run(stopped, &[command, "-d", "names", name]);
@@ -201,9 +244,9 @@ fn refused(stopped: &Stopped) {
         }
     }
     for (database, expected) in [
-        ("gone", "database \"gone\" is invalid\ntrunkline: hint: its removal was interrupted"),
-        ("nam", "database \"nam\" does not exist\ntrunkline: hint: perhaps names is meant\n"),
-        ("NAMES", "database \"NAMES\" does not exist\ntrunkline: hint: perhaps names is meant\n"),
+        ("gone", "database \"gone\" is invalid\ntrunkline: hint: DROP DATABASE was interrupted"),
+        ("nam", "database \"nam\" does not exist\ntrunkline: hint: perhaps you meant names\n"),
+        ("NAMES", "database \"NAMES\" does not exist\ntrunkline: hint: perhaps you meant names\n"),
         ("", "database \"\" does not exist\n"),
     ] {
         for args in [&["tables"][..], &["verify"], &["prewarm"], &["copy", "app.item"]] {
@@ -214,7 +257,7 @@ fn refused(stopped: &Stopped) {
         }
     }
     let hint = run(stopped, &["prewarm", "-d", "names", "item"]).2;
-    assert!(hint.ends_with("trunkline: hint: perhaps app.item is meant\n"), "{hint}");
+    assert!(hint.ends_with("trunkline: hint: perhaps you meant app.item\n"), "{hint}");
 }
 
 fn accepted(stopped: &Stopped) {
@@ -273,7 +316,7 @@ fn damaged(stopped: &Stopped, file: &str) {
 
     fs::remove_file(&path).expect("removed");
     let (code, out, _) = run(stopped, &["verify", "-d", "names", "app.item"]);
-    let missing = format!("names.app.item: {file}: is missing, though the catalog names it\n");
+    let missing = format!("names.app.item: {file}: is missing, but the catalog refers to it\n");
     assert_eq!((code, out.starts_with(&missing)), (1, true), "{out}");
     let (_, out, _) = run(stopped, &["tables", "-d", "names"]);
     let item = line(&out, &["app", "item"]).expect("listed");

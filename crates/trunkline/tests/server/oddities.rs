@@ -67,7 +67,13 @@ reindex table concurrently reindexed;
 
 fn run(stopped: &Stopped, args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
-    command.env_remove("PGDATA").current_dir("/").args(args).arg("-D").arg(stopped.data());
+    command
+        .env_remove("PGDATA")
+        .env_remove("PGDATABASE")
+        .current_dir("/")
+        .args(args)
+        .arg("-D")
+        .arg(stopped.data());
     let output = command.output().expect("runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     (output.status.code().expect("exited"), text(output.stdout), text(output.stderr))
@@ -180,11 +186,12 @@ fn names_with_a_database(stopped: &Stopped) {
     ] {
         let (code, _, err) = run(stopped, args);
         let expected = "trunkline: error: no database given\n\
-                        trunkline: hint: use -d DATABASE, or DATABASE.SCHEMA.TABLE\n";
+                        trunkline: hint: use -d DATABASE or DATABASE.SCHEMA.TABLE, or set \
+                        PGDATABASE\n";
         assert_eq!((code, err.as_str()), (2, expected), "{args:?}");
     }
     let (code, _, err) = run(stopped, &["verify", "odd.public.added", "latin.public.t"]);
-    assert!(code == 2 && err.contains("latin.public.t is of another database than \"odd\""));
+    assert!(code == 2 && err.contains("latin.public.t is not in database \"odd\""));
 }
 
 /// A foreign partition, and a partitioned table without partitions.
@@ -366,7 +373,11 @@ fn may_not_be_read(stopped: &Stopped) {
     if rustix::process::geteuid().is_root() {
         command.uid(owner);
     }
-    let command = command.env_remove("PGDATA").args(["copy", "odd.public.long", "-D"]);
+    let command = command.env_remove("PGDATA").env_remove("PGDATABASE").args([
+        "copy",
+        "odd.public.long",
+        "-D",
+    ]);
     let output = command.arg(stopped.data()).current_dir("/").output().expect("runs");
     let err = String::from_utf8(output.stderr).expect("text");
     assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0), "{err}");
@@ -415,7 +426,8 @@ fn a_dangling_tablespace_link_is_reported_with_a_hint() {
             assert!(err.contains(&hint), "{args:?}: {out}{err}");
         }
         let (_, out, _) = run(&stopped, &["verify"]);
-        let expected = format!(": leads to \"{}\", which is not there; not read\n", old.display());
+        let expected =
+            format!(": points to \"{}\", which does not exist; skipped\n", old.display());
         assert!(out.contains(&expected), "{out}");
         let mapping = format!("{}={}", old.display(), new.display());
         assert_eq!(good(&stopped, &["copy", "-d", "postgres", "t", "-T", &mapping]), "1\n");

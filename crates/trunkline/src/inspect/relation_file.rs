@@ -1,0 +1,86 @@
+//! The file that `inspect page` decodes: as given, or the file of a relation given by name.
+//!
+//! ```text
+//!   -d shop public.orders      by the catalog
+//!   shop.public.orders         the same
+//!   5/16384                    file numbers, below the data directory
+//!   base/5/16384_vm            a file, below the current directory or else the data directory
+//! ```
+//! A file needs no catalog, so that its pages can be decoded even if nothing else can be read. A
+//! name that could also be a file's, such as `orders`, means the relation wherever relations can be
+//! looked up; `./orders` means the file. Names of relation files, such as `16384_vm`, mean the file
+//! if there is one.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use trunkline_engine::prewarm::{Choice, select};
+use trunkline_format::{Fork, RelationFile};
+
+use super::open_database::OpenDatabase;
+use crate::data_dir;
+use crate::exit::Failure;
+use crate::named_files::database_of_name;
+use crate::options::{Context, DatabaseArgs};
+
+/// The first segment of the relation's fork, or the file that was given.
+pub(super) fn find(
+    context: &Context<'_>,
+    database: &DatabaseArgs,
+    relation: &OsString,
+    fork: Option<Fork>,
+) -> Result<PathBuf, Failure> {
+    let given = Path::new(relation);
+    let is_name = database_of_name(relation).is_some();
+    let is_relation_file = relation.to_str().and_then(RelationFile::parse).is_some();
+    if database.dbname.is_none() && (!is_name || is_relation_file) && is_file(given) {
+        return of_fork(given, fork);
+    }
+    if database.dbname.is_some() || is_name {
+        let open = OpenDatabase::open(context, database, relation)?;
+        let named = open.relation(relation)?;
+        open.database.require_files(&named)?;
+        let files = open.database.files(&named);
+        let files = files.ok_or_else(|| Failure::cannot_run("the relation has no files"))?;
+        return of_fork(&files.path(0), fork);
+    }
+    // Opening the file or directory gives the error.
+    if given.is_absolute() || given.exists() {
+        return Ok(given.to_owned());
+    }
+    let Some(root) = &context.global.pgdata else {
+        let text = format!("file \"{}\" does not exist", given.display());
+        let hint = "use -D DIR to look below a data directory, and -d DATABASE to look up a name";
+        return Err(Failure::cannot_run(text).with_hint(hint));
+    };
+    let below = root.join(given);
+    if is_file(&below) {
+        return of_fork(&below, fork);
+    }
+    let dir = data_dir::open(context.global)?;
+    let choice = Choice { names: vec![given.to_owned()], fork, ..Choice::default() };
+    let targets = select(&dir, &choice)?.targets;
+    let file = targets.first().and_then(|target| target.files.first());
+    Ok(file.map_or_else(|| given.to_owned(), |file| file.path.clone()))
+}
+
+fn is_file(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.is_file())
+}
+
+/// The file of a fork of the same relation.
+fn of_fork(file: &Path, fork: Option<Fork>) -> Result<PathBuf, Failure> {
+    let Some(fork) = fork else { return Ok(file.to_owned()) };
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match RelationFile::parse(name) {
+        Some(found) if found.fork == fork => Ok(file.to_owned()),
+        Some(found) if found.fork == Fork::Main && found.segment == 0 => {
+            Ok(file.with_file_name(format!("{name}_{fork}")))
+        }
+        _ => {
+            let file = file.display();
+            let text = format!("\"{file}\" is not the first file of a relation's main fork");
+            Err(Failure::usage(text).with_hint("name the file of the fork itself, without --fork"))
+        }
+    }
+}

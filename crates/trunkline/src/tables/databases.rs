@@ -1,0 +1,77 @@
+//! The list of databases, with the notes of `\l` in psql: templates, invalid databases.
+
+use serde::Serialize;
+use trunkline_engine::catalog::{Catalog, DatabaseRow};
+
+use super::listing::{Listing, SortKey, share, sort};
+use super::names::{SHARED_CATALOG_ENCODING, encoding_name, shown_name};
+use super::sizes::Sizes;
+use crate::output::{Column, size_pretty};
+
+/// A database in the list.
+#[derive(Serialize)]
+pub(super) struct DatabaseLine {
+    name: String,
+    oid: u32,
+    encoding: &'static str,
+    tablespace: String,
+    bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_cached: Option<u64>,
+    template: bool,
+    allows_connections: bool,
+    invalid: bool,
+}
+
+/// A line for each database, in the order of the options.
+pub(super) fn databases(catalog: &Catalog, sizes: &Sizes, listing: Listing) -> Vec<DatabaseLine> {
+    let line = |info: &DatabaseRow| {
+        let size = sizes.of_database(info.oid);
+        let tablespace = catalog.tablespaces().iter().find(|space| space.oid == info.tablespace);
+        DatabaseLine {
+            name: shown_name(&info.name, SHARED_CATALOG_ENCODING),
+            oid: info.oid.0,
+            encoding: encoding_name(info.encoding),
+            tablespace: tablespace.map_or_else(
+                || info.tablespace.to_string(),
+                |space| shown_name(&space.name, SHARED_CATALOG_ENCODING),
+            ),
+            bytes: size.bytes,
+            bytes_cached: listing.cached.then_some(size.cached),
+            template: info.is_template,
+            allows_connections: info.allows_connections,
+            invalid: info.is_invalid(),
+        }
+    };
+    let mut lines: Vec<DatabaseLine> = catalog.databases().iter().map(line).collect();
+    lines.sort_by(|one, other| one.name.cmp(&other.name));
+    sort(&mut lines, |line| match listing.sort {
+        SortKey::Size => Some(line.bytes),
+        SortKey::Cached => line.bytes_cached,
+        SortKey::Name | SortKey::Rows => None,
+    });
+    lines
+}
+
+/// The columns in the list of databases. Unusual properties are all shown in the last column,
+/// because most databases have none.
+pub(super) const DATABASE_COLUMNS: [Column<DatabaseLine>; 7] = [
+    ("name", |line| line.name.clone()),
+    (">oid", |line| line.oid.to_string()),
+    ("encoding", |line| line.encoding.to_owned()),
+    ("tablespace", |line| line.tablespace.clone()),
+    (">size", |line| size_pretty(line.bytes)),
+    (">cached", |line| {
+        let share = line.bytes_cached.map(|cached| share(cached, line.bytes));
+        share.unwrap_or_default()
+    }),
+    ("note", |line| {
+        let notes = [
+            (line.invalid, "invalid: DROP DATABASE was interrupted"),
+            (line.template, "template"),
+            (!line.allows_connections, "no connections"),
+        ];
+        let notes: Vec<&str> = notes.iter().filter(|(is, _)| *is).map(|(_, note)| *note).collect();
+        notes.join(", ")
+    }),
+];
