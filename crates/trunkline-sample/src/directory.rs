@@ -19,9 +19,10 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Advice;
+use rustix::fs::{Advice, OFlags};
 use trunkline_engine::datadir::FileEntry;
 use trunkline_format::{BLOCK_SIZE, Fork, Oid, RelationFile};
 
@@ -84,7 +85,10 @@ impl<'a> Directory<'a> {
     /// finally all directories that are now empty.
     pub(super) fn remove(&self, files: impl FnOnce(&Path) -> Vec<PathBuf>) -> io::Result<()> {
         self.check_ours()?;
-        files(&self.base()).iter().try_for_each(|path| unlink(path))?;
+        for path in files(&self.base()) {
+            truncate(&path);
+            unlink(&path)?;
+        }
         unlink(&self.marker)?;
         unlink(&self.claim)?;
         // Remove directories from the innermost outwards. Stop at the first one that contains other
@@ -107,6 +111,19 @@ impl<'a> Directory<'a> {
         }
         let text = format!("\"{}\" is not empty and contains no sample", self.path.display());
         Err(io::Error::new(io::ErrorKind::AlreadyExists, text))
+    }
+}
+
+/// Truncates a file to length 0, as the server does before it removes a relation. Another thread may
+/// still be in an fsync of the file, and the process can't exit until that fsync completes. Once the
+/// file is truncated, its pages no longer have to be written. We leave the file alone if we can't
+/// truncate it, or if it has other names.
+fn truncate(path: &Path) {
+    use std::os::unix::fs::MetadataExt;
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let Ok(file) = fs::File::options().write(true).custom_flags(flags).open(path) else { return };
+    if file.metadata().is_ok_and(|found| found.is_file() && found.nlink() == 1) {
+        let _ = file.set_len(0);
     }
 }
 

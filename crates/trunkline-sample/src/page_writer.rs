@@ -78,8 +78,8 @@ pub(super) fn write_files(
     }
     writer.finish()?;
     writer.sync(&files)?;
-    progress(writer.written);
-    Ok(())
+    // The caller may have given up while we synced the files.
+    if progress(writer.written) { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
 }
 
 /// Keeps a few writes in flight.

@@ -23,6 +23,7 @@ mod columns;
 mod config_file;
 mod failures;
 mod outputs;
+mod partial_file;
 mod plan;
 mod report;
 mod text_args;
@@ -82,8 +83,8 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     let database = database.map_err(catalog_failure)?;
     warn_of_damage(catalog.faults(), None);
     warn_of_damage(database.faults(), Some(&database));
-    let sources =
-        TextSettingSources::read((&args.text, text_settings), &dir, &database, &mut backend)?;
+    let (text, place) = ((&args.text, text_settings), (&dir, &interrupt));
+    let sources = TextSettingSources::read(text, place, &database, &mut backend)?;
     let plan = CopyPlan::new(args, &dir, &database, &sources, &mut backend)?;
     drop(backend);
     let plans: Vec<&Plan> = plan.tasks.iter().flat_map(|task| &task.plans).collect();
@@ -96,10 +97,9 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     let options = options(args, settings, text);
     let CopyPlan { tasks, outputs, present, exit, lock: _lock } = plan;
     let report = run_job(global, &interrupt, &io, |observer| {
-        let copied = copy(engine.pool(), &database, tasks, outputs, options, observer);
+        let copied = copy(engine.pool(), &dir, &database, tasks, outputs, options, observer);
         copied.map_err(|error| copy_failure(error, args, &dir))
     })?;
-    dir.recheck()?;
     report_findings(&report);
     report_missing_values(&report);
     io_stats::report_warnings(&report.warnings, report.warnings_lost);

@@ -28,6 +28,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use trunkline_aio::Aio;
+use trunkline_aio::facade::Arc;
+use trunkline_engine::job::Observer;
 use trunkline_engine::settings::Settings;
 use trunkline_sample::accounts::{self, Accounts, SCALE_MAX};
 use trunkline_sample::room;
@@ -35,10 +37,10 @@ use trunkline_sample::room;
 use crate::exit::{Exit, Failure, message};
 use crate::interrupt::Interrupt;
 use crate::io_instance::{IoInstance, memory_available};
+use crate::monitor::JobMonitor;
 use crate::number::number;
 use crate::options::{Context, Global};
 use crate::output::{human_bytes, object, print, print_report};
-use crate::progress::Progress;
 
 /// Buffers in addition to those for the whole table.
 const BUFFERS_EXTRA: u64 = 1024;
@@ -170,7 +172,8 @@ fn headline(directory: &Path, scale: u32) -> String {
     )
 }
 
-/// Creates the table, or reuses one that an earlier run kept.
+/// Creates the table, or reuses a table that an earlier run kept. We do this in a separate thread,
+/// because the fsync of a large table can take minutes and can't be interrupted.
 fn create(
     aio: &Aio,
     directory: &Path,
@@ -178,13 +181,78 @@ fn create(
     global: &Global,
     interrupt: &Interrupt,
 ) -> Result<Accounts, Failure> {
-    let bar = Progress::new(accounts::bytes(scale), global.shows_progress());
-    let mut progress = |written: u64| {
-        bar.set(written);
-        !interrupt.requested()
-    };
-    accounts::create(aio, directory, scale, &mut progress).map_err(|error| {
+    let monitor = Arc::new(JobMonitor::new(interrupt.clone(), global));
+    monitor.begins(1, accounts::bytes(scale));
+    let (aio, observer, place) = (aio.clone(), Arc::clone(&monitor), directory.to_owned());
+    let created = interrupt.wait_for("create table", move || {
+        let mut progress = |written: u64| {
+            observer.progressed(written);
+            !observer.cancelled()
+        };
+        accounts::create(&aio, &place, scale, &mut progress)
+    });
+    monitor.clear();
+    created?.map_err(|error| {
         let text = format!("could not create the table in {}: {error}", directory.display());
         Failure::cannot_run(text).with_hint("use --dir DIR")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    use clap::Parser;
+    use trunkline_aio::facade::Futex;
+    use trunkline_aio::{Builder, Executor, Kernel, MethodKind, Operation, Request, clock};
+
+    /// A real disk whose fsyncs hang. As soon as the first one hangs, the user presses Ctrl-C.
+    struct HangingSync {
+        interrupt: Interrupt,
+        released: Arc<Futex>,
+    }
+
+    impl Executor for HangingSync {
+        fn execute(&self, request: &mut Request<'_>) -> i32 {
+            if request.operation == Operation::Fsync {
+                self.interrupt.request();
+                let patience = clock::now().after(Duration::from_secs(60));
+                while self.released.epoch() == 0 && clock::now() < patience {
+                    self.released.wait(0, Some(patience.since(clock::now())));
+                }
+            }
+            Kernel.execute(request)
+        }
+
+        fn advise(&self, file: &trunkline_aio::File, offset: u64, length: u64) -> bool {
+            Kernel.advise(file, offset, length)
+        }
+    }
+
+    #[derive(clap::Parser)]
+    #[command(disable_help_flag = true)]
+    struct Options {
+        #[command(flatten)]
+        global: Global,
+    }
+
+    /// If the user interrupts the demo during the table's fsync, it ends although the fsync still
+    /// hangs.
+    #[test]
+    fn the_creation_of_the_table_can_be_interrupted() {
+        let home = tempfile::tempdir().expect("a directory");
+        let global = Options::parse_from(["demo", "--no-progress"]).global;
+        let (interrupt, released) = (Interrupt::default(), Arc::new(Futex::new(0)));
+        let disk = HangingSync { interrupt: interrupt.clone(), released: Arc::clone(&released) };
+        let builder = Builder::new().method(MethodKind::Worker).executor(Arc::new(disk));
+        let aio = builder.region_bytes(CREATE_BYTES).start().expect("started");
+        let place = home.path().join("table");
+        let failed = create(&aio, &place, 1, &global, &interrupt).expect_err("interrupted");
+        assert_eq!(failed.exit, Exit::Interrupted, "{failed}");
+        // We can remove the table even while its file is still being synced.
+        accounts::remove(&place).expect("removed");
+        assert!(!place.exists());
+        released.signal();
+    }
 }

@@ -89,6 +89,12 @@ impl Failure {
         Failure::new(Exit::Findings, text)
     }
 
+    /// A signal ended the command before it had a result. `exit` is [`Exit::Interrupted`] or
+    /// [`Exit::Terminated`].
+    pub(crate) fn interrupted(exit: Exit) -> Failure {
+        Failure::new(exit, "interrupted")
+    }
+
     /// Sets the hint, replacing any previous hint.
     pub(crate) fn with_hint(self, hint: impl Display) -> Failure {
         Failure { hint: Some(hint.to_string()), ..self }

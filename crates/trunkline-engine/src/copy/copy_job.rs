@@ -13,15 +13,21 @@ use super::output::{CopyTask, LineBuffer, Outputs};
 use super::report::CopyReport;
 use super::table_copy::{Results, Stop, TableCopy};
 use crate::catalog::Database;
-use crate::job::{Job, Observer};
+use crate::datadir::DataDir;
+use crate::job::{Job, JobError, Observer};
 use crate::pool::{Backend, Pool};
 
-/// Copies the tables of all tasks.
+/// Copies the tables of all tasks. They must be tables of `database`, in the cluster `dir`.
+///
+/// Once a second, before we finish each output, and at the end, we check that no server has started
+/// on `dir`. If an output was finished, we therefore know that the cluster was stopped while we
+/// copied its rows.
 ///
 /// # Errors
 /// See [`CopyError`].
 pub fn copy(
     pool: &Pool,
+    dir: &DataDir,
     database: &Arc<Database>,
     tasks: Vec<CopyTask>,
     outputs: Arc<dyn Outputs>,
@@ -31,6 +37,7 @@ pub fn copy(
     let job = Job::new(pool.aio(), observer);
     let copy = Arc::new(CopyJob {
         pool: pool.clone(),
+        dir: dir.clone(),
         database: Arc::clone(database),
         tasks,
         next: AtomicUsize::new(0),
@@ -57,6 +64,7 @@ pub fn copy(
 /// One copy, shared by its workers.
 struct CopyJob {
     pool: Pool,
+    dir: DataDir,
     database: Arc<Database>,
     tasks: Vec<CopyTask>,
     /// The next task that no worker has taken yet.
@@ -75,7 +83,13 @@ impl CopyJob {
         let blocks: u64 = plans.map(|plan| u64::from(plan.files.rows.blocks().unwrap_or(0))).sum();
         job.observer().begins(self.tasks.len(), blocks * BLOCK_SIZE as u64);
         let workers = (self.options.threads as usize).clamp(1, self.tasks.len().max(1));
-        job.run_workers(workers, || Ok(()), move |job, number| self.worker(job, number))
+        let copy = Arc::clone(&self);
+        job.run_workers(workers, || copy.recheck(), move |job, number| self.worker(job, number))
+    }
+
+    /// Returns an error if a server has started on the cluster.
+    fn recheck(&self) -> Result<(), CopyError> {
+        Ok(self.dir.recheck().map_err(JobError::from)?)
     }
 
     /// Copies tasks until there are none left.
@@ -138,7 +152,7 @@ impl CopyJob {
             self.results.lock().report.values_gone += copy.writer.gone;
             copied?;
         }
-        let bytes = lines.finish(table, findings == 0)?;
+        let bytes = lines.finish(table, findings == 0, || self.recheck())?;
         let report = &mut self.results.lock().report;
         report.rows += rows;
         report.bytes += bytes;

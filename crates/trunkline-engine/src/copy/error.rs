@@ -221,7 +221,7 @@ pub enum CopyError {
         /// Why not.
         source: io::Error,
     },
-    /// No threads or sessions could be started.
+    /// No threads or sessions could be started, or a server has started on the cluster.
     #[error(transparent)]
     Job(#[from] JobError),
 }

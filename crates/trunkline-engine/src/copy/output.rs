@@ -24,6 +24,16 @@ pub trait Output {
     /// The lines cannot be written. The copy ends.
     fn write(&mut self, lines: &[u8]) -> io::Result<()>;
 
+    /// Makes the lines durable, if the output supports that. This may take a long time, so it is
+    /// separate from [`Output::finish`]: between the two calls we check for the last time that no
+    /// server has started.
+    ///
+    /// # Errors
+    /// The lines cannot be made durable. The copy ends.
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Completes the output. `whole` is false if damaged rows were skipped.
     ///
     /// # Errors
@@ -75,9 +85,16 @@ impl LineBuffer {
         Ok(())
     }
 
-    /// Completes the output.
-    pub(super) fn finish(mut self, table: &str, whole: bool) -> Result<u64, CopyError> {
+    /// Completes the output, unless `recheck` fails once all lines are durable.
+    pub(super) fn finish(
+        mut self,
+        table: &str,
+        whole: bool,
+        recheck: impl FnOnce() -> Result<(), CopyError>,
+    ) -> Result<u64, CopyError> {
         self.flush(table)?;
+        self.output.sync().map_err(|source| CopyError::output(table, source))?;
+        recheck()?;
         self.output.finish(whole).map_err(|source| CopyError::output(table, source))?;
         Ok(self.bytes)
     }

@@ -7,26 +7,42 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use super::error::DataDirError;
 
 /// Reads a whole file, but at most its first `limit` bytes. Returns `None` if the file doesn't
-/// exist. We must check the file's type before opening it, because opening a pipe would block. Note
-/// that we wouldn't notice if the file were replaced between the check and the open; this isn't
-/// meant as protection against an attacker.
+/// exist.
+///
+/// We check the file's type before opening it, because opening a device can have side effects. We
+/// check it again afterwards, because the file may have been replaced in the meantime. Thanks to
+/// `O_NONBLOCK`, opening a pipe doesn't wait for a writer.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, DataDirError> {
+    let not_a_file = || DataDirError::NotAFile { path: path.to_owned() };
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
-        Ok(_) => return Err(DataDirError::NotAFile { path: path.to_owned() }),
+        Ok(_) => return Err(not_a_file()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(DataDirError::io("open file", path, source)),
     }
-    let file = match File::open(path) {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = match File::options().read(true).custom_flags(flags.bits() as i32).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
+            return Err(not_a_file());
+        }
         Err(source) => return Err(DataDirError::io("open file", path, source)),
     };
+    match file.metadata() {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => return Err(not_a_file()),
+        Err(source) => return Err(DataDirError::io("examine file", path, source)),
+    }
     let mut bytes = Vec::new();
     match file.take(limit).read_to_end(&mut bytes) {
         Ok(_) => Ok(Some(bytes)),

@@ -157,7 +157,7 @@ fn nothing_is_written() {
     }
 }
 
-fn copy_tree(from: &Path, to: &Path) {
+pub(crate) fn copy_tree(from: &Path, to: &Path) {
     fs::create_dir(to).expect("made");
     for entry in fs::read_dir(from).expect("read") {
         let entry = entry.expect("entry");

@@ -9,18 +9,29 @@
 //! (`guc-file.l`), ours skips lines it can't parse, because a mistake in an unrelated setting
 //! should not prevent a copy. A missing file is not an error either, because some distributions
 //! keep the configuration outside the data directory.
+//!
+//! We can't be sure that the configuration files of an unknown data directory are harmless. We
+//! therefore read only regular files (or symbolic links to regular files), and treat `/dev/null` as
+//! an empty file. We also limit how deeply files can be nested, as the server does, and how many
+//! files and bytes we read. Without these limits, ten files that each include the next one ten times
+//! would keep us busy for days.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::outputs::at;
+use rustix::fs::{OFlags, makedev};
 
-/// Maximum nesting depth of included files, as in the server.
+use super::failures::at;
+
+/// Maximum nesting depth of included files, as in the server (`CONF_FILE_MAX_DEPTH`).
 const DEPTH_MAX: u32 = 10;
-/// Maximum size of a file in bytes.
-const FILE_MAX: u64 = 16 << 20;
+/// Maximum number of files to read. A file that is included twice counts twice.
+const FILES_MAX: u32 = 1000;
+/// Maximum size of all files together in bytes.
+const BYTES_MAX: u64 = 16 << 20;
 
 /// The settings in the configuration files, by name in lower case.
 #[derive(Debug, Default)]
@@ -31,25 +42,47 @@ pub(super) struct ConfigFiles {
 }
 
 impl ConfigFiles {
-    /// Reads the files of the cluster in `pgdata`.
+    /// Reads the files of the cluster in `pgdata`. Before each file, we call `cancelled`, and stop
+    /// if it returns true.
     ///
     /// # Errors
-    /// A file exists but cannot be read.
-    pub(super) fn read(pgdata: &Path) -> io::Result<ConfigFiles> {
-        let mut config = ConfigFiles::default();
-        config.found = config.file(&pgdata.join("postgresql.conf"), 0)?;
-        config.file(&pgdata.join("postgresql.auto.conf"), 0)?;
-        Ok(config)
+    /// A file exists but cannot be read, or the files exceed one of the limits. The error is
+    /// [`io::ErrorKind::Interrupted`] if `cancelled` returned true.
+    pub(super) fn read(pgdata: &Path, cancelled: &dyn Fn() -> bool) -> io::Result<ConfigFiles> {
+        let config = ConfigFiles::default();
+        let mut reading =
+            Reading { config, files_left: FILES_MAX, bytes_left: BYTES_MAX, cancelled };
+        reading.config.found = reading.file(&pgdata.join("postgresql.conf"), None, 0)?;
+        reading.file(&pgdata.join("postgresql.auto.conf"), None, 0)?;
+        Ok(reading.config)
     }
 
     /// The value of a setting, if a file assigns one.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str)
     }
+}
 
-    /// Reads the settings of a file. Returns whether the file exists.
-    fn file(&mut self, path: &Path, depth: u32) -> io::Result<bool> {
-        let text = match fs::metadata(path).and_then(|found| read(path, found.len())) {
+/// The settings read so far, and how many more files and bytes we may read.
+struct Reading<'c> {
+    config: ConfigFiles,
+    files_left: u32,
+    bytes_left: u64,
+    cancelled: &'c dyn Fn() -> bool,
+}
+
+impl Reading<'_> {
+    /// Reads the settings of a file and of all files that it includes. Returns whether the file
+    /// exists. If another file includes it, that file is `includer`.
+    fn file(&mut self, path: &Path, includer: Option<&Path>, depth: u32) -> io::Result<bool> {
+        if depth > DEPTH_MAX {
+            return Err(at(path, &io::Error::other("maximum nesting depth exceeded")));
+        }
+        // Like the server, we only compare the names. Longer cycles end at the maximum depth.
+        if includer == Some(path) {
+            return Err(at(path, &io::Error::other("configuration file recursion")));
+        }
+        let text = match self.text(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(at(path, &error)),
@@ -57,46 +90,88 @@ impl ConfigFiles {
         for (name, value) in text.lines().filter_map(assignment) {
             let named = || path.parent().unwrap_or(Path::new("")).join(&value);
             match name.as_str() {
-                "include" | "include_if_exists" if depth < DEPTH_MAX => {
-                    self.file(&named(), depth + 1)?;
+                "include" | "include_if_exists" => {
+                    self.file(&named(), Some(path), depth + 1)?;
                 }
-                "include_dir" if depth < DEPTH_MAX => {
-                    for file in configuration_files(&named())? {
-                        self.file(&file, depth + 1)?;
+                "include_dir" => {
+                    for file in self.configuration_files(&named())? {
+                        self.file(&file, Some(path), depth + 1)?;
                     }
                 }
-                _ => drop(self.settings.insert(name, value)),
+                _ => drop(self.config.settings.insert(name, value)),
             }
         }
         Ok(true)
     }
-}
 
-fn read(path: &Path, length: u64) -> io::Result<String> {
-    if length > FILE_MAX {
-        return Err(io::Error::other("file is too large for a configuration file"));
-    }
-    Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
-}
-
-/// Returns the directory's `.conf` files, sorted by name. As in the server, hidden files are
-/// ignored.
-fn configuration_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(at(directory, &error)),
-    };
-    let mut files = Vec::new();
-    for entry in entries {
-        let name = entry?.file_name();
-        let shown = name.to_string_lossy();
-        if shown.ends_with(".conf") && !shown.starts_with('.') {
-            files.push(directory.join(&name));
+    /// Returns the contents of a regular file, unless it exceeds one of the limits.
+    fn text(&mut self, path: &Path) -> io::Result<String> {
+        if (self.cancelled)() {
+            return Err(io::ErrorKind::Interrupted.into());
         }
+        let file = open_regular(path)?;
+        self.files_left = self.files_left.checked_sub(1).ok_or_else(too_many)?;
+        let Some(file) = file else { return Ok(String::new()) };
+        let mut bytes = Vec::new();
+        // We try to read one byte more than we may, so that we notice if the file is too long.
+        let count = file.take(self.bytes_left + 1).read_to_end(&mut bytes)? as u64;
+        self.bytes_left = self.bytes_left.checked_sub(count).ok_or_else(|| {
+            io::Error::other(format!("configuration files have more than {BYTES_MAX} bytes"))
+        })?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
-    files.sort();
-    Ok(files)
+
+    /// Returns the directory's `.conf` files, sorted by name. As in the server, hidden files are
+    /// ignored.
+    fn configuration_files(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        let named = |error: io::Error| at(directory, &error);
+        let entries = match fs::read_dir(directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(named(error)),
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(named)?.file_name();
+            let shown = name.to_string_lossy();
+            let path = directory.join(&name);
+            // Like the server, skip directories. If any other file isn't a regular file, reading it
+            // will fail.
+            if !shown.ends_with(".conf") || shown.starts_with('.') || path.is_dir() {
+                continue;
+            }
+            if files.len() >= self.files_left as usize {
+                return Err(named(too_many()));
+            }
+            files.push(path);
+        }
+        files.sort();
+        Ok(files)
+    }
+}
+
+fn too_many() -> io::Error {
+    io::Error::other(format!("more than {FILES_MAX} configuration files"))
+}
+
+/// Opens a regular file. Returns `None` for `/dev/null`: before version 17, a common way to disable
+/// `ALTER SYSTEM` was to replace `postgresql.auto.conf` with a link to it.
+///
+/// We check the file's type before opening it, because opening a device can have side effects. We
+/// check it again afterwards, because the file may have been replaced in the meantime. Thanks to
+/// `O_NONBLOCK`, opening a pipe doesn't wait for a writer.
+fn open_regular(path: &Path) -> io::Result<Option<File>> {
+    let not_regular = || io::Error::other("not a regular file");
+    let found = fs::metadata(path)?;
+    if found.file_type().is_char_device() && found.rdev() == makedev(1, 3) {
+        return Ok(None);
+    }
+    if !found.is_file() {
+        return Err(not_regular());
+    }
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    if file.metadata()?.is_file() { Ok(Some(file)) } else { Err(not_regular()) }
 }
 
 /// Parses a line of the form `name = value` or `name value`.
@@ -153,26 +228,104 @@ mod tests {
         check("timezone = 'open", None);
     }
 
+    /// Creates a directory with these configuration files, given as names and contents.
+    fn files(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let home = tempfile::tempdir().expect("a directory");
+        for (name, text) in files {
+            let path = home.path().join(name);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+            fs::write(path, text).expect("written");
+        }
+        home
+    }
+
+    fn read(home: &Path) -> io::Result<ConfigFiles> {
+        ConfigFiles::read(home, &|| false)
+    }
+
     #[test]
     fn files_include_others_and_the_last_assignment_wins() {
-        let home = tempfile::tempdir().expect("a directory");
-        let write = |name: &str, text: &str| fs::write(home.path().join(name), text);
-        fs::create_dir(home.path().join("conf.d")).expect("made");
-        write("postgresql.conf", "timezone = 'A'\ninclude 'more.conf'\ninclude_dir 'conf.d'\n")
-            .expect("written");
-        write("more.conf", "timezone = 'B'\nbytea_output = escape\ninclude 'more.conf'\n")
-            .expect("written");
-        write("conf.d/2.conf", "timezone = 'D'\n").expect("written");
-        write("conf.d/1.conf", "timezone = 'C'\n").expect("written");
-        write("conf.d/.3.conf", "timezone = 'E'\n").expect("written");
-        let config = ConfigFiles::read(home.path()).expect("read");
+        let home = files(&[
+            ("postgresql.conf", "timezone = 'A'\ninclude 'more.conf'\ninclude_dir 'conf.d'\n"),
+            ("more.conf", "timezone = 'B'\nbytea_output = escape\ninclude 'none.conf'\n"),
+            ("conf.d/2.conf", "timezone = 'D'\n"),
+            ("conf.d/1.conf", "timezone = 'C'\n"),
+            ("conf.d/.3.conf", "timezone = 'E'\n"),
+            ("conf.d/4.conf/x", "a directory\n"),
+        ]);
+        let config = read(home.path()).expect("read");
         assert_eq!(config.get("timezone"), Some("D"));
         assert_eq!(config.get("bytea_output"), Some("escape"));
         assert!(config.found);
-        write("postgresql.auto.conf", "timezone = 'F'\n").expect("written");
-        assert_eq!(ConfigFiles::read(home.path()).expect("read").get("timezone"), Some("F"));
-        let empty = ConfigFiles::read(&home.path().join("conf.d")).expect("nothing there");
+        fs::write(home.path().join("postgresql.auto.conf"), "timezone = 'F'\n").expect("written");
+        assert_eq!(read(home.path()).expect("read").get("timezone"), Some("F"));
+        let empty = read(&home.path().join("conf.d")).expect("nothing there");
         assert!(!empty.found);
         assert_eq!(empty.get("timezone"), None);
+    }
+
+    /// With ten files that each include the next one ten times, we would have to read 10^10 files.
+    #[test]
+    fn included_files_are_limited_in_depth_number_and_size() {
+        let check = |home: &Path, expected: &str| {
+            let error = read(home).expect_err(expected).to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        let ten = |name: &str| format!("include '{name}'\n").repeat(10);
+        let own = files(&[("postgresql.conf", &ten("postgresql.conf"))]);
+        check(own.path(), "postgresql.conf\": configuration file recursion");
+        let circle = files(&[("postgresql.conf", &ten("a")), ("a", &ten("postgresql.conf"))]);
+        check(circle.path(), "a\": maximum nesting depth exceeded");
+        let names: Vec<String> = (0..=11).map(|level| level.to_string()).collect();
+        let mut levels: Vec<(&str, String)> = vec![("postgresql.conf", ten("1"))];
+        levels.extend(names.windows(2).skip(1).map(|pair| (pair[0].as_str(), ten(&pair[1]))));
+        // The deepest file that may be included has level 10.
+        levels.truncate(10);
+        levels.push(("10", String::new()));
+        let levels: Vec<(&str, &str)> =
+            levels.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        check(files(&levels).path(), "10\": more than 1000 configuration files");
+        let many: Vec<String> = (0..=FILES_MAX).map(|number| format!("d/{number}.conf")).collect();
+        let mut many: Vec<(&str, &str)> = many.iter().map(|name| (name.as_str(), "")).collect();
+        many.push(("postgresql.conf", "include_dir 'd'\n"));
+        check(files(&many).path(), "d\": more than 1000 configuration files");
+        let half = "#".repeat(BYTES_MAX as usize / 2);
+        let large = files(&[("postgresql.conf", &ten("half")), ("half", &half)]);
+        check(large.path(), "half\": configuration files have more than 16777216 bytes");
+    }
+
+    #[test]
+    fn only_regular_files_are_read() {
+        use std::os::unix::fs::symlink;
+        let home = files(&[("postgresql.conf", "include 'other'\n")]);
+        let other = home.path().join("other");
+        let check = || {
+            let error = read(home.path()).expect_err("not regular").to_string();
+            assert!(error.contains("other\": not a regular file"), "{error}");
+            fs::remove_file(&other).expect("removed");
+        };
+        let made = std::process::Command::new("mkfifo").arg(&other).status().expect("runs");
+        assert!(made.success());
+        check();
+        symlink("/dev/zero", &other).expect("linked");
+        check();
+        symlink("/dev/null", &other).expect("linked");
+        symlink("/dev/null", home.path().join("postgresql.auto.conf")).expect("linked");
+        assert_eq!(read(home.path()).expect("read").get("timezone"), None);
+        fs::remove_file(&other).expect("removed");
+        symlink(home.path(), &other).expect("linked");
+        check();
+        fs::write(home.path().join("target"), "timezone = 'A'\n").expect("written");
+        symlink("target", &other).expect("linked");
+        assert_eq!(read(home.path()).expect("read").get("timezone"), Some("A"));
+    }
+
+    #[test]
+    fn reading_ends_when_it_is_cancelled() {
+        let home = files(&[("postgresql.conf", "include 'a'\n"), ("a", "include 'b'\n")]);
+        let asked = std::cell::Cell::new(0);
+        let cancelled = || asked.replace(asked.get() + 1) == 1;
+        let error = ConfigFiles::read(home.path(), &cancelled).expect_err("cancelled");
+        assert_eq!((error.kind(), asked.get()), (io::ErrorKind::Interrupted, 2));
     }
 }

@@ -1,5 +1,8 @@
 //! Failures of `trunkline copy`, with hints how to copy the data that is still readable.
 
+use std::io;
+use std::path::Path;
+
 use trunkline_engine::catalog::CatalogError;
 use trunkline_engine::copy::{CopyError, PlanError};
 use trunkline_engine::datadir::DataDir;
@@ -8,6 +11,11 @@ use super::args::CopyArgs;
 use crate::catalog_session::database_failure;
 use crate::data_dir::moved_tablespace_hint;
 use crate::exit::Failure;
+
+/// Adds the file's name to an error.
+pub(super) fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("\"{}\": {error}", path.display()))
+}
 
 /// The hint for damaged data.
 const KEEP_GOING: &str = "use --keep-going to skip damaged rows";

@@ -1,26 +1,25 @@
 //! Where a copy writes its rows: to standard output, to a file, or to a directory with one file per
 //! table.
 //!
-//! A file gets its final name only when it's complete. While it is being written, it is called
-//! `NAME.partial`. If rows had to be skipped, it is renamed to `NAME.incomplete` instead. A later
-//! run can therefore tell from the file names alone which tables don't have to be copied again:
-//!
-//! ```text
-//!   NAME.partial ──▶ fsync ──▶ rename to NAME              complete: a later run keeps it
-//!        │                └──▶ rename to NAME.incomplete   rows were skipped: copied again
-//!        └──▶ removed on error
-//! ```
+//! A file gets its final name only when it's complete (see [`PartialFile`]). A later run can
+//! therefore tell from the file names alone which tables don't have to be copied again.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use trunkline_engine::copy::{Output, Outputs};
 use trunkline_engine::datadir::DataDir;
 use trunkline_format::Oid;
+
+use super::failures::at;
+use super::partial_file::{Lock, PartialFile, try_lock};
 
 /// Name of the manifest file, which records the source of the copies in a directory.
 const MANIFEST: &str = "copy.manifest";
@@ -70,89 +69,18 @@ impl Outputs for Files {
         }
         // If the path is a symbolic link, replace its target and not the link itself.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-        let partial = with_suffix(&path, ".partial");
-        let file = File::create(&partial).map_err(named)?;
-        Ok(Box::new(PartialFile { file, partial, path, finished: false }))
+        Ok(Box::new(PartialFile::create(path)?))
     }
-}
-
-/// Adds the file's name to an error.
-pub(super) fn at(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("\"{}\": {error}", path.display()))
-}
-
-/// A file that gets its final name when it is complete.
-struct PartialFile {
-    file: File,
-    partial: PathBuf,
-    path: PathBuf,
-    finished: bool,
-}
-
-impl Output for PartialFile {
-    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
-        self.file.write_all(lines).map_err(|error| at(&self.path, &error))
-    }
-
-    fn finish(mut self: Box<Self>, complete: bool) -> io::Result<()> {
-        let renamed = self.rename(complete);
-        self.finished = renamed.is_ok();
-        renamed.map_err(|error| at(&self.path, &error))
-    }
-}
-
-impl PartialFile {
-    /// Renames the file to its final name.
-    fn rename(&self, complete: bool) -> io::Result<()> {
-        let incomplete = with_suffix(&self.path, ".incomplete");
-        // Sync before renaming, as PostgreSQL's durable_rename does. Otherwise a crash could leave
-        // an empty file under the final name.
-        self.file.sync_data()?;
-        if complete {
-            fs::rename(&self.partial, &self.path)?;
-            remove(&incomplete)?;
-        } else {
-            fs::rename(&self.partial, incomplete)?;
-            // Otherwise, a complete file left by an earlier copy could be mistaken for the result
-            // of this run.
-            remove(&self.path)?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for PartialFile {
-    fn drop(&mut self) {
-        if !self.finished {
-            // If this fails, the file's suffix still shows that it's incomplete.
-            let _ = fs::remove_file(&self.partial);
-        }
-    }
-}
-
-/// Removes a file if it exists.
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Appends to the whole name. `Path::with_extension` would replace the last part of it.
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 /// The name of a table's file, such as `public.accounts.copy`.
 ///
 /// We replace slashes, dots, percent signs and control characters in names with `%` and two hex
-/// digits. If the resulting file name would be too long, we truncate it and append `%~` and the
-/// table's OID.
-pub(super) fn file_name(schema: &[u8], table: &[u8], oid: Oid, extension: &str) -> OsString {
+/// digits. If the resulting file name would be too long, or if `with_oid` is set, we append `%~`
+/// and the table's OID, after truncating the name if necessary.
+fn file_name(table: &TableName<'_>, with_oid: bool, extension: &str) -> OsString {
     let mut name = Vec::new();
-    for part in [schema, table] {
+    for part in [&*table.schema, table.name] {
         for &byte in part {
             if byte < b' ' || matches!(byte, b'/' | b'%' | b'.' | 127) {
                 name.extend_from_slice(format!("%{byte:02X}").as_bytes());
@@ -162,8 +90,10 @@ pub(super) fn file_name(schema: &[u8], table: &[u8], oid: Oid, extension: &str) 
         }
         name.push(b'.');
     }
-    if name.len() + extension.len() > NAME_MAX - ".incomplete".len() {
-        let end = format!("%~{oid}.");
+    if with_oid || name.len() + extension.len() > NAME_MAX - ".incomplete".len() {
+        // The dot after the table's name.
+        name.pop();
+        let end = format!("%~{}.", table.oid);
         let most = NAME_MAX - ".incomplete".len() - extension.len() - end.len();
         // Do not cut within a UTF-8 sequence.
         let is_boundary = |at: &usize| name.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
@@ -172,6 +102,48 @@ pub(super) fn file_name(schema: &[u8], table: &[u8], oid: Oid, extension: &str) 
     }
     name.extend_from_slice(extension.as_bytes());
     OsString::from_vec(name)
+}
+
+/// The name of a table.
+pub(super) struct TableName<'t> {
+    pub(super) schema: Vec<u8>,
+    pub(super) name: &'t [u8],
+    pub(super) oid: Oid,
+}
+
+/// The name of a table's file. If several tables have the same name, their files need different
+/// names.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum FileName {
+    /// No other table has this name.
+    Unique(OsString),
+    /// Other tables have the same name, so the file's name contains the OID.
+    WithOid(OsString),
+    /// Other tables have the same name and the same OID, so there is no name for the file.
+    Ambiguous,
+}
+
+/// Returns the names of the tables' files. If a cluster was not shut down cleanly, two rows of
+/// `pg_class` can have the same name. If we wrote both tables to the same file, a later run would
+/// mistake the mixture for a complete copy.
+pub(super) fn file_names(tables: &[TableName<'_>], extension: &str) -> Vec<FileName> {
+    let counted = |with_oid: bool| {
+        let mut tables_by_file: BTreeMap<OsString, usize> = BTreeMap::new();
+        for table in tables {
+            *tables_by_file.entry(file_name(table, with_oid, extension)).or_default() += 1;
+        }
+        move |name: &OsString| tables_by_file.get(name) == Some(&1)
+    };
+    let (is_unique, is_unique_with_oid) = (counted(false), counted(true));
+    let names = tables.iter().map(|table| {
+        let [name, with_oid] = [false, true].map(|oid| file_name(table, oid, extension));
+        match (is_unique(&name), is_unique_with_oid(&with_oid)) {
+            (true, _) => FileName::Unique(name),
+            (false, true) => FileName::WithOid(with_oid),
+            (false, false) => FileName::Ambiguous,
+        }
+    });
+    names.collect()
 }
 
 /// A directory of copies, locked against other processes.
@@ -206,16 +178,22 @@ impl CopyDirectory {
         fs::create_dir_all(path)?;
         let mut options = File::options();
         let options = options.read(true).write(true).create(true).truncate(false);
-        let mut manifest = options.open(path.join(MANIFEST))?;
-        match manifest.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(CopyDirectoryError::Busy),
-            // If the file system doesn't support locks, continue without one.
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
-            Err(TryLockError::Error(error)) => return Err(error.into()),
+        // We must not follow a symbolic link, because it could lead to a file that isn't ours. And
+        // opening a pipe must not wait for a writer.
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let place = path.join(MANIFEST);
+        let manifest = options.custom_flags(flags.bits() as i32).open(&place);
+        let mut manifest = manifest.map_err(|error| at(&place, &error))?;
+        if !manifest.metadata()?.is_file() {
+            return Err(at(&place, &io::Error::other("not a regular file")).into());
+        }
+        // If the file system doesn't support locks, we continue without one.
+        if try_lock(&manifest).map_err(|error| at(&place, &error))? == Lock::Busy {
+            return Err(CopyDirectoryError::Busy);
         }
         let mut found = Vec::new();
-        manifest.read_to_end(&mut found)?;
+        // We try to read one byte more than expected, so that we notice if the file is longer.
+        Read::by_ref(&mut manifest).take(contents.len() as u64 + 1).read_to_end(&mut found)?;
         if found != contents.as_bytes() {
             // If the file contains only the beginning of the manifest, an earlier run was killed
             // while it was writing the manifest. In that case it can't have copied any tables yet,
@@ -261,8 +239,9 @@ mod tests {
 
     #[test]
     fn file_names_are_escaped_and_cut() {
-        let name = |schema: &str, table: &str| {
-            let name = file_name(schema.as_bytes(), table.as_bytes(), Oid(16384), "copy");
+        let name = |schema: &str, name: &str| {
+            let (schema, name) = (schema.as_bytes().to_vec(), name.as_bytes());
+            let name = file_name(&TableName { schema, name, oid: Oid(16384) }, false, "copy");
             name.into_string().expect("UTF-8")
         };
         assert_eq!(name("public", "accounts"), "public.accounts.copy");
@@ -303,31 +282,23 @@ mod tests {
     }
 
     #[test]
-    fn only_a_complete_file_gets_its_name() {
-        let home = tempfile::tempdir().expect("a directory");
-        let path = home.path().join("t.copy");
-        let files = Files(vec![path.clone()]);
-        let names = || {
-            let mut names: Vec<_> = fs::read_dir(home.path())
-                .expect("a directory")
-                .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
-                .collect();
-            names.sort();
-            names
+    fn tables_of_one_name_get_files_of_their_own() {
+        let table = |name: &'static str, oid| TableName {
+            schema: b"s".to_vec(),
+            name: name.as_bytes(),
+            oid: Oid(oid),
         };
-        let mut output = files.open(0).expect("opened");
-        output.write(b"1\n").expect("written");
-        assert_eq!(names(), ["t.copy.partial"]);
-        drop(output);
-        assert_eq!(names(), [""; 0]);
-        let output = files.open(0).expect("opened");
-        output.finish(false).expect("finished");
-        assert_eq!(names(), ["t.copy.incomplete"]);
-        let mut output = files.open(0).expect("opened");
-        output.write(b"2\n").expect("written");
-        output.finish(true).expect("finished");
-        assert_eq!(names(), ["t.copy"]);
-        assert_eq!(fs::read(&path).expect("read"), b"2\n");
+        let tables = [table("t", 1), table("u", 2), table("t", 3), table("v", 4), table("v", 4)];
+        assert_eq!(
+            file_names(&tables, "csv"),
+            [
+                FileName::WithOid("s.t%~1.csv".into()),
+                FileName::Unique("s.u.csv".into()),
+                FileName::WithOid("s.t%~3.csv".into()),
+                FileName::Ambiguous,
+                FileName::Ambiguous,
+            ]
+        );
     }
 
     #[test]
@@ -347,6 +318,17 @@ mod tests {
         drop(open("ab").expect("found"));
         assert_eq!(fs::read(&manifest).expect("read"), b"ab");
         assert!(matches!(CopyDirectory::open(&manifest, "ab"), Err(CopyDirectoryError::Io(_))));
+        // The link is not followed, and opening the pipe doesn't wait for a writer.
+        let victim = home.path().join("victim");
+        fs::write(&victim, "").expect("written");
+        fs::remove_file(&manifest).expect("removed");
+        std::os::unix::fs::symlink(&victim, &manifest).expect("linked");
+        assert!(matches!(open("ab"), Err(CopyDirectoryError::Io(_))));
+        assert_eq!(fs::read(&victim).expect("read"), b"");
+        fs::remove_file(&manifest).expect("removed");
+        let made = std::process::Command::new("mkfifo").arg(&manifest).status().expect("runs");
+        assert!(made.success());
+        assert!(matches!(open("ab"), Err(CopyDirectoryError::Io(_))));
     }
 
     #[test]

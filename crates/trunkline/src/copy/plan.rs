@@ -20,7 +20,7 @@ use super::columns::{
     columns, parse_column_name, printable_columns, split_names, with_encoding_hint,
 };
 use super::failures::plan_failure;
-use super::outputs::{self, CopyDirectory, CopyDirectoryError, Files, Stdout};
+use super::outputs::{self, CopyDirectory, CopyDirectoryError, FileName, Files, Stdout, TableName};
 use super::text_settings::TextSettingSources;
 use crate::exit::{Exit, Failure, message};
 
@@ -147,22 +147,42 @@ fn plan_all(
         FormatArg::Csv => "csv",
     };
     let (mut tasks, mut paths, mut present, mut exit) = (Vec::new(), Vec::new(), 0, Exit::Good);
-    for table in database.relations() {
-        let schema = database.schema_name(table);
-        let has_rows = matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView);
-        let is_system = schema.starts_with(b"pg_") || schema == b"information_schema";
-        if table.kind == RelationKind::ForeignTable
-            && let Err(error) = database.table_files(table)
-        {
-            message("note", format_args!("{error}; skipped"));
-        }
-        if !has_rows || is_system {
-            continue;
-        }
-        let path = directory.join(outputs::file_name(&schema, &table.name, table.oid, extension));
-        if path.try_exists().map_err(|error| failed(&path, error))? {
-            present += 1;
-            continue;
+    for (table, name) in tables_with_files(database, extension) {
+        let shown = || format!("{} (OID {})", database.qualified_name(table), table.oid);
+        let name = match name {
+            FileName::Unique(name) => name,
+            FileName::WithOid(name) => {
+                let place = Path::new(&name).display();
+                let text = "is one of several relations of this name in pg_class; its file is";
+                message("warning", format_args!("{} {text} \"{place}\"", shown()));
+                exit = Exit::Findings;
+                name
+            }
+            FileName::Ambiguous => {
+                message("error", format_args!("{} is in pg_class more than once", shown()));
+                exit = Exit::Findings;
+                continue;
+            }
+        };
+        let path = directory.join(name);
+        // The user may have moved a finished copy to another file system and replaced it with a
+        // link, so we follow links here.
+        match path.metadata() {
+            Ok(found) if found.is_file() => {
+                present += 1;
+                continue;
+            }
+            Ok(_) => return Err(failed(&path, io::Error::other("not a regular file"))),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed(&path, error));
+            }
+            Err(_) if path.is_symlink() => {
+                return Err(failed(
+                    &path,
+                    io::Error::other("a link to a file that does not exist"),
+                ));
+            }
+            Err(_) => {}
         }
         let planned = columns(args, database, table, &[])
             .and_then(|names| Plan::new(database, backend, table, &names.shown));
@@ -183,6 +203,30 @@ fn plan_all(
         }
     }
     Ok(CopyPlan { tasks, outputs: Arc::new(Files(paths)), present, exit, lock: Some(lock) })
+}
+
+/// Returns the tables whose rows `--all` copies, each with the name of its file. Prints a note about
+/// each foreign table.
+fn tables_with_files<'d>(
+    database: &'d Database,
+    extension: &str,
+) -> Vec<(&'d RelationInfo, FileName)> {
+    let (mut tables, mut names) = (Vec::new(), Vec::new());
+    for table in database.relations() {
+        let schema = database.schema_name(table);
+        let has_rows = matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView);
+        let is_system = schema.starts_with(b"pg_") || schema == b"information_schema";
+        if table.kind == RelationKind::ForeignTable
+            && let Err(error) = database.table_files(table)
+        {
+            message("note", format_args!("{error}; skipped"));
+        }
+        if has_rows && !is_system {
+            tables.push(table);
+            names.push(TableName { schema, name: &table.name, oid: table.oid });
+        }
+    }
+    tables.into_iter().zip(outputs::file_names(&names, extension)).collect()
 }
 
 /// If one column has an unsupported type, returns a hint that shows how to copy the table's other

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::path::PathBuf;
 
 use trunkline_aio::facade::Arc;
 use trunkline_engine::catalog::Database;
@@ -26,6 +27,7 @@ use super::text_args::TextArgs;
 use super::time_zone::zone;
 use crate::catalog_session::warn_of_damage;
 use crate::exit::{Failure, message};
+use crate::interrupt::Interrupt;
 use crate::text_settings::TEXT_SETTINGS;
 
 /// Values of `IntervalStyle`.
@@ -89,14 +91,11 @@ impl<'a> TextSettingSources<'a> {
     /// Reads the configuration files of the cluster and the settings of the database.
     pub(super) fn read(
         (args, assigned): (&'a TextArgs, &'a BTreeMap<String, String>),
-        dir: &DataDir,
+        (dir, interrupt): (&DataDir, &Interrupt),
         database: &Database,
         backend: &mut Backend,
     ) -> Result<Self, Failure> {
-        let config = ConfigFiles::read(dir.path()).map_err(|error| {
-            let text = "could not read the configuration files of the cluster";
-            Failure::cannot_run(format_args!("{text}: {error}"))
-        })?;
+        let config = read_config_files(dir.path().to_owned(), interrupt)?;
         let (database, faults) = match database.settings(backend) {
             Ok(read) => read,
             Err(error) if error.is_damage() => return Err(catalog_failure(error, dir)),
@@ -199,6 +198,20 @@ impl<'a> TextSettingSources<'a> {
         }
         Ok(text)
     }
+}
+
+/// Reads the cluster's configuration files. We do this in a separate thread, because they may be on a
+/// file system that hangs.
+fn read_config_files(pgdata: PathBuf, interrupt: &Interrupt) -> Result<ConfigFiles, Failure> {
+    let asked = interrupt.clone();
+    let read = move || ConfigFiles::read(&pgdata, &|| asked.requested());
+    interrupt.wait_for("configuration", read)?.map_err(|error| {
+        if interrupt.requested() {
+            return interrupt.failure();
+        }
+        let text = "could not read the configuration files of the cluster";
+        Failure::cannot_run(format_args!("{text}: {error}"))
+    })
 }
 
 /// Whether the output of a type depends on `DateStyle`.

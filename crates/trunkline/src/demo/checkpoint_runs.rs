@@ -41,6 +41,7 @@ const BALANCE_OFFSET: usize = 32;
 struct Runs<'r> {
     engine: &'r Engine,
     table: &'r Accounts,
+    interrupt: &'r Interrupt,
     backend: Backend,
     /// For each block of the copy, the expected number.
     numbers: Vec<u32>,
@@ -48,30 +49,35 @@ struct Runs<'r> {
 }
 
 /// Performs all runs, and then removes the copy. If the user interrupts the demo, it returns the
-/// results obtained so far.
+/// results obtained so far, or an error if the interrupt cancelled a wait.
 pub(super) fn run(
     engine: &Engine,
     table: &Accounts,
     interrupt: &Interrupt,
 ) -> Result<CheckpointReports, Failure> {
     engine.pool().evict_all();
-    let backend = engine.session()?;
+    let mut backend = engine.session()?;
+    interrupt.cancel_on_request(backend.session().canceller());
     // We leave half of the pool for read-ahead. All changed pages must fit into the pool, because
     // otherwise some of them would be evicted, and therefore written, before the checkpoint even
     // starts.
     let blocks = table.blocks().min(BLOCKS_MAX).min(engine.pool().buffers() / 2).max(2);
     let numbers = vec![0; blocks as usize];
     let reports = CheckpointReports { blocks, rows: Vec::new(), errors: Vec::new() };
-    let mut runs = Runs { engine, table, backend, numbers, reports };
-    let done = runs.all(interrupt);
+    let mut runs = Runs { engine, table, interrupt, backend, numbers, reports };
+    if interrupt.requested() {
+        return Ok(runs.reports);
+    }
+    let done = runs.all();
+    // We need another session, because the waits of the runs' session may have been cancelled.
     let copy = runs.relation(COPY, false);
-    let removed = runs.backend.drop_relation(&copy);
+    let removed = engine.session()?.drop_relation(&copy);
     done.and_then(|()| removed.map_err(cannot_write))?;
     Ok(runs.reports)
 }
 
 impl Runs<'_> {
-    fn all(&mut self, interrupt: &Interrupt) -> Result<(), Failure> {
+    fn all(&mut self) -> Result<(), Failure> {
         let copy = self.relation(COPY, false);
         // A demo that was killed may have left a copy.
         self.backend.drop_relation(&copy).map_err(cannot_write)?;
@@ -80,7 +86,7 @@ impl Runs<'_> {
         // different buffer tag in each configuration. When we are done with a configuration, we
         // evict its pages to make room for the next one.
         for (requested, direct) in IoConfig::all() {
-            if interrupt.requested() {
+            if self.interrupt.requested() {
                 break;
             }
             let used = self.engine.aio().set_method(requested.into()).used;
@@ -120,7 +126,7 @@ impl Runs<'_> {
         let mut bulk = self.backend.bulk_write();
         let method = self.engine.settings().file_extend_method();
         let mut made = 0;
-        while made < blocks {
+        while made < blocks && !self.interrupt.requested() {
             let count = EXTEND_BLOCKS.min(blocks - made);
             let pins = self.backend.extend_in_bulk(&mut bulk, copy, count, method);
             let pins = pins.map_err(cannot_write)?;
@@ -142,7 +148,7 @@ impl Runs<'_> {
         }
         drop(stream);
         bulk.finish(&mut self.backend).map_err(cannot_write)?;
-        self.checkpoint().map(drop)
+        if made < blocks { Ok(()) } else { self.checkpoint().map(drop) }
     }
 
     /// Changes pages, times the checkpoint that writes them, and reads them back.
@@ -162,6 +168,9 @@ impl Runs<'_> {
             bytes.mark_dirty();
             set_number(&mut bytes, run);
             self.numbers[page.block as usize] = run;
+            if self.interrupt.requested() {
+                return Ok(());
+            }
         }
         drop(stream);
         let (report, cpu_seconds) = with_cpu_seconds(|| self.checkpoint());
@@ -199,6 +208,9 @@ impl Runs<'_> {
         while let Some(page) = stream.next(&mut self.backend).map_err(cannot_read)? {
             let bytes = self.backend.read_lock(page.pin).map_err(Failure::cannot_run)?;
             wrong += u64::from(number_of(&bytes) != Some(self.numbers[page.block as usize]));
+            if self.interrupt.requested() {
+                break;
+            }
         }
         drop(stream);
         if wrong > 0 {
@@ -243,8 +255,69 @@ fn cannot_write(error: impl Into<WriteError>) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use trunkline_format::HeapPageBuilder;
+
+    use trunkline_aio::facade::Arc;
+    use trunkline_aio::facade::atomic::{AtomicBool, AtomicU64, Ordering};
+    use trunkline_aio::{Builder, Executor, File, Kernel, MethodKind, Operation, Request};
+    use trunkline_engine::settings::Settings;
+    use trunkline_sample::accounts::create;
     use trunkline_sample::push_account;
+
+    /// A real disk that counts bytes. At the first write after `armed` is set, the user presses
+    /// Ctrl-C.
+    #[derive(Default)]
+    struct Counted {
+        interrupt: Interrupt,
+        armed: AtomicBool,
+        written: AtomicU64,
+        read: AtomicU64,
+    }
+
+    impl Executor for Counted {
+        fn execute(&self, request: &mut Request<'_>) -> i32 {
+            let bytes = match request.operation {
+                Operation::Readv => &self.read,
+                _ => &self.written,
+            };
+            bytes.fetch_add(u64::from(request.length), Ordering::SeqCst);
+            if request.operation == Operation::Writev && self.armed.load(Ordering::SeqCst) {
+                self.interrupt.request();
+            }
+            Kernel.execute(request)
+        }
+
+        fn advise(&self, file: &File, offset: u64, length: u64) -> bool {
+            Kernel.advise(file, offset, length)
+        }
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_copy() {
+        let home = tempfile::tempdir().expect("a directory");
+        let disk = Arc::new(Counted::default());
+        let builder = Builder::new().method(MethodKind::Sync).executor(Arc::clone(&disk) as _);
+        let aio = builder.region_bytes(16 << 20).start().expect("started");
+        let table = create(&aio, home.path(), 1, &mut |_| true).expect("created");
+        let engine = Engine::builder(&Settings::default()).io(&aio).buffers(1024).open();
+        let engine = engine.expect("an engine");
+        disk.armed.store(true, Ordering::SeqCst);
+        let bytes = || [&disk.read, &disk.written].map(|bytes| bytes.load(Ordering::SeqCst));
+        let before = bytes();
+        // This returns either the reports so far or the error of a cancelled wait.
+        let _ = run(&engine, &table, &disk.interrupt);
+        assert!(disk.interrupt.requested());
+        let copy = 512 * 8192;
+        assert!(bytes()[1] - before[1] < copy / 2, "{before:?} {:?}", bytes());
+        let segments = fs::read_dir(home.path().join("base/5")).expect("a directory").count();
+        assert_eq!(segments, 1, "the copy is left");
+        // If the interrupt arrives before the first run, there is no I/O at all.
+        let before = bytes();
+        let reports = run(&engine, &table, &disk.interrupt).expect("nothing to do");
+        assert!(reports.rows.is_empty());
+        assert_eq!(bytes(), before);
+    }
 
     #[test]
     fn a_page_returns_the_number_stored_in_it() {

@@ -24,6 +24,7 @@ mod need;
 mod verify;
 
 mod btrfs;
+mod configuration;
 mod faulty;
 mod hung;
 mod limits;

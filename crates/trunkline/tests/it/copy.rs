@@ -1,9 +1,8 @@
 //! Tests `copy`: it copies rows of real clusters to standard output and to files, and reports
 //! errors.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -27,19 +26,19 @@ pub(crate) fn fixtures() -> Vec<PathBuf> {
     found
 }
 
-fn copy(fixture: &Path, args: &[&str]) -> (i32, String, String) {
+pub(crate) fn copy(fixture: &Path, args: &[&str]) -> (i32, String, String) {
     let data = fixture.join("data").to_string_lossy().into_owned();
     run(["copy", "-D", data.as_str(), "-d", "fixture"].into_iter().chain(args.iter().copied()))
 }
 
 /// Copies a valid table and returns the rows.
-fn rows(fixture: &Path, args: &[&str]) -> String {
+pub(crate) fn rows(fixture: &Path, args: &[&str]) -> String {
     let (code, out, err) = copy(fixture, args);
     assert_eq!((code, err.as_str()), (0, ""), "{args:?} of {}", fixture.display());
     out
 }
 
-fn expected(fixture: &Path, table: &str) -> String {
+pub(crate) fn expected(fixture: &Path, table: &str) -> String {
     let file = fixture.join(format!("expected/fixture/{table}.copy"));
     fs::read_to_string(file).expect("UTF-8")
 }
@@ -155,98 +154,6 @@ fn errors_name_what_is_wrong() {
     assert!(code == 2 && err.contains("is inside the data directory"), "{err}");
 }
 
-#[test]
-fn copying_a_database_into_files_can_be_resumed() {
-    for fixture in fixtures() {
-        let home = tempfile::tempdir().expect("a directory");
-        let out = home.path().join("out");
-        let path = out.to_string_lossy().into_owned();
-        let all = ["--all", "--ctid", "-o", &path, "--json"];
-        let report = json(&rows(&fixture, &all));
-        let count = fs::read_dir(fixture.join("expected/fixture")).expect("a directory").count();
-        // One of the expected files is the list of columns.
-        assert_eq!(report["outputs"], count - 1);
-        assert_eq!(report["present"], 0);
-        let same = |table: &str, file: &str| {
-            let found = fs::read_to_string(out.join(file)).expect("read");
-            assert!(found == expected(&fixture, table), "{file}");
-        };
-        same("s1.ty", "s1.ty.copy");
-        same("s1.toast", "s1.toast.copy");
-        same("s1.inh_p", "s1.inh_p.copy");
-        same("public.Weird Name.x", "public.Weird Name%2Ex.copy");
-        fs::remove_file(out.join("s1.ty.copy")).expect("removed");
-        fs::write(out.join("s1.ty.copy.partial"), "half").expect("written");
-        let report = json(&rows(&fixture, &all));
-        assert_eq!((&report["outputs"], &report["present"]), (&1.into(), &(count - 2).into()));
-        same("s1.ty", "s1.ty.copy");
-        assert!(!out.join("s1.ty.copy.partial").exists());
-        let (code, _, err) = copy(&fixture, &["--all", "-o", &path]);
-        assert!(code == 2 && err.contains("contains copies of another cluster"), "{err}");
-        let file = home.path().join("one.csv").to_string_lossy().into_owned();
-        let text = rows(&fixture, &["s1.rw", "-o", &file, "--format", "csv"]);
-        assert!(text.contains("Rows:          5\n"), "{text}");
-        assert_eq!(fs::read_to_string(file).expect("read"), "1,r\n2,r\n3,r\n4,r\n5,r\n");
-    }
-}
-
-/// Names, inodes and sizes of the files in a directory.
-fn listing(directory: &Path) -> Vec<(String, u64, u64)> {
-    let entries = fs::read_dir(directory).expect("a directory").map(|entry| {
-        let entry = entry.expect("an entry");
-        let (name, found) = (entry.file_name(), entry.metadata().expect("there"));
-        (name.into_string().expect("UTF-8"), found.ino(), found.len())
-    });
-    let mut entries: Vec<_> = entries.collect();
-    entries.sort();
-    entries
-}
-
-#[test]
-fn a_killed_copy_is_resumed_by_only_one_process() {
-    for fixture in fixtures() {
-        let home = tempfile::tempdir().expect("a directory");
-        let out = home.path().join("out");
-        let path = out.to_string_lossy().into_owned();
-        let partial = out.join("s1.toast.copy.partial");
-        // The table's output file is a pipe, so the copy blocks in the middle of the table until we
-        // read from the pipe.
-        fs::create_dir(&out).expect("made");
-        assert!(Command::new("mkfifo").arg(&partial).status().expect("runs").success());
-        let data = fixture.join("data");
-        let mut first = trunkline();
-        first.args(["copy", "-d", "fixture", "--all", "-j", "1", "-o", &path, "-D"]).arg(&data);
-        let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("runs");
-        let mut pipe = File::open(&partial).expect("opened");
-        pipe.read_exact(&mut [0; 100]).expect("rows");
-        let before = listing(&out);
-        for other in ["fixture", "postgres"] {
-            let args = ["-d", other, "--all", "-o", &path, "-D", &data.to_string_lossy()];
-            let (code, _, err) = run(["copy"].into_iter().chain(args));
-            assert!(code == 3 && err.contains("another copy is writing to"), "{code} {err}");
-        }
-        assert_eq!(listing(&out), before);
-        first.kill().expect("killed");
-        first.wait().expect("gone");
-        drop(pipe);
-        fs::remove_file(&partial).expect("removed");
-        fs::write(&partial, "half").expect("written");
-        let done: Vec<_> = before.into_iter().filter(|it| it.0.ends_with(".copy")).collect();
-        let report = json(&rows(&fixture, &["--all", "-o", &path, "--json"]));
-        let count = fs::read_dir(fixture.join("expected/fixture")).expect("a directory").count();
-        assert_eq!(report["present"], done.len());
-        assert_eq!(report["outputs"], count - 1 - done.len());
-        let after = listing(&out);
-        assert!(done.iter().all(|file| after.contains(file)), "{done:?} {after:?}");
-        // All files and the manifest, and no partial file.
-        assert_eq!(after.len(), count - 1 + 1);
-        let without = expected(&fixture, "s1.toast");
-        let without = without.lines().map(|line| line.split_once('\t').expect("ctid").1);
-        let found = fs::read_to_string(out.join("s1.toast.copy")).expect("read");
-        assert!(found.lines().eq(without));
-    }
-}
-
 /// Returns whether a process has handled all signals sent to it and all of its threads are asleep.
 ///
 /// A signal stays in `ShdPnd` until one of the threads takes it. That thread then runs the handler
@@ -296,35 +203,16 @@ fn two_signals_in_quick_succession_are_one_request() {
     }
 }
 
-#[test]
-fn a_directory_contains_copies_of_one_database() {
-    let fixtures = fixtures();
-    let [first, .., last] = &fixtures[..] else { return };
-    let home = tempfile::tempdir().expect("a directory");
-    let path = home.path().to_string_lossy().into_owned();
-    rows(first, &["--all", "-o", &path]);
-    let before = listing(home.path());
-    let manifest = fs::read(home.path().join("copy.manifest")).expect("read");
-    for (fixture, database) in [(last, "fixture"), (first, "postgres"), (last, "postgres")] {
-        let data = fixture.join("data").to_string_lossy().into_owned();
-        let (code, out, err) = run(["copy", "-D", &data, "-d", database, "--all", "-o", &path]);
-        assert_eq!((code, out.as_str()), (2, ""), "{err}");
-        assert!(err.contains(&format!("\"{path}\" contains copies of another cluster")), "{err}");
-    }
-    assert_eq!(listing(home.path()), before);
-    assert_eq!(fs::read(home.path().join("copy.manifest")).expect("read"), manifest);
-}
-
 /// A copy of a fixture that a test can damage.
-struct Damaged {
+pub(crate) struct Damaged {
     _home: TempDir,
-    fixture: PathBuf,
+    pub(crate) fixture: PathBuf,
     /// The first segment of the table `s1.rw`.
     file: PathBuf,
 }
 
 impl Damaged {
-    fn new(fixture: &Path) -> Damaged {
+    pub(crate) fn new(fixture: &Path) -> Damaged {
         let home = tempfile::tempdir().expect("a directory");
         let copied = home.path().join("copied");
         fs::create_dir(&copied).expect("made");
@@ -402,4 +290,35 @@ fn a_damaged_row_ends_a_copy_or_is_skipped() {
         assert!(text.contains("Skipped:       1\n"), "{text}");
         assert!(!out.exists() && damaged.fixture.join("rw.copy.incomplete").exists());
     }
+}
+
+/// Runs a copy that must fail because of its configuration files, and returns its messages.
+fn with_configuration(data: &Path) -> String {
+    // If the copy hangs, `timeout` ends it with another exit code.
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "60", env!("CARGO_BIN_EXE_trunkline")]);
+    command.args(["copy", "fixture.s1.ty", "-D"]).arg(data).stdin(Stdio::null());
+    let output = command.output().expect("runs");
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0), "{err}");
+    err
+}
+
+#[test]
+fn configuration_files_are_regular_and_few() {
+    let Some(fixture) = fixtures().pop() else { return };
+    let data = Damaged::new(&fixture);
+    let data = data.fixture.join("data");
+    let conf = data.join("postgresql.conf");
+    let write = |text: &str| fs::write(&conf, text).expect("written");
+    write("include '/dev/zero'\n");
+    let err = with_configuration(&data);
+    assert!(err.contains("\"/dev/zero\": not a regular file"), "{err}");
+    write(&"include 'postgresql.conf'\n".repeat(10));
+    let err = with_configuration(&data);
+    assert!(err.contains("postgresql.conf\": configuration file recursion"), "{err}");
+    fs::remove_file(&conf).expect("removed");
+    assert!(Command::new("mkfifo").arg(&conf).status().expect("runs").success());
+    let err = with_configuration(&data);
+    assert!(err.contains("postgresql.conf\": not a regular file"), "{err}");
 }

@@ -4,6 +4,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
 mod copy;
+mod copy_all;
 mod deep;
 mod jobs;
 mod shell;

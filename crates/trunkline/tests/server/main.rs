@@ -19,6 +19,7 @@ mod values;
 
 mod amcheck;
 mod catalogs;
+mod configuration;
 mod copies;
 mod differential;
 mod extension_types;

@@ -1,0 +1,197 @@
+//! `copy --all`: a database into the files of a directory, resumed after an interruption.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::fs::OFlags;
+use rustix::process::Signal;
+use trunkline_format::page_checksum;
+
+use crate::copy::{Damaged, copy, expected, fixtures, rows};
+use crate::jobs::until;
+use crate::{json, run, trunkline};
+
+#[test]
+fn copying_a_database_into_files_can_be_resumed() {
+    for fixture in fixtures() {
+        let home = tempfile::tempdir().expect("a directory");
+        let out = home.path().join("out");
+        let path = out.to_string_lossy().into_owned();
+        let all = ["--all", "--ctid", "-o", &path, "--json"];
+        let report = json(&rows(&fixture, &all));
+        let count = fs::read_dir(fixture.join("expected/fixture")).expect("a directory").count();
+        // One of the expected files is the list of columns.
+        assert_eq!(report["outputs"], count - 1);
+        assert_eq!(report["present"], 0);
+        let same = |table: &str, file: &str| {
+            let found = fs::read_to_string(out.join(file)).expect("read");
+            assert!(found == expected(&fixture, table), "{file}");
+        };
+        same("s1.ty", "s1.ty.copy");
+        same("s1.toast", "s1.toast.copy");
+        same("s1.inh_p", "s1.inh_p.copy");
+        same("public.Weird Name.x", "public.Weird Name%2Ex.copy");
+        fs::remove_file(out.join("s1.ty.copy")).expect("removed");
+        fs::write(out.join("s1.ty.copy.partial"), "half").expect("written");
+        let report = json(&rows(&fixture, &all));
+        assert_eq!((&report["outputs"], &report["present"]), (&1.into(), &(count - 2).into()));
+        same("s1.ty", "s1.ty.copy");
+        assert!(!out.join("s1.ty.copy.partial").exists());
+        let (code, _, err) = copy(&fixture, &["--all", "-o", &path]);
+        assert!(code == 2 && err.contains("contains copies of another cluster"), "{err}");
+        let file = home.path().join("one.csv").to_string_lossy().into_owned();
+        let text = rows(&fixture, &["s1.rw", "-o", &file, "--format", "csv"]);
+        assert!(text.contains("Rows:          5\n"), "{text}");
+        assert_eq!(fs::read_to_string(file).expect("read"), "1,r\n2,r\n3,r\n4,r\n5,r\n");
+    }
+}
+
+/// Names, inodes and sizes of the files in a directory.
+fn listing(directory: &Path) -> Vec<(String, u64, u64)> {
+    let entries = fs::read_dir(directory).expect("a directory").map(|entry| {
+        let entry = entry.expect("an entry");
+        let (name, found) = (entry.file_name(), entry.metadata().expect("there"));
+        (name.into_string().expect("UTF-8"), found.ino(), found.len())
+    });
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort();
+    entries
+}
+
+#[test]
+fn a_killed_copy_is_resumed() {
+    for fixture in fixtures() {
+        let home = tempfile::tempdir().expect("a directory");
+        let out = home.path().join("out");
+        let path = out.to_string_lossy().into_owned();
+        let data = fixture.join("data");
+        // The kernel kills the copy when a file grows above the limit.
+        let mut killed = Command::new("prlimit");
+        killed.args(["--fsize=150000:150000", "--core=0:0", env!("CARGO_BIN_EXE_trunkline")]);
+        killed.args(["copy", "-d", "fixture", "--all", "-j", "1", "-o", &path, "-D"]).arg(&data);
+        let killed = killed.stdin(Stdio::null()).output().expect("runs");
+        assert_eq!(killed.status.signal(), Some(Signal::XFSZ.as_raw()), "{killed:?}");
+        let before = listing(&out);
+        let partial: Vec<_> = before.iter().filter(|it| it.0.ends_with(".partial")).collect();
+        assert!(matches!(partial[..], [(_, _, 150_000)]), "{partial:?}");
+        let done: Vec<_> = before.iter().filter(|it| it.0.ends_with(".copy")).collect();
+        let report = json(&rows(&fixture, &["--all", "-o", &path, "--json"]));
+        let count = fs::read_dir(fixture.join("expected/fixture")).expect("a directory").count();
+        assert_eq!(report["present"], done.len());
+        assert_eq!(report["outputs"], count - 1 - done.len());
+        let after = listing(&out);
+        assert!(done.iter().all(|file| after.contains(file)), "{done:?} {after:?}");
+        // All files and the manifest, and no partial file.
+        assert_eq!(after.len(), count - 1 + 1);
+        let file = partial[0].0.strip_suffix(".partial").expect("a suffix");
+        let without = expected(&fixture, file.strip_suffix(".copy").expect("a suffix"));
+        let without = without.lines().map(|line| line.split_once('\t').expect("ctid").1);
+        let found = fs::read_to_string(out.join(file)).expect("read");
+        assert!(found.lines().eq(without), "{file}");
+    }
+}
+
+#[test]
+fn only_one_process_copies_into_a_directory() {
+    for fixture in fixtures() {
+        let home = tempfile::tempdir().expect("a directory");
+        let out = home.path().join("out");
+        let path = out.to_string_lossy().into_owned();
+        let data = fixture.join("data");
+        // Standard output is a full pipe, so the copy hangs when it prints its report.
+        let pipe = home.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().expect("runs").success());
+        let flags = OFlags::NONBLOCK.bits() as i32;
+        let mut full = File::options().read(true).write(true).custom_flags(flags).open(&pipe);
+        let full = full.as_mut().expect("opened");
+        while full.write(&[0; 4096]).is_ok() {}
+        let stdout = File::options().write(true).open(&pipe).expect("opened");
+        let mut first = trunkline();
+        first.args(["copy", "-d", "fixture", "--all", "-o", &path, "-D"]).arg(&data);
+        let mut first = first.stdout(stdout).stderr(Stdio::null()).spawn().expect("runs");
+        let count = fs::read_dir(fixture.join("expected/fixture")).expect("a directory").count();
+        until(&mut first, |_| {
+            let names = fs::read_dir(&out).into_iter().flatten().flatten();
+            let done = names.filter(|it| it.file_name().to_string_lossy().ends_with(".copy"));
+            done.count() == count - 1
+        });
+        let before = listing(&out);
+        for other in ["fixture", "postgres"] {
+            let args = ["-d", other, "--all", "-o", &path, "-D", &data.to_string_lossy()];
+            let (code, _, err) = run(["copy"].into_iter().chain(args));
+            assert!(code == 3 && err.contains("another copy is writing to"), "{code} {err}");
+        }
+        assert_eq!(listing(&out), before);
+        first.kill().expect("killed");
+        first.wait().expect("gone");
+        let report = json(&rows(&fixture, &["--all", "-o", &path, "--json"]));
+        assert_eq!((&report["outputs"], &report["present"]), (&0.into(), &(count - 1).into()));
+    }
+}
+
+/// In a cluster that was not shut down cleanly, two live rows of `pg_class` can have one name.
+#[test]
+fn tables_of_one_name_are_copied_into_two_files() {
+    let Some(fixture) = fixtures().pop() else { return };
+    let damaged = Damaged::new(&fixture);
+    let data = damaged.fixture.join("data");
+    let shown = data.to_string_lossy().into_owned();
+    let (code, out, err) = run(["tables", "-D", &shown, "-d", "fixture", "--all", "--json"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let tables = json(&out)["relations"].as_array().expect("relations").clone();
+    let find = |name: &str| {
+        tables.iter().find(|it| it["name"] == name && it["kind"] == "table").expect(name)
+    };
+    let oid = |name: &str| find(name)["oid"].as_u64().expect("an OID");
+    let file = data.join(find("pg_class")["file"].as_str().expect("a file"));
+    let mut bytes = fs::read(&file).expect("read");
+    // The column relname: 64 bytes.
+    let name = |text: &str| [text.as_bytes(), &[0; 64]].concat()[..64].to_vec();
+    let (hot, rw) = (name("hot"), name("rw"));
+    for (block, page) in (0..).zip(bytes.as_chunks_mut::<8192>().0) {
+        while let Some(at) = page.windows(64).position(|window| window == hot) {
+            page[at..at + 64].copy_from_slice(&rw);
+        }
+        let sum = page_checksum(page, block);
+        page[8..10].copy_from_slice(&sum.to_le_bytes());
+    }
+    fs::write(&file, bytes).expect("written");
+    let out = damaged.fixture.join("out");
+    let path = out.to_string_lossy().into_owned();
+    let all = ["--all", "--ctid", "-o", &path, "--json"];
+    for run in 0..2 {
+        let (code, text, err) = copy(&damaged.fixture, &all);
+        assert_eq!(code, 1, "{err}");
+        assert!(err.contains("is one of several relations of this name in pg_class"), "{err}");
+        assert_eq!(json(&text)["outputs"] == 0, run == 1, "{text}");
+        for table in ["hot", "rw"] {
+            let file = out.join(format!("s1.rw%~{}.copy", oid(table)));
+            let found = fs::read_to_string(file).expect("read");
+            assert_eq!(found, expected(&fixture, &format!("s1.{table}")));
+        }
+        assert!(!out.join("s1.rw.copy").exists() && !out.join("s1.hot.copy").exists());
+    }
+}
+
+#[test]
+fn a_directory_contains_copies_of_one_database() {
+    let fixtures = fixtures();
+    let [first, .., last] = &fixtures[..] else { return };
+    let home = tempfile::tempdir().expect("a directory");
+    let path = home.path().to_string_lossy().into_owned();
+    rows(first, &["--all", "-o", &path]);
+    let before = listing(home.path());
+    let manifest = fs::read(home.path().join("copy.manifest")).expect("read");
+    for (fixture, database) in [(last, "fixture"), (first, "postgres"), (last, "postgres")] {
+        let data = fixture.join("data").to_string_lossy().into_owned();
+        let (code, out, err) = run(["copy", "-D", &data, "-d", database, "--all", "-o", &path]);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        assert!(err.contains(&format!("\"{path}\" contains copies of another cluster")), "{err}");
+    }
+    assert_eq!(listing(home.path()), before);
+    assert_eq!(fs::read(home.path().join("copy.manifest")).expect("read"), manifest);
+}

@@ -1,0 +1,85 @@
+//! Configuration files: `copy` reads those that the server reads, and refuses those that it refuses.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::server::{Server, servers};
+
+/// Files, by name, with their contents.
+type Files = Vec<(String, String)>;
+
+/// `postgresql.conf` includes a file that includes the next one, and so on. The last of `length`
+/// files sets the time zone.
+fn chain(length: u32) -> Files {
+    let include = |number| format!("include 'chain{number}.conf'\n");
+    let mut files = vec![("postgresql.conf".to_owned(), include(1))];
+    for number in 1..=length {
+        let text = match number == length {
+            true => "timezone = 'Asia/Tokyo'\n".to_owned(),
+            false => include(number + 1),
+        };
+        files.push((format!("chain{number}.conf"), text));
+    }
+    files
+}
+
+fn write(data: &Path, files: &Files) {
+    for (name, text) in files {
+        let path = data.join(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        fs::write(path, text).expect("written");
+    }
+}
+
+#[test]
+fn copy_refuses_the_files_that_a_server_refuses() {
+    let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let own = vec![file("postgresql.conf", "include 'postgresql.conf'\n")];
+    let directory = vec![
+        file("postgresql.conf", "timezone = 'UTC'\ninclude_dir 'conf.d'\n"),
+        file("conf.d/a.conf", "timezone = 'Asia/Tokyo'\n"),
+        // A directory, whose name ends in .conf.
+        file("conf.d/b.conf/c.conf", "timezone = 'America/Lima'\n"),
+    ];
+    let cases = [
+        (chain(10), None),
+        (chain(11), Some("nesting depth exceeded")),
+        (own, Some("configuration file recursion")),
+        (directory, None),
+    ];
+    for bin in servers() {
+        let server = Server::start(&bin, &[]);
+        server.sql("postgres", "create table t as select timestamptz '2020-01-01 00:00:00+00' t");
+        let configuration = server.data().join("postgresql.conf");
+        let before = fs::read(&configuration).expect("read");
+        // The view reads the files anew, and the server need not accept them.
+        let errors = cases.each_ref().map(|(files, _)| {
+            write(&server.data(), files);
+            let sql = "select error from pg_file_settings where error is not null \
+                       and error not like '%cannot be changed without restarting%'";
+            String::from_utf8(server.sql("postgres", sql)).expect("text")
+        });
+        fs::write(configuration, before).expect("written");
+        let stopped = server.stop();
+        for ((files, refused), error) in cases.iter().zip(errors) {
+            write(&stopped.data(), files);
+            let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+            command.args(["copy", "postgres.public.t", "-D"]).arg(stopped.data());
+            let output = command.env_remove("PGDATA").output().expect("runs");
+            let text = String::from_utf8_lossy(&output.stderr);
+            match refused {
+                Some(expected) => {
+                    assert!(error.contains(expected), "the server: {error:?}");
+                    assert_eq!(output.status.code(), Some(3), "{text}");
+                    assert!(text.contains(expected), "{text}");
+                }
+                None => {
+                    assert_eq!(error, "", "the server: {error:?}");
+                    assert_eq!((output.status.code(), &*text), (Some(0), ""), "{files:?}");
+                    assert_eq!(output.stdout, b"2020-01-01 09:00:00+09\n", "{files:?}");
+                }
+            }
+        }
+    }
+}
