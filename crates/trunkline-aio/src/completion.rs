@@ -16,6 +16,7 @@
 //! take another lock while holding one of them.
 
 pub(crate) mod completions;
+pub(crate) mod handle_queue;
 pub(crate) mod in_flight;
 pub(crate) mod lanes;
 pub(crate) mod roster;

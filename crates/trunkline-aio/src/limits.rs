@@ -22,6 +22,15 @@ pub const SESSIONS_MAX: usize = 256;
 /// Worker threads per instance: the maximum of `io_max_workers`.
 pub const WORKERS_MAX: usize = 256;
 
+/// How many workers there may be in addition to `io_max_workers` for the log's I/O. Such a worker
+/// is started if no worker is idle when the log's I/O is queued. Like any other worker, it first
+/// completes I/O from the ready set.
+pub const LOG_WORKERS: usize = 1;
+
+/// Maximum number of threads in a worker pool: `io_max_workers`, and some more in case workers are
+/// stuck.
+pub const WORKER_PLACES: usize = WORKERS_MAX + 64;
+
 /// Mounts with a separate lane in the worker queue. Any further mounts share the last lane.
 pub const LANES_MAX: usize = 16;
 
@@ -72,6 +81,10 @@ const _: () = assert!(IOVECS_MAX <= 1024, "the kernel takes at most UIO_MAXIOV i
 const _: () = assert!(
     IOVECS_MAX * FRAME_SIZE <= i32::MAX as usize,
     "a full combined I/O must fit a raw result"
+);
+const _: () = assert!(
+    WORKER_PLACES > WORKERS_MAX + LOG_WORKERS + LANES_MAX,
+    "if one mount hangs with all workers, every other mount can have one"
 );
 const _: () = assert!(TRANSFER_MAX <= 0x7FFF_F000, "the kernel would transfer less");
 const _: () = assert!((TRANSFER_MAX as usize).is_multiple_of(FRAME_SIZE), "in whole frames");

@@ -13,6 +13,7 @@ pub(crate) mod uring;
 pub(crate) mod worker;
 
 use crate::completion::in_flight::{InFlight, Submitted};
+use crate::completion::lanes::Queued;
 use std::sync::Arc;
 
 /// A batch of submitted I/O. It is offered to a method, which takes as much of it as it has room
@@ -45,11 +46,11 @@ impl<'a> Batch<'a> {
         Some(self.in_flight.token(*index))
     }
 
-    /// Takes the next I/O and returns its lane and handle index, for methods whose queues contain
-    /// handle indexes. The thread that will execute the I/O recreates its token from the index.
-    pub(crate) fn take_index(&mut self) -> Option<(usize, u32)> {
+    /// Takes the next I/O, for methods whose queues contain handle indexes. The thread that will
+    /// execute the I/O recreates its token from the index.
+    pub(crate) fn take_queued(&mut self) -> Option<Queued> {
         let io = self.take()?;
-        Some((self.in_flight.lane(&io), io.index()))
+        Some(self.in_flight.queued(&io))
     }
 
     /// The session that issued the batch.

@@ -22,6 +22,7 @@
 
 use crate::clock::{self, Time};
 use crate::completion::completions::{AbortOnPanic, Completions};
+use crate::completion::lanes::Queued;
 use crate::facade::thread;
 use crate::limits::RETRIES_MAX;
 use crate::lock_free::state::State;
@@ -121,10 +122,12 @@ impl InFlight {
         std::ptr::from_ref(self).addr()
     }
 
-    /// The lane of the submitted I/O's mount.
-    pub(crate) fn lane(&self, io: &Submitted) -> usize {
-        // SAFETY: there is only one token for this I/O, and its holder owns the body.
-        unsafe { self.completions.handles().handle(io.index()).body() }.lane()
+    /// The submitted I/O as lanes queue it.
+    pub(crate) fn queued(&self, io: &Submitted) -> Queued {
+        let handle = self.completions.handles().handle(io.index());
+        // SAFETY: the holder of the only token of this I/O owns the body.
+        let lane = unsafe { handle.body() }.lane();
+        Queued { lane, index: io.index(), class: handle.class() }
     }
 
     /// Panics if a custom method confuses two instances or uses the same token twice. Without this

@@ -18,15 +18,20 @@
 //! `io_min_workers` always remain. We pick the highest-numbered worker because it is the least
 //! useful one: work always goes to the idle worker with the lowest number.
 //!
+//! **The log.** If no worker is idle when the log's I/O is queued, the supervisor starts one right
+//! away, even if this exceeds `io_max_workers` by one. The places of the other I/O don't become
+//! fewer while the log's I/O is in progress.
+//!
 //! There are no threads and no locks in this file. `worker_pool` protects the roster with a lock,
 //! and `method::worker` runs the threads. Since each decision depends only on the roster and the
 //! current time, we can test all of them without starting any threads.
 
 use crate::clock::Time;
-use crate::completion::lanes::Lanes;
+use crate::completion::lanes::{Lanes, Places, Queued};
 use crate::facade::thread;
-use crate::limits::{STUCK_AFTER_MS, WORKERS_MAX};
+use crate::limits::{LANES_MAX, LOG_WORKERS, STUCK_AFTER_MS, WORKER_PLACES, WORKERS_MAX};
 use crate::storage::file::AbandonedFile;
+use crate::tables::class::Class;
 use crate::tables::deferred::DeferredDrops;
 use std::time::Duration;
 
@@ -39,7 +44,8 @@ const LOOK_AGAIN_MIN: Duration = Duration::from_millis(1);
 pub struct WorkerSettings {
     /// `io_min_workers`: workers that stay even when idle; 1 to 256.
     pub min: usize,
-    /// `io_max_workers`: maximum number of workers, not counting stuck ones; `min` to 256.
+    /// `io_max_workers`: maximum number of workers, not counting stuck ones and one for the log;
+    /// `min` to 256.
     pub max: usize,
     /// `io_worker_idle_timeout`: how long a worker above `min` stays idle before it leaves.
     pub idle_timeout: Duration,
@@ -114,12 +120,18 @@ pub(crate) struct Roster {
     /// All workers, indexed by worker number. Contains an element for every worker that could ever
     /// be started.
     workers: Vec<Worker>,
+    /// No worker with this number or a higher one is live. Most pools use only a few numbers, so
+    /// this saves us from looking at the others.
+    end: usize,
     /// When a thread was last started, to enforce the launch interval.
     last_launch: Option<Time>,
     /// Set when there was work but no idle worker, so that we had to notify the supervisor. It
     /// remains set until a worker finds nothing to do. Thanks to this flag, a busy pool doesn't
     /// have to signal the supervisor for every batch.
     growth_wanted: bool,
+    /// Set if the pool has one worker more than its limit, because of the log's I/O. That worker
+    /// may stay until it has been idle for the idle timeout.
+    log_worker: bool,
 }
 
 /// The slot of a possible worker: PostgreSQL's `PgAioWorkerSlot`.
@@ -131,8 +143,10 @@ struct Worker {
     /// Set while the worker is asleep or about to go to sleep. The thread that wakes the worker
     /// clears this flag under the roster's lock, so that no other thread picks the same worker.
     idle: bool,
-    /// The lane the worker is executing I/O for, and since when.
-    busy: Option<(usize, Time)>,
+    /// Set from the moment the worker is started or woken until it looks for a job.
+    coming: bool,
+    /// The lane and class of the I/O that the worker is executing, and when it began.
+    busy: Option<(usize, Class, Time)>,
     /// The number of recent wake-ups and the number of recent jobs. Their ratio shows whether
     /// the worker usually finds work when it is woken. Whenever either number reaches four, we
     /// halve both, so that the ratio tracks the current load.
@@ -147,9 +161,11 @@ impl Roster {
         Self {
             settings: settings.clamped(),
             lanes: Lanes::new(handles, queue),
-            workers: (0..WORKERS_MAX).map(|_| Worker::default()).collect(),
+            workers: (0..WORKER_PLACES).map(|_| Worker::default()).collect(),
+            end: 0,
             last_launch: None,
             growth_wanted: false,
+            log_worker: false,
         }
     }
 
@@ -163,19 +179,25 @@ impl Roster {
 
     /// Number of live workers.
     pub(crate) fn live(&self) -> usize {
-        self.workers.iter().filter(|worker| worker.live).count()
+        self.workers[..self.end].iter().filter(|worker| worker.live).count()
     }
 
-    /// Returns how many workers a single mount may use. If no other mount has any I/O, it may use
-    /// all of them; otherwise, it may use three quarters. That way, if this mount hangs, a quarter
-    /// of the workers remains available to the other mounts.
-    fn share(&self) -> usize {
+    /// Returns how the lanes divide the workers. If no other mount has any I/O, a mount may use all
+    /// of them; otherwise, it may use three quarters. If it hangs, the other mounts have to wait
+    /// until its workers count as stuck and are replaced. The last numbers in the table are kept
+    /// for the first I/O of each mount.
+    fn places(&self, now: Time) -> Places {
         let max = self.settings.max;
-        if self.lanes.active() <= 1 { max } else { (max * 3 / 4).max(1) }
+        let share = if self.lanes.active() <= 1 { max } else { (max * 3 / 4).max(1) };
+        // Stuck workers only matter once all workers could be busy.
+        let most = if self.lanes.busy() < max { max } else { self.bound(now) };
+        let shared = most.min(WORKER_PLACES - LOG_WORKERS - LANES_MAX);
+        let first = most.min(WORKER_PLACES - LOG_WORKERS);
+        Places { share, shared, first, log_reserve: LOG_WORKERS }
     }
 
-    /// Returns the current limit on the number of workers. Each stuck worker raises the limit by
-    /// one, because we're allowed to replace it.
+    /// Returns the current limit on the number of workers, not counting the one for the log. Each
+    /// stuck worker raises the limit by one, because we're allowed to replace it.
     fn bound(&self, now: Time) -> usize {
         self.settings.max + self.stuck(now)
     }
@@ -183,8 +205,8 @@ impl Roster {
     /// Number of stuck workers: workers that have spent more than [`STUCK_AFTER_MS`] in one I/O.
     fn stuck(&self, now: Time) -> usize {
         let limit = Duration::from_millis(STUCK_AFTER_MS);
-        let is_stuck = |worker: &&Worker| worker.busy.is_some_and(|(_, at)| now.since(at) > limit);
-        self.workers.iter().filter(is_stuck).count()
+        let is_stuck = |worker: &&Worker| worker.busy.is_some_and(|(.., at)| now.since(at) > limit);
+        self.workers[..self.end].iter().filter(is_stuck).count()
     }
 
     /// Returns the time until the next busy worker will count as stuck. If there is no such worker,
@@ -192,8 +214,8 @@ impl Roster {
     /// has really been exceeded when the supervisor checks again.
     fn next_stuck(&self, now: Time) -> Duration {
         let limit = Duration::from_millis(STUCK_AFTER_MS);
-        let busy = self.workers.iter().filter_map(|worker| worker.busy);
-        let left = busy.filter_map(|(_, at)| limit.checked_sub(now.since(at))).min();
+        let busy = self.workers[..self.end].iter().filter_map(|worker| worker.busy);
+        let left = busy.filter_map(|(.., at)| limit.checked_sub(now.since(at))).min();
         left.unwrap_or(limit) + Duration::from_millis(1)
     }
 
@@ -204,7 +226,8 @@ impl Roster {
     pub(crate) fn claim_place(&mut self, id: usize) -> bool {
         let vacant = !self.workers[id].live;
         if vacant {
-            self.workers[id] = Worker { live: true, ..Worker::default() };
+            self.workers[id] = Worker { live: true, coming: true, ..Worker::default() };
+            self.end = self.end.max(id + 1);
         }
         vacant
     }
@@ -234,13 +257,41 @@ impl Roster {
     /// Picks the idle worker with the lowest number that is not less than `from`, and marks it as
     /// woken. If there is no such worker, asks the supervisor to grow the pool.
     pub(crate) fn wake_one(&mut self, from: usize) -> Wake {
-        if let Some(id) = (from..self.workers.len()).find(|&id| self.workers[id].idle) {
+        if let Some(id) = (from..self.end).find(|&id| self.workers[id].idle) {
             let worker = &mut self.workers[id];
             worker.idle = false;
+            worker.coming = true;
             worker.wakeups += 1;
             return Wake::Worker(id);
         }
         self.ask_supervisor()
+    }
+
+    /// Chooses the thread to wake after I/O was queued.
+    pub(crate) fn wake_for_queued(&mut self, now: Time) -> Wake {
+        self.wake_for_lanes(now, |roster| roster.wake_one(0))
+    }
+
+    /// Chooses the thread to wake for the I/O in the lanes. If there is I/O that may begin, but
+    /// none of it is the log's, `ordinary` makes the choice.
+    fn wake_for_lanes(&mut self, now: Time, ordinary: impl Fn(&mut Self) -> Wake) -> Wake {
+        let places = self.places(now);
+        if self.lanes.log_runnable(&places) {
+            return match self.wake_one(0) {
+                // The supervisor knows that the pool should grow, but not that it's urgent.
+                Wake::None => Wake::Supervisor,
+                wake => wake,
+            };
+        }
+        if self.lanes.runnable(&places) {
+            return ordinary(self);
+        }
+        // There is I/O that can't begin just because too many workers are busy. The supervisor will
+        // start another worker if some of them are stuck.
+        if self.lanes.runnable(&any_number(places)) {
+            return self.ask_supervisor();
+        }
+        Wake::None
     }
 
     /// Wakes another worker with a higher number, provided that worker `id` has found work on most
@@ -271,13 +322,13 @@ impl Roster {
             worker.wakeups /= 2;
             worker.jobs /= 2;
         }
-        if let Some((lane, _)) = worker.busy.take() {
-            self.lanes.finished(lane);
+        if let Some((lane, class, _)) = worker.busy.take() {
+            self.lanes.finished(lane, class);
         }
     }
 
     fn is_highest(&self, id: usize) -> bool {
-        !self.workers[id + 1..].iter().any(|worker| worker.live)
+        !self.workers[id + 1..self.end].iter().any(|worker| worker.live)
     }
 
     /// Marks the worker as no longer live. The live worker with the next lower number now has the
@@ -285,6 +336,9 @@ impl Roster {
     fn leave(&mut self, id: usize) -> Wake {
         self.workers[id].live = false;
         self.workers[id].idle = false;
+        if self.end == id + 1 {
+            self.end = id;
+        }
         (0..id).rev().find(|&id| self.workers[id].live).map_or(Wake::None, Wake::Worker)
     }
 
@@ -300,7 +354,10 @@ impl Roster {
         // to wake it. That thread relies on this worker to do the work, so the worker must not
         // exit.
         let surplus = self.workers[id].idle && self.is_highest(id);
-        (surplus && self.live() > self.settings.min).then(|| self.leave(id))
+        (surplus && self.live() > self.settings.min).then(|| {
+            self.log_worker = false;
+            self.leave(id)
+        })
     }
 
     /// Picks the next job for worker `id`. We prefer queued I/O to abandoned files, because
@@ -312,22 +369,26 @@ impl Roster {
         deferred: &DeferredDrops,
         stopping: bool,
     ) -> Job {
+        self.workers[id].coming = false;
+        let places = self.places(now);
         // There are too many workers, either because the limits were lowered or because stuck
         // workers have recovered. Only the worker with the highest number exits, so that the
-        // remaining workers still have the lowest numbers.
-        if self.is_highest(id) && self.live() > self.bound(now) {
+        // remaining workers still have the lowest numbers. It must not exit before the log's I/O
+        // has begun, because it may be the worker that was woken for it.
+        let for_log = if self.log_worker { LOG_WORKERS } else { 0 };
+        let surplus = self.is_highest(id) && self.live() > self.bound(now) + for_log;
+        if surplus && !self.lanes.log_runnable(&places) {
             return Job::Leave(self.leave(id));
         }
-        let share = self.share();
-        if let Some((lane, index)) = self.lanes.take(share) {
-            self.workers[id].busy = Some((lane, now));
-            let more = self.lanes.runnable(share);
-            let wake = if more { self.wake_above(id) } else { Wake::None };
+        if let Some(Queued { lane, index, class }) = self.lanes.take(&places) {
+            self.workers[id].busy = Some((lane, class, now));
+            let wake = self.wake_for_lanes(now, |roster| roster.wake_above(id));
             return Job::Execute { index, wake };
         }
-        if let Some(file) = deferred.take_file(|lane| self.lanes.may_begin(lane, share)) {
-            self.lanes.begin(file.lane());
-            self.workers[id].busy = Some((file.lane(), now));
+        if let Some(file) = deferred.take_file(|lane| self.lanes.may_begin(lane, &places)) {
+            // No session waits for this, so it counts as the least important class.
+            self.lanes.occupy(file.lane(), Class::Maintenance);
+            self.workers[id].busy = Some((file.lane(), Class::Maintenance, now));
             return Job::Close(file);
         }
         if stopping {
@@ -362,22 +423,32 @@ impl Roster {
             self.claim_place(vacant);
             return Decision::Launch(vacant);
         }
-        let work = self.lanes.runnable(self.share()) || has_ready();
-        if !work {
+        let places = self.places(now);
+        let work = self.lanes.runnable(&places) || has_ready();
+        if !work && !self.lanes.runnable(&any_number(places)) {
             self.growth_wanted = false;
             return Decision::Wait(None);
         }
         let interval = self.settings.launch_interval;
-        if self.workers.iter().any(|worker| worker.idle) {
+        if work && self.workers[..self.end].iter().any(|worker| worker.idle) {
             return Decision::Wake(self.wake_one(0), interval.max(LOOK_AGAIN_MIN));
         }
-        let Some(vacant) = vacant.filter(|_| self.live() < self.bound(now)) else {
+        let urgent = self.lanes.log_runnable(&places);
+        // If a worker is about to look for a job, it will take the log's I/O. If it was started for
+        // this, we must not start another one just because it hasn't had the CPU yet.
+        if urgent && self.workers[..self.end].iter().any(|worker| worker.live && worker.coming) {
+            return Decision::Wait(Some(interval.max(LOOK_AGAIN_MIN)));
+        }
+        let for_log = if urgent || self.lanes.busy_log() > 0 { LOG_WORKERS } else { 0 };
+        let most = self.bound(now) + for_log;
+        let Some(vacant) = vacant.filter(|_| work && self.live() < most) else {
             return Decision::Wait(Some(self.next_stuck(now).max(LOOK_AGAIN_MIN)));
         };
         let since = self.last_launch.map_or(Duration::MAX, |at| now.since(at));
         match interval.checked_sub(since) {
-            Some(left) if !left.is_zero() => Decision::Wait(Some(left)),
+            Some(left) if !left.is_zero() && !urgent => Decision::Wait(Some(left)),
             _ => {
+                self.log_worker |= self.live() >= self.bound(now);
                 self.claim_place(vacant);
                 Decision::Launch(vacant)
             }
@@ -385,21 +456,10 @@ impl Roster {
     }
 }
 
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::clock;
-
-    #[test]
-    fn a_worker_that_left_before_its_launch_was_recorded_stays_gone() {
-        let mut roster = Roster::new(WorkerSettings::default(), 8, 8);
-        assert!(roster.claim_place(0));
-        let thread = thread::spawn_internal("worker", || ()).expect("a thread");
-        // The new worker finds the pool too large and leaves before the supervisor gets back here.
-        roster.leave(0);
-        roster.launched(0, Some(thread), clock::now());
-        assert_eq!(roster.live(), 0, "no thread stands behind a live worker");
-        assert!(roster.claim_place(0), "the place can be used again");
-        assert_eq!(roster.take_threads().len(), 0, "the next worker has not started yet");
-    }
+/// The same places, but without a limit on the total number of busy workers.
+fn any_number(places: Places) -> Places {
+    Places { shared: usize::MAX, first: usize::MAX - places.log_reserve, ..places }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

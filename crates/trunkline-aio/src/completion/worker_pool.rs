@@ -11,11 +11,12 @@
 //! worker isn't asleep yet, because the worker's event remembers the signal, so the wake-up can't
 //! be lost.
 
-use crate::clock::Time;
+use crate::clock::{self, Time};
+use crate::completion::lanes::Queued;
 use crate::completion::roster::{Job, Roster, Wake, WorkerSettings};
 use crate::facade::atomic::{AtomicBool, Ordering};
 use crate::facade::{Mutex, thread};
-use crate::limits::WORKERS_MAX;
+use crate::limits::WORKER_PLACES;
 use crate::lock_free::event::Event;
 use crate::tables::deferred::DeferredDrops;
 
@@ -43,7 +44,7 @@ impl WorkerPool {
     pub(crate) fn new(settings: WorkerSettings, handles: usize, queue: usize) -> Self {
         Self {
             roster: Mutex::new(Roster::new(settings, handles, queue)),
-            events: (0..WORKERS_MAX).map(|_| Event::new()).collect(),
+            events: (0..WORKER_PLACES).map(|_| Event::new()).collect(),
             supervisor: Event::new(),
             supervisor_thread: Mutex::new(None),
             running: AtomicBool::new(false),
@@ -75,31 +76,31 @@ impl WorkerPool {
         self.running.load(Ordering::SeqCst)
     }
 
-    /// Queues the I/Os returned by `next` (pairs of lane and handle index) until the queue is full.
-    /// The remaining I/Os stay with the session, which executes them itself.
-    pub(crate) fn submit(&self, mut next: impl FnMut() -> Option<(usize, u32)>) {
+    /// Queues the I/Os returned by `next` until the queue is full. The remaining I/Os stay with the
+    /// session, which executes them itself.
+    pub(crate) fn submit(&self, mut next: impl FnMut() -> Option<Queued>) {
         if !self.is_running() {
             return;
         }
         self.wake_after(|roster| {
             while roster.lanes().has_room()
-                && let Some((lane, index)) = next()
+                && let Some(io) = next()
             {
-                roster.lanes().push(lane, index);
+                roster.lanes().push(io);
             }
-            roster.wake_one(0)
+            roster.wake_for_queued(clock::now())
         });
     }
 
     /// Queues I/O that a failed ring hasn't started. We ignore the queue's bound here, because
-    /// there is no session that could execute the I/O instead. Even so, the queue
-    /// can't overflow, because it has room for every handle.
-    pub(crate) fn take_over(&self, moved: impl Iterator<Item = (usize, u32)>) {
+    /// there is no session that could execute the I/O instead. Even so, the queue can't overflow,
+    /// because it has room for every handle.
+    pub(crate) fn take_over(&self, moved: impl Iterator<Item = Queued>) {
         self.wake_after(|roster| {
-            for (lane, index) in moved {
-                roster.lanes().push(lane, index);
+            for io in moved {
+                roster.lanes().push(io);
             }
-            roster.wake_one(0)
+            roster.wake_for_queued(clock::now())
         });
     }
 

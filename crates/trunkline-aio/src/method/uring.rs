@@ -26,11 +26,15 @@
 use super::ring::{Ring, Setup, UringFeatures, UringSettings};
 use super::{Batch, Method};
 use crate::completion::in_flight::{InFlight, Reaped};
-use crate::completion::lanes::Lanes;
+use crate::completion::lanes::{Lanes, Queued};
 use crate::facade::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::facade::{Futex, Mutex, channel, thread};
+use crate::limits::STAGED_MAX;
 use crate::method::fallback::{Fallback, Feature};
 use crate::method::in_force::MethodInForce;
+use crate::storage::operation::Operation;
+use crate::storage::request::Request;
+use crate::tables::class::Class;
 use crate::tables::wake_batch::WakeBatch;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
@@ -62,9 +66,8 @@ struct Rings {
 /// How sessions pass I/O to a driver.
 #[derive(Debug)]
 struct Inbox {
-    /// Pairs of lane and handle index. There is enough capacity for every handle, so pushing never
-    /// allocates.
-    queue: Mutex<VecDeque<(usize, u32)>>,
+    /// There is enough capacity for every handle, so pushing never allocates.
+    queue: Mutex<VecDeque<Queued>>,
     /// Set while the driver may be asleep in the kernel. Only the thread that clears this flag
     /// writes to the eventfd, so there is just one write for each sleep.
     sleeping: AtomicBool,
@@ -170,9 +173,12 @@ impl Uring {
 }
 
 impl Method for Uring {
-    fn submit(&self, _in_flight: &Arc<InFlight>, batch: &mut Batch<'_>) {
+    fn submit(&self, in_flight: &Arc<InFlight>, batch: &mut Batch<'_>) {
         let Some(session) = batch.issuer() else { return };
         let inbox = &self.inboxes[session as usize % self.inboxes.len()];
+        // Submitting must not allocate, and a batch is never larger than this.
+        let mut for_workers = [None; STAGED_MAX];
+        let (mut places, mut any_for_ring) = (for_workers.iter_mut(), false);
         {
             let mut queue = inbox.queue.lock();
             // We must check the flag while holding the lock. A failing driver empties its inbox
@@ -181,12 +187,25 @@ impl Method for Uring {
                 return;
             }
             while queue.len() < queue.capacity()
-                && let Some(queued) = batch.take_index()
+                && let Some(mut io) = batch.take()
             {
-                queue.push_back(queued);
+                let queued = in_flight.queued(&io);
+                if is_for_workers(&in_flight.request(&mut io), queued.class)
+                    && let Some(place) = places.next()
+                {
+                    *place = Some(queued);
+                } else {
+                    queue.push_back(queued);
+                    any_for_ring = true;
+                }
             }
         }
-        inbox.wake();
+        if any_for_ring {
+            inbox.wake();
+        }
+        if for_workers[0].is_some() {
+            in_flight.completions().pool().take_over(for_workers.into_iter().flatten());
+        }
     }
 
     fn shut_down(&self) {
@@ -199,6 +218,17 @@ impl Method for Uring {
             let _ = thread.join();
         }
     }
+}
+
+/// Whether we leave an I/O to the worker pool, although the method is io_uring.
+///
+/// If a write to a regular file can't be started without blocking, a kernel thread executes it. For
+/// this purpose the kernel assigns all such writes to 64 queues by the file's inode, and executes
+/// only one write of each queue at a time. If a write to a mount that hangs is in the same queue as
+/// a write of the log, the log has to wait for that mount, no matter how many kernel threads are
+/// idle.
+fn is_for_workers(request: &Request<'_>, class: Class) -> bool {
+    request.operation == Operation::Writev && class == Class::Log
 }
 
 impl Inbox {
@@ -239,8 +269,8 @@ impl<'a> Driver<'a> {
     /// The driver's loop: empty the inbox, fill the ring, enter the kernel, reap.
     fn run(mut self) {
         loop {
-            for (lane, index) in self.inbox.queue.lock().drain(..) {
-                self.waiting.push(lane, index);
+            for io in self.inbox.queue.lock().drain(..) {
+                self.waiting.push(io);
             }
             if self.inbox.broken.load(Ordering::SeqCst) {
                 self.in_flight.completions().pool().take_over(self.waiting.drain());
@@ -266,11 +296,10 @@ impl<'a> Driver<'a> {
 
     /// Moves I/O from the lanes to the ring, as far as shares and the ring's size allow.
     fn fill(&mut self) {
-        // While several mounts have I/O, each mount must leave room in the ring for the others.
-        let share = if self.waiting.active() <= 1 { usize::MAX } else { self.ring.share() };
-        while let Some((lane, index)) = self.waiting.take(share) {
-            if !self.ring.push(self.in_flight, &mut self.in_flight.token(index)) {
-                self.waiting.put_back(lane, index);
+        let places = self.ring.places(self.waiting.active() > 1);
+        while let Some(io) = self.waiting.take(&places) {
+            if !self.ring.push(self.in_flight, &mut self.in_flight.token(io.index)) {
+                self.waiting.put_back(io);
                 return;
             }
         }
@@ -309,15 +338,15 @@ impl<'a> Driver<'a> {
         let mut wakes = WakeBatch::new(self.in_flight.completions().sessions());
         for (index, raw) in self.finished.drain(..) {
             let io = self.in_flight.token(index);
-            let lane = self.in_flight.lane(&io);
+            let queued = self.in_flight.queued(&io);
             match self.in_flight.reap_in_batch(io, raw, &mut wakes) {
-                Reaped::Done => self.waiting.finished(lane),
+                Reaped::Done => self.waiting.finished(queued.lane, queued.class),
                 Reaped::Helpers => {
-                    self.waiting.finished(lane);
+                    self.waiting.finished(queued.lane, queued.class);
                     helpers = true;
                 }
                 // Put it ahead of the lane's other I/O, since it has already waited once.
-                Reaped::Again(io) => self.waiting.put_back(lane, io.index()),
+                Reaped::Again(_) => self.waiting.put_back(queued),
             }
         }
         // Wake the issuers before the helpers, because the issuers have results to use.
@@ -338,13 +367,13 @@ impl<'a> Driver<'a> {
             let mut queue = self.inbox.queue.lock();
             self.inbox.broken.store(true, Ordering::SeqCst);
             self.rings.working.fetch_sub(1, Ordering::SeqCst);
-            for (lane, index) in queue.drain(..) {
-                waiting.push(lane, index);
+            for io in queue.drain(..) {
+                waiting.push(io);
             }
         }
         // These I/Os count as busy in their lanes, so use `put_back` rather than `push`.
-        let lane = |index| in_flight.lane(&in_flight.token(index));
-        self.ring.take_back(|index| waiting.put_back(lane(index), index));
+        let queued = |index| in_flight.queued(&in_flight.token(index));
+        self.ring.take_back(|index| waiting.put_back(queued(index)));
         in_flight.completions().statistics().general().moved.add(waiting.queued() as u64);
         if self.rings.working.load(Ordering::SeqCst) == 0 {
             self.rings.method.leave_rings(self.rings.number);

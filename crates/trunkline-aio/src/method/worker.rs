@@ -27,7 +27,7 @@ impl Method for Workers {
     /// Queues the whole batch while holding the lock, and wakes at most one worker. If the queue
     /// becomes full, the remaining I/O stays in the batch and the session executes it.
     fn submit(&self, in_flight: &Arc<InFlight>, batch: &mut Batch<'_>) {
-        in_flight.completions().pool().submit(|| batch.take_index());
+        in_flight.completions().pool().submit(|| batch.take_queued());
     }
 }
 

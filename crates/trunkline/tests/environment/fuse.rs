@@ -350,6 +350,11 @@ impl Mount {
         }
     }
 
+    /// Number of replies that are being held back.
+    pub(crate) fn held(&self) -> usize {
+        self.held.lock().as_ref().map_or(0, Vec::len)
+    }
+
     /// Releases all held replies. From now on, replies are no longer held back.
     pub(crate) fn release(&self) {
         let held = self.held.lock().take();

@@ -30,4 +30,5 @@ mod hung;
 mod limits;
 mod prewarm;
 mod seccomp;
+mod starved;
 mod swallowed;
