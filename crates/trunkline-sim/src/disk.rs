@@ -268,9 +268,23 @@ impl Disk {
                     _ => -libc::EBADF,
                 };
             };
+            let writes = request.operation == Operation::Writev;
+            assert!(writes || !request.durable, "only a write can be durable");
             match request.operation {
                 Operation::Readv => image.read(request, fault),
-                Operation::Writev => image.write(request, fault, free),
+                Operation::Writev => {
+                    let first = image.changes();
+                    let written = image.write(request, fault, free);
+                    if request.durable {
+                        let lost = state.lost_syncs > 0 && image.changes() > first;
+                        state.lost_syncs -= u32::from(lost);
+                        let reported = state.reported.entry(request.file_id).or_default();
+                        let synced = image.sync_write(first, lost).min(image.report_loss(reported));
+                        if synced < 0 { synced } else { written }
+                    } else {
+                        written
+                    }
+                }
                 Operation::Fsync | Operation::Fdatasync => {
                     let lost = state.lost_syncs > 0 && !image.is_synced();
                     state.lost_syncs -= u32::from(lost);

@@ -212,6 +212,7 @@ impl Ring {
         // The kernel may read the iovecs after submission, which is why they're part of the handle.
         let list = request.iovecs.as_ptr().cast::<libc::iovec>();
         let count = request.iovecs.len() as u32;
+        let flags = request.write_flags();
         match (request.operation, &request.iovecs[..], registered) {
             (Operation::Readv, [one], Some(piece)) => {
                 opcode::ReadFixed::new(fd, one.start, one.length as u32, piece)
@@ -221,23 +222,30 @@ impl Ring {
             (Operation::Writev, [one], Some(piece)) => {
                 opcode::WriteFixed::new(fd, one.start, one.length as u32, piece)
                     .offset(offset)
+                    .rw_flags(flags)
                     .build()
             }
             (Operation::Readv, [one], None) => {
                 opcode::Read::new(fd, one.start, one.length as u32).offset(offset).build()
             }
             (Operation::Writev, [one], None) => {
-                opcode::Write::new(fd, one.start, one.length as u32).offset(offset).build()
+                opcode::Write::new(fd, one.start, one.length as u32)
+                    .offset(offset)
+                    .rw_flags(flags)
+                    .build()
             }
             (Operation::Readv, _, Some(piece)) if self.features.vectored_fixed => {
                 opcode::ReadvFixed::new(fd, list, count, piece).offset(offset).build()
             }
             (Operation::Writev, _, Some(piece)) if self.features.vectored_fixed => {
-                opcode::WritevFixed::new(fd, list, count, piece).offset(offset).build()
+                opcode::WritevFixed::new(fd, list, count, piece)
+                    .offset(offset)
+                    .rw_flags(flags)
+                    .build()
             }
             (Operation::Readv, _, _) => opcode::Readv::new(fd, list, count).offset(offset).build(),
             (Operation::Writev, _, _) => {
-                opcode::Writev::new(fd, list, count).offset(offset).build()
+                opcode::Writev::new(fd, list, count).offset(offset).rw_flags(flags).build()
             }
             (Operation::Fsync, _, _) => opcode::Fsync::new(fd).build(),
             (Operation::Fdatasync, _, _) => {

@@ -226,9 +226,10 @@ impl Method for Uring {
 /// this purpose the kernel assigns all such writes to 64 queues by the file's inode, and executes
 /// only one write of each queue at a time. If a write to a mount that hangs is in the same queue as
 /// a write of the log, the log has to wait for that mount, no matter how many kernel threads are
-/// idle.
+/// idle. Durable writes into the page cache always block, because they wait for the storage.
 fn is_for_workers(request: &Request<'_>, class: Class) -> bool {
-    request.operation == Operation::Writev && class == Class::Log
+    let syncs = request.durable && !request.direct;
+    request.operation == Operation::Writev && (class == Class::Log || syncs)
 }
 
 impl Inbox {

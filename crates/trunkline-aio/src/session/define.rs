@@ -77,6 +77,8 @@ pub(crate) struct Transfer<'f> {
     pub(crate) by_frames: bool,
     /// For a writeback: also wait until the storage has the pages.
     pub(crate) awaits: bool,
+    /// For a write: make the data durable.
+    pub(crate) durable: bool,
 }
 
 impl<'f> Transfer<'f> {
@@ -87,7 +89,13 @@ impl<'f> Transfer<'f> {
 
     /// An operation on `length` bytes at `offset`, with the slot's memory if it needs any.
     pub(crate) fn of_range(operation: Operation, file: &'f File, offset: u64, length: u32) -> Self {
-        Self { operation, file, offset, length, by_frames: false, awaits: false }
+        Self { operation, file, offset, length, by_frames: false, awaits: false, durable: false }
+    }
+
+    /// Whether the I/O waits for the storage by its definition, so that no session executes it
+    /// itself because its mount is fast.
+    pub(crate) fn waits_for_storage(&self) -> bool {
+        self.awaits || self.durable
     }
 
     /// Checks that the range satisfies the file's alignment requirement and doesn't extend beyond

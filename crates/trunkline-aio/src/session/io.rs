@@ -79,11 +79,13 @@ pub struct Io<'s> {
     io: WaitRef,
     /// See [`Io::needed_now`].
     needed_now: bool,
+    /// See [`Io::durable`].
+    durable: bool,
 }
 
 impl<'s> Io<'s> {
     pub(super) fn new(session: &'s mut Session, io: WaitRef) -> Self {
-        Self { session, io, needed_now: false }
+        Self { session, io, needed_now: false, durable: false }
     }
 
     /// Returns the reference that other sessions can use to wait for this I/O. It must be obtained
@@ -98,6 +100,18 @@ impl<'s> Io<'s> {
     /// for this.
     pub fn needed_now(mut self) -> Self {
         self.needed_now = true;
+        self
+    }
+
+    /// If this I/O is a write, it completes only when its data is durable, along with the metadata
+    /// that is needed to read the data (`RWF_DSYNC`). This takes one I/O instead of a write and an
+    /// fdatasync. Earlier writes to the file don't become durable. If the write is short, the part
+    /// that was written is durable.
+    ///
+    /// If this I/O returns an error, the data may be lost, as after a failed fdatasync. Operations
+    /// other than writes ignore this.
+    pub fn durable(mut self) -> Self {
+        self.durable = true;
         self
     }
 
@@ -288,11 +302,12 @@ impl<'s> Io<'s> {
     /// Issues a read or a write, with the slot's memory unless frames were given.
     fn transfer(
         self,
-        transfer: Transfer<'_>,
+        mut transfer: Transfer<'_>,
         slots: &mut SlotSet,
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
         transfer.check()?;
+        transfer.durable = self.durable && transfer.operation == Operation::Writev;
         if !transfer.by_frames {
             // SAFETY: a handle in HANDED_OUT belongs to this session's thread.
             let body = unsafe { self.session.handles().handle(self.io.index()).body() };
@@ -306,7 +321,7 @@ impl<'s> Io<'s> {
     /// already checked everything, so this can't fail.
     fn issue(mut self, transfer: &Transfer<'_>, slots: &mut SlotSet, slot: usize) -> WaitRef {
         let io = self.io;
-        let &Transfer { operation, file, offset, length, by_frames, awaits } = transfer;
+        let &Transfer { operation, file, offset, length, by_frames, awaits, durable } = transfer;
         let data_length = slots.data_len(slot);
         slots.begin(slot, io, self.session.id);
         let handles = self.session.handles();
@@ -320,6 +335,7 @@ impl<'s> Io<'s> {
             slot: slot as u32,
             by_frames,
             awaits,
+            durable,
         });
         if !operation.transfers() {
             body.iovecs().clear();
@@ -329,7 +345,7 @@ impl<'s> Io<'s> {
         // free the handle. We must therefore not release the handle when the `Io` is dropped.
         self.session.handed_out = None;
         self.session.handles().advance(io, State::Defined, State::Staged);
-        self.send(file, awaits);
+        self.send(file, transfer.waits_for_storage());
         io
     }
 
@@ -338,7 +354,7 @@ impl<'s> Io<'s> {
     /// The order of these cases matters. If an I/O is needed now, we execute it right away without
     /// trying the page cache first. A blocking read finds cached data as well, and needs only one
     /// system call.
-    fn send(&mut self, file: &File, awaits: bool) {
+    fn send(&mut self, file: &File, waits_for_storage: bool) {
         let (io, session) = (self.io, &mut *self.session);
         let alone = session.staged.is_empty() && session.in_flight() == 1;
         if self.needed_now && alone && session.may_block {
@@ -349,7 +365,7 @@ impl<'s> Io<'s> {
             session.cache_misses = 0;
             return;
         }
-        if !awaits && session.may_block && session.dispatcher.is_inline_write(io, file) {
+        if !waits_for_storage && session.may_block && session.dispatcher.is_inline_write(io, file) {
             // Submit our staged I/O first, because other sessions may be waiting for it and this
             // write may turn out to be slow.
             session.submit();

@@ -50,6 +50,10 @@ impl Executor for Kernel {
         // that the kernel doesn't have to import an iovec array.
         let result = unsafe {
             match (request.operation, &request.iovecs[..]) {
+                // No plain call takes flags.
+                (Operation::Writev, _) if request.durable => {
+                    libc::pwritev2(fd, iovecs, count, offset, request.write_flags())
+                }
                 (Operation::Readv, [one]) => libc::pread(fd, one.start.cast(), one.length, offset),
                 (Operation::Writev, [one]) => {
                     libc::pwrite(fd, one.start.cast(), one.length, offset)

@@ -12,7 +12,8 @@ named_enum! {
     enum Operation {
         /// Reads consecutive bytes of the file into several pieces of memory (preadv(2)).
         Readv = "readv",
-        /// Writes several pieces of memory to consecutive bytes of the file (pwritev(2)).
+        /// Writes several pieces of memory to consecutive bytes of the file (pwritev(2)). With
+        /// [`Io::durable`](crate::Io::durable), the data is durable when the write completes.
         Writev = "writev",
         /// fsync(2): makes data and metadata durable.
         Fsync = "fsync",

@@ -76,6 +76,9 @@ pub struct Request<'a> {
     /// For [`Operation::BeginWriteback`]: whether the I/O also waits for the writeback to finish,
     /// and so reports its errors.
     pub awaits: bool,
+    /// For [`Operation::Writev`]: whether the data must be durable when the write completes. An
+    /// executor or method that can't guarantee this must fail the write.
+    pub durable: bool,
     pub(crate) fd: RawFd,
     pub(crate) iovecs: &'a mut [IoVec],
 }
@@ -85,6 +88,11 @@ impl Request<'_> {
     pub(crate) fn writeback_flags(&self) -> u32 {
         let waiting = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
         libc::SYNC_FILE_RANGE_WRITE | if self.awaits { waiting } else { 0 }
+    }
+
+    /// The flags of pwritev2(2).
+    pub(crate) fn write_flags(&self) -> i32 {
+        if self.durable { libc::RWF_DSYNC } else { 0 }
     }
 
     /// The memory to be filled by a read, piece by piece.

@@ -112,6 +112,8 @@ pub(crate) struct Definition {
     pub(crate) by_frames: bool,
     /// For a writeback: also wait for it to finish.
     pub(crate) awaits: bool,
+    /// For a write: make the data durable.
+    pub(crate) durable: bool,
 }
 
 // SAFETY: the body is accessed only through the functions `body` and `request`, whose contracts
@@ -162,7 +164,8 @@ impl Handle {
     pub(crate) unsafe fn request(&self) -> Request<'_> {
         // SAFETY: the caller's promise.
         let body = unsafe { self.body() };
-        let file = body.definition.as_ref().map(|definition| &definition.file);
+        let definition = body.definition.as_ref();
+        let file = definition.map(|definition| &definition.file);
         Request {
             operation: self.operation(),
             offset: self.offset(),
@@ -170,7 +173,8 @@ impl Handle {
             file_id: self.file_id(),
             direct: !self.is_buffered(),
             local: file.is_some_and(File::is_local),
-            awaits: body.definition.as_ref().is_some_and(|definition| definition.awaits),
+            awaits: definition.is_some_and(|definition| definition.awaits),
+            durable: definition.is_some_and(|definition| definition.durable),
             fd: file.map_or(-1, File::raw_fd),
             iovecs: body.iovecs.used(),
         }

@@ -151,6 +151,58 @@ impl Image {
         0
     }
 
+    /// Makes the last write durable, which consists of the changes since the first `first` ones. The
+    /// file's length becomes durable as well, but no other bytes do. If `lost` is true, we drop the
+    /// write instead, and return `EIO`.
+    pub(super) fn sync_write(&mut self, first: usize, lost: bool) -> i32 {
+        let written = self.unsynced.split_off(first);
+        if lost {
+            return -libc::EIO;
+        }
+        let earlier = std::mem::take(&mut self.unsynced);
+        for change in earlier {
+            match change {
+                Change::Bytes(..) => self.unsynced.push(change),
+                Change::Length(length) => {
+                    self.durable.resize(length, 0);
+                    // The bytes that were cut off must not come back.
+                    self.forget(length, usize::MAX);
+                }
+            }
+        }
+        for change in written {
+            if let Change::Bytes(offset, bytes) = change {
+                // A later sync or a crash must not replace these bytes with older ones.
+                self.forget(offset, offset + bytes.len());
+                store(&mut self.durable, offset, &bytes);
+            }
+        }
+        0
+    }
+
+    /// Removes a range of bytes from the unsynced writes.
+    fn forget(&mut self, from: usize, to: usize) {
+        for change in std::mem::take(&mut self.unsynced) {
+            let Change::Bytes(offset, bytes) = change else {
+                self.unsynced.push(change);
+                continue;
+            };
+            let end = offset + bytes.len();
+            let before = &bytes[..from.clamp(offset, end) - offset];
+            let after = &bytes[to.clamp(offset, end) - offset..];
+            for (at, part) in [(offset, before), (to.max(offset), after)] {
+                if !part.is_empty() {
+                    self.unsynced.push(Change::Bytes(at, part.to_vec()));
+                }
+            }
+        }
+    }
+
+    /// Number of changes since the last sync.
+    pub(super) fn changes(&self) -> usize {
+        self.unsynced.len()
+    }
+
     /// Drops all changes since the last sync, as if the kernel's writeback had failed. The error is
     /// reported later, by [`Image::report_loss`].
     pub(super) fn lose(&mut self) {
@@ -239,6 +291,31 @@ mod tests {
         let mut late = file.reported_losses();
         assert_eq!(file.report_loss(&mut late), 0, "opened after the loss was reported");
         assert_eq!((file.volatile[0], file.durable[0]), (1, 0));
+    }
+
+    #[test]
+    fn a_durable_write_makes_no_other_bytes_durable() {
+        let mut file = Image::new(1, &[0; 4096]);
+        file.put(0, &[1; 1024]);
+        file.resize(512);
+        file.put(512, &[2; 1024]);
+        let first = file.changes();
+        file.put(1024, &[3; 1024]);
+        assert_eq!(file.sync_write(first, false), 0);
+        let durable = [&[0; 1024][..], &[3; 1024]].concat();
+        assert_eq!(file.durable, durable, "the length, and these bytes");
+        let mut rng = Rng::new(1);
+        for _ in 0..100 {
+            let mut crashed = file.clone();
+            crashed.crash(&mut rng);
+            assert_eq!(crashed.volatile[1024..], [3; 1024], "nothing older");
+        }
+        assert_eq!(file.sync(false), 0);
+        assert_eq!(file.durable, [&[1; 512][..], &[2; 512], &[3; 1024]].concat());
+        let first = file.changes();
+        file.put(0, &[4; 512]);
+        assert_eq!(file.sync_write(first, true), -libc::EIO);
+        assert_eq!((file.volatile[0], file.durable[0], file.is_synced()), (4, 1, true));
     }
 
     #[test]

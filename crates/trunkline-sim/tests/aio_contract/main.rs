@@ -8,6 +8,7 @@
 mod classes;
 mod completers;
 mod coverage;
+mod durable;
 mod files;
 mod frames_io;
 mod handle_waits;

@@ -99,7 +99,7 @@ fn a_mount_that_hangs_alone_leaves_places_in_the_ring() {
         read(&mut session, class, &local, &mut one);
         let outcome = wait(&mut session, &mut one, 0, &format!("read for {class:?}"));
         assert_eq!(outcome.status, Status::Ok, "{class:?}");
-        let io = session.acquire(class).expect("a handle");
+        let io = session.acquire(class).expect("a handle").durable();
         io.write(&local, 0, BLOCK_SIZE as u32, &mut one, 0).expect("defined");
         let outcome = wait(&mut session, &mut one, 0, &format!("write for {class:?}"));
         assert_eq!(outcome.status, Status::Ok, "{class:?}");

@@ -11,7 +11,7 @@
 use std::fs;
 use std::path::Path;
 
-use trunkline_aio::{Builder, Class, MethodKind};
+use trunkline_aio::{Builder, Class, Io, MethodKind, OpenOptions, Outcome, Slots, Status};
 use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions, checkpoint};
 use trunkline_engine::pool::{BackendType, Pool};
 use trunkline_engine::storage::{DEFAULT_TABLESPACE, Layout, OpenFiles, RelationLocator, Storage};
@@ -116,5 +116,35 @@ fn a_checkpoint_fails_if_the_kernel_lost_pages() {
             assert!(matches!(error, CheckpointError::Sync { .. }), "{case}: {error}");
             assert!(error.to_string().contains("No space left"), "{case}: {error}");
         }
+    }
+}
+
+/// Writes a block, durably or not.
+fn write(method: MethodKind, file: &Path, durable: bool) -> Outcome {
+    let aio = Builder::new().method(method).region_bytes(1 << 20).start().expect("starts");
+    let file = aio.open(file, OpenOptions { write: true, ..OpenOptions::default() });
+    let (mut session, mut slots) = (aio.session().expect("a session"), Slots::new(1));
+    slots.memory(0).expect("idle").push(aio.region().lease(1).expect("a frame"));
+    let io = session.acquire(Class::Log).expect("a handle");
+    let io = if durable { Io::durable(io) } else { io };
+    io.write(&file.expect("opened"), 0, BLOCK_SIZE as u32, &mut slots, 0).expect("defined");
+    session.wait(&mut slots, 0).expect("not cancelled")
+}
+
+/// A durable write reaches the storage before it completes, so it gets the storage's error. Any
+/// other write ends in the page cache.
+#[test]
+fn a_durable_write_gets_the_error_of_the_storage() {
+    if !need::root() {
+        return;
+    }
+    for method in [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring] {
+        let Some(mount) = mount() else { return };
+        let file = mount.path().join("log");
+        fs::write(&file, vec![0; BLOCKS as usize * BLOCK_SIZE]).expect("written");
+        assert_eq!(write(method, &file, true).status, Status::Ok, "{method}, on a sound device");
+        take_room(&mount, &file);
+        assert_eq!(write(method, &file, false).status, Status::Ok, "{method}");
+        assert_eq!(write(method, &file, true).status, Status::Error, "{method}");
     }
 }
