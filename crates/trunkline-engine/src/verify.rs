@@ -8,6 +8,10 @@
 //! that `pg_checksums` doesn't detect. An invalid page is reported as a [`Finding`]; the job
 //! doesn't fail because of it.
 //!
+//! Even if every page is valid, other pages may be missing. [`verify_with_catalogs`] therefore also
+//! compares the files with [`CatalogFiles`]. All files named in the catalogs must exist, and every
+//! relation must have the blocks that other pages refer to.
+//!
 //! Even if every page is valid, the pages may contradict each other. [`verify_contents`] therefore
 //! looks up the tables and indexes in the catalogs, and reads them through the buffer pool. It
 //! checks
@@ -31,6 +35,10 @@
 //! ```
 
 mod btree_check;
+mod catalog_fault;
+mod catalog_files;
+mod catalog_summary;
+mod cataloged_relation;
 mod checked_table;
 mod content_job;
 mod content_options;
@@ -43,6 +51,7 @@ mod finding;
 mod finding_log;
 mod hot_chains;
 mod key_hash;
+mod length_bound;
 mod link_problem;
 mod live_rows;
 mod map_reader;
@@ -59,12 +68,15 @@ mod unique_check;
 mod value_id_set;
 mod xid_range;
 
+pub use catalog_files::CatalogFiles;
+pub use catalog_summary::CatalogSummary;
 pub use content_job::verify_contents;
 pub use content_options::{Checks, ContentOptions, Only};
 pub use content_problem::{ContentProblem, HeaderId, InvalidTarget};
 pub use content_report::{ContentError, ContentReport, Orphans, Skipped};
 pub use finding::{Finding, FindingKind};
+pub use length_bound::LengthProof;
 pub use link_problem::LinkProblem;
-pub use page_job::{Options, verify, verify_files, verify_scope};
+pub use page_job::{Options, verify, verify_files, verify_scope, verify_with_catalogs};
 pub use report::VerifyReport;
 pub use scope::Scope;

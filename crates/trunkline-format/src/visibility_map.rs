@@ -73,6 +73,16 @@ pub fn covered(
     blocks.map(|block| (block, bits(page, block)))
 }
 
+/// Returns the highest heap block that has a set bit in `page`, which is block `map` of the visibility
+/// map. Returns `None` if no bit is set.
+pub fn last_set(page: &PageBytes, map: BlockNo) -> Option<BlockNo> {
+    let bytes = page.get(usize::from(HEADER_SIZE)..)?;
+    // The bits near the end of a page are usually set, so this loop is short.
+    let at = bytes.iter().rposition(|&byte| byte != 0)?;
+    let in_byte = bytes.get(at)?.checked_ilog2()? / 2;
+    first_covered(map)?.checked_add(at as u32 * BLOCKS_PER_BYTE + in_byte)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +102,7 @@ mod tests {
                 assert_eq!(set, []);
             } else {
                 assert_eq!(set, [(block, VisibilityBits { all_visible: true, all_frozen: true })]);
+                assert_eq!(last_set(&page, map_block(block)), Some(block));
             }
             assert!(bits(&page, block).all_frozen);
         }
@@ -106,6 +117,10 @@ mod tests {
         for _ in 0..20 {
             random.fill(&mut page);
             let map = random.below(200_000) as u32;
+            let set = covered(&page, map).filter(|(_, bits)| *bits != VisibilityBits::default());
+            if map < 131_457 {
+                assert_eq!(last_set(&page, map), set.map(|(block, _)| block).last());
+            }
             let visible = covered(&page, map).filter(|(_, bits)| bits.all_visible).count();
             let ones: u32 = page[24..].iter().map(|byte| (byte & 0x55).count_ones()).sum();
             assert!(visible == ones as usize || first_covered(map).is_none() || map == 131_457);

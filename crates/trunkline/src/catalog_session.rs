@@ -11,8 +11,9 @@ use std::path::Path;
 use trunkline_aio::facade::Arc;
 use trunkline_engine::catalog::{Catalog, CatalogError, Database, OnDamage};
 use trunkline_engine::datadir::DataDir;
-use trunkline_engine::pool::Backend;
+use trunkline_engine::pool::{Backend, Policy};
 use trunkline_engine::settings::Settings;
+use trunkline_engine::verify::{CatalogFiles, Scope};
 
 use crate::data_dir::moved_tablespace_hint;
 use crate::exit::{Failure, message, warnings};
@@ -52,10 +53,7 @@ impl CatalogSession {
         dir: &DataDir,
         settings: &Settings,
     ) -> Result<CatalogSession, Failure> {
-        let mut own = settings.clone();
-        own.set("io_method", "sync")?;
-        own.set("io_direct", "")?;
-        Self::open(dir, &own)
+        Self::open(dir, &with_sync_io(settings)?)
     }
 
     /// Reads the catalogs of a database. Damaged rows are skipped with a warning.
@@ -65,6 +63,29 @@ impl CatalogSession {
         warn_of_damage(database.faults(), Some(&database));
         Ok(database)
     }
+}
+
+/// Reads the names of the files in the catalogs, using buffered `sync` I/O. Damage in the catalogs
+/// becomes findings of the verification that compares the files with them.
+pub(crate) fn catalog_files(
+    dir: &DataDir,
+    settings: &Settings,
+    scope: &Scope,
+    checks_contents: bool,
+) -> Result<CatalogFiles, Failure> {
+    let (_, engine) = IoInstance::with_engine(&with_sync_io(settings)?, BUFFERS)?;
+    let mut session = engine.session()?;
+    // A damaged page must never count as an empty one here, whatever the settings say.
+    session.set_policy(Policy::default());
+    let cluster = engine.cluster_of(dir.clone());
+    Ok(CatalogFiles::read(dir, cluster.storage(), &mut session, scope, checks_contents))
+}
+
+fn with_sync_io(settings: &Settings) -> Result<Settings, Failure> {
+    let mut own = settings.clone();
+    own.set("io_method", "sync")?;
+    own.set("io_direct", "")?;
+    Ok(own)
 }
 
 /// Converts an error that occurred while opening a database. If the database couldn't be opened

@@ -1,7 +1,8 @@
 //! `trunkline verify`: checks every page of a data directory, and optionally rows and indexes.
 //!
 //! ```text
-//!   verify                    pages only: what pg_checksums --check counts, and more
+//!   verify                    pages, and whether files are missing or too short
+//!   verify --files-only       pages only: what pg_checksums --check counts, and more
 //!   verify --rows --indexes   then rows and indexes, as the catalog describes them (--deep: both)
 //!   verify -d DB [NAME...]    only a database, or relations in it
 //!   verify DB.SCHEMA.NAME     the same
@@ -13,6 +14,9 @@
 //! that, if the user has asked for it, we check rows and indexes. These are read through a buffer
 //! pool, because the pages are needed in a different order and more than once. If the user
 //! interrupts the page check, we don't start the second part.
+//!
+//! If we lack the permission to read a file, we don't know whether it is valid or damaged. The
+//! command then exits with 3, whatever else it has found.
 
 mod contents;
 mod findings;
@@ -27,9 +31,10 @@ use trunkline_engine::job::End;
 use trunkline_engine::settings::Settings;
 use trunkline_engine::verify::{
     ContentOptions, ContentReport, FindingKind, Only, Options, VerifyReport, verify_contents,
-    verify_scope,
+    verify_scope, verify_with_catalogs,
 };
 
+use crate::catalog_session::catalog_files;
 use crate::data_dir::{self, moved_tablespace_hint, relative};
 use crate::exit::{Exit, Failure, message};
 use crate::interrupt::Interrupt;
@@ -51,6 +56,12 @@ pub(crate) struct VerifyArgs {
     /// indexes are checked too [default: everything].
     #[arg(value_name = "NAME")]
     names: Vec<OsString>,
+
+    /// Check only the pages that exist, as pg_checksums does. Without this option, the files are
+    /// also compared with the catalogs: a missing file or directory, or a missing end of a table, is
+    /// a finding.
+    #[arg(long, conflicts_with_all = ["rows", "indexes", "deep"])]
+    files_only: bool,
 
     /// Also check rows: every value according to its type, TOAST values, and the visibility map. If
     /// no row refers to a TOAST value, this is reported as a note and not as a finding.
@@ -80,7 +91,8 @@ impl VerifyArgs {
     fn content_options(&self, settings: &Settings, only: Option<Vec<Only>>) -> ContentOptions {
         let (rows, indexes) = (self.rows || self.deep, self.indexes || self.deep);
         let options = ContentOptions::of(settings, rows, indexes);
-        ContentOptions { workers: self.jobs, only, ..options }
+        // These checks exclude --files-only, so we have already compared the files.
+        ContentOptions { workers: self.jobs, only, catalogs_compared: true, ..options }
     }
 }
 
@@ -102,10 +114,18 @@ pub(crate) fn run(context: &Context<'_>, args: &VerifyArgs) -> Result<Exit, Fail
             IoInstance::for_pool(settings, settings.shared_buffers(), windows)?
         }
     };
+    let catalogs = match args.files_only {
+        true => None,
+        false => Some(catalog_files(&dir, settings, &scope.pages, args.checks_contents())?),
+    };
     let interrupt = Interrupt::install()?;
     let options = Options::of(settings);
-    let mut pages = run_job(global, &interrupt, &io, |observer| {
-        verify_scope(io.aio(), &dir, scope.pages, options, observer)
+    let mut pages = run_job(global, &interrupt, &io, |observer| match catalogs {
+        Some(catalogs) => {
+            let compared = (scope.pages, catalogs);
+            verify_with_catalogs(io.aio(), &dir, compared, options, observer)
+        }
+        None => verify_scope(io.aio(), &dir, scope.pages, options, observer),
     })?;
     let mut contents = None;
     if args.checks_contents() && pages.end == End::Complete {
@@ -116,11 +136,18 @@ pub(crate) fn run(context: &Context<'_>, args: &VerifyArgs) -> Result<Exit, Fail
             verify_contents(engine.pool(), &dir, cluster.storage(), &options, observer)
         }));
     }
-    name_relations(&mut pages, &dir, settings);
-    let contents = contents.transpose()?;
+    if args.files_only {
+        name_relations(&mut pages, &dir, settings);
+    }
+    // If we can't check the contents at all, we must still print the report about the pages.
+    let (contents, failure) = match contents.transpose() {
+        Ok(contents) => (contents, None),
+        Err(failure) => (None, Some(failure)),
+    };
     report_notes(&pages, contents.as_ref(), dir.path());
     let output = PagesOutput {
         report: &pages,
+        files_only: args.files_only,
         root: dir.path(),
         method: io.method_name(),
         direct: settings.io_direct_data(),
@@ -129,10 +156,30 @@ pub(crate) fn run(context: &Context<'_>, args: &VerifyArgs) -> Result<Exit, Fail
         let contents = contents.as_ref().map(|contents| contents::text(contents, dir.path()));
         output.text() + &contents.unwrap_or_default()
     })?;
-    let more = contents.as_ref().map_or(0, |contents| contents.findings_total);
-    let exit = if pages.findings_total() + more == 0 { Exit::Good } else { Exit::Findings };
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
     let end = contents.as_ref().map_or(pages.end, |contents| contents.end);
+    let more = contents.as_ref().map_or(0, |contents| contents.findings_total);
+    let total = pages.findings_total() + more;
+    if pages.denied > 0 && end == End::Complete {
+        return Err(denied(pages.denied, total.saturating_sub(pages.denied)));
+    }
+    let exit = if total == 0 { Exit::Good } else { Exit::Findings };
     Ok(interrupt.exit_after(end, exit))
+}
+
+/// Returns the failure if we lacked the permission to read some files. `others` is the number of
+/// other findings. The user must not overlook them because of the exit status.
+fn denied(count: u64, others: u64) -> Failure {
+    let what = if count == 1 { "file or directory" } else { "files or directories" };
+    let others = match others {
+        0 => String::new(),
+        1 => "; 1 other finding".to_owned(),
+        others => format!("; {others} other findings"),
+    };
+    Failure::cannot_run(format_args!("{count} {what} could not be read: permission denied{others}"))
+        .with_hint("run as the user that owns the data directory")
 }
 
 /// Prints notes to standard error: things worth knowing that aren't findings.

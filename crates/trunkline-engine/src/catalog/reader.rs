@@ -4,15 +4,18 @@
 //! whether to fail or to collect the error. We read catalogs like any other table, that is, through
 //! the pool and using the commit log to determine which rows are visible.
 //!
-//! If the caller collects damage, a scan skips damaged blocks and rows and continues.
+//! If the caller collects damage, a scan skips damaged blocks and rows and continues. But if we can't
+//! read the file of a catalog that everything else depends on, the scan fails.
 
 use trunkline_format::Fork;
-use trunkline_format::catalog::{CatalogRow, CatalogTable, CatalogTuple, RowError};
+use trunkline_format::catalog::{
+    CatalogRow, CatalogTable, CatalogTuple, PG_ATTRIBUTE, PG_CLASS, PG_DATABASE, RowError,
+};
 
 use super::cluster::{Cluster, OnDamage};
 use super::error::CatalogError;
 use crate::heap::{HeapError, HeapScan, ScanOptions};
-use crate::pool::Backend;
+use crate::pool::{Backend, ReadError};
 use crate::storage::RelationLocator;
 
 /// Reads catalogs with a backend.
@@ -49,6 +52,11 @@ impl Faults {
     /// damage so far, the error must have some other cause, so we return it.
     pub(super) fn take_consequence(&mut self, error: CatalogError) -> Result<(), CatalogError> {
         if self.found.is_empty() { Err(error) } else { self.take(error) }
+    }
+
+    /// Removes and returns the first recorded error.
+    pub(super) fn take_first(&mut self) -> Option<CatalogError> {
+        (!self.found.is_empty()).then(|| self.found.remove(0))
     }
 
     pub(super) fn into_found(self) -> Vec<CatalogError> {
@@ -94,6 +102,7 @@ impl Reader<'_> {
         let (transactions, options) = (&self.cluster.transactions, ScanOptions::default());
         let mut scan = match HeapScan::of_table(self.backend, &relation, transactions, options) {
             Ok(scan) => scan,
+            Err(error) if is_essential(table) => return Err(error.into()),
             Err(error) => return self.faults.take(error.into()),
         };
         loop {
@@ -104,11 +113,14 @@ impl Reader<'_> {
                     // We can continue the scan after a damaged block. But if we can't read the file
                     // at all, for example because open() failed, we would report the same error
                     // again for every block.
-                    let of_file =
-                        matches!(&error, HeapError::Read(error) if error.block().is_none());
-                    self.faults.take(error.into())?;
-                    if of_file {
-                        return Ok(());
+                    match error {
+                        HeapError::Read(ReadError::Storage(error)) if is_essential(table) => {
+                            return Err(error.into());
+                        }
+                        HeapError::Read(ref of_file) if of_file.block().is_none() => {
+                            return self.faults.take(error.into());
+                        }
+                        _ => self.faults.take(error.into())?,
                     }
                     continue;
                 }
@@ -129,4 +141,10 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Whether we can't find anything without this catalog. If we continued without its file, the
+/// snapshot would be empty, and all other errors would just be consequences.
+fn is_essential(table: &CatalogTable) -> bool {
+    [PG_CLASS.oid, PG_ATTRIBUTE.oid, PG_DATABASE.oid].contains(&table.oid)
 }

@@ -56,6 +56,11 @@ impl Database {
         };
         let mapped = |table| maps.mapped(table).ok_or_else(|| unknown(table));
         let rows = reader.rows::<ClassRow>(mapped(&PG_CLASS)?)?;
+        if rows.is_empty() {
+            // The catalogs themselves have rows in pg_class, so it can't be empty. All of its pages
+            // must be missing or damaged.
+            return Err(reader.faults.take_first().unwrap_or_else(|| unknown(&PG_CLASS)));
+        }
         let mut relations: Vec<RelationInfo> = rows
             .into_iter()
             .map(|row| {

@@ -84,6 +84,18 @@ pub enum ProblemKind {
     /// The catalog references the file, but it doesn't exist.
     #[error("is missing, but the catalog refers to it")]
     Missing,
+    /// The catalog names files in the directory, but the directory doesn't exist.
+    #[error(
+        "is missing, but the catalog refers to {} in it",
+        match relations {
+            1 => "a relation".to_owned(),
+            relations => format!("{relations} relations"),
+        }
+    )]
+    MissingDirectory {
+        /// The number of relations.
+        relations: u64,
+    },
     /// A server never uses this name here. Not listed.
     #[error("does not have a name that PostgreSQL uses here; skipped")]
     UnknownName,

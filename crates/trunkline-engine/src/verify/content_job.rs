@@ -15,12 +15,12 @@ use std::io;
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::{BLOCK_SIZE, Oid};
 
+use super::catalog_fault;
 use super::checked_table::{CheckedTable, full_name};
 use super::content_options::{Checks, ContentOptions, Only};
 use super::content_problem::ContentProblem;
 use super::content_report::{ContentError, ContentReport};
 use super::content_results::ContentResults;
-use super::finding::{Finding, FindingKind};
 use super::sink::Sink;
 use super::table_check;
 use super::xid_range::NextIds;
@@ -160,27 +160,14 @@ impl ContentJob {
     /// left out only because a file of the commit log is missing, the finding is about that file,
     /// and there is only one for all such rows.
     fn catalog_fault(&self, database: Option<&str>, fault: &CatalogError) {
-        let (path, block, item, text) = match fault {
-            CatalogError::HeapRow(row) if row.file_fault().is_some() => {
-                if let RowProblem::Transaction(error) = &row.problem {
-                    let relation = format!("catalog file \"{}\"", row.location.path().display());
-                    let files = &self.results.status_files;
-                    files.add_catalog_row(error, &relation.into(), &row.location);
-                }
-                return;
-            }
-            CatalogError::Row { location, source } => {
-                (location.path(), location.block(), location.item(), source.to_string())
-            }
-            other => (self.dir.path(), None, None, other.to_string()),
-        };
-        self.results.findings.push(Finding {
-            path: path.to_owned(),
-            relation: database.map(Into::into),
-            block,
-            item,
-            kind: FindingKind::Content(ContentProblem::Unreadable(text)),
-        });
+        if let CatalogError::HeapRow(row) = fault
+            && let RowProblem::Transaction(error) = &row.problem
+            && error.file_fault().is_some()
+        {
+            self.results.status_files.add_catalog_row(error, &row.location);
+        } else if !self.options.catalogs_compared {
+            self.results.findings.push(catalog_fault::finding_of(&self.dir, database, fault));
+        }
     }
 
     /// Whether we should check a relation. It must be a table with files, and it must have been

@@ -45,6 +45,10 @@ pub struct ContentOptions {
     pub findings_listed: usize,
     /// The databases and relations to check, or `None` to check everything.
     pub only: Option<Vec<Only>>,
+    /// Whether the caller has already compared the files with the catalogs, using
+    /// [`verify_with_catalogs`](super::verify_with_catalogs). If so, we don't report damage in the
+    /// catalogs again.
+    pub catalogs_compared: bool,
 }
 
 /// A database or relation to check.
@@ -63,6 +67,7 @@ impl ContentOptions {
         let stream = StreamOptions::maintenance(settings);
         let checks =
             Checks { rows, indexes, stream, entries_max: ENTRIES_MAX, major: 0, next: None };
-        Self { checks, workers: 1, findings_listed: FINDINGS_LISTED, only: None }
+        let findings_listed = FINDINGS_LISTED;
+        Self { checks, workers: 1, findings_listed, only: None, catalogs_compared: false }
     }
 }

@@ -4,12 +4,36 @@
 //! where it is: the relation, file, block and line pointer. The checks correspond to those of
 //! `verify_heapam` and `bt_index_check` in PostgreSQL's `amcheck`.
 
+use std::mem::{Discriminant, discriminant};
+
 use thiserror::Error;
+use trunkline_format::btree::Fault;
 use trunkline_format::transam::RowState;
 use trunkline_format::{BlockNo, Tid};
 
 use super::link_problem::LinkProblem;
 use crate::btree::BtreeProblem;
+
+/// What two problems must have in common for us to list only the first few and count the others. It
+/// includes the variants, but not the rows, blocks and numbers in them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Likeness {
+    variant: Discriminant<ContentProblem>,
+    detail: LikenessDetail,
+}
+
+/// Details of a problem, if its variant alone isn't enough to tell what is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum LikenessDetail {
+    None,
+    Column(Box<str>),
+    Header(Discriminant<HeaderId>),
+    State(RowState),
+    Page(Discriminant<BtreeProblem>, Option<Discriminant<Fault>>),
+    Link(Discriminant<LinkProblem>),
+    Target(Discriminant<InvalidTarget>),
+    Dead(bool),
+}
 
 /// A problem with a table or an index.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -230,6 +254,61 @@ pub enum InvalidTarget {
 }
 
 impl ContentProblem {
+    /// Whether this is a problem with an index or its entries, of which a single index may have
+    /// thousands. Returns `Some` with the name of the index, or `Some(None)` if the index is the
+    /// relation that was checked.
+    pub(super) fn index(&self) -> Option<Option<&str>> {
+        match self {
+            Self::IndexPage(_) | Self::IndexLink(_) | Self::EntryBeyondEnd { .. } => Some(None),
+            Self::EntryTarget { index, .. }
+            | Self::EntryTwice { index }
+            | Self::NoEntry { index, .. }
+            | Self::NotUnique { index, .. }
+            | Self::OtherKey { index, .. } => Some(Some(index)),
+            _ => None,
+        }
+    }
+
+    /// What other problems must have in common with this one to be listed together with it.
+    pub(super) fn likeness(&self) -> Likeness {
+        let detail = match self {
+            Self::Value { column, .. } | Self::Toast { column, .. } => {
+                LikenessDetail::Column(column.as_str().into())
+            }
+            Self::XidRange { which, .. } => LikenessDetail::Header(discriminant(which)),
+            Self::NotVisible { state } => LikenessDetail::State(*state),
+            Self::IndexPage(problem) => {
+                let fault = match problem {
+                    BtreeProblem::Fault(fault) => Some(discriminant(fault)),
+                    _ => None,
+                };
+                LikenessDetail::Page(discriminant(problem), fault)
+            }
+            Self::IndexLink(problem) => LikenessDetail::Link(discriminant(problem)),
+            Self::EntryTarget { found, .. } => LikenessDetail::Target(discriminant(found)),
+            Self::NoEntry { dead, .. } => LikenessDetail::Dead(*dead),
+            // We list all variants, so that we don't forget to think about a new one.
+            Self::Unreadable(_)
+            | Self::NotATable
+            | Self::Row
+            | Self::Columns { .. }
+            | Self::Transaction(_)
+            | Self::StatusFile { .. }
+            | Self::NoChain
+            | Self::StrayLink { .. }
+            | Self::DeadLinePointer
+            | Self::NotFrozen
+            | Self::NoPageFlag
+            | Self::MapBeyondEnd { .. }
+            | Self::MapBits
+            | Self::EntryBeyondEnd { .. }
+            | Self::EntryTwice { .. }
+            | Self::OtherKey { .. }
+            | Self::NotUnique { .. } => LikenessDetail::None,
+        };
+        Likeness { variant: discriminant(self), detail }
+    }
+
     /// A name for the problem, for programs that read the report. It must not change between
     /// releases.
     pub fn name(&self) -> &'static str {

@@ -11,6 +11,7 @@ use trunkline_aio::facade::Arc;
 use trunkline_format::{BlockNo, Finding as PageFinding};
 
 use super::content_problem::ContentProblem;
+use super::length_bound::LengthProof;
 use crate::datadir::ProblemKind;
 
 /// One problem.
@@ -28,6 +29,9 @@ pub struct Finding {
     pub item: Option<u16>,
     /// The problem.
     pub kind: FindingKind,
+    /// Number of other problems of the same kind, on the same page of a table or in the same index,
+    /// that we don't list.
+    pub more: u64,
 }
 
 /// The kinds of problems.
@@ -53,6 +57,16 @@ pub enum FindingKind {
         /// The file's size in bytes when it was listed.
         expected: u64,
     },
+    /// Pages at the end of the relation are missing.
+    #[error("relation has {found} blocks, expected at least {expected}: {proof}")]
+    Short {
+        /// The number of blocks of the relation.
+        found: BlockNo,
+        /// The least number of blocks that it must have.
+        expected: BlockNo,
+        /// The reference to the last of these blocks.
+        proof: LengthProof,
+    },
     /// A problem with the file itself, found in the listing.
     #[error("{0}")]
     File(ProblemKind),
@@ -73,6 +87,19 @@ impl FindingKind {
         matches!(self, FindingKind::Page(_)) && !self.is_bad_checksum()
     }
 
+    /// Whether we lack the permission to read a file or directory, so that we know nothing about its
+    /// contents.
+    pub fn is_denied(&self) -> bool {
+        match self {
+            FindingKind::Unreadable(error)
+            | FindingKind::NotOpened(error)
+            | FindingKind::File(ProblemKind::Unreadable(error)) => {
+                error.kind() == io::ErrorKind::PermissionDenied
+            }
+            _ => false,
+        }
+    }
+
     /// A name for the kind of finding, for programs that read the report. It must not change
     /// between releases.
     pub fn name(&self) -> &'static str {
@@ -83,6 +110,7 @@ impl FindingKind {
             FindingKind::NotOpened(_) => "not_opened",
             FindingKind::GaveUp => "gave_up",
             FindingKind::Shrank { .. } => "shrank",
+            FindingKind::Short { .. } => "short",
             FindingKind::File(_) => "file",
             FindingKind::Content(problem) => problem.name(),
         }
@@ -99,6 +127,10 @@ impl fmt::Display for Finding {
         if let Some(item) = self.item {
             write!(f, "line pointer {item}: ")?;
         }
-        self.kind.fmt(f)
+        self.kind.fmt(f)?;
+        match self.more {
+            0 => Ok(()),
+            more => write!(f, " (and {more} more like this)"),
+        }
     }
 }

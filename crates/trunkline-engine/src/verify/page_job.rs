@@ -1,18 +1,22 @@
 //! The job of a page verification.
 //!
 //! The job reads relation files directly, like `pg_checksums`. Since it uses neither the buffer
-//! pool nor the catalogs, it still works if the catalogs are damaged.
+//! pool nor the catalogs, it still works if the catalogs are damaged. If the caller has read the
+//! catalogs, the job also compares the files with them.
+
+use std::collections::BTreeMap;
 
 use trunkline_aio::Aio;
-use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::{Arc, Mutex};
 
+use super::catalog_files::{CatalogFiles, main_lengths};
 use super::finding_log::{FINDINGS_LISTED, FindingLog};
 use super::page_verifier::PageVerifier;
 use super::report::VerifyReport;
 use super::scope::Scope;
 use crate::datadir::{DataDir, FileEntry};
 use crate::file_scan::{ReadOptions, read_files};
-use crate::job::{Job, JobError, Observer};
+use crate::job::{End, Job, JobError, Observer};
 use crate::settings::Settings;
 
 /// How to verify pages.
@@ -57,20 +61,61 @@ pub fn verify_scope(
     options: Options,
     observer: Arc<dyn Observer>,
 ) -> Result<VerifyReport, JobError> {
+    run(aio, dir, (scope, None), options, observer)
+}
+
+/// Like [`verify_scope`], but also compares the files with the catalogs, which must have been read
+/// with the same scope. All files named in the catalogs must exist, and every relation must have the
+/// blocks that other pages refer to.
+///
+/// # Errors
+/// The same as for [`verify`].
+pub fn verify_with_catalogs(
+    aio: &Aio,
+    dir: &DataDir,
+    (scope, catalogs): (Scope, CatalogFiles),
+    options: Options,
+    observer: Arc<dyn Observer>,
+) -> Result<VerifyReport, JobError> {
+    run(aio, dir, (scope, Some(Arc::new(catalogs))), options, observer)
+}
+
+fn run(
+    aio: &Aio,
+    dir: &DataDir,
+    (scope, catalogs): (Scope, Option<Arc<CatalogFiles>>),
+    options: Options,
+    observer: Arc<dyn Observer>,
+) -> Result<VerifyReport, JobError> {
     let findings = Arc::new(FindingLog::new(options.findings_listed));
     let checksums = dir.control().checksums();
-    let pages = Arc::new(PageVerifier::new(checksums, Arc::clone(&findings)));
+    let pages = PageVerifier::new(checksums, Arc::clone(&findings), catalogs.clone());
+    let pages = Arc::new(pages);
     let job = Job::new(aio, observer);
-    let (dir, all) = (dir.clone(), Arc::clone(&findings));
     let version = dir.control().data_checksum_version;
+    let lengths = Arc::new(Mutex::new(BTreeMap::new()));
+    let (dir, all, compared) = (dir.clone(), Arc::clone(&findings), catalogs.clone());
+    let listed = Arc::clone(&lengths);
     let summary = job.run(move |job| {
         let mut list = dir.relation_files();
         scope.narrow(&dir, &mut list);
+        if let Some(catalogs) = compared {
+            catalogs.check_existence(&list, &all);
+            *listed.lock() = main_lengths(&list);
+        }
         all.listing_problems(list.problems);
         all.count_files(&list.files);
         read_files(job, list.files, options.read, pages, || Ok(dir.recheck()?))
     })?;
-    Ok(findings.report(summary, version))
+    // We can only compare lengths after we have seen all references.
+    let compared = catalogs.as_ref().filter(|_| summary.end == End::Complete);
+    let compared = compared.map(|catalogs| catalogs.check_lengths(&lengths.lock(), &findings));
+    let mut report = findings.report(summary, version);
+    report.catalogs = compared;
+    for finding in report.findings.iter_mut().filter(|finding| finding.relation.is_none()) {
+        finding.relation = catalogs.as_ref().and_then(|names| names.name_of(&finding.path));
+    }
+    Ok(report)
 }
 
 /// Verifies the pages of single files that aren't part of a data directory. Since there is no
@@ -87,7 +132,7 @@ pub fn verify_files(
     observer: Arc<dyn Observer>,
 ) -> Result<VerifyReport, JobError> {
     let findings = Arc::new(FindingLog::new(options.findings_listed));
-    let pages = Arc::new(PageVerifier::new(checksums, Arc::clone(&findings)));
+    let pages = Arc::new(PageVerifier::new(checksums, Arc::clone(&findings), None));
     let job = Job::new(aio, observer);
     let all = Arc::clone(&findings);
     let summary = job.run(move |job| {

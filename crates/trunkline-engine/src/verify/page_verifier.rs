@@ -11,6 +11,7 @@ use trunkline_aio::facade::Arc;
 use trunkline_aio::{Callback, Completion, Operation, Outcome, Status, Weight};
 use trunkline_format::{BLOCK_SIZE, BlockNo, CheckOptions, PageBytes, Verdict, check_page};
 
+use super::catalog_files::CatalogFiles;
 use super::finding_log::FindingLog;
 use crate::datadir::FileEntry;
 use crate::file_scan::{BlockVisitor, ReadFailure, ReadPayload};
@@ -65,11 +66,18 @@ impl Callback<ReadPayload> for MarkBadPages {
 pub(super) struct PageVerifier {
     checksums: bool,
     findings: Arc<FindingLog>,
+    /// Collects the references to other pages in each page. `None` if we don't compare the files with
+    /// the catalogs.
+    catalogs: Option<Arc<CatalogFiles>>,
 }
 
 impl PageVerifier {
-    pub(super) fn new(checksums: bool, findings: Arc<FindingLog>) -> Self {
-        Self { checksums, findings }
+    pub(super) fn new(
+        checksums: bool,
+        findings: Arc<FindingLog>,
+        catalogs: Option<Arc<CatalogFiles>>,
+    ) -> Self {
+        Self { checksums, findings, catalogs }
     }
 }
 
@@ -80,6 +88,9 @@ impl BlockVisitor for PageVerifier {
 
     /// Checks the marked pages again and reports what is wrong with them.
     fn blocks_read(&self, file: &FileEntry, first: BlockNo, pages: &[u8], bad: u128) {
+        if let Some(catalogs) = &self.catalogs {
+            catalogs.pages_read(file, first, pages, bad);
+        }
         if bad == 0 {
             return;
         }
@@ -94,6 +105,9 @@ impl BlockVisitor for PageVerifier {
     }
 
     fn failed(&self, file: &FileEntry, failure: ReadFailure) {
+        if let Some(catalogs) = &self.catalogs {
+            catalogs.pages_failed(file);
+        }
         self.findings.failure(&file.path, failure);
     }
 }

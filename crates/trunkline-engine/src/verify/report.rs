@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use trunkline_format::BLOCK_SIZE;
 
+use super::catalog_summary::CatalogSummary;
 use super::finding::Finding;
 use crate::datadir::Problem;
 use crate::job::{End, IoSummary, bytes_per_second};
@@ -33,6 +34,12 @@ pub struct VerifyReport {
     /// The list of findings, sorted by file and block. It contains at most
     /// [`Options::findings_listed`](super::Options::findings_listed) findings.
     pub findings: Vec<Finding>,
+    /// Files and directories that we had no permission to read. They count as findings, too, but
+    /// the user must know that we learned nothing about their contents.
+    pub denied: u64,
+    /// The results of the comparison with the catalogs. `None` if there was no comparison, or if the
+    /// verification didn't reach its end.
+    pub catalogs: Option<CatalogSummary>,
     /// Remarks about the files that don't count as findings.
     pub notes: Vec<Problem>,
     /// How long it took.
@@ -49,7 +56,8 @@ impl VerifyReport {
 
     /// Findings that are counted but not listed.
     pub fn findings_omitted(&self) -> u64 {
-        self.findings_total().saturating_sub(self.findings.len() as u64)
+        let listed: u64 = self.findings.iter().map(|finding| 1 + finding.more).sum();
+        self.findings_total().saturating_sub(listed)
     }
 
     /// Bytes verified.

@@ -41,8 +41,21 @@ impl Scope {
         }
     }
 
+    /// Whether the catalogs of a database may describe a relation within the scope.
+    pub(super) fn has_database(&self, database: Oid) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Database(wanted) => *wanted == database,
+            // Shared relations are described in every database.
+            Self::Relations(relations) => {
+                let mut databases = relations.iter().map(|relation| relation.database);
+                databases.any(|wanted| wanted == database || wanted == Oid(0))
+            }
+        }
+    }
+
     /// Whether a relation is within the scope.
-    fn has_relation(&self, relation: RelationLocator) -> bool {
+    pub(super) fn has_relation(&self, relation: RelationLocator) -> bool {
         match self {
             Self::Everything => true,
             Self::Database(database) => relation.database == *database,
@@ -73,7 +86,7 @@ impl Scope {
 }
 
 /// The relation that a file belongs to.
-fn locator_of(file: &FileEntry) -> RelationLocator {
+pub(super) fn locator_of(file: &FileEntry) -> RelationLocator {
     let FileEntry { tablespace, database, relfilenode, .. } = *file;
     RelationLocator { tablespace, database, relfilenode }
 }

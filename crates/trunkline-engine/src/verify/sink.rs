@@ -11,6 +11,7 @@ use super::content_problem::ContentProblem;
 use super::content_report::Orphans;
 use super::content_results::ContentResults;
 use super::finding::{Finding, FindingKind};
+use super::finding_log::{Group, GroupPlace};
 use super::status_files::Needed;
 use crate::job::Job;
 use crate::storage::Relation;
@@ -93,8 +94,14 @@ impl<'r> Sink<'r> {
         problem: ContentProblem,
     ) {
         let path = files.path(segment_of(block.unwrap_or_default()).0);
+        let place = match problem.index() {
+            Some(index) => GroupPlace::Index(index.map(str::to_owned)),
+            None => GroupPlace::Page(block),
+        };
+        let group = Group { relation: Arc::clone(name), problem: problem.likeness(), place };
         let (relation, kind) = (Some(Arc::clone(name)), FindingKind::Content(problem));
-        self.results.findings.push(Finding { path, relation, block, item, kind });
+        let finding = Finding { path, relation, block, item, kind, more: 0 };
+        self.results.findings.push_like(finding, Some(group));
     }
 
     /// Counts a page.

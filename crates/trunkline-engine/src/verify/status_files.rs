@@ -61,13 +61,9 @@ impl StatusFiles {
     }
 
     /// Like [`Self::add`], but for a row that we needed to find the tables.
-    pub(super) fn add_catalog_row(
-        &self,
-        error: &TransactionError,
-        relation: &Arc<str>,
-        location: &Location,
-    ) -> bool {
-        self.record(error, Needed::Row, relation, location, true)
+    pub(super) fn add_catalog_row(&self, error: &TransactionError, location: &Location) -> bool {
+        let relation = format!("catalog file \"{}\"", location.path().display());
+        self.record(error, Needed::Row, &relation.into(), location, true)
     }
 
     fn record(
@@ -116,7 +112,7 @@ impl StatusFiles {
             let (error, first) = (error.to_string(), format!("{ctid} of {relation}"));
             let problem = ContentProblem::StatusFile { error, rows, values, first };
             let kind = FindingKind::Content(problem);
-            Finding { path, relation: None, block: None, item: None, kind }
+            Finding { path, relation: None, block: None, item: None, kind, more: 0 }
         };
         files.into_iter().map(finding).collect()
     }

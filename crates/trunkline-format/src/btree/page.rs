@@ -15,7 +15,7 @@
 
 use super::entry::{Entry, Role};
 use super::fault::Fault;
-use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
+use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes, Tid};
 use crate::little_endian::read_at;
 use crate::page::{HEADER_SIZE, LINE_POINTER_SIZE, LinePointerFlags, PageHeader, line_pointer};
 
@@ -263,5 +263,28 @@ impl<'a> BtreePage<'a> {
     pub fn entries(&self) -> impl Iterator<Item = Result<Entry<'a>, Fault>> + 'a {
         let page = *self;
         (page.first()..=page.count).map(move |item| page.entry(item))
+    }
+
+    /// Returns the highest heap TID on a leaf page, including entries that are marked dead. We skip
+    /// damaged entries. Returns `None` if the page has no entries or isn't a leaf.
+    pub fn last_row(&self) -> Option<Tid> {
+        if !self.is_leaf() || self.is_ignored() {
+            return None;
+        }
+        let items = self.first()..=self.count;
+        let bytes = items.filter_map(|item| Some((item, self.pointed_at(item).ok()?.1)));
+        bytes.filter_map(|(item, bytes)| Entry::last_row_of_leaf(item, bytes)).max()
+    }
+
+    /// Returns the highest block of the index that the page links to, which may be a sibling or a
+    /// child. Returns `None` if the page has neither, or if it is deleted or half-dead.
+    pub fn last_link(&self) -> Option<BlockNo> {
+        if self.is_ignored() {
+            return None;
+        }
+        let is_inner = !self.is_leaf();
+        let entries = self.entries().filter(|_| is_inner);
+        let children = entries.filter_map(|entry| entry.ok()?.child());
+        children.chain(self.left()).chain(self.right()).max()
     }
 }

@@ -30,7 +30,8 @@ pub(super) fn report_orphans(orphans: &Orphans) {
 
 /// The engine lists only the first findings, but counts all of them.
 fn omitted(report: &ContentReport) -> u64 {
-    report.findings_total - report.findings.len() as u64
+    let listed: u64 = report.findings.iter().map(|finding| 1 + finding.more).sum();
+    report.findings_total.saturating_sub(listed)
 }
 
 /// Findings and counts.

@@ -42,6 +42,8 @@ pub(super) fn json(findings: &[Finding], root: &Path) -> Vec<impl Serialize> {
             line_pointer: finding.item.map(|item| object! { line_pointer: item }),
             kind: finding.kind.name(),
             text: plain(&finding.kind),
+            #[serde(flatten)]
+            more: (finding.more > 0).then(|| object! { more: finding.more }),
         }
     };
     findings.iter().map(json).collect()

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use trunkline_engine::job::{End, IoSummary};
-use trunkline_engine::verify::{ContentReport, VerifyReport};
+use trunkline_engine::verify::{ContentReport, Skipped, VerifyReport};
 
 use super::{contents, findings};
 use crate::io_stats::io_json;
@@ -16,6 +16,8 @@ pub(super) struct PagesOutput<'r> {
     pub(super) report: &'r VerifyReport,
     /// The data directory.
     pub(super) root: &'r Path,
+    /// Whether the files were deliberately not compared with the catalogs.
+    pub(super) files_only: bool,
     pub(super) method: &'static str,
     pub(super) direct: bool,
 }
@@ -41,7 +43,33 @@ impl PagesOutput<'_> {
             ("Data checksum version", &version),
         ];
         text.push_str(&fields(33, &lines));
+        text.push_str(&self.catalog_lines());
         text.push_str(&self.io_lines());
+        text
+    }
+
+    /// What was compared with the catalogs, and what nothing proves.
+    fn catalog_lines(&self) -> String {
+        let unproven;
+        let lines: &[(&str, &dyn Display)] = match &self.report.catalogs {
+            Some(catalogs) => {
+                unproven = match catalogs.unproven {
+                    0 => "0".to_owned(),
+                    count => format!("{count} (no index refers to all pages of these relations)"),
+                };
+                &[
+                    ("Relations in the catalogs", &catalogs.relations),
+                    ("Lengths unproven", &unproven),
+                ]
+            }
+            None if self.files_only => &[("Relations in the catalogs", &"not compared")],
+            None => &[],
+        };
+        let mut text = fields(33, lines);
+        for Skipped { relation, reason } in self.report.catalogs.iter().flat_map(|all| &all.skipped)
+        {
+            let _ = writeln!(text, "Not compared: {relation}: {reason}");
+        }
         text
     }
 
@@ -73,6 +101,16 @@ impl PagesOutput<'_> {
         let report = self.report;
         // The report on rows and indexes, if they were checked.
         let contents = contents.map(|contents| contents::json(contents, self.root));
+        let catalogs = report.catalogs.as_ref().map(|catalogs| {
+            let skipped = catalogs.skipped.iter().map(|skipped| {
+                object! { relation: skipped.relation.to_string(), reason: &skipped.reason }
+            });
+            object! {
+                relations: catalogs.relations,
+                lengths_unproven: catalogs.unproven,
+                skipped: skipped.collect::<Vec<_>>(),
+            }
+        });
         object! {
             schema: 1,
             command: "verify",
@@ -83,6 +121,8 @@ impl PagesOutput<'_> {
             bad_checksums: report.bad_checksums,
             bad_pages_with_right_checksum: report.beyond_checksums,
             other_findings: report.other_findings,
+            permission_denied: report.denied,
+            catalogs: catalogs,
             data_checksum_version: report.checksum_version,
             findings: findings::json(&report.findings, self.root),
             findings_omitted: report.findings_omitted(),

@@ -7,7 +7,8 @@ use crate::need;
 use crate::verify::{DIRECT, METHODS, binary, run, verify};
 
 /// Runs a program as an unprivileged user, because `RLIMIT_MEMLOCK` does not apply to root.
-const UNPRIVILEGED: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+pub(crate) const UNPRIVILEGED: [&str; 4] =
+    ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
 #[test]
 fn little_locked_memory() {

@@ -32,3 +32,4 @@ mod prewarm;
 mod seccomp;
 mod starved;
 mod swallowed;
+mod unreadable;

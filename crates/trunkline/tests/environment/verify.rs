@@ -24,7 +24,7 @@ pub(crate) fn verify(before: &[&str], binary: &Path, directory: &Path, method: &
         None => Command::new(binary),
     };
     command.env_remove("PGDATA").env_remove("PGDATABASE").current_dir("/");
-    command.args(["verify", "--json", "--io-method", method, "-D"]).arg(directory);
+    command.args(["verify", "--files-only", "--json", "--io-method", method, "-D"]).arg(directory);
     command
 }
 

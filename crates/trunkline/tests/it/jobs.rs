@@ -29,7 +29,8 @@ fn verify_accepts_valid_pages() {
     let cluster = cluster(100);
     for method in ["sync", "worker", "io_uring"] {
         for direct in ["--io-direct=", "--io-direct=data"] {
-            let (code, out, err) = run(args(&["verify", "--io-method", method, direct], &cluster));
+            let (code, out, err) =
+                run(args(&["verify", "--files-only", "--io-method", method, direct], &cluster));
             assert_eq!((code, err.as_str()), (0, ""), "{out}");
             for line in [
                 "Verification completed\n",
@@ -53,7 +54,7 @@ fn verify_reports_invalid_pages() {
     bytes[17 * 8192 + 5000] ^= 1;
     bytes.extend([0; 100]);
     cluster.write("base/5/16384", &bytes);
-    let (code, out, err) = run(args(&["verify"], &cluster));
+    let (code, out, err) = run(args(&["verify", "--files-only"], &cluster));
     assert_eq!((code, err.as_str()), (1, ""), "{out}");
     let found: Vec<&str> = out.lines().take_while(|line| !line.is_empty()).collect();
     assert_eq!(found.len(), 2, "{out}");
@@ -62,7 +63,7 @@ fn verify_reports_invalid_pages() {
     assert!(found[1].ends_with(" expected"), "{out}");
     assert!(out.contains("Bad checksums:                   1\n"), "{out}");
 
-    let (code, out, _) = run(args(&["verify", "--json"], &cluster));
+    let (code, out, _) = run(args(&["verify", "--files-only", "--json"], &cluster));
     assert_eq!(code, 1);
     let report = json(&out);
     assert_eq!((&report["schema"], &report["complete"]), (&1.into(), &true.into()));
@@ -76,7 +77,7 @@ fn verify_reports_invalid_pages() {
 fn verify_without_checksums() {
     let cluster = Cluster::new(0);
     fs::remove_file(cluster.at("base/5/16384.1")).expect("removed");
-    let (code, out, err) = run(args(&["verify"], &cluster));
+    let (code, out, err) = run(args(&["verify", "--files-only"], &cluster));
     assert_eq!(code, 0, "{out}");
     assert!(err.starts_with("trunkline: warning: data checksums are not enabled"), "{err}");
     assert!(out.contains("Data checksum version:           0 (off"), "{out}");
@@ -99,7 +100,7 @@ fn verify_refuses_other_directories_and_running_servers() {
     assert_eq!(code, 3);
     assert!(err.contains("a server is running"), "{err}");
     assert!(err.contains("trunkline: hint: "), "{err}");
-    let (code, _, err) = run(args(&["verify", "--force-unclean"], &cluster));
+    let (code, _, err) = run(args(&["verify", "--files-only", "--force-unclean"], &cluster));
     assert_eq!(code, 0);
     assert!(err.contains("trunkline: warning: a server is running"), "{err}");
 }
@@ -284,8 +285,8 @@ fn no_command_writes_to_the_data_directory() {
     let cluster = cluster(50);
     let before = census(&cluster.path);
     for command in [
-        &["verify"][..],
-        &["verify", "--io-direct=data", "--io-method=io_uring"],
+        &["verify", "--files-only"][..],
+        &["verify", "--files-only", "--io-direct=data", "--io-method=io_uring"],
         &["prewarm"],
         &["prewarm", "--io-direct=data", "--shared-buffers", "16"],
         &["prewarm", "--mode", "read"],
@@ -353,8 +354,12 @@ fn ctrl_c_ends_with_partial_counts() {
         file.set_len(1 << 30).expect("sparse");
     }
     for method in ["sync", "worker", "io_uring"] {
-        for (command, counted) in [("verify", "blocks_scanned"), ("prewarm", "blocks")] {
-            let options = [command, "--json", "--io-method", method, "-c", "shared_buffers=1MB"];
+        for (command, counted) in
+            [(&["verify", "--files-only"][..], "blocks_scanned"), (&["prewarm"], "blocks")]
+        {
+            let options = ["--json", "--io-method", method, "-c", "shared_buffers=1MB"];
+            let options = [command, &options].concat();
+            let command = command[0];
             let mut child = trunkline()
                 .args(args(&options, &cluster))
                 .stdout(Stdio::piped())

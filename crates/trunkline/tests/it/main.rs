@@ -7,6 +7,7 @@ mod copy;
 mod copy_all;
 mod deep;
 mod jobs;
+mod missing;
 mod shell;
 mod tables;
 

@@ -23,6 +23,7 @@ mod configuration;
 mod copies;
 mod differential;
 mod extension_types;
+mod missing;
 mod names;
 mod oddities;
 mod starts;

@@ -294,6 +294,21 @@ fn unknown_rows_of_catalogs_are_the_only_ones_reported() {
         assert_eq!(findings[0]["kind"], "status_file");
         let skipped = contents["skipped"].to_string();
         assert!(skipped.contains("values in TOAST are not checked: the catalogs "), "{skipped}");
+        one_finding_in_all_parts(&data, &fault);
+    }
+}
+
+/// Checks that `verify` reports the file once, whether it only compares the files with the catalogs
+/// or also checks their rows.
+fn one_finding_in_all_parts(data: &Path, fault: &str) {
+    for args in [&[][..], &["-d", "postgres"], &["--deep"]] {
+        let (code, report) = report(data, args);
+        let parts = [&report["findings"], &report["contents"]["findings"]];
+        let findings: Vec<&Value> =
+            parts.into_iter().filter_map(Value::as_array).flatten().collect();
+        assert_eq!((code, findings.len()), (1, 1), "{args:?}: {findings:#?}");
+        let text = findings[0]["text"].as_str().expect("a text");
+        assert!(findings[0]["kind"] == "status_file" && text.contains(fault), "{args:?}: {text}");
     }
 }
 

@@ -1,0 +1,79 @@
+//! Turns errors in the catalogs into findings.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::content_problem::ContentProblem;
+use super::finding::{Finding, FindingKind};
+use crate::catalog::CatalogError;
+use crate::datadir::{DataDir, DataDirError, ProblemKind};
+use crate::heap::HeapError;
+use crate::pool::ReadError;
+use crate::storage::StorageError;
+
+/// Returns the finding for a fault in the catalogs of a database, or in the shared catalogs.
+pub(super) fn finding_of(dir: &DataDir, database: Option<&str>, fault: &CatalogError) -> Finding {
+    let unreadable = |text| FindingKind::Content(ContentProblem::Unreadable(text));
+    let (path, block, item, kind) = match (fault, file_fault(fault)) {
+        (_, Some((path, kind))) => (path, None, None, kind),
+        (CatalogError::Row { location, source }, None) => (
+            location.path().to_owned(),
+            location.block(),
+            location.item(),
+            unreadable(source.to_string()),
+        ),
+        (CatalogError::HeapRow(row), None) => (
+            row.location.path().to_owned(),
+            row.location.block(),
+            row.location.item(),
+            unreadable(row.problem.to_string()),
+        ),
+        (other, None) => {
+            let location = match other {
+                CatalogError::Heap(HeapError::Read(error)) => error.location(),
+                _ => None,
+            };
+            let path = location.map_or(dir.path(), |location| location.path());
+            let block = location.and_then(|location| location.block());
+            (path.to_owned(), block, None, unreadable(other.to_string()))
+        }
+    };
+    Finding { path, relation: database.map(Into::into), block, item, kind, more: 0 }
+}
+
+/// Whether the fault is a page of a catalog that can't be read. Verifying the pages of that file
+/// reports the same page.
+pub(super) fn is_of_page(fault: &CatalogError) -> bool {
+    let CatalogError::Heap(HeapError::Read(error)) = fault else { return false };
+    error.block().is_some()
+}
+
+/// Returns the file, if the fault is a file that is missing or that can't be opened.
+fn file_fault(fault: &CatalogError) -> Option<(PathBuf, FindingKind)> {
+    let missing = |path: &Path| (path.to_owned(), FindingKind::File(ProblemKind::Missing));
+    let (path, source) = match fault {
+        CatalogError::MapMissing { path } => {
+            // If the whole directory is missing, report that instead of just one file in it.
+            let directory = path.parent().filter(|directory| !directory.exists());
+            return Some(missing(directory.unwrap_or(path)));
+        }
+        CatalogError::Directory(DataDirError::Io { path, source, .. })
+        | CatalogError::Storage(StorageError::Io { path, source, .. })
+        | CatalogError::Heap(HeapError::Read(ReadError::Storage(StorageError::Io {
+            path,
+            source,
+            ..
+        }))) => (path, source),
+        CatalogError::Storage(StorageError::SegmentMissing { location })
+        | CatalogError::Heap(HeapError::Read(ReadError::Storage(StorageError::SegmentMissing {
+            location,
+        }))) => return Some(missing(location.path())),
+        _ => return None,
+    };
+    // We have to rebuild the error, because an io::Error cannot be cloned.
+    let source = match source.raw_os_error() {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => source.kind().into(),
+    };
+    Some((path.to_owned(), FindingKind::NotOpened(source)))
+}

@@ -1,0 +1,322 @@
+//! `verify` on backups that consist of valid pages only, but not of all pages: missing files and
+//! directories, and files cut off at a page boundary. `pg_checksums` accepts all of them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+use trunkline_format::page_checksum;
+
+use crate::copy::fixtures;
+use crate::{json, run};
+
+/// A copy of a fixture to damage.
+struct Copy {
+    _home: TempDir,
+    data: PathBuf,
+}
+
+impl Copy {
+    fn of(fixture: &Path) -> Copy {
+        let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let data = home.path().join("data");
+        let mut copy = Command::new("cp");
+        copy.arg("-R").arg("--preserve=mode").arg(fixture.join("data")).arg(&data);
+        assert!(copy.status().expect("runs").success());
+        Copy { _home: home, data }
+    }
+
+    fn run(&self, args: &[&str]) -> (i32, String, String) {
+        let data = self.data.to_string_lossy().into_owned();
+        run(args.iter().copied().chain(["-D", data.as_str()]))
+    }
+
+    /// A relation's file, relative to the data directory.
+    fn file(&self, database: &str, name: &str) -> String {
+        let (_, out, _) = self.run(&["tables", "-d", database, "--all", "--json"]);
+        let listed = json(&out);
+        let mut tables = listed["relations"].as_array().expect("relations").iter();
+        let table = tables.find(|table| table["name"] == name);
+        table.expect(name)["file"].as_str().expect("a file").to_owned()
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.data.join(file)
+    }
+
+    fn blocks(&self, file: &str) -> u64 {
+        fs::metadata(self.path(file)).expect("a file").len() / 8192
+    }
+
+    /// Cuts a file off after `blocks` blocks.
+    fn cut(&self, file: &str, blocks: u64) {
+        let file = fs::OpenOptions::new().write(true).open(self.path(file)).expect("opened");
+        file.set_len(blocks * 8192).expect("cut");
+    }
+
+    /// Returns the findings of `verify`, and its whole report. Checks that `--files-only`, like
+    /// `pg_checksums`, doesn't find anything.
+    fn findings(&self) -> (Vec<String>, String) {
+        let (code, out, err) = self.run(&["verify"]);
+        let found: Vec<String> =
+            out.lines().take_while(|line| !line.is_empty()).map(str::to_owned).collect();
+        assert_eq!((code, err.as_str()), (1, ""), "{out}");
+        let (code, pages, err) = self.run(&["verify", "--files-only"]);
+        assert_eq!(code, 0, "{pages}{err}");
+        assert!(pages.contains("Relations in the catalogs:       not compared\n"), "{pages}");
+        (found, out)
+    }
+
+    /// Damages the copy, checks the findings, and restores the files.
+    fn case(&self, files: &[&str], damage: impl FnOnce(), expected: &[String]) {
+        let before: Vec<_> = files.iter().map(|file| fs::read(self.path(file)).ok()).collect();
+        damage();
+        let (found, out) = self.findings();
+        assert_eq!(found.len(), expected.len(), "{found:#?} {out}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.starts_with(expected), "{found:#?}\n{expected}");
+        }
+        for (file, bytes) in files.iter().zip(before) {
+            match bytes {
+                Some(bytes) => fs::write(self.path(file), bytes).expect("written"),
+                None => drop(fs::remove_file(self.path(file))),
+            }
+        }
+    }
+
+    /// Writes a visibility map of `maps` pages with a bit set for the first block of the last page.
+    fn set_last_map_page(&self, map: &str, maps: u32) {
+        let first = fs::read(self.path(map)).expect("a map");
+        let mut bytes = Vec::new();
+        for block in 0..maps {
+            let mut page: [u8; 8192] = *first.first_chunk().expect("a page");
+            page[24..].fill(0);
+            if block + 1 == maps {
+                page[24] = 1;
+            }
+            let checksum = page_checksum(&page, block);
+            page[8..10].copy_from_slice(&checksum.to_le_bytes());
+            bytes.extend(page);
+        }
+        fs::write(self.path(map), bytes).expect("written");
+    }
+}
+
+#[test]
+fn valid_clusters_have_no_findings() {
+    for fixture in fixtures() {
+        let data = fixture.join("data").to_string_lossy().into_owned();
+        let (code, out, err) = run(["verify", "-D", &data]);
+        assert_eq!((code, err.as_str()), (0, ""), "{data}: {out}");
+        assert!(out.starts_with("Verification completed\n"), "{out}");
+        let (_, out, _) = run(["verify", "--json", "-D", &data]);
+        let catalogs = &json(&out)["catalogs"];
+        let number = |name: &str| catalogs[name].as_u64().expect("a number");
+        // Five databases.
+        assert!(number("relations") > 1000, "{catalogs}");
+        assert!(number("lengths_unproven") < number("relations") / 10, "{catalogs}");
+        assert_eq!(catalogs["skipped"], serde_json::json!([]));
+    }
+}
+
+#[test]
+fn missing_files_are_found() {
+    for fixture in fixtures() {
+        let copy = Copy::of(&fixture);
+        let table = copy.file("bench", "pgbench_branches");
+        let missing = "is missing, but the catalog refers to it";
+        copy.case(
+            &[&table],
+            || fs::remove_file(copy.path(&table)).expect("removed"),
+            &[format!("bench.public.pgbench_branches: {table}: {missing}")],
+        );
+        let (code, _, _) = copy.run(&["verify"]);
+        assert_eq!(code, 0);
+        // A catalog without which we don't know anything about the database.
+        let class = copy.file("bench", "pg_class");
+        let bytes = fs::read(copy.path(&class)).expect("read");
+        fs::remove_file(copy.path(&class)).expect("removed");
+        let (found, out) = copy.findings();
+        assert_eq!(found, [format!("bench: {class}: {missing}")], "{out}");
+        assert!(out.contains("\nNot compared: bench: "), "{out}");
+        let (code, out, err) = copy.run(&["tables", "-d", "bench"]);
+        assert_eq!((code, out.as_str()), (1, ""), "{err}");
+        assert!(err.starts_with("trunkline: error: ") && err.lines().count() == 1, "{err}");
+        fs::write(copy.path(&class), &bytes[..0]).expect("written");
+        let (code, out, err) = copy.run(&["tables", "-d", "bench"]);
+        assert!(code != 0 && out.is_empty() && !err.contains("warning: "), "{code} {err}");
+        assert_eq!(copy.run(&["verify"]).0, 1);
+        fs::write(copy.path(&class), &bytes).expect("written");
+        // The whole database.
+        let directory = Path::new(&class).parent().expect("a directory").display().to_string();
+        fs::rename(copy.path(&directory), copy.path("elsewhere")).expect("moved");
+        let (found, out) = copy.findings();
+        assert_eq!(found, [format!("bench: {directory}: {missing}")], "{out}");
+        assert!(out.contains("\nNot compared: bench: "), "{out}");
+        fs::rename(copy.path("elsewhere"), copy.path(&directory)).expect("moved");
+        // The map of the shared catalogs.
+        fs::remove_file(copy.path("global/pg_filenode.map")).expect("removed");
+        let (found, out) = copy.findings();
+        assert_eq!(found, [format!("global/pg_filenode.map: {missing}")], "{out}");
+        assert!(out.contains("\nNot compared: all databases: "), "{out}");
+    }
+}
+
+#[test]
+fn files_cut_off_at_a_page_border_are_found() {
+    for fixture in fixtures() {
+        let copy = Copy::of(&fixture);
+        let table = copy.file("bench", "pgbench_accounts");
+        let blocks = copy.blocks(&table);
+        // Both the index and the visibility map prove the length. Without the map, the index alone
+        // must be sufficient.
+        let map = format!("{table}_vm");
+        let by_index = format!(
+            "index bench.public.pgbench_accounts_pkey has an entry for row ({},",
+            blocks - 1
+        );
+        for (left, has_map) in
+            [(blocks - 1, true), (blocks / 2, true), (0, true), (blocks - 1, false), (0, false)]
+        {
+            let proof = if has_map { "" } else { &by_index };
+            let expected = format!(
+                "bench.public.pgbench_accounts: {table}: relation has {left} blocks, expected at \
+                 least {blocks}: {proof}"
+            );
+            let damage = || {
+                copy.cut(&table, left);
+                if !has_map {
+                    fs::remove_file(copy.path(&map)).expect("removed");
+                }
+            };
+            copy.case(&[&table, &map], damage, &[expected]);
+        }
+        // Its index: the last page has a left sibling or a parent.
+        let index = copy.file("bench", "pgbench_accounts_pkey");
+        let blocks = copy.blocks(&index);
+        let name = "bench.public.pgbench_accounts_pkey";
+        for left in [blocks - 1, blocks / 2] {
+            let expected =
+                format!("{name}: {index}: relation has {left} blocks, expected at least ");
+            copy.case(&[&index], || copy.cut(&index, left), &[expected]);
+        }
+        let expected = format!(
+            "{name}: {index}: relation has 0 blocks, expected at least 1: a B-tree begins with a \
+             metapage"
+        );
+        copy.case(&[&index], || copy.cut(&index, 0), &[expected]);
+        // A catalog.
+        let class = copy.file("bench", "pg_class");
+        let blocks = copy.blocks(&class);
+        let cut = || copy.cut(&class, blocks - 1);
+        let expected = format!(
+            "bench.pg_catalog.pg_class: {class}: relation has {} blocks, expected at least \
+             {blocks}: ",
+            blocks - 1
+        );
+        let before = fs::read(copy.path(&class)).expect("read");
+        cut();
+        let (found, out) = copy.findings();
+        assert!(found.iter().any(|found| found.starts_with(&expected)), "{found:#?}{out}");
+        fs::write(copy.path(&class), before).expect("written");
+    }
+}
+
+/// If a catalog is damaged, we must report that even if its own pages are not verified, because then
+/// we don't know the indexes that would prove the length of a table.
+#[test]
+fn damaged_catalogs_outside_the_scope_are_found() {
+    let Some(fixture) = fixtures().pop() else { return };
+    let copy = Copy::of(&fixture);
+    let index = copy.file("bench", "pg_index");
+    let mut bytes = fs::read(copy.path(&index)).expect("read");
+    bytes[8191] ^= 1;
+    fs::write(copy.path(&index), bytes).expect("written");
+    for args in [&["verify", "-d", "bench", "public.pgbench_accounts"][..], &["verify"]] {
+        let (code, out, err) = copy.run(args);
+        assert_eq!(code, 1, "{out}{err}");
+        let found = out.lines().filter(|line| line.contains(&format!("{index}: block 0: ")));
+        assert_eq!(found.count(), 1, "{args:?}: {out}");
+        assert!(out.contains("\nNot compared: bench: "), "{out}");
+    }
+}
+
+/// A visibility map with bits for blocks that the table doesn't have.
+#[test]
+fn a_visibility_map_longer_than_its_table_is_found() {
+    let Some(fixture) = fixtures().pop() else { return };
+    let copy = Copy::of(&fixture);
+    let table = copy.file("bench", "pgbench_branches");
+    let map = format!("{table}_vm");
+    let blocks = copy.blocks(&table);
+    let of_table = format!("bench.public.pgbench_branches: {table}: relation has {blocks} blocks");
+    copy.case(
+        &[&map],
+        || copy.set_last_map_page(&map, 3),
+        &[format!(
+            "{of_table}, expected at least 65345: the visibility map has a bit set for block 65344"
+        )],
+    );
+    // A page without bits may have been left behind by a crash.
+    let mut longer = fs::read(copy.path(&map)).expect("read");
+    longer.resize(longer.len() + 8192, 0);
+    fs::write(copy.path(&map), longer).expect("written");
+    assert_eq!(copy.run(&["verify"]).0, 0);
+}
+
+/// A table that is slightly longer than 1 GiB loses its second segment.
+#[test]
+fn a_missing_second_segment_is_found() {
+    let Some(fixture) = fixtures().pop() else { return };
+    let copy = Copy::of(&fixture);
+    let table = copy.file("bench", "pgbench_branches");
+    let second = format!("{table}.1");
+    // All other pages are new. That's valid anywhere in a table.
+    copy.cut(&table, 131_072);
+    fs::write(copy.path(&second), [0; 8192 * 5]).expect("written");
+    // The fifth page of the map begins with block 130,688 in the first segment.
+    let map = format!("{table}_vm");
+    copy.set_last_map_page(&map, 5);
+    let mut bytes = fs::read(copy.path(&map)).expect("read");
+    let page: &mut [u8; 8192] = bytes.last_chunk_mut().expect("a page");
+    page[24 + (131_072 - 130_688) / 4] = 1 << 4;
+    let checksum = page_checksum(page, 4);
+    page[8..10].copy_from_slice(&checksum.to_le_bytes());
+    fs::write(copy.path(&map), bytes).expect("written");
+    let (code, out, err) = copy.run(&["verify"]);
+    assert_eq!(code, 0, "{out}{err}");
+    fs::remove_file(copy.path(&second)).expect("removed");
+    let (found, _) = copy.findings();
+    let expected = format!(
+        "bench.public.pgbench_branches: {second}: relation has 131072 blocks, expected at least \
+         131075: the visibility map has a bit set for block 131074"
+    );
+    assert_eq!(found, [expected]);
+}
+
+/// If half of a table is missing, half of the entries of its index point to rows that don't exist.
+#[test]
+fn many_problems_of_one_index_are_a_few_lines() {
+    let Some(fixture) = fixtures().pop() else { return };
+    let copy = Copy::of(&fixture);
+    let table = copy.file("bench", "pgbench_accounts");
+    let (code, out, _) = copy.run(&["verify", "--indexes", "bench.public.pgbench_accounts"]);
+    assert_eq!(code, 0, "{out}");
+    copy.cut(&table, copy.blocks(&table) / 2);
+    let args = ["verify", "--indexes", "bench.public.pgbench_accounts"];
+    let (code, out, _) = copy.run(&args);
+    assert_eq!(code, 1, "{out}");
+    let lines: Vec<&str> =
+        out.lines().filter(|line| line.contains(": entry points to row (")).collect();
+    assert_eq!(lines.len(), 3, "{out}");
+    let more = out.split_once(" (and ").and_then(|(_, rest)| rest.split_once(" more like this)"));
+    let more: u64 = more.expect("a count").0.parse().expect("a number");
+    assert!(more > 10_000, "{out}");
+    let (_, out, _) = copy.run(&[&args[..], &["--json"]].concat());
+    let contents = &json(&out)["contents"];
+    assert_eq!(contents["findings"].as_array().expect("findings").len(), 3, "{out}");
+    let findings = contents["findings"].as_array().expect("findings");
+    let counts: Vec<u64> = findings.iter().filter_map(|finding| finding["more"].as_u64()).collect();
+    assert_eq!((counts, &contents["findings_omitted"]), (vec![more], &0.into()), "{out}");
+}
