@@ -113,7 +113,8 @@ fn a_moved_tablespace_is_read_from_its_new_place() {
         fs::write(&class, [1; 8192]).expect("written");
         let (code, out, _) = run(&stopped, &["verify", "-T", &mapping]);
         let expected = format!("inside.pg_catalog.pg_statistic: {class}: block 0: ");
-        assert!(code == 1 && out.starts_with(&expected), "{out}");
+        // The file has also lost its other pages, which is another finding.
+        assert!(code == 1 && out.lines().any(|line| line.starts_with(&expected)), "{out}");
         for (mapping, expected) in [
             ("/nowhere=/elsewhere", "has no tablespace whose link points to \"/nowhere\""),
             ("nowhere=/elsewhere", "expected OLDDIR=NEWDIR, both of them absolute paths"),
