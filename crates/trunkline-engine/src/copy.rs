@@ -30,7 +30,7 @@ mod table_copy;
 
 pub use copy_job::copy;
 pub use error::{CopyError, Finding, PlanError, UnknownRows, ValueProblem};
-pub use escape::Format;
+pub use escape::{Format, FormatError, LineFormat};
 pub use line::Extras;
 pub use options::{CopyOptions, TextSettings};
 pub use output::{CopyTask, Output, Outputs};

@@ -41,7 +41,7 @@ Examples:
 
 Exit status:
   0 good, 1 something is wrong with the data, 2 wrong usage, 3 cannot run, 130 interrupted,
-  143 terminated
+  141 the reader of the output is gone, 143 terminated
 
 trunkline never writes to a data directory.";
 

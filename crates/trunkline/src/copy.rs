@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!   copy -D DIR -d DB s1.t                    all visible rows in physical order
-//!   copy -D DIR -d DB s1.t --ctid --columns id,name --format csv
+//!   copy -D DIR -d DB s1.t --ctid --columns id,name --format csv --delimiter ';' --null NULL
 //!   copy -D DIR -d DB s1.t --rows all         every row version and its state
+//!   copy -D DIR -d DB s1.t --rows dead --no-state   deleted rows, to load them again
 //!   copy -D DIR -d DB --all -o OUT            every table into a file; can be resumed
 //! ```
-//! The output is the same as that of `COPY table`, so a server can load it again. With `--ctid` or
-//! `--rows all`, it's the same as that of `COPY (SELECT ctid, * ...)`, which also includes stored
-//! generated columns.
+//! The output is the same as that of `COPY table`, so a server can load it again. With ctid or state,
+//! it's the same as that of `COPY (SELECT ctid, * ...)`, which also includes stored generated
+//! columns.
 //!
 //! If the named table is partitioned, we copy its partitions. If it has child tables, we also copy
 //! their rows unless `--only` is given. By default, the copy stops at the first row that can't be
@@ -30,9 +31,12 @@ mod text_args;
 mod text_settings;
 mod time_zone;
 
+use std::fs;
+use std::path::Path;
+
 use trunkline_aio::facade::thread;
 use trunkline_engine::catalog::OnDamage;
-use trunkline_engine::copy::{CopyOptions, Extras, Format, Plan, TextSettings, copy};
+use trunkline_engine::copy::{CopyOptions, Extras, LineFormat, Plan, TextSettings, copy};
 use trunkline_engine::heap::RowFilter;
 use trunkline_engine::settings::Settings;
 
@@ -46,7 +50,7 @@ use crate::monitor::run_job;
 use crate::options::Context;
 use crate::output::{self, print_report};
 pub(crate) use args::CopyArgs;
-use args::{FormatArg, RowsArg};
+use args::RowsArg;
 use failures::{catalog_failure, copy_failure};
 use plan::CopyPlan;
 use report::{CopyOutput, report_findings, report_missing_values};
@@ -65,6 +69,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
         let hint = "with -o FILE, the rows go to a file, and the report is printed as JSON";
         return Err(Failure::usage(text).with_hint(hint));
     }
+    let format = args.line_format().map_err(Failure::usage)?;
     let dir = data_dir::open(global)?;
     if let Some(path) = &args.output
         && outputs::is_inside_cluster(path, &dir)
@@ -85,17 +90,29 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     warn_of_damage(database.faults(), Some(&database));
     let (text, place) = ((&args.text, text_settings), (&dir, &interrupt));
     let sources = TextSettingSources::read(text, place, &database, &mut backend)?;
-    let plan = CopyPlan::new(args, &dir, &database, &sources, &mut backend)?;
+    let mut plan = CopyPlan::new(args, &database, &mut backend)?;
     drop(backend);
-    let plans: Vec<&Plan> = plan.tasks.iter().flat_map(|task| &task.plans).collect();
-    let partial_files = warn_of_partial_files(&plans);
+    let major = dir.control().version.major();
+    let text = sources.resolve(major, &plan.plans(), &database)?;
+    let (_lock, present) = match args.output.as_deref() {
+        Some(directory) if args.all => {
+            let contents = plan::manifest(args, &dir, &database, &sources);
+            let (lock, present) = plan.open_directory(directory, &contents)?;
+            (Some(lock), present)
+        }
+        Some(file) => {
+            note_replacement(file);
+            (None, 0)
+        }
+        None => (None, 0),
+    };
+    let partial_files = warn_of_partial_files(&plan.plans());
     if args.output.is_none() && output::is_closed() {
         message("warning", "standard output is closed or discarded; the rows are lost");
     }
-    let major = dir.control().version.major();
-    let text = sources.resolve(major, &plans, &database)?;
-    let options = options(args, settings, text);
-    let CopyPlan { tasks, outputs, present, exit, lock: _lock } = plan;
+    let options = options(args, format, settings, text);
+    let (left_out, same_names) = (plan.left_out, plan.same_names);
+    let (tasks, outputs) = plan.into_tasks();
     let report = run_job(global, &interrupt, &io, |observer| {
         let copied = copy(engine.pool(), &dir, &database, tasks, outputs, options, observer);
         copied.map_err(|error| copy_failure(error, args, &dir))
@@ -103,15 +120,25 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     report_findings(&report);
     report_missing_values(&report);
     io_stats::report_warnings(&report.warnings, report.warnings_lost);
+    let catalog_is_complete = catalog.faults().is_empty() && database.faults().is_empty();
+    let inputs_are_complete = catalog_is_complete && sources.is_complete && partial_files == 0;
+    let nothing_missing = inputs_are_complete && left_out == 0 && report.findings_total == 0;
     let (method, direct) = (io.method_name(), settings.io_direct_data());
-    let output = CopyOutput { report: &report, method, direct, present };
+    let output = CopyOutput { report: &report, method, direct, present, left_out, nothing_missing };
     if args.output.is_some() {
         print_report(global, &output.json(), || output.text())?;
     }
-    let catalog_is_complete = catalog.faults().is_empty() && database.faults().is_empty();
-    let is_complete = catalog_is_complete && sources.is_complete && partial_files == 0;
-    let exit = if report.findings_total == 0 && is_complete { exit } else { Exit::Findings };
+    let is_good = nothing_missing && !same_names;
+    let exit = if is_good { Exit::Good } else { Exit::Findings };
     Ok(interrupt.exit_after(report.end, exit))
+}
+
+/// Says that a file of this name will be replaced. A pipe or device is only written to.
+fn note_replacement(path: &Path) {
+    if fs::metadata(path).is_ok_and(|found| found.is_file()) {
+        let path = path.display();
+        message("note", format_args!("\"{path}\" exists; a complete copy replaces it"));
+    }
 }
 
 /// Warns about files that end with an incomplete page, and returns the number of these files.
@@ -126,17 +153,22 @@ fn warn_of_partial_files(plans: &[&Plan]) -> usize {
     partial.len()
 }
 
-fn options(args: &CopyArgs, settings: &Settings, text: TextSettings) -> CopyOptions {
-    let all = args.rows == RowsArg::All;
+fn options(
+    args: &CopyArgs,
+    format: LineFormat,
+    settings: &Settings,
+    text: TextSettings,
+) -> CopyOptions {
     let threads = || u32::try_from(thread::available_parallelism()).unwrap_or(1);
     CopyOptions {
-        format: match args.format {
-            FormatArg::Text => Format::Text,
-            FormatArg::Csv => Format::Csv,
-        },
+        format,
         header: args.header,
-        extras: Extras { ctid: args.ctid, state: all },
-        rows: if all { RowFilter::All } else { RowFilter::Visible },
+        extras: Extras { ctid: args.ctid, state: args.shows_state() },
+        rows: match args.rows {
+            RowsArg::Visible => RowFilter::Visible,
+            RowsArg::Dead => RowFilter::Dead,
+            RowsArg::All => RowFilter::All,
+        },
         keep_going: args.keep_going,
         threads: if args.all { args.jobs.unwrap_or_else(threads) } else { 1 },
         ..CopyOptions::of(settings, text)

@@ -4,6 +4,7 @@
 //!   0  good: done, nothing wrong found        2  usage: wrong command line or setting
 //!   1  findings: done, something is wrong     3  cannot run: permission, version, server, I/O
 //!                                           130  Ctrl-C
+//!                                           141  the reader of our output is gone (SIGPIPE)
 //!                                           143  SIGTERM
 //! ```
 //! Messages go to standard error: `trunkline: error: ...`, followed by `trunkline: hint: ...`.
@@ -46,7 +47,10 @@ pub(crate) enum Exit {
     /// The command was interrupted by Ctrl-C, and has printed partial results. A shell uses the
     /// same code to report that a program was killed by SIGINT.
     Interrupted = 130,
-    /// The same for SIGTERM.
+    /// The process that reads our output has closed the pipe. A shell reports SIGPIPE, which ends
+    /// most other programs in this case, as this code.
+    BrokenPipe = 141,
+    /// The same as [`Exit::Interrupted`] for SIGTERM.
     Terminated = 143,
 }
 
@@ -112,7 +116,7 @@ impl Failure {
     /// `trunkline ... | head`, no message is printed.
     pub(crate) fn output(error: &io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Failure { text: None, ..Failure::cannot_run("") };
+            return Failure { exit: Exit::BrokenPipe, text: None, ..Failure::cannot_run("") };
         }
         Failure::cannot_run(format_args!("could not write to standard output: {error}"))
     }
@@ -131,6 +135,13 @@ impl Failure {
             write_json_message("error", text, hint, Some(self.exit as u8));
             return;
         }
+        self.report_part();
+    }
+
+    /// Prints error and hint for a part that could not be done. The command continues, so its exit
+    /// code is not known yet.
+    pub(crate) fn report_part(&self) {
+        let Some(text) = &self.text else { return };
         message("error", text);
         if let Some(hint) = &self.hint {
             message("hint", hint);

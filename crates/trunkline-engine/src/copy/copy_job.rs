@@ -132,7 +132,7 @@ impl CopyJob {
         let (mut rows, mut findings) = (0, 0);
         for (at, plan) in task.plans.iter().enumerate() {
             let text = self.options.text.options(&self.database);
-            let writer = LineWriter::new(plan, self.options.format, self.options.extras, text);
+            let writer = LineWriter::new(plan, &self.options.format, self.options.extras, text);
             if at == 0 && self.options.header {
                 writer.header(&mut lines.pending);
             }
@@ -152,7 +152,7 @@ impl CopyJob {
             self.results.lock().report.values_gone += copy.writer.gone;
             copied?;
         }
-        let bytes = lines.finish(table, findings == 0, || self.recheck())?;
+        let bytes = lines.finish(table, task.whole && findings == 0, || self.recheck())?;
         let report = &mut self.results.lock().report;
         report.rows += rows;
         report.bytes += bytes;

@@ -8,6 +8,8 @@
 //! We first write each value to the output unchanged, and then search it there for special bytes.
 //! Most values don't need any escaping, so this usually saves us an intermediate copy.
 
+use thiserror::Error;
+
 /// An output format of `COPY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
@@ -18,43 +20,165 @@ pub enum Format {
     Csv,
 }
 
-impl Format {
-    /// The delimiter between values.
-    pub(super) fn delimiter(self) -> u8 {
-        match self {
-            Self::Text => b'\t',
-            Self::Csv => b',',
+/// Why a delimiter and a null string can't be used, in the words of `COPY`.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FormatError {
+    /// The delimiter is empty, or longer than a byte.
+    #[error("COPY delimiter must be a single one-byte character")]
+    DelimiterLength,
+    /// The delimiter ends lines.
+    #[error("COPY delimiter cannot be newline or carriage return")]
+    DelimiterEndsLine,
+    /// The text format could not tell the delimiter from an escape, or from `\.`.
+    #[error("COPY delimiter cannot be \"{0}\"")]
+    Delimiter(char),
+    /// The delimiter is the quote of CSV.
+    #[error("COPY delimiter and quote must be different")]
+    DelimiterIsQuote,
+    /// The null string would end a line.
+    #[error("COPY null representation cannot use newline or carriage return")]
+    NullEndsLine,
+    /// The null string would be read as two values.
+    #[error("COPY delimiter must not appear in the NULL specification")]
+    DelimiterInNull,
+    /// The null string would be read as a quoted value.
+    #[error("CSV quote character must not appear in the NULL specification")]
+    QuoteInNull,
+}
+
+/// The quote of CSV.
+const QUOTE: u8 = b'"';
+
+/// A format with its `DELIMITER` and `NULL`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineFormat {
+    format: Format,
+    delimiter: u8,
+    null: Box<[u8]>,
+    /// Whether delimiter or null string are not the defaults of the format. Then even the text of
+    /// a number may need an escape.
+    is_custom: bool,
+}
+
+impl From<Format> for LineFormat {
+    fn from(format: Format) -> Self {
+        let (delimiter, null): (u8, &[u8]) = match format {
+            Format::Text => (b'\t', b"\\N"),
+            Format::Csv => (b',', b""),
+        };
+        Self { format, delimiter, null: null.into(), is_custom: false }
+    }
+}
+
+impl LineFormat {
+    /// A format with another delimiter or null string than its defaults.
+    ///
+    /// # Errors
+    /// [`FormatError`]: `COPY` refuses them, too.
+    pub fn new(
+        format: Format,
+        delimiter: Option<&[u8]>,
+        null: Option<&[u8]>,
+    ) -> Result<Self, FormatError> {
+        let default = Self::from(format);
+        let delimiter = match delimiter {
+            None => default.delimiter,
+            // A byte beyond ASCII is only a part of a character, at least in UTF-8.
+            Some(&[byte]) if byte.is_ascii() => byte,
+            Some(_) => return Err(FormatError::DelimiterLength),
+        };
+        let null: Box<[u8]> = null.unwrap_or(&default.null).into();
+        let ends_line = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        if ends_line(&delimiter) {
+            return Err(FormatError::DelimiterEndsLine);
         }
+        if null.iter().any(ends_line) {
+            return Err(FormatError::NullEndsLine);
+        }
+        let is_ambiguous = |byte: u8| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'\\' | b'.')
+        };
+        match format {
+            Format::Text if is_ambiguous(delimiter) => {
+                return Err(FormatError::Delimiter(char::from(delimiter)));
+            }
+            Format::Csv if delimiter == QUOTE => return Err(FormatError::DelimiterIsQuote),
+            _ => {}
+        }
+        if null.contains(&delimiter) {
+            return Err(FormatError::DelimiterInNull);
+        }
+        if format == Format::Csv && null.contains(&QUOTE) {
+            return Err(FormatError::QuoteInNull);
+        }
+        let is_custom = delimiter != default.delimiter || null != default.null;
+        Ok(Self { format, delimiter, null, is_custom })
+    }
+
+    /// The delimiter between values.
+    #[inline]
+    pub(super) fn delimiter(&self) -> u8 {
+        self.delimiter
     }
 
     /// The representation of null.
-    pub(super) fn null(self) -> &'static [u8] {
-        match self {
-            Self::Text => b"\\N",
-            Self::Csv => b"",
-        }
+    #[inline]
+    pub(super) fn null(&self) -> &[u8] {
+        &self.null
+    }
+
+    /// Whether delimiter or null string are not the defaults of the format.
+    #[inline]
+    pub(super) fn is_custom(&self) -> bool {
+        self.is_custom
     }
 
     /// Escapes the value that was written to `out` at `start`. `alone` means that this is the row's
     /// only value.
-    pub(super) fn escape(self, start: usize, alone: bool, out: &mut Vec<u8>) {
-        match self {
-            Self::Text => escape_text(start, out),
-            Self::Csv => quote_csv(start, alone, out),
+    pub(super) fn escape(&self, start: usize, alone: bool, out: &mut Vec<u8>) {
+        match self.format {
+            Format::Text if self.is_custom => {
+                let value = out.split_off(start);
+                append_with_delimiter(&value, self.delimiter, out);
+            }
+            Format::Text => escape_text(start, out),
+            Format::Csv => self.quote(start, alone, out),
         }
     }
 
     /// Appends `value` with escapes.
     #[inline]
-    pub(super) fn append(self, value: &[u8], alone: bool, out: &mut Vec<u8>) {
-        match self {
-            Self::Text => append_text(value, out),
-            Self::Csv => {
+    pub(super) fn append(&self, value: &[u8], alone: bool, out: &mut Vec<u8>) {
+        match self.format {
+            Format::Text if self.is_custom => append_with_delimiter(value, self.delimiter, out),
+            Format::Text => append_text(value, out),
+            Format::Csv => {
                 let start = out.len();
                 out.extend_from_slice(value);
-                quote_csv(start, alone, out);
+                self.quote(start, alone, out);
             }
         }
+    }
+
+    /// Quotes a CSV value in place if it needs quotes, and doubles the quotes in it.
+    fn quote(&self, start: usize, alone: bool, out: &mut Vec<u8>) {
+        let value = out.get(start..).unwrap_or_default();
+        let special = |&byte: &u8| byte == self.delimiter || matches!(byte, QUOTE | b'\n' | b'\r');
+        // If we didn't quote them, such a value would be read back as null, and a line consisting
+        // of just \. would be taken for the end of the data.
+        let misread = *value == *self.null || alone && value == b"\\.";
+        if !misread && !value.iter().any(special) {
+            return;
+        }
+        let value = out.split_off(start);
+        out.push(QUOTE);
+        for byte in value {
+            if byte == QUOTE {
+                out.push(QUOTE);
+            }
+            out.push(byte);
+        }
+        out.push(QUOTE);
     }
 }
 
@@ -148,32 +272,24 @@ fn escape_text(start: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// If a value needs quotes, adds them in place and doubles any quotes within the value.
-fn quote_csv(start: usize, alone: bool, out: &mut Vec<u8>) {
-    let value = out.get(start..).unwrap_or_default();
-    let special = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
-    // If we didn't quote them, an empty value would be read back as null, and a line consisting of
-    // just \. would be taken for the end of the data.
-    let misread = value.is_empty() || alone && value == b"\\.";
-    if !misread && !value.iter().any(special) {
-        return;
-    }
-    let value = out.split_off(start);
-    out.push(b'"');
-    for byte in value {
-        if byte == b'"' {
-            out.push(b'"');
+/// Appends a value in the text format with a delimiter of the user's choice. Unlike a tab, it may be
+/// in the text of any type, so we look at each byte.
+fn append_with_delimiter(value: &[u8], delimiter: u8, out: &mut Vec<u8>) {
+    for &byte in value {
+        match letter(byte) {
+            Some(letter) => out.extend_from_slice(&[b'\\', letter]),
+            None if byte == delimiter => out.extend_from_slice(&[b'\\', byte]),
+            None => out.push(byte),
         }
-        out.push(byte);
     }
-    out.push(b'"');
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Format;
+    use super::{Format, FormatError, LineFormat};
 
-    fn check(format: Format, value: &[u8], alone: bool, expected: &[u8]) {
+    fn check(format: impl Into<LineFormat>, value: &[u8], alone: bool, expected: &[u8]) {
+        let format = format.into();
         let mut appended = b"x".to_vec();
         format.append(value, alone, &mut appended);
         assert_eq!(
@@ -210,5 +326,49 @@ mod tests {
         check(Format::Csv, b"two\nlines", false, b"\"two\nlines\"");
         check(Format::Csv, b"\\.", false, b"\\.");
         check(Format::Csv, b"\\.", true, b"\"\\.\"");
+    }
+
+    #[test]
+    fn other_delimiters_and_nulls_are_escaped_in_values() {
+        let custom = |format, delimiter: &[u8], null: &[u8]| {
+            LineFormat::new(format, Some(delimiter), Some(null)).expect("valid")
+        };
+        check(custom(Format::Text, b"-", b"x"), b"-1\t2\\", false, b"\\-1\\t2\\\\");
+        check(custom(Format::Text, b"\x01", b""), b"a\x01\x02", false, b"a\\\x01\x02");
+        check(custom(Format::Text, b"\x08", b""), b"\x08", false, b"\\b");
+        check(custom(Format::Csv, b";", b"7"), b"7", false, b"\"7\"");
+        check(custom(Format::Csv, b";", b"7"), b"", false, b"");
+        check(custom(Format::Csv, b";", b"7"), b"a,b;c", false, b"\"a,b;c\"");
+        check(custom(Format::Csv, b";", b"7"), b"a,b", false, b"a,b");
+    }
+
+    #[test]
+    fn what_copy_refuses() {
+        use FormatError::{
+            Delimiter, DelimiterEndsLine, DelimiterInNull, DelimiterIsQuote, DelimiterLength,
+            NullEndsLine, QuoteInNull,
+        };
+        for (format, delimiter, null, expected) in [
+            (Format::Text, "ab", "", DelimiterLength),
+            (Format::Text, "", "", DelimiterLength),
+            (Format::Csv, "\u{a7}", "", DelimiterLength),
+            (Format::Text, "\n", "", DelimiterEndsLine),
+            (Format::Text, "a", "", Delimiter('a')),
+            (Format::Text, "7", "", Delimiter('7')),
+            (Format::Text, ".", "", Delimiter('.')),
+            (Format::Csv, "\"", "", DelimiterIsQuote),
+            (Format::Csv, ";", "a\r", NullEndsLine),
+            (Format::Text, "|", "a|", DelimiterInNull),
+            (Format::Csv, ";", "\"", QuoteInNull),
+        ] {
+            let made = LineFormat::new(format, Some(delimiter.as_bytes()), Some(null.as_bytes()));
+            assert_eq!(made, Err(expected));
+        }
+        let part = LineFormat::new(Format::Csv, Some(b"\xa7"), None);
+        assert_eq!(part, Err(DelimiterLength));
+        let csv = LineFormat::new(Format::Csv, Some(b"a"), None);
+        assert!(csv.is_ok_and(|format| format.is_custom()));
+        let same = LineFormat::new(Format::Text, Some(b"\t"), Some(b"\\N"));
+        assert_eq!(same, Ok(Format::Text.into()));
     }
 }

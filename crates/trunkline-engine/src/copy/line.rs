@@ -13,7 +13,7 @@ use trunkline_format::transam::RowState;
 use trunkline_format::varlena::{ToastPointer, Varlena, VarlenaError};
 
 use super::error::ValueProblem;
-use super::escape::Format;
+use super::escape::LineFormat;
 use super::plan::{Plan, Shown, TextKind};
 use crate::heap::{HeapRow, ToastBatch, has_external};
 
@@ -36,7 +36,7 @@ pub(super) struct InvalidColumn {
 /// Prints the rows of one table.
 pub(super) struct LineWriter<'a> {
     plan: &'a Plan,
-    format: Format,
+    format: &'a LineFormat,
     extras: Extras,
     options: TextOptions<'a>,
     /// Whether each line consists of a single value. If so, CSV output must quote a value that
@@ -51,7 +51,7 @@ pub(super) struct LineWriter<'a> {
 impl<'a> LineWriter<'a> {
     pub(super) fn new(
         plan: &'a Plan,
-        format: Format,
+        format: &'a LineFormat,
         extras: Extras,
         options: TextOptions<'a>,
     ) -> Self {
@@ -252,23 +252,22 @@ impl<'a> LineWriter<'a> {
     /// Prints the system columns, if any. Returns true if there are none, which means that the next
     /// value will be the first one on the line.
     fn write_extras(&self, row: &HeapRow<'_>, out: &mut Vec<u8>) -> bool {
-        use std::io::Write as _;
-        let delimiter = char::from(self.format.delimiter());
         let Extras { ctid, state } = self.extras;
         let start = out.len();
-        // Writing to memory cannot fail.
-        if ctid {
-            let Tid { block, item } = row.tid;
-            let mut field = Vec::with_capacity(20);
-            let _ = write!(field, "({block},{item})");
-            self.format.append(&field, self.alone, out);
-        }
-        if state {
-            if ctid {
+        let mut field = |text: &str| {
+            if out.len() > start {
                 out.push(self.format.delimiter());
             }
-            let (xmin, xmax) = (row.tuple.xmin(), row.tuple.xmax());
-            let _ = write!(out, "{xmin}{delimiter}{xmax}{delimiter}{}", row.state);
+            self.format.append(text.as_bytes(), self.alone, out);
+        };
+        if ctid {
+            let Tid { block, item } = row.tid;
+            field(&format!("({block},{item})"));
+        }
+        if state {
+            field(&row.tuple.xmin().to_string());
+            field(&row.tuple.xmax().to_string());
+            field(&row.state.to_string());
         }
         out.len() == start
     }
@@ -393,15 +392,15 @@ fn external(datum: &[u8]) -> Option<ToastPointer> {
 fn print(
     column: &Shown,
     payload: &[u8],
-    format: Format,
+    format: &LineFormat,
     alone: bool,
     options: &TextOptions<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), ValueProblem> {
     match column.text {
-        TextKind::Plain => write_text(&column.ty, payload, options, out)?,
+        TextKind::Plain if !format.is_custom() => write_text(&column.ty, payload, options, out)?,
         TextKind::Bytes => format.append(payload, alone, out),
-        TextKind::Other => {
+        TextKind::Plain | TextKind::Other => {
             let start = out.len();
             write_text(&column.ty, payload, options, out)?;
             format.escape(start, alone, out);

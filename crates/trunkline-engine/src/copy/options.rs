@@ -6,7 +6,7 @@
 use trunkline_aio::facade::Arc;
 use trunkline_format::text_output::{ByteaOutput, IntervalStyle, TextOptions, TimeZone};
 
-use super::escape::Format;
+use super::escape::{Format, LineFormat};
 use super::line::Extras;
 use crate::catalog::Database;
 use crate::heap::RowFilter;
@@ -49,7 +49,7 @@ impl TextSettings {
 #[derive(Clone)]
 pub struct CopyOptions {
     /// The output format.
-    pub format: Format,
+    pub format: LineFormat,
     /// Whether the first line contains the column names.
     pub header: bool,
     /// System columns to print before the columns of the table.
@@ -74,7 +74,7 @@ impl CopyOptions {
     /// settings.
     pub fn of(settings: &Settings, text: TextSettings) -> Self {
         Self {
-            format: Format::Text,
+            format: Format::Text.into(),
             header: false,
             extras: Extras::default(),
             rows: RowFilter::Visible,

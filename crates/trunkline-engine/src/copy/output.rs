@@ -13,6 +13,9 @@ use super::plan::Plan;
 pub struct CopyTask {
     /// The tables.
     pub plans: Vec<Plan>,
+    /// Whether these are all tables whose rows belong into the output. If not, the output is
+    /// finished as incomplete.
+    pub whole: bool,
 }
 
 /// The destination of a task's rows. If an output is dropped without calling [`Output::finish`], it
@@ -34,7 +37,7 @@ pub trait Output {
         Ok(())
     }
 
-    /// Completes the output. `whole` is false if damaged rows were skipped.
+    /// Completes the output. `whole` is false if damaged rows or tables were skipped.
     ///
     /// # Errors
     /// The output cannot be completed. The copy ends.

@@ -29,9 +29,24 @@ pub enum RowFilter {
     /// Live tuples only: what a server's `SELECT` sees.
     #[default]
     Visible,
+    /// Only tuples that have been deleted or updated ([`RowState::Dead`]) and that VACUUM hasn't
+    /// removed yet. This doesn't include tuples of aborted transactions, which were never visible.
+    Dead,
     /// All tuples that have a normal line pointer, whatever their state, like `pageinspect` shows
     /// them.
     All,
+}
+
+impl RowFilter {
+    /// Returns whether a tuple in this state passes the filter.
+    #[inline]
+    fn passes(self, state: RowState) -> bool {
+        match self {
+            Self::Visible => state == RowState::Live,
+            Self::Dead => state == RowState::Dead,
+            Self::All => true,
+        }
+    }
 }
 
 /// The rows of a page that pass the filter. The scan reuses this memory for every page.
@@ -91,7 +106,8 @@ impl PageRows {
             return Err(HeapError::NotATable { location: relation.location(block), special });
         }
         if is_all_visible(page) {
-            self.all_visible = true;
+            // Without entries and errors, the page has no rows: all of its tuples are live.
+            self.all_visible = rows.passes(RowState::Live);
             return Ok(());
         }
         for (item, pointer) in normal_lines(page) {
@@ -105,7 +121,7 @@ impl PageRows {
             let verdict = match state {
                 // This is the usual case for dead tuples. We don't need them, so don't even add
                 // them to the list.
-                Ok(state) if rows == RowFilter::Visible && state != RowState::Live => continue,
+                Ok(state) if !rows.passes(state) => continue,
                 Ok(state) => Verdict::State(state),
                 // Cancellation isn't damage, so it must not become a row's error.
                 Err(RowProblem::Transaction(TransactionError::Cancelled)) => {

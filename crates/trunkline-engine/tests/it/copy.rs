@@ -116,7 +116,7 @@ fn check(aio: &Aio, data: &Path, direct: bool, buffers: u32) {
         for (_, table, _) in &expected {
             let columns = column_names(&database, table, &[]).expect("columns").shown;
             let plan = Plan::new(&database, &mut backend, table, &columns).expect("a plan");
-            tasks.push(CopyTask { plans: vec![plan] });
+            tasks.push(CopyTask { plans: vec![plan], whole: true });
         }
         drop(backend);
         let (report, written) = cluster.copy(&database, tasks);
@@ -242,7 +242,7 @@ fn a_server_that_starts_ends_the_copy() {
             &cluster.pool,
             &cluster.dir,
             &database,
-            vec![CopyTask { plans: vec![plan] }],
+            vec![CopyTask { plans: vec![plan], whole: true }],
             Arc::new(Shared(Arc::new(output))),
             cluster.options(),
             Arc::new(Unobserved),

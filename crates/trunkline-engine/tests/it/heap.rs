@@ -47,9 +47,14 @@ fn check(cluster: &mut Cluster, data: &Path, name: &str) {
         assert!(visible.iter().all(|(_, state)| *state == RowState::Live));
         let found: Vec<String> = visible.into_iter().map(|(place, _)| place).collect();
         assert_eq!(found, wanted, "{name}");
-        let all = places(cluster, &database, table, RowFilter::All).into_iter();
-        let live = all.filter(|(_, state)| *state == RowState::Live);
-        assert_eq!(live.map(|(place, _)| place).collect::<Vec<_>>(), wanted);
+        let (live, others): (Vec<_>, Vec<_>) = places(cluster, &database, table, RowFilter::All)
+            .into_iter()
+            .partition(|(_, state)| *state == RowState::Live);
+        assert_eq!(live.into_iter().map(|(place, _)| place).collect::<Vec<_>>(), wanted);
+        // Pages that are marked all-visible have no dead rows.
+        let dead = places(cluster, &database, table, RowFilter::Dead);
+        let expected = others.into_iter().filter(|(_, state)| *state == RowState::Dead);
+        assert_eq!(dead, expected.collect::<Vec<_>>(), "{name}");
     }
 }
 

@@ -7,7 +7,7 @@ use trunkline_engine::copy::{ColumnNames, PlanError, column_names};
 use trunkline_format::catalog::Generated;
 use trunkline_format::text_output::Type;
 
-use super::args::{CopyArgs, RowsArg};
+use super::args::CopyArgs;
 use crate::exit::{Failure, message};
 use crate::tables::encoding_name;
 
@@ -39,7 +39,7 @@ pub(super) fn columns(
     wanted: &[Vec<u8>],
 ) -> Result<ColumnNames, PlanError> {
     let names = column_names(database, table, wanted)?;
-    if !args.ctid && args.rows == RowsArg::Visible {
+    if !args.shows_system_columns() {
         return Ok(names.of_table());
     }
     warn_of_virtual_columns(database, table, &names.left_out);

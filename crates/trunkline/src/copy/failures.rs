@@ -1,6 +1,9 @@
 //! Failures of `trunkline copy`, with hints how to copy the data that is still readable.
 
+use std::fs;
 use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use trunkline_engine::catalog::CatalogError;
@@ -41,10 +44,15 @@ pub(super) fn plan_failure(error: PlanError) -> Failure {
     }
 }
 
-/// The failure of the copy itself.
+/// The failure of the copy itself. If the reader of our standard output has gone, that is not worth
+/// a message, even if `-o` names the same pipe, as `/dev/stdout` does.
 pub(super) fn copy_failure(error: CopyError, args: &CopyArgs, dir: &DataDir) -> Failure {
     match error {
-        CopyError::Output { source, .. } if args.output.is_none() => Failure::output(&source),
+        CopyError::Output { source, .. }
+            if args.output.as_deref().is_none_or(is_standard_output) =>
+        {
+            Failure::output(&source)
+        }
         CopyError::Output { .. } => Failure::cannot_run(error),
         CopyError::Job(error) => error.into(),
         CopyError::Finding { ref finding, .. } => match finding.storage() {
@@ -61,4 +69,13 @@ pub(super) fn copy_failure(error: CopyError, args: &CopyArgs, dir: &DataDir) -> 
             _ => Failure::findings(&error).with_hint(KEEP_GOING),
         },
     }
+}
+
+/// Returns whether a file is the one that is our standard output.
+fn is_standard_output(path: &Path) -> bool {
+    let ours = rustix::fs::fstat(io::stdout().as_fd());
+    let same = |named: fs::Metadata| {
+        ours.is_ok_and(|ours| (named.dev(), named.ino()) == (ours.st_dev, ours.st_ino))
+    };
+    fs::metadata(path).is_ok_and(same)
 }

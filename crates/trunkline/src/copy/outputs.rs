@@ -53,6 +53,22 @@ impl Output for Stream {
     }
 }
 
+/// An existing pipe or device that was given by name.
+struct Device {
+    stream: Stream,
+    path: PathBuf,
+}
+
+impl Output for Device {
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.stream.write(lines).map_err(|error| at(&self.path, &error))
+    }
+
+    fn finish(self: Box<Self>, _complete: bool) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Files, one for each task.
 pub(super) struct Files(pub(super) Vec<PathBuf>);
 
@@ -63,7 +79,7 @@ impl Outputs for Files {
         match fs::metadata(path) {
             Ok(found) if !found.is_file() => {
                 let file = File::options().write(true).open(path).map_err(named)?;
-                return Ok(Box::new(Stream(file)));
+                return Ok(Box::new(Device { stream: Stream(file), path: path.clone() }));
             }
             _ => {}
         }

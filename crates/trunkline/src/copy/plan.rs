@@ -3,10 +3,14 @@
 //! Copying a single table is one task with one output file, even if the table has many partitions.
 //! With `--all`, there is one task per table, and the tasks run in parallel. In that case, each
 //! partition counts as a table.
+//!
+//! Planning only reads. [`CopyPlan::open_directory`] then locks the directory of the outputs, after
+//! everything on the command line has been checked: a mistake must not leave a directory behind
+//! that refuses the corrected command.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use trunkline_aio::facade::Arc;
 use trunkline_engine::catalog::{CatalogError, Database, RelationInfo, quoted};
@@ -22,7 +26,7 @@ use super::columns::{
 use super::failures::plan_failure;
 use super::outputs::{self, CopyDirectory, CopyDirectoryError, FileName, Files, Stdout, TableName};
 use super::text_settings::TextSettingSources;
-use crate::exit::{Exit, Failure, message};
+use crate::exit::{Failure, message};
 
 /// The hint if a partition or child of a table cannot be read.
 const SKIP_PARTITION: &str =
@@ -31,28 +35,93 @@ const SKIP_PARTITION: &str =
 /// The tasks of a copy.
 pub(super) struct CopyPlan {
     pub(super) tasks: Vec<CopyTask>,
-    pub(super) outputs: Arc<dyn Outputs>,
-    /// Number of tables whose files already exist.
-    pub(super) present: usize,
-    /// [`Exit::Findings`] if tables were skipped.
-    pub(super) exit: Exit,
-    /// Locks the directory of the outputs until the copy ends.
-    pub(super) lock: Option<CopyDirectory>,
+    /// The files to write, one per task; `None` for standard output.
+    paths: Option<Vec<PathBuf>>,
+    /// Number of tables that cannot be copied. Each was reported.
+    pub(super) left_out: usize,
+    /// Whether several tables have the same name. Each was reported.
+    pub(super) same_names: bool,
 }
 
 impl CopyPlan {
     /// Makes the plan that the options request.
     pub(super) fn new(
         args: &CopyArgs,
-        dir: &DataDir,
         database: &Database,
-        sources: &TextSettingSources<'_>,
         backend: &mut Backend,
     ) -> Result<CopyPlan, Failure> {
         match args.output.as_deref().filter(|_| args.all) {
-            Some(directory) => plan_all(args, directory, dir, database, sources, backend),
+            Some(directory) => Ok(plan_all(args, directory, database, backend)),
             None => plan_one(args, database, backend),
         }
+    }
+
+    /// All tables to copy.
+    pub(super) fn plans(&self) -> Vec<&Plan> {
+        self.tasks.iter().flat_map(|task| &task.plans).collect()
+    }
+
+    /// Opens and locks the directory for `--all`, and removes the tasks whose files are already in
+    /// it. Returns the number of these files. `contents` describes the copy.
+    pub(super) fn open_directory(
+        &mut self,
+        directory: &Path,
+        contents: &str,
+    ) -> Result<(CopyDirectory, usize), Failure> {
+        let failed = |path: &Path, error: io::Error| {
+            Failure::cannot_run(format_args!("\"{}\": {error}", path.display()))
+        };
+        // Lock the directory before we look for existing files. Otherwise a concurrent copy could
+        // create more of them.
+        let lock = CopyDirectory::open(directory, contents).map_err(|error| {
+            let shown = directory.display();
+            match error {
+                CopyDirectoryError::Io(error) => failed(directory, error),
+                CopyDirectoryError::Busy => {
+                    Failure::cannot_run(format_args!("another copy is writing to \"{shown}\""))
+                        .with_hint("wait for it to end, or use another directory")
+                }
+                CopyDirectoryError::Other => {
+                    let text =
+                        "contains copies of another cluster or database, or with other options";
+                    Failure::usage(format!("\"{shown}\" {text}")).with_hint("use another directory")
+                }
+            }
+        })?;
+        let (mut tasks, mut paths, mut present) = (Vec::new(), Vec::new(), 0);
+        let planned = self.tasks.drain(..).zip(self.paths.take().unwrap_or_default());
+        for (task, path) in planned {
+            // The user may have moved a finished copy to another file system and replaced it with a
+            // link, so we follow links here.
+            match path.metadata() {
+                Ok(found) if found.is_file() => {
+                    present += 1;
+                    continue;
+                }
+                Ok(_) => return Err(failed(&path, io::Error::other("not a regular file"))),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(failed(&path, error));
+                }
+                Err(_) if path.is_symlink() => {
+                    let error = io::Error::other("a link to a file that does not exist");
+                    return Err(failed(&path, error));
+                }
+                Err(_) => {}
+            }
+            tasks.push(task);
+            paths.push(path);
+        }
+        (self.tasks, self.paths) = (tasks, Some(paths));
+        Ok((lock, present))
+    }
+
+    /// The tasks, and their outputs.
+    pub(super) fn into_tasks(self) -> (Vec<CopyTask>, Arc<dyn Outputs>) {
+        let outputs: Arc<dyn Outputs> = match self.paths {
+            Some(paths) => Arc::new(Files(paths)),
+            None => Arc::new(Stdout),
+        };
+        (self.tasks, outputs)
     }
 }
 
@@ -81,7 +150,7 @@ fn plan_one(
         true => vec![relation],
         false => database.leaves(relation),
     };
-    let (mut plans, mut exit) = (Vec::new(), Exit::Good);
+    let (mut plans, mut left_out) = (Vec::new(), 0);
     // A partitioned table has no rows of its own.
     for table in tables.into_iter().filter(|table| !table.is_partitioned()) {
         if table.persistence == Persistence::Temporary && relation.persistence != table.persistence
@@ -100,53 +169,28 @@ fn plan_one(
                     return Err(Failure::from(error).with_hint(SKIP_PARTITION));
                 }
                 message("warning", format_args!("{error}; skipped"));
-                exit = Exit::Findings;
+                left_out += 1;
             }
             Err(error) => return Err(plan_failure(error)),
         }
     }
-    let outputs: Arc<dyn Outputs> = match &args.output {
-        Some(path) => Arc::new(Files(vec![path.clone()])),
-        None => Arc::new(Stdout),
-    };
-    Ok(CopyPlan { tasks: vec![CopyTask { plans }], outputs, present: 0, exit, lock: None })
+    let paths = args.output.as_ref().map(|path| vec![path.clone()]);
+    let task = CopyTask { plans, whole: left_out == 0 };
+    Ok(CopyPlan { tasks: vec![task], paths, left_out, same_names: false })
 }
 
-/// Plans the copy of every table that has rows, each into its own file. Tables that already have a
-/// file are left out.
+/// Plans the copy of every table with rows, each into its own file.
 fn plan_all(
     args: &CopyArgs,
     directory: &Path,
-    dir: &DataDir,
     database: &Database,
-    sources: &TextSettingSources<'_>,
     backend: &mut Backend,
-) -> Result<CopyPlan, Failure> {
-    let failed = |path: &Path, error: io::Error| {
-        Failure::cannot_run(format_args!("\"{}\": {error}", path.display()))
-    };
-    // We must lock the directory before we look for existing files. Otherwise, a concurrent copy
-    // could create more files after we've looked.
-    let contents = manifest(args, dir, database, sources);
-    let lock = CopyDirectory::open(directory, &contents).map_err(|error| {
-        let shown = directory.display();
-        match error {
-            CopyDirectoryError::Io(error) => failed(directory, error),
-            CopyDirectoryError::Busy => {
-                Failure::cannot_run(format_args!("another copy is writing to \"{shown}\""))
-                    .with_hint("wait for it to end, or use another directory")
-            }
-            CopyDirectoryError::Other => {
-                let text = "contains copies of another cluster or database, or with other options";
-                Failure::usage(format!("\"{shown}\" {text}")).with_hint("use another directory")
-            }
-        }
-    })?;
+) -> CopyPlan {
     let extension = match args.format {
         FormatArg::Text => "copy",
         FormatArg::Csv => "csv",
     };
-    let (mut tasks, mut paths, mut present, mut exit) = (Vec::new(), Vec::new(), 0, Exit::Good);
+    let (mut tasks, mut paths, mut left_out, mut same_names) = (Vec::new(), Vec::new(), 0, false);
     for (table, name) in tables_with_files(database, extension) {
         let shown = || format!("{} (OID {})", database.qualified_name(table), table.oid);
         let name = match name {
@@ -155,41 +199,21 @@ fn plan_all(
                 let place = Path::new(&name).display();
                 let text = "is one of several relations of this name in pg_class; its file is";
                 message("warning", format_args!("{} {text} \"{place}\"", shown()));
-                exit = Exit::Findings;
+                same_names = true;
                 name
             }
             FileName::Ambiguous => {
                 message("error", format_args!("{} is in pg_class more than once", shown()));
-                exit = Exit::Findings;
+                left_out += 1;
                 continue;
             }
         };
-        let path = directory.join(name);
-        // The user may have moved a finished copy to another file system and replaced it with a
-        // link, so we follow links here.
-        match path.metadata() {
-            Ok(found) if found.is_file() => {
-                present += 1;
-                continue;
-            }
-            Ok(_) => return Err(failed(&path, io::Error::other("not a regular file"))),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(failed(&path, error));
-            }
-            Err(_) if path.is_symlink() => {
-                return Err(failed(
-                    &path,
-                    io::Error::other("a link to a file that does not exist"),
-                ));
-            }
-            Err(_) => {}
-        }
         let planned = columns(args, database, table, &[])
             .and_then(|names| Plan::new(database, backend, table, &names.shown));
         match planned {
             Ok(plan) => {
-                tasks.push(CopyTask { plans: vec![plan] });
-                paths.push(path);
+                tasks.push(CopyTask { plans: vec![plan], whole: true });
+                paths.push(directory.join(name));
             }
             // We can skip a materialized view that was never populated, because it doesn't contain
             // any rows.
@@ -197,12 +221,12 @@ fn plan_all(
             // Report this table and copy the others.
             Err(error) => {
                 let hint = other_columns_hint(&error, database, table);
-                plan_failure(error).with_hint_if_any(hint).report();
-                exit = Exit::Findings;
+                plan_failure(error).with_hint_if_any(hint).report_part();
+                left_out += 1;
             }
         }
     }
-    Ok(CopyPlan { tasks, outputs: Arc::new(Files(paths)), present, exit, lock: Some(lock) })
+    CopyPlan { tasks, paths: Some(paths), left_out, same_names }
 }
 
 /// Returns the tables whose rows `--all` copies, each with the name of its file. Prints a note about
@@ -248,7 +272,7 @@ fn other_columns_hint(
 /// Describes the source of the files in a directory. The description includes the redo location of
 /// the last checkpoint. If it differs from the one an earlier copy recorded, the cluster has been
 /// started since then and its data may have changed, so we must not resume that copy.
-fn manifest(
+pub(super) fn manifest(
     args: &CopyArgs,
     dir: &DataDir,
     database: &Database,
@@ -256,10 +280,11 @@ fn manifest(
 ) -> String {
     let control = dir.control();
     let database = String::from_utf8_lossy(&database.info().name);
-    let CopyArgs { ctid, header, format, rows, .. } = args;
+    let CopyArgs { ctid, header, format, delimiter, null, rows, no_state, .. } = args;
     format!(
         "system identifier {}\ncheckpoint {}\ndatabase {database}\nctid {ctid}, header {header}, \
-         format {format:?}, rows {rows:?}\n{}",
+         format {format:?}, delimiter {delimiter:?}, null {null:?}, rows {rows:?}, \
+         no state {no_state}\n{}",
         control.system_identifier,
         control.checkpoint.redo,
         sources.shown(),

@@ -39,17 +39,26 @@ pub(super) struct CopyOutput<'r> {
     pub(super) direct: bool,
     /// Number of tables whose files already existed.
     pub(super) present: usize,
+    /// Number of tables that cannot be copied.
+    pub(super) left_out: usize,
+    /// Whether no table, row or setting was left out.
+    pub(super) nothing_missing: bool,
 }
 
 impl CopyOutput<'_> {
     pub(super) fn text(&self) -> String {
         let report = self.report;
+        let left_out = match self.left_out {
+            1 => "1 table".to_owned(),
+            count => format!("{count} tables"),
+        };
         // The rate is the read rate: rows in text format may be larger or smaller than their pages.
         let lines: [(&str, &dyn Display); _] = [
             ("Files written", &report.tasks),
             ("Files kept", &self.present),
             ("Rows", &report.rows),
             ("Skipped", &report.findings_total),
+            ("Left out", &left_out),
         ];
         let mut text = fields(15, &lines);
         let seconds = report.elapsed.as_secs_f64();
@@ -72,9 +81,10 @@ impl CopyOutput<'_> {
         object! {
             schema: 1,
             command: "copy",
-            complete: report.end == End::Complete,
+            complete: report.end == End::Complete && self.nothing_missing,
             outputs: report.tasks,
             present: self.present,
+            left_out: self.left_out,
             rows: report.rows,
             bytes: report.bytes,
             blocks: report.blocks,

@@ -7,8 +7,8 @@
 //! We ignore per-role settings (`ALTER ROLE ... SET`), because the output should not depend on
 //! which user runs the tool.
 //!
-//! We resolve only the settings that are needed for the tables we copy. An unknown time zone, for
-//! example, is an error only if one of the tables has a timestamptz column.
+//! We check every value given on the command line. A time zone or date style that we don't support
+//! in the configuration is an error only if the copied tables need it.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -169,20 +169,20 @@ impl<'a> TextSettingSources<'a> {
             bytea_output: ByteaOutput::Hex,
             interval_style: IntervalStyle::Postgres,
         };
-        if has(&|base| base == Base::Timestamptz) {
-            let chosen = chosen("TimeZone");
-            text.zone = zone(chosen.value).ok_or_else(|| chosen.invalid("use --timezone ZONE"))?;
-            if self.is_assumed(&chosen) {
+        let needs_zone = has(&|base| base == Base::Timestamptz);
+        let chosen_zone = chosen("TimeZone");
+        if needs_zone || chosen_zone.from_command_line {
+            let found = zone(chosen_zone.value);
+            text.zone = found.ok_or_else(|| chosen_zone.invalid("use --timezone ZONE"))?;
+            if needs_zone && self.is_assumed(&chosen_zone) {
                 let text = "the cluster has no postgresql.conf; timestamptz is printed in UTC";
                 message("warning", text);
                 message("hint", "use --timezone ZONE");
             }
         }
-        if has(&is_dated) {
-            let chosen = chosen("DateStyle");
-            if !is_iso(chosen.value) {
-                return Err(chosen.invalid("only ISO is supported; use --datestyle ISO"));
-            }
+        let style = chosen("DateStyle");
+        if (style.from_command_line || has(&is_dated)) && !is_iso(style.value) {
+            return Err(style.invalid("only ISO is supported; use --datestyle ISO"));
         }
         text.interval_style = chosen("IntervalStyle").one_of(&INTERVAL_STYLES)?;
         text.bytea_output = chosen("bytea_output").one_of(&BYTEA_OUTPUTS)?;

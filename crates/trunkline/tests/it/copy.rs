@@ -118,6 +118,23 @@ fn every_row_version_with_its_state() {
         ] {
             assert_eq!(count(end), versions, "{end}: {text}");
         }
+        // The other filters print the same lines, without or with the state.
+        let of_state = |state: &str| -> Vec<String> {
+            let lines = text.lines().filter_map(|line| line.split_once(&format!("\t{state}\t")));
+            lines.map(|(_, row)| row.to_owned()).collect()
+        };
+        let printed = |filter: &str, more: &[&str]| -> Vec<String> {
+            let args = ["s1.mvcc", "--rows", filter, "--columns", "id,v"];
+            rows(&fixture, &[&args[..], more].concat()).lines().map(str::to_owned).collect()
+        };
+        let dead = of_state("dead");
+        assert!(!dead.is_empty());
+        assert_eq!(printed("dead", &["--no-state"]), dead);
+        let with_state = text.lines().filter(|line| line.contains("\tdead\t"));
+        assert!(with_state.eq(printed("dead", &[])));
+        let rows_of_all = text.lines().skip(1).map(|line| line.splitn(4, '\t').nth(3));
+        let rows_of_all: Vec<&str> = rows_of_all.map(|row| row.expect("a row")).collect();
+        assert_eq!(printed("all", &["--no-state"]), rows_of_all);
         let visible = rows(&fixture, &["s1.mvcc"]);
         let live = text.lines().filter(|line| line.contains("\tlive\t")).count();
         assert_eq!(visible.lines().count(), live);
@@ -137,6 +154,13 @@ fn errors_name_what_is_wrong() {
             2,
             "invalid value for parameter \"TimeZone\": \"Mars\"",
         ),
+        // No value of the table needs the setting.
+        (
+            vec!["s1.rw", "--timezone", "Mars"],
+            2,
+            "invalid value for parameter \"TimeZone\": \"Mars\"",
+        ),
+        (vec!["s1.rw", "-c", "datestyle=German"], 2, "invalid value for parameter \"DateStyle\""),
         (vec!["s1.ty", "--datestyle", "German"], 2, "invalid value for parameter \"DateStyle\""),
         (vec!["s1.ty", "--json"], 2, "--json requires --output: rows are printed as by COPY"),
         (vec!["s1.ty", "--all"], 2, "the argument '[TABLE]' cannot be used with '--all'"),

@@ -5,6 +5,7 @@
 
 mod copy;
 mod copy_all;
+mod copy_outputs;
 mod deep;
 mod jobs;
 mod missing;

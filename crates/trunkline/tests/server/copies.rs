@@ -107,6 +107,125 @@ fn what_a_session_of_the_database_prints() {
     }
 }
 
+/// Tables that `copy` refuses are reported one by one, counted, and make the copy incomplete.
+#[test]
+fn tables_that_cannot_be_copied_are_counted() {
+    let objects = "
+        create access method other type table handler heap_tableam_handler;
+        create table a (i int) using other;
+        create table b (i int) using other;
+        create table c as select 1 as i;
+        create materialized view unfilled as select 1 as one with no data;
+        create foreign data wrapper wrapper;
+        create server remote foreign data wrapper wrapper;
+        create foreign table far (i int) server remote;
+        create table parent (i int) partition by range (i);
+        create table p1 partition of parent for values from (0) to (10) using other;
+        create table p2 partition of parent for values from (10) to (20);
+        insert into parent values (1), (11);
+    ";
+    for bin in servers() {
+        let server = Server::start(&bin, &[]);
+        server.script("postgres", objects, false);
+        let stopped = server.stop();
+        let home = tempfile::tempdir().expect("a directory");
+        for (name, more) in [("out", &[][..]), ("kept", &["--keep-going"])] {
+            let path = home.path().join(name).to_string_lossy().into_owned();
+            let all = |json: &[&str]| {
+                copy(&stopped, "postgres", &[&["--all", "-o", &path], more, json].concat())
+            };
+            let output = all(&["--json"]);
+            let (code, text) = said(&output);
+            let report = String::from_utf8_lossy(&output.stdout);
+            for expected in ["\"complete\":false", "\"outputs\":2,", "\"left_out\":3,"] {
+                assert!(report.contains(expected), "{report}");
+            }
+            assert_eq!(code, Some(1), "{text}");
+            // These errors don't end the command, so they don't have its exit status.
+            let errors = text.lines().filter(|line| line.starts_with("{\"kind\":\"error\","));
+            assert_eq!(errors.clone().count(), 3, "{text}");
+            assert!(errors.clone().all(|line| !line.contains("exit_status")), "{text}");
+            // The files exist now, and the same tables are missing.
+            let output = all(&[]);
+            let report = String::from_utf8_lossy(&output.stdout);
+            assert!(report.contains("Files kept:    2\n"), "{report}");
+            assert!(report.contains("Left out:      3 tables\n"), "{report}");
+            assert_eq!(said(&output).0, Some(1));
+        }
+        // A single table without its partition.
+        let path = home.path().join("parent").to_string_lossy().into_owned();
+        let args = ["public.parent", "--keep-going", "-o", &path, "--json"];
+        let output = copy(&stopped, "postgres", &args);
+        let report = String::from_utf8_lossy(&output.stdout);
+        for expected in ["\"complete\":false", "\"outputs\":1,", "\"left_out\":1,"] {
+            assert!(report.contains(expected), "{report}");
+        }
+        assert_eq!(said(&output).0, Some(1));
+        // A file's name says whether all rows are in it.
+        assert!(!home.path().join("parent").exists());
+        assert!(home.path().join("parent.incomplete").exists());
+    }
+}
+
+/// Delimiters and null strings that occur in values of all kinds, numbers included.
+#[test]
+fn delimiters_and_null_strings_are_those_of_the_server() {
+    let objects = "
+        create table v (i int, \"d-x\" date, t text, f float8, b bytea, a int[]);
+        insert into v values (1, '2024-02-29', E'a-b|c;d,e\\\\\tE\"q\"', -1.5e-10, '\\x5c', '{1,-2}'),
+            (null, null, '', 'Infinity', null, null), (-17, '0044-03-15 BC', 'NULL', 'nan', '', '{}'),
+            (17, null, E'\\\\.', 1e20, null, '{NULL}'), (170, null, E'\\\\N\\b\\x01', 0, null, null);
+        create table one (t text);
+        insert into one values (E'\\\\.'), (''), (null), ('x'), ('-');
+    ";
+    // Options of the server, and ours.
+    let cases: [(&str, &[&str]); 10] = [
+        ("delimiter '-'", &["--delimiter", "-"]),
+        ("delimiter '|', null ''", &["--delimiter", "|", "--null", ""]),
+        ("delimiter ' ', null '17'", &["--delimiter", " ", "--null", "17"]),
+        ("delimiter 'I', header", &["--delimiter", "I", "--header"]),
+        ("delimiter E'\\x01'", &["--delimiter", "\u{1}"]),
+        ("delimiter E'\\b', null 'x'", &["--delimiter", "\u{8}", "--null", "x"]),
+        ("format csv, delimiter '-', header", &["--format", "csv", "--delimiter", "-", "--header"]),
+        ("format csv, null 'NULL'", &["--format", "csv", "--null", "NULL"]),
+        ("format csv, null '17'", &["--format", "csv", "--null", "17"]),
+        ("format csv, delimiter E'\\t', null '-'", &["--format=csv", "--delimiter=\t", "--null=-"]),
+    ];
+    for bin in servers() {
+        let server = Server::start(&bin, &[]);
+        server.script("postgres", objects, false);
+        let mut expected = Vec::new();
+        for (options, args) in cases {
+            for table in ["v", "one"] {
+                let sql = format!("copy {table} to stdout ({options})");
+                expected.push((table, args, printed(&server, "postgres", &sql)));
+            }
+            // With a ctid and its comma.
+            let sql = format!("copy (select ctid, * from v) to stdout ({options})");
+            expected.push(("v --ctid", args, printed(&server, "postgres", &sql)));
+        }
+        let stopped = server.stop();
+        for (table, args, expected) in expected {
+            let (name, ctid) =
+                table.split_once(' ').map_or((table, &[][..]), |it| (it.0, &["--ctid"]));
+            let name = format!("public.{name}");
+            let output = copy(&stopped, "postgres", &[&[name.as_str()], ctid, args].concat());
+            assert_eq!(said(&output), (Some(0), String::new()), "{args:?}");
+            let text = String::from_utf8_lossy;
+            assert_eq!(text(&output.stdout), text(&expected), "{name} {args:?}");
+        }
+        for (args, message) in [
+            (["--delimiter", "ab"], "COPY delimiter must be a single one-byte character"),
+            (["--delimiter", "x"], "COPY delimiter cannot be \"x\""),
+            (["--null", "a\tb"], "COPY delimiter must not appear in the NULL specification"),
+        ] {
+            let (code, text) =
+                said(&copy(&stopped, "postgres", &[&["public.v"][..], &args].concat()));
+            assert!(code == Some(2) && text.contains(message), "{code:?} {text}");
+        }
+    }
+}
+
 /// Database settings, in `pg_db_role_setting`: TOASTed settings are read, and a damaged row is
 /// reported, or skipped with `--keep-going`.
 #[test]

@@ -23,6 +23,7 @@ mod configuration;
 mod copies;
 mod differential;
 mod extension_types;
+mod loads;
 mod missing;
 mod names;
 mod oddities;

@@ -246,6 +246,7 @@ fn partitions_elsewhere(stopped: &Stopped) {
     let one = home.path().join("one").display().to_string();
     let long = ["copy", "odd.public.long", "-o", &one];
     let text = good(stopped, &long);
+    fs::remove_file(&one).expect("removed");
     let counts = good(stopped, &[&long[..], &["--json"]].concat());
     let counts: Value = serde_json::from_str(&counts).expect("JSON");
     let toast = counts["toast_streams"]["pages"].as_u64().expect("counted");
