@@ -92,9 +92,9 @@ impl WorkerPool {
         });
     }
 
-    /// Queues I/O that a failed ring hasn't started. We ignore the queue's bound here, because
-    /// there is no session that could execute the I/O instead. Even so, the queue can't overflow,
-    /// because it has room for every handle.
+    /// Queues I/O that must not stay with the session: I/O that a failed ring hasn't started, and
+    /// writes that a ring leaves to the workers. We therefore ignore the queue's bound here. Even
+    /// so, the queue can't overflow, because it has room for every handle.
     pub(crate) fn take_over(&self, moved: impl Iterator<Item = Queued>) {
         self.wake_after(|roster| {
             for io in moved {

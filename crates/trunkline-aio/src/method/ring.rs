@@ -14,8 +14,11 @@
 //! hangs would be enough to block all other I/O. We allow one thread for each place in the ring, so
 //! that the lanes only have to divide the places. Kernels before 5.15 don't support that. We also
 //! don't know whether a cgroup limits the number of threads (`pids.max`). In both cases, a mount
-//! that hangs can still block other I/O that needs a kernel thread. Writes of the log don't need
-//! any, because the worker pool executes them (`method/uring.rs`).
+//! that hangs can still block other I/O that needs a kernel thread. There is a third exception: the
+//! kernel assigns the writes of its threads to 64 queues by inode, and executes one write of each
+//! queue at a time. A write that hangs therefore blocks the writes to other mounts that are in the
+//! same queue. This can't affect the log's writes, because the worker pool executes them
+//! (`method/uring.rs`).
 //!
 //! **Failure.** We use `pushed` to keep track of the entries that the kernel hasn't taken yet. If
 //! the ring fails, we can take back these I/Os and execute them elsewhere. However, the kernel may

@@ -14,6 +14,9 @@
 //!   inbox -> lanes -> ring -> kernel -> reap -> completion (light) | waiter or helper (heavy)
 //! ```
 //!
+//! Sessions pass the log's writes and durable buffered writes to the worker pool instead, because
+//! in the kernel they could end up behind a write that hangs (decision 0011).
+//!
 //! **Sleeping.** Before it goes to sleep, the driver first sets `sleeping` and then checks its
 //! inbox. A session does the opposite: it first adds its I/O to the inbox and then clears
 //! `sleeping`. If the flag was set, the session writes to the eventfd. At least one of the two
@@ -273,20 +276,21 @@ impl<'a> Driver<'a> {
             for io in self.inbox.queue.lock().drain(..) {
                 self.waiting.push(io);
             }
+            let mut full = false;
             if self.inbox.broken.load(Ordering::SeqCst) {
                 self.in_flight.completions().pool().take_over(self.waiting.drain());
                 if self.ring.in_flight() == 0 {
                     break;
                 }
             } else {
-                self.fill();
+                full = self.fill();
             }
             // Shutdown begins only when there is no I/O in flight, so an idle driver can exit.
             let idle = self.ring.in_flight() == 0 && self.waiting.queued() == 0;
             if idle && self.inbox.stopping.load(Ordering::SeqCst) {
                 break;
             }
-            let failed = self.enter();
+            let failed = self.enter(full);
             self.reap();
             if let Some(errno) = failed {
                 self.give_up(errno);
@@ -295,19 +299,24 @@ impl<'a> Driver<'a> {
         self.ring.close(&self.inbox.eventfd);
     }
 
-    /// Moves I/O from the lanes to the ring, as far as shares and the ring's size allow.
-    fn fill(&mut self) {
+    /// Moves I/O from the lanes to the ring, as far as shares and the ring's size allow. Returns
+    /// true if the submission queue is full, so that there may be more to move after the next
+    /// submission.
+    fn fill(&mut self) -> bool {
         let places = self.ring.places(self.waiting.active() > 1);
         while let Some(io) = self.waiting.take(&places) {
             if !self.ring.push(self.in_flight, &mut self.in_flight.token(io.index)) {
                 self.waiting.put_back(io);
-                return;
+                return true;
             }
         }
+        false
     }
 
-    /// Submits, and sleeps if there is nothing to do. Returns the errno of a permanent failure.
-    fn enter(&mut self) -> Option<i32> {
+    /// Submits, and sleeps if there is nothing to do. If the submission queue was full, the lanes
+    /// may contain more I/O that can be started right away, so we must not sleep. Returns the errno
+    /// of a permanent failure.
+    fn enter(&mut self, full: bool) -> Option<i32> {
         let (inbox, ring) = (self.inbox, &mut self.ring);
         if inbox.broken.load(Ordering::SeqCst) {
             if ring.wait_only().is_some() {
@@ -324,7 +333,7 @@ impl<'a> Driver<'a> {
         // inbox after this store, as explained at the top of this file.
         inbox.sleeping.store(true, Ordering::SeqCst);
         let stopping = inbox.stopping.load(Ordering::SeqCst) && ring.in_flight() == 0;
-        let sleep = inbox.queue.lock().is_empty() && !stopping;
+        let sleep = !full && inbox.queue.lock().is_empty() && !stopping;
         let errno = ring.enter(self.in_flight, sleep);
         inbox.sleeping.store(false, Ordering::SeqCst);
         errno

@@ -258,13 +258,16 @@ fn put(
     let Some(line) = line.filter(|_| within && !is_new(page)) else { return Ok(()) };
     let tuple = HeapTuple::parse(tid.item, line.item(page).unwrap_or_default());
     let tuple = tuple.map_err(|_| ToastProblem::Row { tid })?;
-    // As in a heap scan, trust the page's all-visible flag.
-    let state = match is_all_visible(page) {
-        true => RowState::Live,
-        false => {
-            let judged = row_state(&tuple, lookup);
-            judged.map_err(|error| ToastProblem::Transaction { tid, error })?
-        }
+    // As in PostgreSQL's `HeapTupleSatisfiesToast`, a chunk of a visible row is visible, whatever the
+    // commit log says. A server doesn't even set hint bits on chunks. We only need the commit log to
+    // choose between two versions of a chunk. As in a heap scan, trust the page's all-visible flag.
+    let (state, unknown) = match is_all_visible(page) {
+        true => (RowState::Live, None),
+        false => match row_state(&tuple, lookup) {
+            Ok(state) => (state, None),
+            Err(error) if error.file_fault().is_some() => (RowState::InDoubt, Some(error)),
+            Err(error) => return Err(ToastProblem::Transaction { tid, error }),
+        },
     };
     if state == RowState::Aborted {
         return Ok(());
@@ -277,5 +280,10 @@ fn put(
     let chunks = batch.chunks(number);
     let sound = u32::try_from(chunk).ok().filter(|&chunk| chunk < chunks);
     let chunk = sound.ok_or(ToastProblem::Number { chunk, tid, chunks })?;
-    batch.put(number, chunk, &Chunk { tid, state, bytes })
+    let done = batch.put(number, chunk, &Chunk { tid, state, bytes });
+    done.map_err(|problem| match (problem, unknown) {
+        // There are two versions, and only the lost file says which one is right.
+        (ToastProblem::Twice { .. }, Some(error)) => ToastProblem::Transaction { tid, error },
+        (problem, _) => problem,
+    })
 }

@@ -17,6 +17,8 @@ impl<S: BlockSource> ReadStream<S> {
     /// else. If the session was woken for a handle that it now won't take, another session is woken
     /// instead.
     pub(super) fn give_up_wait(&mut self) {
+        // The wait ends here. Whatever the consumer does next must not count as waiting.
+        self.count_polled_wait();
         self.unregister();
         if let Some(wait) = &mut self.wait {
             wait.leave_queue();
