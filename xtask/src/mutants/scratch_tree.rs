@@ -121,7 +121,11 @@ impl ScratchTree {
         // Cargo takes one filter; the test program takes any number.
         let filters = filters.join(" ");
         let args = format!("test {options} {} -- {filters}", program.args);
-        let command = Invocation::new(&self.tree, "cargo", &args).env("CARGO_TARGET_DIR", target);
+        let command = Invocation::new(&self.tree, "cargo", &args)
+            .env("CARGO_TARGET_DIR", target)
+            // A mutant runs only a few tests, so building it takes longer than running it.
+            .env("CARGO_PROFILE_TEST_OPT_LEVEL", "0")
+            .env("CARGO_PROFILE_TEST_DEBUG", "0");
         let command =
             program.env.iter().fold(command, |command, (key, value)| command.env(key, value));
         self.fixtures.expose(command)

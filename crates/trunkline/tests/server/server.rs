@@ -22,6 +22,10 @@ const DEBIAN: &str = "/usr/lib/postgresql/15/bin";
 /// Major versions available in CI: Debian's, and those fetched by `cargo xtask fixtures`.
 const MAJORS: [u32; 4] = [15, 16, 17, 18];
 
+/// Options of `initdb` for every cluster.
+const INITDB: [&str; 10] =
+    ["-k", "-N", "-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--no-locale", "--wal-segsize=1"];
+
 /// The name of the superuser.
 const SUPERUSER: &str = "postgres";
 
@@ -171,10 +175,7 @@ impl Server {
         }
         let bin = lend(bin, home.path(), user);
         let mut server = Server { home: Some(home), bin, user, running: false };
-        let mut initdb = server.command("initdb");
-        initdb.args(["-k", "-N", "-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--no-locale"]);
-        initdb.arg("--wal-segsize=1").arg("-D").arg(server.data());
-        succeed(&mut initdb);
+        server.initdb();
         let line = |(name, value): &(&str, &str)| format!("{name} = '{value}'\n");
         let mut text = fs::read_to_string(server.configuration()).expect("read");
         text.push_str(&line(&("unix_socket_directories", &server.home().display().to_string())));
@@ -182,6 +183,32 @@ impl Server {
         fs::write(server.configuration(), text).expect("written");
         server.run();
         server
+    }
+
+    /// Creates the cluster. The first cluster of each server is kept as a template that later ones
+    /// are copied from, because `initdb` takes much longer than a copy. PostgreSQL's own tests do
+    /// the same (`INITDB_TEMPLATE`).
+    fn initdb(&self) {
+        let version = succeed(self.command("postgres").arg("--version")).stdout;
+        // The name contains everything that the template depends on.
+        let name = format!("{}{}", String::from_utf8_lossy(&version), INITDB.concat());
+        let name: String =
+            name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '.').collect();
+        let templates = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let template = templates.join(name);
+        if !template.exists() {
+            succeed(self.command("initdb").args(INITDB).arg("-D").arg(self.data()));
+            // Several tests may do this at the same time, and they are interchangeable.
+            let scratch = tempfile::tempdir_in(templates).expect("directory");
+            let copy = scratch.path().join("data");
+            succeed(Command::new("cp").arg("-a").arg(self.data()).arg(&copy));
+            let _ = fs::rename(copy, template);
+            return;
+        }
+        succeed(Command::new("cp").arg("-a").arg(template).arg(self.data()));
+        if let Some((uid, gid)) = self.user {
+            succeed(Command::new("chown").arg("-R").arg(format!("{uid}:{gid}")).arg(self.data()));
+        }
     }
 
     /// Runs commands in a single transaction, unless the commands start and end transactions
