@@ -62,7 +62,7 @@ pub(crate) struct WriteLatency {
     next_try: AtomicU64,
     /// Start time in nanoseconds of the inline write that we are watching, or 0 if there isn't one.
     /// We watch only one write at a time, because a single write is enough to detect that the mount
-    /// hangs.
+    /// is hung.
     since: AtomicU64,
 }
 

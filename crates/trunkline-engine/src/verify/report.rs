@@ -37,8 +37,8 @@ pub struct VerifyReport {
     /// Files and directories that we had no permission to read. They count as findings, too, but
     /// the user must know that we learned nothing about their contents.
     pub denied: u64,
-    /// The results of the comparison with the catalogs. `None` if there was no comparison, or if the
-    /// verification didn't reach its end.
+    /// The results of the comparison with the catalogs. `None` if there was no comparison, or if
+    /// the verification was not completed.
     pub catalogs: Option<CatalogSummary>,
     /// Remarks about the files that don't count as findings.
     pub notes: Vec<Problem>,

@@ -1,5 +1,6 @@
-//! Several streams of one backend, polled by different tasks. Every task must be woken by its own
-//! waker. If a task gives up after it was woken for a free handle, another session must be woken.
+//! Several streams that belong to one backend and are polled by different tasks. Every task must be
+//! woken by its own waker. If a task gives up after being woken for a free handle, another session
+//! must be woken instead.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};

@@ -50,9 +50,9 @@ pub(crate) mod flag {
     /// that needs the page may retry the I/O. But a session that is looking for pages to evict
     /// skips this page if it can write others instead.
     pub(crate) const IO_ERROR: u64 = 1 << 26;
-    /// A session is sleeping until this word changes. Sessions test this bit in the same
-    /// instruction that releases a pin, a lock or an I/O claim. So a release costs nothing extra in
-    /// the common case that there are no waiters.
+    /// At least one session is asleep, waiting for this word to change. Sessions test this bit in
+    /// the same instruction that releases a pin, a lock or an I/O claim. So a release costs nothing
+    /// extra in the common case where there are no waiters.
     pub(crate) const WAITERS: u64 = 1 << 27;
     /// The current checkpoint must write this page. Any session that writes the page clears the
     /// flag, and then the checkpoint can skip the page.
