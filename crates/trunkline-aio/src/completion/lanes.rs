@@ -50,10 +50,10 @@ pub(crate) struct Queued {
 pub(crate) struct Places {
     /// Maximum number of places that one lane may occupy.
     pub(crate) share: usize,
-    /// A lane that already occupies a place doesn't get another one if this many are occupied.
+    /// Once this many places are taken, a lane that already has a place doesn't get another one.
     pub(crate) shared: usize,
-    /// A lane that doesn't occupy any place gets one unless this many are occupied. The difference
-    /// between `first` and `shared` is kept for such lanes.
+    /// Until this many places are taken, a lane that has none gets one. The places between `shared`
+    /// and `first` are therefore reserved for such lanes.
     pub(crate) first: usize,
     /// Number of additional places for the log. In a ring, this and the share are together less
     /// than `first`, because the mount that hangs may be the log's.

@@ -1,6 +1,6 @@
 //! Relation extension. Two sessions must never get the same block, and an extension must be able to
 //! continue into the next segment. If the file system runs out of space, the blocks must be
-//! released again.
+//! released.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
