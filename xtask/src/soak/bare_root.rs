@@ -109,6 +109,8 @@ fn ci(checkout: &Checkout, root: &Path) -> Result<String, Failure> {
         for kind in dev proc sys; do mount --rbind /$kind \"$root/$kind\"; done
         mount --bind -o ro \"$2\" \"$root{RUST}\"
         mount --bind \"$3\" \"$root{CARGO_HOME}\"
+        # Cargo looks there for commands such as cargo-fmt first; rustup's need rustup's own files.
+        mkdir -p \"$root{CARGO_HOME}/bin\" && mount -t tmpfs tmpfs \"$root{CARGO_HOME}/bin\"
         mount -t tmpfs -o mode=1777 tmpfs \"$root/dev/shm\"
         exec chroot \"$root\" /usr/bin/env PATH={RUST}/bin:/usr/sbin:/usr/bin:/sbin:/bin \
             HOME=/root CI=true CARGO_HOME={CARGO_HOME} CARGO_TARGET_DIR={TARGET} \
