@@ -9,7 +9,7 @@ use crate::failure::Result;
 use crate::pairs::measure;
 use crate::statistics::Estimate;
 use crate::work::Done;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// One access path to measure. `run` returns the number of pages it accessed.
@@ -22,7 +22,7 @@ pub(crate) struct Way<'a> {
 }
 
 /// The measured cost of a page on one access path.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Cost {
     #[serde(rename = "way")]
     name: String,

@@ -9,7 +9,7 @@
 //! Each row of the benchmark table alternates between two halves: a baseline (called `reference` in
 //! the code and in the reports), and a contender that performs the same I/O through trunkline. Run
 //! it with `cargo run --release -p trunkline-bench -- sequential random --dir DIR`.
-//! `docs/benchmarks.md` explains the results.
+//! `docs/benchmarks.md` has the results; `results.rs` says how it is made.
 
 #![deny(unsafe_code)]
 
@@ -24,6 +24,7 @@ mod machine;
 mod pairs;
 mod pooled;
 mod report;
+mod results;
 mod rows;
 mod statistics;
 mod threads;
@@ -33,6 +34,7 @@ use clap::Parser;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use failure::Result;
 use group::Group;
+use results::Results;
 use rows::{Needs, ROWS, Row, RunOptions};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -64,6 +66,14 @@ struct Arguments {
     /// Print one JSON object instead of tables.
     #[arg(long)]
     json: bool,
+
+    /// Also write the results of each row to FOLDER/ROW.json.
+    #[arg(long, value_name = "FOLDER")]
+    save: Option<PathBuf>,
+
+    /// Measure nothing, but print the page made of the results saved in this folder.
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["rows", "save", "json"])]
+    page: Option<PathBuf>,
 }
 
 /// The names of all rows, and `all`.
@@ -109,6 +119,10 @@ fn run(mut arguments: Arguments) -> Result<()> {
     if let Some(group) = &arguments.enter {
         Group::enter(group)?;
     }
+    if let Some(folder) = &arguments.page {
+        print!("{}", results::page(folder)?);
+        return Ok(());
+    }
     std::fs::create_dir_all(&arguments.options.dir)?;
     let wanted = chosen(&arguments);
     arguments.options.settings = assignments::read(&arguments.options.assignments, &wanted)?;
@@ -117,26 +131,22 @@ fn run(mut arguments: Arguments) -> Result<()> {
         println!("{}", rows::one_scan(bench, method)?);
         return Ok(());
     }
-    let machine = machine::describe(&bench.dir);
-    let command: Vec<String> = std::env::args().skip(1).collect();
-    let command = format!("trunkline-bench {}", command.join(" "));
-    let mut reports = Vec::new();
+    let mut results = Results::begin(machine::describe(&bench.dir));
     if !arguments.json {
-        println!("{machine}\n\n`{command}`\n");
+        println!("{}\n\n`{}`\n", results.machine, results.command);
     }
     for row in wanted {
         let report = row.run(bench)?;
-        if arguments.json {
-            reports.push(report);
-        } else {
+        if !arguments.json {
             println!("{report}");
+        }
+        results.rows.push(report);
+        if let Some(folder) = &arguments.save {
+            results.save_last(folder)?;
         }
     }
     if arguments.json {
-        let all = serde_json::json!({
-            "schema": 1, "machine": machine, "command": command, "rows": reports,
-        });
-        println!("{}", serde_json::to_string_pretty(&all)?);
+        println!("{}", serde_json::to_string_pretty(&results)?);
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::failure::Result;
 use crate::statistics::{Estimate, Latency};
 use crate::work::Done;
 use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 /// The two halves of a pair.
@@ -106,14 +106,14 @@ impl Pairs {
 }
 
 /// A value of the baseline and one of the contender.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Sides<T> {
     pub(crate) reference: T,
     pub(crate) contender: T,
 }
 
 /// Operation latency in microseconds; each value is a median over the runs.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Latencies {
     pub(crate) reference: Latency,
     pub(crate) contender: Latency,

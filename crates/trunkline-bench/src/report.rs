@@ -6,7 +6,7 @@
 use crate::costs::{self, Cost};
 use crate::pairs::{Latencies, Pairs, Sample, Sides};
 use crate::statistics::Estimate;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The targets for a line. Unless its comment says otherwise, a bound applies to the median. `None`
@@ -35,7 +35,7 @@ impl Target {
 }
 
 /// What the report calls a comparison.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Names {
     pub(crate) setting: String,
     pub(crate) contender: String,
@@ -58,7 +58,7 @@ impl Names {
 
 /// One line: a comparison of one contender with one baseline. Its fields are those of the JSON
 /// report.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Line {
     #[serde(flatten)]
     names: Names,
@@ -70,8 +70,9 @@ pub(crate) struct Line {
     cpu_micros: Sides<f64>,
     rate_ratio: Estimate,
     cpu_ratio: Estimate,
-    in_flight: f64,
-    at_storage: f64,
+    /// Means, for a contender that counts them.
+    in_flight: Option<f64>,
+    at_storage: Option<f64>,
     #[serde(rename = "latency_micros")]
     latencies: Option<Latencies>,
     #[serde(rename = "targets")]
@@ -79,7 +80,7 @@ pub(crate) struct Line {
 }
 
 /// A bound of the line's target, and whether the line meets it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Verdict {
     bound: String,
     met: bool,
@@ -88,7 +89,11 @@ struct Verdict {
 impl Line {
     pub(crate) fn new(names: Names, pairs: &Pairs, target: Target) -> Self {
         let (rate_ratio, cpu_ratio) = (pairs.ratio(Sample::rate), pairs.ratio(Sample::cpu_micros));
-        let at_storage = pairs.medians(|s| s.done.at_storage.unwrap_or(f64::NAN)).contender;
+        let median = |value: fn(&Sample) -> Option<f64>| {
+            let median = pairs.medians(|sample| value(sample).unwrap_or(f64::NAN)).contender;
+            (!median.is_nan()).then_some(median)
+        };
+        let at_storage = median(|sample| sample.done.at_storage);
         let verdict = |(name, sign, bound, value): (&str, char, Option<f64>, f64)| {
             let bound = bound?;
             let met = if sign == '≥' { value >= bound } else { value <= bound };
@@ -98,7 +103,7 @@ impl Line {
             ("rate", '≥', target.rate, rate_ratio.median),
             ("rate's interval", '≥', target.rate_low, rate_ratio.low),
             ("CPU", '≤', target.cpu, cpu_ratio.median),
-            ("at storage", '≥', target.in_flight, at_storage),
+            ("at storage", '≥', target.in_flight, at_storage.unwrap_or(f64::NAN)),
         ];
         let line = Self {
             names,
@@ -107,7 +112,7 @@ impl Line {
             cpu_micros: pairs.medians(Sample::cpu_micros),
             rate_ratio,
             cpu_ratio,
-            in_flight: pairs.medians(|s| s.done.in_flight.unwrap_or(f64::NAN)).contender,
+            in_flight: median(|sample| sample.done.in_flight),
             at_storage,
             latencies: pairs.latencies(),
             verdicts: bounds.into_iter().filter_map(verdict).collect(),
@@ -117,11 +122,14 @@ impl Line {
     }
 }
 
-/// The report of one benchmark row: a heading, lines and notes.
-#[derive(Debug, Clone, Default, Serialize)]
+/// The report of one benchmark row.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
-    #[serde(rename = "row")]
-    pub(crate) heading: String,
+    /// The row's name on the command line.
+    pub(crate) row: String,
+    /// The heading.
+    pub(crate) question: String,
+    pub(crate) about: String,
     pub(crate) notes: Vec<String>,
     pub(crate) lines: Vec<Line>,
     /// Costs per page, for a row that has no baseline.
@@ -136,8 +144,10 @@ const TIMED_HEADER: &str = "| setting | variant | reference | rate, reference's 
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "## {}\n", self.heading)?;
-        self.notes.iter().try_for_each(|note| writeln!(f, "{note}\n"))?;
+        let Self { row, question, about, .. } = self;
+        writeln!(f, "## {question}\n\n{about} Row `{row}`.\n")?;
+        self.notes.iter().try_for_each(|note| writeln!(f, "- {note}"))?;
+        writeln!(f)?;
         if !self.costs.is_empty() {
             writeln!(f, "{}", costs::HEADER)?;
             return self.costs.iter().try_for_each(|cost| writeln!(f, "{cost}"));
@@ -184,10 +194,9 @@ impl Line {
         let Sides { reference, contender } = self.cpu_micros;
         write!(f, " | {contender:.1}, {reference:.1}")?;
         write!(f, " | {} | ", Ratio(self.cpu_ratio))?;
-        if self.in_flight.is_nan() {
-            f.write_str("–")?;
-        } else {
-            write!(f, "{:.1}, {:.1}", self.in_flight, self.at_storage)?;
+        match (self.in_flight, self.at_storage) {
+            (None, None) => f.write_str("–")?,
+            (ours, device) => write!(f, "{}, {}", Mean(ours), Mean(device))?,
         }
         if self.verdicts.is_empty() {
             return f.write_str(" | – |");
@@ -196,6 +205,18 @@ impl Line {
             format!("{bound} {}", if *met { "ok" } else { "**missed**" })
         });
         write!(f, " | {} |", texts.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// A mean that not every contender counts.
+struct Mean(Option<f64>);
+
+impl fmt::Display for Mean {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(mean) => write!(f, "{mean:.1}"),
+            None => f.write_str("–"),
+        }
     }
 }
 

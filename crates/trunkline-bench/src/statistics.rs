@@ -7,11 +7,11 @@
 //! distributed. With 9 pairs, for example, the median is between the second smallest and the second
 //! largest sample with 96% probability.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A median with a confidence interval of at least 95%. If there are fewer than six samples, no
 /// such interval exists, so we report the full range instead.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Estimate {
     pub(crate) median: f64,
     pub(crate) low: f64,
@@ -30,7 +30,7 @@ impl Estimate {
 }
 
 /// Latency of one run's operations, in microseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Latency {
     pub(crate) median: f64,
     /// The 99th percentile.

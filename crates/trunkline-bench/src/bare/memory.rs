@@ -54,6 +54,16 @@ impl Memory {
         self.base.wrapping_add(index * length)
     }
 
+    /// The bytes of buffer `index` of `length` bytes, which no operation in flight may be using.
+    /// Panics if the buffer would extend past the end.
+    pub(crate) fn filled(&self, index: usize, length: usize) -> &[u8] {
+        assert!((index + 1) * length <= self.bytes, "buffer {index} of {length} bytes");
+        // SAFETY: the slice is within our own mapping, which is initialised. Its only caller passes
+        // the slot of a read that has completed, and the ring fills that slot again only after the
+        // caller has given the slice back.
+        unsafe { std::slice::from_raw_parts(self.base.wrapping_add(index * length), length) }
+    }
+
     /// The whole mapping as a slice.
     pub(crate) fn all(&mut self) -> &mut [u8] {
         // SAFETY: the slice is within our own mapping, which is initialised, and `&mut self`

@@ -4,6 +4,7 @@
 
 use super::files::Files;
 use super::ring_io::RingIo;
+use super::threads::Look;
 use crate::work::{Done, Work};
 use io_uring::{opcode, types};
 use std::io;
@@ -17,8 +18,9 @@ impl Ring {
         Ok(Self(RingIo::open(files, depth, depth * length as usize)?))
     }
 
-    /// Executes all reads, with up to `depth` reads in flight.
-    pub(crate) fn run(&mut self, work: &Work) -> io::Result<Done> {
+    /// Executes all reads, with up to `depth` reads in flight, and calls `look` for each read as
+    /// soon as it has completed.
+    pub(crate) fn run(&mut self, work: &Work, look: &Look<'_>) -> io::Result<Done> {
         let (segment, length) = (self.0.files.segment, work.length as usize);
         self.0.run(
             &work.offsets,
@@ -29,7 +31,7 @@ impl Ring {
                 read.offset(offset % segment).build()
             },
             |_| length,
-            |_, _| {},
+            |_, memory, slot, offset| look(offset, memory.filled(slot, length)),
         )?;
         Ok(Done::of(work))
     }

@@ -36,13 +36,13 @@ impl RingIo {
     /// closure builds the operation for an item in a given slot. The operation may reference only
     /// the given memory, and operations in different slots must not read into the same bytes. The
     /// `length` closure returns how many bytes an operation must transfer, and `ended` is called
-    /// once it has completed.
+    /// once it has completed, with the slot and the item.
     pub(super) fn run<T: Copy + Default>(
         &mut self,
         items: &[T],
         mut entry: impl FnMut(&mut Memory, usize, T) -> squeue::Entry,
         length: impl Fn(T) -> usize,
-        mut ended: impl FnMut(&Files, T),
+        mut ended: impl FnMut(&Files, &Memory, usize, T),
     ) -> io::Result<()> {
         let mut free: Vec<usize> = (0..self.depth).rev().collect();
         let mut slots = vec![T::default(); self.depth];
@@ -68,7 +68,7 @@ impl RingIo {
             for entry in self.ring.completion() {
                 let slot = entry.user_data() as usize;
                 check(i64::from(entry.result()), length(slots[slot]))?;
-                ended(&self.files, slots[slot]);
+                ended(&self.files, &self.memory, slot, slots[slot]);
                 free.push(slot);
                 left -= 1;
             }

@@ -44,11 +44,11 @@ impl WriteRing {
                 write.offset(range.offset).build()
             },
             |range| range.length as usize,
-            |files, range| behind.ended(files, range),
+            |files, _, _, range| behind.ended(files, range),
         )?;
         behind.flush(&self.ring.files);
         let files: Vec<u32> = (0..self.ring.files.open.len() as u32).collect();
         let fsync = |_: &mut Memory, _, file| opcode::Fsync::new(types::Fixed(file)).build();
-        self.ring.run(&files, fsync, |_| 0, |_, _| {})
+        self.ring.run(&files, fsync, |_| 0, |_, _, _, _| {})
     }
 }

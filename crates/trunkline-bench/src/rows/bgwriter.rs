@@ -44,11 +44,12 @@ const SETTINGS: &[&str] = &[
     "io_max_combine_limit",
 ];
 
-/// How much faster are sessions at full speed if a background writer cleans buffers for them?
 pub(super) const BGWRITER: Row = Row {
     name: "bgwriter",
     measures: "Sessions that must evict dirty pages, with and without a background writer",
-    heading: "changed pages must go",
+    question: "How much faster are sessions at full speed if a background writer cleans buffers \
+               for them?",
+    about: "The baseline is the same sessions without a background writer.",
     settings: SETTINGS,
     set_up: SetUp::Table(|bench| Ok(half_in_pool(bench.bytes.min(BYTES_MAX)))),
     body: Body::Lines(&[|stage| {
@@ -59,11 +60,11 @@ pub(super) const BGWRITER: Row = Row {
     ..Row::COLD
 };
 
-/// The same at a pace: is an operation late less often?
 pub(super) const BGWRITER_PACED: Row = Row {
     name: "bgwriter-paced",
     measures: "The same, but each session performs only a hundred operations a second",
-    heading: "changed pages must go, at a pace",
+    question: "Are sessions that work at a pace late less often with a background writer?",
+    about: "The baseline is the same sessions without a background writer.",
     set_up: SetUp::Table(|bench| Ok(half_in_pool(bench.bytes.min(PACED_BYTES_MAX)))),
     body: Body::Lines(&[|stage| Ok(lines(stage, PACED))]),
     notes: |stage| {

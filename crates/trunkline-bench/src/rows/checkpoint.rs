@@ -34,11 +34,13 @@ const WORKERS: usize = 8;
 /// How long readers read alone before any checkpoint has been timed.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// How fast is a checkpoint, and what does it cost concurrent readers?
 pub(super) const CHECKPOINT: Row = Row {
     name: "checkpoint",
     measures: "Checkpoints of many dirty pages, and their cost for concurrent readers",
-    heading: "as fast as it can be",
+    question: "How fast is a checkpoint, and what does it cost concurrent readers?",
+    about: "The baseline of the writes is a bare ring, or as many bare threads, that write the \
+            same ranges and fsync the files. The baseline of the reads is the same readers \
+            without a checkpoint.",
     settings: &["checkpoint_flush_after", "io_max_combine_limit"],
     set_up: SetUp::Table(table_size),
     body: Body::Lines(&[

@@ -37,12 +37,12 @@ const ALONE: Duration = Duration::from_secs(10);
 /// doesn't signal when a checkpoint starts or ends.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What does a checkpoint cost concurrent readers if it takes as long as it may?
 pub(super) const CHECKPOINT_SPREAD: Row = Row {
     name: "checkpoint-spread",
     measures: "The cost of timed checkpoints for concurrent readers; a pair takes about two \
                `checkpoint_timeout`",
-    heading: "as slow as it may be",
+    question: "What does a checkpoint cost concurrent readers if it takes as long as it may?",
+    about: "The baseline is the same readers before the checkpoint begins.",
     settings: &[
         "checkpoint_timeout",
         "checkpoint_completion_target",

@@ -28,8 +28,10 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// What it measures, for `--help`.
     pub(crate) measures: &'static str,
-    /// The report's heading, after the name.
-    pub(super) heading: &'static str,
+    /// The question that the row answers, which is its heading in the report.
+    pub(super) question: &'static str,
+    /// What the report says below the heading: above all what the baseline is.
+    pub(super) about: &'static str,
     /// The PostgreSQL settings that this row uses. They never include the I/O method or the size of
     /// the pool, because each row chooses those itself.
     pub(crate) settings: &'static [&'static str],
@@ -125,7 +127,8 @@ impl Row {
     pub(super) const COLD: Self = Self {
         name: "",
         measures: "",
-        heading: "",
+        question: "",
+        about: "",
         settings: &[],
         needs: Needs::Nothing,
         set_up: SetUp::Whole,
@@ -136,8 +139,12 @@ impl Row {
     /// Measures every line the user selected.
     pub(crate) fn run(&self, bench: &RunOptions) -> Result<Report> {
         let stage = Stage::new(self, bench)?;
-        let heading = format!("{}: {}", self.name, self.heading);
-        let mut report = Report { heading, ..Report::default() };
+        let mut report = Report {
+            row: self.name.to_owned(),
+            question: self.question.to_owned(),
+            about: self.about.to_owned(),
+            ..Report::default()
+        };
         match self.body {
             Body::Costs(measure) => report.costs = measure(&stage)?,
             Body::Lines(groups) => {

@@ -69,11 +69,12 @@ impl Kind {
     }
 }
 
-/// What do locks, buffers and zeroed pages add to the cost of a longer file?
 pub(super) const EXTEND: Row = Row {
     name: "extend",
     measures: "Relation extension",
-    heading: "new blocks at the end",
+    question: "What does extending a relation cost?",
+    about: "The baseline only makes the file longer. It has no locks, takes no buffers and zeroes \
+            no pages.",
     settings: &["file_extend_method", "backend_flush_after"],
     set_up: SetUp::Table(|_| Ok((0, BUFFERS))),
     body: Body::Lines(&[|stage| {

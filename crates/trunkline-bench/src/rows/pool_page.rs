@@ -36,11 +36,12 @@ enum By {
     Stream,
 }
 
-/// The data is small, so that it stays in the page cache.
 pub(super) const POOL_PAGE: Row = Row {
     name: "pool-page",
     measures: "Nanoseconds per page for a hit, a miss and an eviction",
-    heading: "nanoseconds",
+    question: "What does a page cost in the pool?",
+    about: "There is no baseline, but `pread` is included for comparison. The data is small, so \
+            that it stays in the page cache.",
     set_up: SetUp::Folder("cached", CACHED_BYTES_MAX),
     body: Body::Costs(costs),
     notes: |stage| {

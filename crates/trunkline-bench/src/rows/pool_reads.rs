@@ -1,7 +1,7 @@
 //! **Rows that measure reads through the buffer pool**, declared as data like those in `reads.rs`.
 //!
-//! A bare loop doesn't compute checksums and doesn't touch the pages. Our consumer doesn't touch
-//! them either, and we measure lines with and without checksums to show what verification costs.
+//! A bare loop doesn't touch the pages, and neither does our consumer. If our streams verify
+//! checksums, so does the bare loop, because that is the fair comparison.
 
 use super::comparison::{Body, Comparison, Needs, Row, SetUp};
 use super::joined::Joined;
@@ -26,13 +26,13 @@ const TABLE_BYTES_MAX: u64 = 512 << 20;
 /// The last value of i in `pool-reread`.
 const REREAD_LAST: BlockNo = 10_000;
 
-/// How close does a sequential scan through the pool come to a bare ring? If the table is larger
-/// than the pool, we read it through a ring buffer. If it fits into the pool, it stays there after
-/// the scan.
 pub(super) const POOL_SEQUENTIAL: Row = Row {
     name: "pool-sequential",
     measures: "A cold table in the file's order, through the pool",
-    heading: "cold, 128 KiB",
+    question: "How fast is a cold sequential scan through the pool?",
+    about: "The baseline is one thread with its own io_uring, which verifies checksums if the \
+            scan does. A table that is larger than the pool is read through a ring buffer. If it \
+            fits into the pool, it stays there after the scan.",
     body: Body::Lines(&[|stage| {
         let data = stage.data()?;
         let bytes = data.bytes.min(SLICE);
@@ -47,14 +47,13 @@ pub(super) const POOL_SEQUENTIAL: Row = Row {
             for method in [MethodKind::IoUring, MethodKind::Worker] {
                 let io = Setup::new(method, true, CONCURRENCY, COMBINED);
                 lines.extend(CHECKSUMS.map(|(checksums, sums)| {
-                    let against =
-                        Subject::Ring { direct: true, depth: CONCURRENCY, length: COMBINED };
+                    let against = bare_ring(true, CONCURRENCY, COMBINED, checksums);
                     let setup = PoolSetup { checksums, ..PoolSetup::scan(io, buffers, strategy) };
                     let subject = Subject::Pool { setup, sessions: 1 };
                     SideBySide::cold(against, subject, slice(data)).line(
                         format!("direct, {kind}"),
                         format!("{method}, {sums}"),
-                        ring_target(method, 0.95),
+                        pool_target(method, 0.95, checksums),
                     )
                 }));
             }
@@ -64,11 +63,12 @@ pub(super) const POOL_SEQUENTIAL: Row = Row {
     ..Row::COLD
 };
 
-/// How close do random blocks through the pool come to `pread` and to a bare ring?
 pub(super) const POOL_RANDOM: Row = Row {
     name: "pool-random",
     measures: "Cold random blocks at depth 1, 16 and 64, through the pool",
-    heading: "cold, 8 KiB",
+    question: "How fast are cold random reads of 8 KiB through the pool?",
+    about: "The baseline is `pread` at depth 1, and one thread with its own io_uring at larger \
+            depths. The ring verifies checksums if the stream does.",
     body: Body::Lines(&[|stage| {
         /// Reads in one half of a pair.
         const READS: usize = 20_000;
@@ -88,9 +88,9 @@ pub(super) const POOL_RANDOM: Row = Row {
                             (Subject::Threads { direct, threads: 1, length: BLOCK }, 3_000, LATENCY)
                         }
                         false => (
-                            Subject::Ring { direct, depth, length: BLOCK },
+                            bare_ring(direct, depth, BLOCK, checksums),
                             READS,
-                            ring_target(method, 0.9),
+                            pool_target(method, 0.9, checksums),
                         ),
                     };
                     let subject = Subject::Pool { setup, sessions: 1 };
@@ -107,12 +107,12 @@ pub(super) const POOL_RANDOM: Row = Row {
     ..Row::COLD
 };
 
-/// Does the pool keep enough reads in flight on a slow device?
 pub(super) const POOL_LAG: Row = Row {
     name: "pool-lag",
     measures: "Random blocks of a slow device that serves many reads concurrently, through the \
                pool",
-    heading: "8 KiB, slow device",
+    question: "Do read streams keep a slow device busy?",
+    about: "The same device and the same baseline as for handles.",
     needs: Needs::LagDir,
     set_up: SetUp::SlowDevice(SLOW_BYTES_MAX),
     body: Body::Lines(&[|stage| {
@@ -132,14 +132,14 @@ pub(super) const POOL_LAG: Row = Row {
     ..Row::COLD
 };
 
-/// Are `worker` and `io_uring` slower than our own `sync` on a cached table? The pool is only a
-/// sixteenth as large as the table, so nearly every page is a miss that evicts another page. Since
-/// the I/O itself is just an 8 KiB copy, the cost of every hop between threads is visible.
 pub(super) const POOL_CACHED: Row = Row {
     name: "pool-cached",
     measures: "A table in the page cache through a pool of a sixteenth of it, against our own \
                `sync`",
-    heading: "pool 1/16 of the table",
+    question: "Are `worker` and `io_uring` slower than our own `sync` on a cached table?",
+    about: "The pool is only a sixteenth as large as the table, so nearly every page is a miss \
+            that evicts another page. The I/O itself is just a copy, so the cost of every hop \
+            between threads is visible.",
     set_up: SetUp::Folder("table", TABLE_BYTES_MAX),
     body: Body::Lines(&[|stage| {
         let buffers = buffers(stage.data()?.bytes, 16);
@@ -167,13 +167,13 @@ pub(super) const POOL_CACHED: Row = Row {
     ..Row::COLD
 };
 
-/// How many cached blocks, read through the pool by workers, cost as much as one futex round trip?
-/// The pool is only a sixteenth as large as the data and the order is random, so nearly every block
-/// has to be read.
 pub(super) const POOL_ROUND_TRIP: Row = Row {
     name: "pool-round-trip",
     measures: "Cached blocks through the pool and workers, against the price of a hop",
-    heading: "8 KiB, cached",
+    question: "How many cached blocks, read through the pool by workers, cost as much as one \
+               futex round trip?",
+    about: "The pool is only a sixteenth as large as the data and the order is random, so nearly \
+            every block has to be read.",
     set_up: SetUp::Folder("table", TABLE_BYTES_MAX),
     body: Body::Lines(&[|stage| {
         let data = stage.data()?;
@@ -191,14 +191,13 @@ pub(super) const POOL_ROUND_TRIP: Row = Row {
     ..Row::COLD
 };
 
-/// One stream requests some blocks again while their read is in flight: its block list is i, i+1,
-/// i+2, i+3 for every i from 1 to 10,000. The baseline is the same stream with each block requested
-/// just once. The repeats may add at most 10% to the elapsed time. We set a target only for
-/// single-block reads, because only then do both sides issue the same reads.
 pub(super) const POOL_REREAD: Row = Row {
     name: "pool-reread",
     measures: "Blocks that are requested again while their read is in flight",
-    heading: "i, i+1, i+2, i+3",
+    question: "What does it cost to request a block again while its read is in flight?",
+    about: "A stream requests the blocks i, i+1, i+2 and i+3 for every i from 1 to 10,000. The \
+            baseline is the same stream with each block requested once. Only for single-block \
+            reads do both sides issue the same reads, so only those have a target.",
     body: Body::Lines(&[|stage| {
         let last = REREAD_LAST.min(stage.data()?.blocks().saturating_sub(4)).max(1);
         let mut lines = Vec::new();
@@ -226,13 +225,13 @@ pub(super) const POOL_REREAD: Row = Row {
     ..Row::COLD
 };
 
-/// Two sessions that scan the same table, compared with a single session. The pool can hold the
-/// whole table. Whichever session gets to a block first reads it, and the other session must find
-/// the block in the pool or join the read in flight.
 pub(super) const POOL_SCANS: Row = Row {
     name: "pool-scans",
     measures: "Two sessions that scan one table concurrently",
-    heading: "two sessions, one table",
+    question: "What happens if two sessions scan the same table?",
+    about: "The pool can hold the whole table. The session that gets to a block first reads it, \
+            and the other one finds it in the pool or joins the read in flight. The baseline is a \
+            single session.",
     set_up: SetUp::Folder("table", TABLE_BYTES_MAX),
     body: Body::Lines(&[|stage| {
         let data = stage.data()?;
@@ -259,11 +258,11 @@ pub(super) const POOL_SCANS: Row = Row {
     ..Row::COLD
 };
 
-/// Does a limit on the process's memory slow a direct scan down? It should cost nothing.
 pub(super) const POOL_MEMORY: Row = Row {
     name: "pool-memory",
     measures: "A table larger than the memory that the process may have",
-    heading: "a limit",
+    question: "Does a limit on the memory of the process slow a direct scan down?",
+    about: "It should cost nothing, because direct I/O does not use the page cache.",
     needs: Needs::Group,
     body: Body::Lines(&[|_| {
         let setting = format!("direct, memory 1/{TIMES} of the table");
@@ -280,6 +279,24 @@ pub(super) const POOL_MEMORY: Row = Row {
     },
     ..Row::COLD
 };
+
+/// The baseline of a stream: a bare ring that verifies checksums if the stream does.
+fn bare_ring(direct: bool, depth: usize, length: u32, checksums: bool) -> Subject {
+    match checksums {
+        true => Subject::CheckedRing { direct, depth, length },
+        false => Subject::Ring { direct, depth, length },
+    }
+}
+
+/// The target of a stream against [`bare_ring`]: without checksums, the given minimum ratio of the
+/// rates. With them, a ratio of 0.9 and at most 1.5 times the CPU time.
+fn pool_target(method: MethodKind, rate: f64, checksums: bool) -> Target {
+    let target = ring_target(method, rate);
+    match checksums && target.rate.is_some() {
+        true => Target { cpu: Some(1.5), ..Target::rate(0.9) },
+        false => target,
+    }
+}
 
 /// Without and with verification of checksums, as the reports print it.
 const CHECKSUMS: [(bool, &str); 2] = [(false, "no checksums"), (true, "checksums")];

@@ -32,12 +32,12 @@ const READS_PER_TRIP: u32 = 3;
 pub(super) const LATENCY: Target = Target::rate(1.0 / 1.15);
 const READ_AHEAD_NOTE: &str = "`sync` has the kernel read ahead (fadvise)";
 
-/// How close do sequential 128 KiB reads come to a single thread with its own io_uring? The
-/// buffered lines show what the page cache costs.
 pub(super) const SEQUENTIAL: Row = Row {
     name: "sequential",
     measures: "Cold sequential reads of 128 KiB",
-    heading: "cold, 128 KiB",
+    question: "How fast are cold sequential reads of 128 KiB through handles?",
+    about: "The baseline is one thread with its own io_uring. The buffered lines show what the \
+            page cache costs.",
     body: Body::Lines(&[|stage| {
         let data = stage.data()?;
         let line = |(direct, method)| {
@@ -55,12 +55,12 @@ pub(super) const SEQUENTIAL: Row = Row {
     ..Row::COLD
 };
 
-/// How close do random 8 KiB reads come to `pread` at depth 1, and to a bare ring at larger
-/// depths?
 pub(super) const RANDOM: Row = Row {
     name: "random",
     measures: "Cold random reads of 8 KiB at depth 1, 16 and 64",
-    heading: "cold, 8 KiB",
+    question: "How fast are cold random reads of 8 KiB through handles?",
+    about: "The baseline is `pread` at depth 1, and one thread with its own io_uring at larger \
+            depths.",
     body: Body::Lines(&[|stage| {
         let data = stage.data()?;
         let mut lines = Vec::new();
@@ -85,12 +85,13 @@ pub(super) const RANDOM: Row = Row {
     ..Row::COLD
 };
 
-/// On a slow device that can serve many reads concurrently, do we keep enough reads in flight, and
-/// do we submit the next read as soon as one completes?
 pub(super) const LAG: Row = Row {
     name: "lag",
     measures: "Random reads on a slow device that serves many reads concurrently",
-    heading: "8 KiB, slow device",
+    question: "Do handles keep a slow device busy?",
+    about: "Random reads of 8 KiB on a device that is slow but serves many reads concurrently. \
+            The baseline has a thread for each read in flight, because a ring would need kernel \
+            threads there as well. *At storage* shows whether enough reads were in flight.",
     needs: Needs::LagDir,
     set_up: SetUp::SlowDevice(SLOW_BYTES_MAX),
     body: Body::Lines(&[|stage| {
@@ -112,12 +113,13 @@ pub(super) const LAG: Row = Row {
     ..Row::COLD
 };
 
-/// How many cached reads through workers cost as much as one futex round trip? If the result is
-/// greater than one, several reads share a wake-up.
 pub(super) const ROUND_TRIP: Row = Row {
     name: "round-trip",
     measures: "Cached reads of 8 KiB through workers, against the price of a hop",
-    heading: "8 KiB, cached",
+    question: "How many cached reads through workers cost as much as one futex round trip?",
+    about: "If the rate is more than the baseline's, several reads share a wake-up. \"Handed \
+            over\" passes every read to a worker. \"Looked for first\" is the default: the \
+            session tries the page cache before it passes a read on.",
     set_up: SetUp::Folder("cached", CACHED_BYTES_MAX),
     body: Body::Lines(&[|stage| {
         let reads = u64::from(stage.data()?.blocks()) * CACHED_REPEATS;
@@ -148,14 +150,13 @@ pub(super) const ROUND_TRIP: Row = Row {
     ..Row::COLD
 };
 
-/// The engine's checksum verification (`verify`), cold and cached, compared with one bare thread
-/// per CPU. Each of the bare threads reads 128 KiB at a time and checks every page's checksum.
-/// There must be one for each CPU, because `verify` uses all CPUs, and otherwise we would be
-/// comparing one CPU with several.
 pub(super) const VERIFY: Row = Row {
     name: "verify",
     measures: "Verifying checksums, cold and cached",
-    heading: "checksums",
+    question: "How fast is checksum verification?",
+    about: "The baseline has one thread for each CPU. Each of them reads 128 KiB at a time and \
+            computes the checksum of every page. `verify` also checks page headers, line pointers \
+            and tuple headers.",
     body: Body::Lines(&[|_| {
         let threads = std::thread::available_parallelism()?.get();
         let mut lines = Vec::new();

@@ -5,7 +5,7 @@
 
 use super::comparison::{Comparison, Experiment, Measured, Stage};
 use super::options::files;
-use super::verify::{Verification, checked_reads};
+use super::verify::{Verification, checked};
 use crate::bare::{Look, Placement, Ring, Threads, ping_pong};
 use crate::data::Data;
 use crate::failure::Result;
@@ -65,6 +65,8 @@ pub(super) enum PageCache {
 pub(super) enum Subject {
     /// One thread with its own io_uring.
     Ring { direct: bool, depth: usize, length: u32 },
+    /// The same, and the thread verifies the checksums of what it read.
+    CheckedRing { direct: bool, depth: usize, length: u32 },
     /// The given number of threads, each with one blocking `pread` at a time.
     Threads { direct: bool, threads: usize, length: u32 },
     /// The same, and each thread verifies the checksums of what it read.
@@ -144,6 +146,7 @@ impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ring { .. } => f.write_str("bare ring"),
+            Self::CheckedRing { .. } => f.write_str("bare ring, checksums"),
             Self::Threads { threads: 1, .. } => f.write_str("pread"),
             Self::Threads { threads, .. } | Self::CheckedThreads { threads, .. } => {
                 write!(f, "{threads} threads")
@@ -208,7 +211,11 @@ impl Subject {
         Ok(match self {
             Self::Ring { direct, depth, length } => {
                 let mut ring = Ring::open(files(data, direct)?, depth, length)?;
-                Box::new(move |work: &Work| Ok(ring.run(work)?))
+                Box::new(move |work: &Work| Ok(ring.run(work, BLIND)?))
+            }
+            Self::CheckedRing { direct, depth, length } => {
+                let mut ring = Ring::open(files(data, direct)?, depth, length)?;
+                Box::new(move |work: &Work| checked(|look| ring.run(work, look)))
             }
             Self::Threads { direct, threads, length } => {
                 let mut threads = Threads::open(files(data, direct)?, threads, length)?;
@@ -216,7 +223,7 @@ impl Subject {
             }
             Self::CheckedThreads { direct, threads, length } => {
                 let mut threads = Threads::open(files(data, direct)?, threads, length)?;
-                Box::new(move |work: &Work| checked_reads(&mut threads, work))
+                Box::new(move |work: &Work| checked(|look| threads.run(work, look)))
             }
             Self::Handles(setup) => Box::new(Handles::open(data, setup)?),
             Self::Pool { setup, sessions } => Box::new(Pooled::open(data, setup, sessions)?),

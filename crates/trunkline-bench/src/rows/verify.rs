@@ -1,11 +1,12 @@
-//! **Checksum verification**, by the engine's `verify` and by bare threads that only read and check
+//! **Checksum verification**, by the engine's `verify` and by bare loops that only read and check
 //! each page's checksum.
 
-use crate::bare::Threads;
+use crate::bare::Look;
 use crate::data::{Data, is_sound};
 use crate::failure::Result;
 use crate::handles::{Setup, flight};
 use crate::work::{Done, Work};
+use std::io;
 use std::time::Instant;
 use trunkline_aio::Aio;
 use trunkline_aio::facade::Arc;
@@ -57,10 +58,10 @@ impl Verification {
     }
 }
 
-/// The baseline: `pread`, then the checksum of each page.
-pub(super) fn checked_reads(threads: &mut Threads, work: &Work) -> Result<Done> {
+/// Runs a bare loop that verifies the checksum of each page it has read.
+pub(super) fn checked(read: impl FnOnce(&Look<'_>) -> io::Result<Done>) -> Result<Done> {
     let bad = AtomicU64::new(0);
-    let done = threads.run(work, &|offset, bytes| {
+    let done = read(&|offset, bytes| {
         let first = (offset / BLOCK_SIZE as u64) as BlockNo;
         for (block, page) in (first..).zip(bytes.as_chunks().0) {
             if !is_sound(page, block) {
