@@ -55,6 +55,7 @@ pub use stats::StreamStats;
 
 use crate::pool::{
     Backend, BufferManager, BufferTag, IoCounter, PageReads, PinRef, Policy, ReadError, RingBuffer,
+    Tally,
 };
 use crate::storage::Relation;
 use crate::waiting::{Waiting, slept};
@@ -217,6 +218,14 @@ impl<S: BlockSource> ReadStream<S> {
     /// What the stream has done so far.
     pub fn stats(&self) -> StreamStats {
         self.stats
+    }
+
+    /// Hits, reads and times of this stream alone (PostgreSQL's `BufferUsage` of a plan node). These
+    /// are the same counts that the stream adds to the pool's statistics, so they can be used while
+    /// other streams share the session. A hit is counted without reading the clock: all times come
+    /// from waits and from reads that have completed.
+    pub fn buffer_usage(&self) -> Tally {
+        self.counter.total()
     }
 
     /// The relation that is read.

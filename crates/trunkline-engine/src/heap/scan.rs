@@ -7,7 +7,7 @@ use trunkline_aio::facade::Arc;
 
 use super::error::HeapError;
 use super::page::{HeapPage, PageRows, RowFilter};
-use crate::pool::Backend;
+use crate::pool::{Backend, Tally};
 use crate::read_stream::{BlockRange, BlockSource, ReadStream, StreamOptions, StreamStats};
 use crate::seq_scan::scan_strategy;
 use crate::settings::Settings;
@@ -114,6 +114,11 @@ impl<S: BlockSource> HeapScan<S> {
     /// Statistics of the stream so far.
     pub fn stats(&self) -> StreamStats {
         self.stream.stats()
+    }
+
+    /// Hits, reads and times of the scan so far, without those of the commit log and of TOAST.
+    pub fn buffer_usage(&self) -> Tally {
+        self.stream.buffer_usage()
     }
 
     /// The table that is scanned.

@@ -143,7 +143,7 @@ counters! {
     evictions,
     /// Buffers of a ring reused for the ring's next page.
     reuses,
-    /// Number of times that a session waited for a page.
+    /// Number of times that a session waited for a page, or executed the page's read itself.
     waits,
     /// Total time of these waits.
     wait_nanos,
@@ -158,6 +158,11 @@ impl Tally {
     pub(crate) fn add_wait(&mut self, time: Duration) {
         self.waits += 1;
         self.wait_nanos += u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    }
+
+    /// Counts the time that the device took for a read.
+    pub(crate) fn add_device_time(&mut self, time: Duration) {
+        self.device_nanos += u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     }
 
     /// Bytes of the reads.
@@ -230,6 +235,8 @@ const UNPUBLISHED_HITS_MAX: u64 = 256;
 pub(crate) struct IoCounter {
     statistics: Arc<Statistics>,
     tally: Tally,
+    /// Everything that was published so far, under any key.
+    published: Tally,
     cell: Option<(IoKey, Arc<Cell>)>,
 }
 
@@ -237,7 +244,12 @@ impl IoCounter {
     /// Creates a counter without a key. The caller must call [`IoCounter::count_as`] before
     /// anything is published.
     pub(crate) fn new(statistics: &Arc<Statistics>) -> Self {
-        Self { statistics: Arc::clone(statistics), tally: Tally::default(), cell: None }
+        Self {
+            statistics: Arc::clone(statistics),
+            tally: Tally::default(),
+            published: Tally::default(),
+            cell: None,
+        }
     }
 
     /// The shared statistics that this counter publishes to.
@@ -261,6 +273,13 @@ impl IoCounter {
         &mut self.tally
     }
 
+    /// Everything counted since the counter was created, published or not.
+    pub(crate) fn total(&self) -> Tally {
+        let mut total = self.published;
+        total.add(&self.tally);
+        total
+    }
+
     /// Publishes the counts if they include reads or many hits.
     pub(crate) fn publish_if_due(&mut self) {
         if self.tally.reads > 0 || self.tally.hits >= UNPUBLISHED_HITS_MAX {
@@ -271,6 +290,7 @@ impl IoCounter {
     /// Adds the counts to the shared statistics.
     pub(crate) fn publish(&mut self) {
         if let Some((_, cell)) = &self.cell {
+            self.published.add(&self.tally);
             cell.absorb(&mut self.tally);
         }
     }

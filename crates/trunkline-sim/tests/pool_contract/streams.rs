@@ -1,10 +1,13 @@
 //! Read streams with repeated blocks, and with blocks other sessions are reading: test_aio's cases
-//! 34 to 37.
+//! 34 to 37. Also tests what a stream counts.
 
 use std::task::{Context, Waker};
+use std::time::Duration;
 use trunkline_aio::facade::Arc;
+use trunkline_aio::{MethodKind, Operation};
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_format::BlockNo;
+use trunkline_sim::Fault;
 use trunkline_sim::matrix::cluster::check;
 use trunkline_sim::matrix::{Cluster, Needs, TestThread};
 
@@ -183,5 +186,68 @@ fn two_polled_streams_share_one_session() {
         });
         assert_eq!(seen, lists);
         assert_eq!(backend.pins(), 0);
+    });
+}
+
+/// Two streams take turns in one session. Each of them counts its own hits, reads and times, and
+/// together they have counted exactly what the pool has counted.
+#[test]
+fn each_stream_counts_its_own_hits_reads_and_times() {
+    check(Needs::one_session(), |cluster| {
+        let mut backend = cluster.backend();
+        (0..4).for_each(|block| cluster.read_ok(&mut backend, block));
+        backend.publish_counts();
+        let before = cluster.pool.total();
+        if cluster.is_simulated() {
+            cluster.inject(Operation::Readv, Fault::Delay(Duration::from_micros(500)), 100);
+        }
+        let options = StreamOptions { combine: 2, ..StreamOptions::default() };
+        let lists: [Vec<BlockNo>; 2] = [(0..8).collect(), (8..16).collect()];
+        let mut streams = lists.map(|list| cluster.stream(&backend, &list, options));
+        for block in 0..8 {
+            for (stream, first) in streams.iter_mut().zip([0, 8]) {
+                let found = stream.next(&mut backend).expect("reads").expect("a page");
+                assert_eq!(found.block, first + block);
+            }
+        }
+        let usage = streams.each_mut().map(|stream| {
+            assert!(stream.next(&mut backend).expect("the end").is_none());
+            stream.buffer_usage()
+        });
+        assert_eq!(usage.map(|usage| (usage.hits, usage.read_blocks)), [(4, 4), (0, 8)]);
+        for (usage, stream) in usage.iter().zip(&streams) {
+            assert_eq!(usage.reads, stream.stats().ios);
+            assert!(usage.device_nanos > 0, "{usage:?}");
+            // On a fast disk, a read may have ended before the stream looks for it.
+            let waited = usage.waits > 0 && usage.wait_nanos > 0;
+            assert!(waited || !cluster.is_simulated(), "{usage:?}");
+        }
+        drop(streams);
+        let mut sum = usage[0];
+        sum.add(&usage[1]);
+        backend.publish_counts();
+        assert_eq!(cluster.pool.total().since(&before), sum);
+        cluster.clear_faults();
+    });
+}
+
+/// If a session executes a read itself, it waits for as long as the read takes. Under `sync`, it
+/// does so for every read.
+#[test]
+fn a_read_that_the_session_executes_itself_counts_as_a_wait() {
+    check(Needs::one_session(), |cluster| {
+        let mut backend = cluster.backend();
+        cluster.read_ok(&mut backend, 0);
+        let list: Vec<BlockNo> = (1..16).collect();
+        let blocks = match backend.session().method() {
+            MethodKind::Sync => &list[..],
+            _ => &list[..1],
+        };
+        let mut stream = cluster.stream(&backend, blocks, StreamOptions::default());
+        assert_eq!(cluster.drain(&mut backend, &mut stream).len(), blocks.len());
+        drop(stream);
+        backend.publish_counts();
+        let total = cluster.pool.total();
+        assert_eq!((total.waits, total.wait_nanos), (total.reads, total.device_nanos));
     });
 }

@@ -40,7 +40,7 @@ use super::request::{BlockResult, ReadRequest, ReadStart};
 use crate::Location;
 use crate::window::SlotWindow;
 use trunkline_aio::facade::Arc;
-use trunkline_aio::{File, Outcome, Session, Status, WaitRef};
+use trunkline_aio::{File, MethodKind, Outcome, Session, Status, WaitRef};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 /// The page reads of one session or stream. The number of reads in flight and the size of each read
@@ -60,6 +60,8 @@ pub(crate) struct PageRead {
     first: BlockNo,
     buffers: Vec<u32>,
     file: Option<File>,
+    /// The session executed the read itself, so it was waiting the whole time.
+    by_session: bool,
 }
 
 impl PageReads {
@@ -214,6 +216,9 @@ impl PageReads {
         read.file = Some(located.file);
         let count = read.buffers.len() as u32;
         self.window.issued(slot);
+        let done = self.window.results().is_done(slot);
+        let by_session = session.method() == MethodKind::Sync || (request.needed_now && done);
+        self.window.item_mut(slot).by_session = by_session;
         tally.reads += 1;
         tally.read_blocks += u64::from(count);
         Ok(Some(ReadStart::Issued { slot, count }))
@@ -306,9 +311,12 @@ impl PageReads {
         tally: &mut Tally,
         mut each: impl FnMut(BlockNo, u32, BlockResult),
     ) {
-        let nanos = u64::try_from(self.window.results().device_time(slot).as_nanos());
-        tally.device_nanos += nanos.unwrap_or(u64::MAX);
+        let device_time = self.window.results().device_time(slot);
+        tally.add_device_time(device_time);
         let (read, slots) = self.window.item_and_slots(slot);
+        if std::mem::take(&mut read.by_session) {
+            tally.add_wait(device_time);
+        }
         read.file = None;
         let failed = if outcome.status == Status::Error { outcome.errno() } else { None };
         let alone = read.buffers.len() == 1;
