@@ -7,7 +7,6 @@
 use crate::completion::in_flight::InFlight;
 use crate::completion::roster::WorkerSettings;
 use crate::instance::Instance;
-use crate::limits::SESSIONS_MAX;
 use crate::method::dispatcher::{Dispatcher, MethodStatus};
 use crate::session::Session;
 use crate::session::cancel::Notifier;
@@ -31,11 +30,14 @@ pub struct Aio {
     instance: Arc<Instance>,
 }
 
-/// All of the instance's session slots are in use. Note that the instance itself occupies one of
-/// the [`SESSIONS_MAX`] slots, so callers can create at most one session fewer than that.
+/// All of the instance's sessions are in use. Retry after a session has ended, or start the
+/// instance with more of them ([`crate::Builder::sessions`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("more than {} sessions", SESSIONS_MAX - 1)]
-pub struct TooManySessions;
+#[error("too many sessions: all {limit} are in use (max_sessions)")]
+pub struct TooManySessions {
+    /// The maximum number of sessions.
+    pub limit: u32,
+}
 
 impl Aio {
     pub(crate) fn new(dispatcher: Dispatcher) -> Self {
@@ -52,14 +54,20 @@ impl Aio {
 
     /// Starts a new session.
     ///
-    /// Sessions are cheap to create, but their number is bounded because every handle contains a
-    /// bitmap with one bit per session.
+    /// Sessions are cheap to create, but their number is bounded by [`crate::Builder::sessions`],
+    /// because all tables that contain sessions are allocated at start.
     ///
     /// # Errors
-    /// The instance already has 255 sessions.
+    /// All sessions are in use.
     pub fn session(&self) -> Result<Session, TooManySessions> {
-        let id = self.instance.take_session().ok_or(TooManySessions)?;
+        let limit = self.sessions_max();
+        let id = self.instance.take_session().ok_or(TooManySessions { limit })?;
         Ok(Session::new(Arc::clone(&self.instance), id))
+    }
+
+    /// Maximum number of concurrent sessions ([`crate::Builder::sessions`]).
+    pub fn sessions_max(&self) -> u32 {
+        self.in_flight().completions().sessions().len() - 1
     }
 
     /// Opens a file for I/O through this instance.

@@ -34,6 +34,7 @@ pub struct Builder {
     handles: u32,
     log_reserve: u32,
     foreground_reserve: u32,
+    sessions: u32,
     session_quota: u32,
     iovecs: usize,
     region_bytes: usize,
@@ -64,6 +65,7 @@ impl Builder {
             handles: 1024,
             log_reserve: 32,
             foreground_reserve: 64,
+            sessions: 255,
             session_quota: 512,
             iovecs: IOVECS_MAX,
             region_bytes: 16 << 20,
@@ -91,6 +93,17 @@ impl Builder {
         self.handles = handles.clamp(1, HANDLES_MAX as u32);
         self.log_reserve = log_reserve.min(self.handles - 1);
         self.foreground_reserve = foreground_reserve.min(self.handles - 1 - self.log_reserve);
+        self
+    }
+
+    /// Sets the maximum number of concurrent sessions, 1 to 8,191; the default is 255. This is the
+    /// counterpart of PostgreSQL's `MaxBackends`, so it also counts sessions that serve no client.
+    ///
+    /// A session needs about 250 bytes when the instance starts, and one bit in every handle, which
+    /// is another 128 bytes with 1,024 handles. A buffer pool adds about 80 bytes.
+    #[must_use]
+    pub fn sessions(mut self, sessions: u32) -> Self {
+        self.sessions = sessions.clamp(1, SESSIONS_MAX as u32);
         self
     }
 
@@ -197,12 +210,14 @@ impl Builder {
         // reads may use all but the log's reserve, and the other classes can't use either of the
         // two reserves.
         let limits = [all, foreground, rest, rest, rest, rest];
-        let table = HandleTable::new(all, self.iovecs, self.probe);
+        // The instance itself uses a session during shutdown.
+        let sessions = self.sessions as usize + 1;
+        let table = HandleTable::new(all, self.iovecs, sessions, self.probe);
         let free = Arc::clone(table.free());
         let completions = Completions::new(
             table,
-            Arc::new(SessionTable::new(SESSIONS_MAX)),
-            Admission::new(limits, self.session_quota, SESSIONS_MAX, free),
+            Arc::new(SessionTable::new(sessions)),
+            Admission::new(limits, self.session_quota, sessions, free),
             WorkerPool::new(self.workers, handles, self.worker_queue.min(handles)),
         );
         let region = Region::map(self.region_bytes)?;

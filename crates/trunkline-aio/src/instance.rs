@@ -8,7 +8,6 @@
 //! only after all backends and I/O workers have exited.
 
 use crate::facade::{Mutex, thread};
-use crate::limits::SESSIONS_MAX;
 use crate::method::dispatcher::Dispatcher;
 use crate::storage::file::FileRegistry;
 use crate::tables::admission::HandleWait;
@@ -29,7 +28,8 @@ pub(crate) struct Instance {
 
 impl Instance {
     pub(crate) fn new(dispatcher: Dispatcher) -> Self {
-        let free_sessions = (1..SESSIONS_MAX as u32).rev().collect();
+        let sessions = dispatcher.in_flight().completions().sessions().len();
+        let free_sessions = (OWN_SESSION + 1..sessions).rev().collect();
         Self {
             dispatcher: Arc::new(dispatcher),
             files: Arc::default(),

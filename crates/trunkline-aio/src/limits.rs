@@ -15,9 +15,9 @@ pub const STAGED_MAX: usize = 32;
 /// to identify the callback that decided it.
 pub const CALLBACKS_MAX: usize = 4;
 
-/// Maximum number of concurrent sessions per instance, including the one that the instance itself
-/// uses during shutdown. Every handle contains a bitmap with this many bits.
-pub const SESSIONS_MAX: usize = 256;
+/// Maximum of [`crate::Builder::sessions`]. Each session adds one bit to every handle's bitmap and
+/// makes some scans longer, so it's better to share sessions than to have tens of thousands.
+pub const SESSIONS_MAX: usize = 8191;
 
 /// Worker threads per instance: the maximum of `io_max_workers`.
 pub const WORKERS_MAX: usize = 256;
@@ -89,5 +89,3 @@ const _: () = assert!(
 const _: () = assert!(TRANSFER_MAX <= 0x7FFF_F000, "the kernel would transfer less");
 const _: () = assert!((TRANSFER_MAX as usize).is_multiple_of(FRAME_SIZE), "in whole frames");
 const _: () = assert!(HANDLES_MAX <= 1 << 20, "a handle index must fit the mailbox word");
-const _: () =
-    assert!(SESSIONS_MAX.is_multiple_of(64), "bitmaps of sessions consist of whole words");

@@ -178,6 +178,12 @@ impl Settings {
         self.get(Id::IgnoreChecksumFailure) != 0
     }
 
+    /// Maximum number of concurrent sessions of an engine, 1 to 8,191. PostgreSQL computes its
+    /// counterpart, `MaxBackends`, from `max_connections` and the numbers of its worker processes.
+    pub fn max_sessions(&self) -> u32 {
+        self.count(Id::MaxSessions)
+    }
+
     /// Maximum number of relation files kept open, at least 64.
     pub fn max_files_per_process(&self) -> u32 {
         self.count(Id::MaxFilesPerProcess)

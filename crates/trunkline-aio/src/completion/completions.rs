@@ -138,8 +138,8 @@ impl Completions {
         // Wake the joiners now, because any of them can claim and complete the I/O without waiting
         // for a helper. We leave their bits set: if another thread claims the I/O first, it must
         // wake the joiners once more when the I/O is really complete.
-        let joiners = self.handles.handle(io.index()).joiners();
-        joiners.iter().for_each(|joiner| self.sessions.signal(joiner));
+        let handle = self.handles.handle(io.index());
+        handle.for_each_joiner(|joiner| self.sessions.signal(joiner));
         false
     }
 
@@ -168,9 +168,9 @@ impl Completions {
     }
 
     /// Like [`Completions::try_complete`], but for a ring driver. Instead of waking the issuer
-    /// immediately, we wake it when `wakes` is dropped, together with the issuers of the batch's
-    /// other I/Os.
-    pub(crate) fn try_complete_reaped(&self, io: WaitRef, wakes: &mut WakeBatch<'_>) {
+    /// immediately, we add it to `wakes`, and the driver wakes it together with the issuers of the
+    /// batch's other I/Os.
+    pub(crate) fn try_complete_reaped(&self, io: WaitRef, wakes: &mut WakeBatch) {
         if self.handles.claim(io) {
             wakes.add(self.complete_unsignalled(io, Completer::Reaper));
         }
@@ -236,7 +236,7 @@ impl Completions {
     }
 
     fn wake_joiners(&self, handle: &Handle) {
-        handle.joiners().drain(|joiner| self.sessions.signal(joiner));
+        handle.take_joiners(|joiner| self.sessions.signal(joiner));
     }
 }
 

@@ -244,15 +244,16 @@ impl InFlight {
     /// # Panics
     /// If the token belongs to another instance.
     pub fn reap(&self, io: Submitted, raw: i32) -> Reaped {
-        self.reap_in_batch(io, raw, &mut WakeBatch::new(self.completions.sessions()))
+        self.reap_in_batch(io, raw, None)
     }
 
-    /// [`InFlight::reap`] for one result of a batch. Dropping `wakes` wakes the issuer.
+    /// [`InFlight::reap`] for one result of a batch. The issuer is woken when the caller delivers
+    /// the batch.
     pub(crate) fn reap_in_batch(
         &self,
         mut io: Submitted,
         raw: i32,
-        wakes: &mut WakeBatch<'_>,
+        wakes: Option<&mut WakeBatch>,
     ) -> Reaped {
         self.check(&io);
         let reference = io.io;
@@ -270,7 +271,10 @@ impl InFlight {
         let (heavy, session) = (body.is_heavy(), handle.session());
         self.finish(io, raw);
         if !heavy {
-            self.completions.try_complete_reaped(reference, wakes);
+            match wakes {
+                Some(wakes) => self.completions.try_complete_reaped(reference, wakes),
+                None => _ = self.completions.try_complete(reference, Completer::Reaper),
+            }
             return Reaped::Done;
         }
         match self.completions.hand_over(reference, session) {

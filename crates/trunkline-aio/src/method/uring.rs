@@ -255,6 +255,8 @@ struct Driver<'a> {
     waiting: Lanes,
     /// Reaped handle indexes and raw results. Kept here so that the allocation is reused.
     finished: Vec<(u32, i32)>,
+    /// Reused for every batch.
+    wakes: WakeBatch,
 }
 
 impl<'a> Driver<'a> {
@@ -267,6 +269,7 @@ impl<'a> Driver<'a> {
             ring,
             waiting: Lanes::new(handles, usize::MAX),
             finished: Vec::with_capacity(handles),
+            wakes: WakeBatch::new(in_flight.completions().sessions().len()),
         }
     }
 
@@ -345,11 +348,10 @@ impl<'a> Driver<'a> {
         // at any time.
         self.ring.reap(&mut self.finished);
         let mut helpers = false;
-        let mut wakes = WakeBatch::new(self.in_flight.completions().sessions());
         for (index, raw) in self.finished.drain(..) {
             let io = self.in_flight.token(index);
             let queued = self.in_flight.queued(&io);
-            match self.in_flight.reap_in_batch(io, raw, &mut wakes) {
+            match self.in_flight.reap_in_batch(io, raw, Some(&mut self.wakes)) {
                 Reaped::Done => self.waiting.finished(queued.lane, queued.class),
                 Reaped::Helpers => {
                     self.waiting.finished(queued.lane, queued.class);
@@ -360,7 +362,7 @@ impl<'a> Driver<'a> {
             }
         }
         // Wake the issuers before the helpers, because the issuers have results to use.
-        drop(wakes);
+        self.wakes.deliver(self.in_flight.completions().sessions());
         if helpers {
             self.in_flight.wake_helpers();
         }

@@ -46,6 +46,12 @@ impl Notifier {
         Self { sessions }
     }
 
+    /// Number of session numbers: [`Session::id`] is always lower than this. A wait queue can use
+    /// it as the size of a table.
+    pub fn session_numbers(&self) -> usize {
+        self.sessions.len() as usize
+    }
+
     /// Wakes the session with the given number ([`Session::id`]), which then checks its condition
     /// again. This function never blocks, and if the session isn't asleep, it costs only one atomic
     /// addition. If the session has ended and another session now has its number, that session is

@@ -305,7 +305,7 @@ impl Session {
                 // We have to set the bit in every iteration. If the completion of the handle's
                 // previous I/O is slow, it may remove this bit while waking its joiners. But then
                 // it signals this session too, so we get here again.
-                session.handles().handle(io.index()).joiners().insert(session.id);
+                session.handles().handle(io.index()).join(session.id);
             }
             session.attempt(target, &done).then_some(())
         };
@@ -320,7 +320,7 @@ impl Session {
         if let Target::Join(io) = target {
             if result.is_pending() {
                 self.joined = true;
-            } else if joins && self.handles().handle(io.index()).joiners().remove(self.id) {
+            } else if joins && self.handles().handle(io.index()).leave(self.id) {
                 // All waits of the session share one bit, and another task may still be waiting for
                 // this I/O. Wake it, so that it polls again and sets the bit again.
                 self.slot().event().wake_tasks();

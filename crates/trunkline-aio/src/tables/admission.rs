@@ -49,10 +49,17 @@ pub(crate) struct Admission {
 struct Queues {
     /// By class: sessions in the order of their arrival, each at most once.
     sessions: [VecDeque<u32>; CLASSES.len()],
-    /// By session and class: how many waits the session has. Even if it has some, it isn't in the
-    /// class's queue if it was woken for a freed handle and none of its waits has tried again since
-    /// then.
-    waits: Box<[[u32; CLASSES.len()]]>,
+    /// By session and class.
+    waits: Box<[[Waits; CLASSES.len()]]>,
+}
+
+/// The waits of one session for handles of one class.
+#[derive(Debug, Clone, Copy, Default)]
+struct Waits {
+    count: u32,
+    /// The session is in the class's queue. Even if it has waits, it isn't if it was woken for a
+    /// freed handle and none of its waits has tried again since then.
+    queued: bool,
 }
 
 impl Admission {
@@ -65,7 +72,7 @@ impl Admission {
     ) -> Self {
         let queues = Queues {
             sessions: std::array::from_fn(|_| VecDeque::with_capacity(sessions)),
-            waits: vec![[0; CLASSES.len()]; sessions].into(),
+            waits: vec![[Waits::default(); CLASSES.len()]; sessions].into(),
         };
         let (waiting, queues) = (AtomicU32::new(0), Mutex::new(queues));
         Self { limits, session_quota, waiting, queues, free }
@@ -85,10 +92,10 @@ impl Admission {
     /// this is another wait of the session.
     fn register(&self, class: Class, session: u32, new: bool) {
         let mut queues = self.queues.lock();
-        queues.waits[session as usize][class as usize] += u32::from(new);
-        let queue = &mut queues.sessions[class as usize];
-        if !queue.contains(&session) {
-            queue.push_back(session);
+        let waits = &mut queues.waits[session as usize][class as usize];
+        waits.count += u32::from(new);
+        if !std::mem::replace(&mut waits.queued, true) {
+            queues.sessions[class as usize].push_back(session);
             self.waiting.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -105,18 +112,17 @@ impl Admission {
         let still_queued = {
             let mut queues = self.queues.lock();
             let waits = &mut queues.waits[session as usize][class as usize];
-            if *waits == 0 || !is_mine() {
+            if waits.count == 0 || !is_mine() {
                 return;
             }
-            *waits -= 1;
-            let last = *waits == 0;
-            let queue = &mut queues.sessions[class as usize];
-            let at = queue.iter().position(|&waiter| waiter == session);
-            if let Some(at) = at.filter(|_| last) {
-                queue.remove(at);
+            waits.count -= 1;
+            let queued = waits.queued;
+            if waits.count == 0 && queued {
+                waits.queued = false;
+                queues.sessions[class as usize].retain(|&waiter| waiter != session);
                 self.waiting.fetch_sub(1, Ordering::SeqCst);
             }
-            at.is_some()
+            queued
         };
         // If the session is no longer in the queue, it was woken because a handle was freed. That
         // handle may still be free even if this wait has taken a handle, because it may have taken
@@ -135,8 +141,8 @@ impl Admission {
                 let mut queues = self.queues.lock();
                 let waits = &mut queues.waits[session as usize][class as usize];
                 // Leave one wait for `deregister`, which removes the session from the queue.
-                *waits = (*waits).min(1);
-                *waits
+                waits.count = waits.count.min(1);
+                waits.count
             };
             if left > 0 {
                 self.deregister(class, session, sessions, || true);
@@ -158,13 +164,16 @@ impl Admission {
         let next = {
             let mut queues = self.queues.lock();
             let in_use = self.free.in_use();
-            let mut classes = queues.sessions.iter_mut().zip(self.limits);
-            let next = classes
-                .find_map(|(queue, limit)| if in_use < limit { queue.pop_front() } else { None });
-            if next.is_some() {
+            let mut classes = queues.sessions.iter_mut().zip(self.limits).enumerate();
+            let next = classes.find_map(|(class, (queue, limit))| match in_use < limit {
+                true => Some((class, queue.pop_front()?)),
+                false => None,
+            });
+            next.map(|(class, session)| {
+                queues.waits[session as usize][class].queued = false;
                 self.waiting.fetch_sub(1, Ordering::SeqCst);
-            }
-            next
+                session
+            })
         };
         if let Some(session) = next {
             sessions.signal(session);

@@ -18,8 +18,7 @@
 //! SYNCHRONOUS flag, which a view may see late.
 
 use crate::clock::Time;
-use crate::facade::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use crate::limits::SESSIONS_MAX;
+use crate::facade::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::lock_free::bitmap::Bitmap;
 use crate::lock_free::outcome::Outcome;
 use crate::lock_free::state::StateWord;
@@ -55,6 +54,8 @@ pub(crate) struct Handle {
     /// Sessions other than the issuer that are waiting for this I/O, with one bit per session. They
     /// are woken when the I/O completes.
     joiners: Bitmap,
+    /// The bitmap may contain a session. Most I/Os have no joiners, and the bitmap can be long.
+    is_joined: AtomicBool,
     body: UnsafeCell<Body>,
 }
 
@@ -125,11 +126,12 @@ unsafe impl Sync for Handle {}
 unsafe impl Send for Handle {}
 
 impl Handle {
-    pub(crate) fn new(iovecs: usize) -> Self {
+    pub(crate) fn new(iovecs: usize, sessions: usize) -> Self {
         Self {
             word: StateWord::new(),
             description: Description::new(),
-            joiners: Bitmap::new(SESSIONS_MAX),
+            joiners: Bitmap::new(sessions),
+            is_joined: AtomicBool::new(false),
             body: UnsafeCell::new(Body {
                 definition: None,
                 iovecs: IoVecs::new(iovecs),
@@ -142,8 +144,33 @@ impl Handle {
         &self.word
     }
 
-    pub(crate) fn joiners(&self) -> &Bitmap {
-        &self.joiners
+    /// Adds a session to the joiners. Afterwards, it must check once more whether the I/O is
+    /// complete, because the thread that completes the I/O may have looked for joiners already.
+    pub(crate) fn join(&self, session: u32) {
+        self.joiners.insert(session);
+        self.is_joined.store(true, Ordering::SeqCst);
+    }
+
+    /// Removes a session from the joiners. Returns whether it was one.
+    pub(crate) fn leave(&self, session: u32) -> bool {
+        self.joiners.contains(session) && self.joiners.remove(session)
+    }
+
+    /// Calls `f` for every joiner.
+    pub(crate) fn for_each_joiner(&self, f: impl FnMut(u32)) {
+        if self.is_joined.load(Ordering::SeqCst) {
+            self.joiners.iter().for_each(f);
+        }
+    }
+
+    /// Removes all joiners and calls `f` for each. A session that joins at the same time may be
+    /// missed, and in this case it finds the I/O complete.
+    pub(crate) fn take_joiners(&self, f: impl FnMut(u32)) {
+        if self.is_joined.load(Ordering::SeqCst) {
+            // Clear this first. If a session joins in between, it stays set.
+            self.is_joined.store(false, Ordering::SeqCst);
+            self.joiners.drain(f);
+        }
     }
 
     /// The body.

@@ -36,9 +36,14 @@ impl fmt::Debug for HandleTable {
 }
 
 impl HandleTable {
-    pub(crate) fn new(handles: u32, iovecs: usize, probe: Option<Arc<dyn Probe>>) -> Self {
+    pub(crate) fn new(
+        handles: u32,
+        iovecs: usize,
+        sessions: usize,
+        probe: Option<Arc<dyn Probe>>,
+    ) -> Self {
         Self {
-            handles: (0..handles).map(|_| Handle::new(iovecs)).collect(),
+            handles: (0..handles).map(|_| Handle::new(iovecs, sessions)).collect(),
             free: Arc::new(FreeList::new(handles)),
             iovecs,
             probe,
@@ -133,9 +138,7 @@ impl HandleTable {
     /// same number would be woken spuriously.
     pub(crate) fn leave_all(&self, session: u32) {
         for handle in &self.handles {
-            if handle.joiners().contains(session) {
-                handle.joiners().remove(session);
-            }
+            handle.leave(session);
         }
     }
 

@@ -21,6 +21,11 @@ impl SessionTable {
         Self { slots: (0..sessions).map(|_| SessionSlot::new()).collect() }
     }
 
+    /// Number of slots: every session number is lower.
+    pub(crate) fn len(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
     pub(crate) fn slot(&self, session: u32) -> &SessionSlot {
         &self.slots[session as usize]
     }

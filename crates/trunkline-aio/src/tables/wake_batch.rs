@@ -5,21 +5,23 @@
 //! completes. Waking a session costs more than completing an I/O, so the driver just counts each
 //! session's completed I/Os, and wakes each session once at the end of the batch.
 
-use crate::limits::SESSIONS_MAX;
 use crate::lock_free::bitmap::numbers;
 use crate::tables::session_table::SessionTable;
 
-/// Sessions to wake when this is dropped.
-pub(crate) struct WakeBatch<'s> {
-    sessions: &'s SessionTable,
-    counts: [u32; SESSIONS_MAX],
-    /// One bit per session with completed I/Os, so that dropping an almost empty batch is cheap.
-    words: [u64; SESSIONS_MAX / 64],
+/// Sessions to wake at the end of a batch. The driver uses the same memory for all its batches.
+#[derive(Debug)]
+pub(crate) struct WakeBatch {
+    counts: Box<[u32]>,
+    /// One bit per session with completed I/Os, so that it's cheap to deliver an almost empty
+    /// batch.
+    words: Box<[u64]>,
 }
 
-impl<'s> WakeBatch<'s> {
-    pub(crate) fn new(sessions: &'s SessionTable) -> Self {
-        Self { sessions, counts: [0; SESSIONS_MAX], words: [0; SESSIONS_MAX / 64] }
+impl WakeBatch {
+    /// An empty batch for session numbers below `sessions`.
+    pub(crate) fn new(sessions: u32) -> Self {
+        let words = (sessions as usize).div_ceil(64);
+        Self { counts: vec![0; sessions as usize].into(), words: vec![0; words].into() }
     }
 
     /// Counts one completed I/O of `session`.
@@ -27,14 +29,13 @@ impl<'s> WakeBatch<'s> {
         self.counts[session as usize] += 1;
         self.words[session as usize / 64] |= 1 << (session % 64);
     }
-}
 
-impl Drop for WakeBatch<'_> {
-    fn drop(&mut self) {
-        for (at, &bits) in self.words.iter().enumerate() {
-            for session in numbers(at, bits) {
-                let count = self.counts[session as usize];
-                self.sessions.slot(session).event().completed(count);
+    /// Wakes the sessions of the batch, and empties it.
+    pub(crate) fn deliver(&mut self, sessions: &SessionTable) {
+        for (at, bits) in self.words.iter_mut().enumerate() {
+            for session in numbers(at, std::mem::take(bits)) {
+                let count = std::mem::take(&mut self.counts[session as usize]);
+                sessions.slot(session).event().completed(count);
             }
         }
     }

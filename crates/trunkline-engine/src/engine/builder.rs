@@ -55,8 +55,8 @@ enum Files {
 
 impl Engine {
     /// Starts an engine with the given settings: `io_method` and its limits, `shared_buffers`,
-    /// `max_files_per_process` and `io_direct`. This also allocates the pool's memory. The size of
-    /// the pool can't be changed later.
+    /// `max_sessions`, `max_files_per_process` and `io_direct`. This also allocates the pool's
+    /// memory. The size of the pool and the number of sessions can't be changed later.
     ///
     /// If the I/O method isn't available, we fall back to the next best one. In that case,
     /// [`Aio::method_status`] returns the reason, and a hint on how to fix it.

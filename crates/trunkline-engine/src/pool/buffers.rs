@@ -43,11 +43,12 @@ pub(crate) struct Buffers {
 impl Buffers {
     /// Empty buffers.
     pub(crate) fn new(count: u32, notifier: Notifier) -> Self {
+        let sessions = notifier.session_numbers();
         Self {
             descriptors: (0..count).map(|_| BufferDescriptor::new()).collect(),
             clean: CleanBitmap::new(count),
-            waiters: BufferWaiters::new(),
-            victim_waiters: SessionSet::new(),
+            waiters: BufferWaiters::new(sessions),
+            victim_waiters: SessionSet::new(sessions),
             notifier,
         }
     }

@@ -39,7 +39,6 @@
 use super::waiters::SessionSet;
 use trunkline_aio::Notifier;
 use trunkline_aio::facade::atomic::{AtomicU32, AtomicU64, Ordering};
-use trunkline_aio::limits::SESSIONS_MAX;
 
 /// Number of pins that an admitted session can always hold. That is enough for the current pages of
 /// two scans, plus two more pages that these refer to, such as a TOAST page or a visibility map
@@ -97,6 +96,9 @@ pub(crate) struct PinLimiter {
     /// accounts, but never lower.
     taken: AtomicU32,
     accounts: Box<[Account]>,
+    /// Sessions with permits. A session that can't be admitted reclaims permits only from these. Of
+    /// thousands of sessions, only a few may have permits.
+    admitted: SessionSet,
     /// Sessions waiting for admission. While there are any, we don't grant permits for look-ahead,
     /// and a session that releases a pin also returns its unused permits.
     waiters: SessionSet,
@@ -107,13 +109,15 @@ impl PinLimiter {
     /// Creates the limits for a pool of `buffers` buffers. One session's look-ahead may use at most
     /// `ahead_max` of them.
     pub(crate) fn new(buffers: u32, ahead_max: u32, notifier: Notifier) -> Self {
+        let sessions = notifier.session_numbers();
         Self {
             buffers,
             guaranteed: PINS_GUARANTEED.min(buffers),
             ahead_max,
             taken: AtomicU32::new(0),
-            accounts: (0..SESSIONS_MAX).map(|_| Account::default()).collect(),
-            waiters: SessionSet::new(),
+            accounts: (0..sessions).map(|_| Account::default()).collect(),
+            admitted: SessionSet::new(sessions),
+            waiters: SessionSet::new(sessions),
             notifier,
         }
     }
@@ -205,7 +209,7 @@ impl PinLimiter {
             // Other sessions may have permits that they aren't using. They normally keep them,
             // because that saves them this call on their next read, so we reclaim unused permits
             // only if we have run out of free ones.
-            (0..SESSIONS_MAX as u32).filter(|&other| other != session).for_each(|other| {
+            self.admitted.iter().filter(|&other| other != session).for_each(|other| {
                 self.reclaim(other);
             });
             if !self.take(self.guaranteed) {
@@ -214,6 +218,8 @@ impl PinLimiter {
             // We may have reclaimed more than this session needs, so let other waiters try as well.
             self.waiters.notify(&self.notifier);
         }
+        // Add it to the set first, so that no permits are hidden from other sessions.
+        self.admitted.insert(session);
         self.account(session).0.fetch_add(PERMIT * u64::from(self.guaranteed), Ordering::SeqCst);
         true
     }
@@ -274,6 +280,9 @@ impl PinLimiter {
         let reclaim = |old| (spare(old) > 0).then(|| old - PERMIT * u64::from(spare(old)));
         let Some(old) = self.account(session).update(reclaim) else { return false };
         self.taken.fetch_sub(spare(old), Ordering::SeqCst);
+        if spare(old) == permits(old) {
+            self.admitted.remove(session);
+        }
         true
     }
 

@@ -15,21 +15,27 @@
 //! Wake-ups can be spurious. For example, several sessions may be woken although only one buffer is
 //! free, so a waiter must always test its condition again.
 //!
-//! To register, a session just stores a value in an array indexed by session number. Nothing here
-//! blocks or allocates memory, so completion callbacks can safely notify waiters. To notify them,
-//! we must scan the whole array, but that's rare, because we only do so if a flag or the count
-//! indicates that there are waiters.
+//! To register, a session just changes some counters in arrays indexed by session number. Nothing
+//! here blocks or allocates memory, so completion callbacks can safely notify waiters. To notify
+//! them, we must look for them in the array. That's rare, because we only do so if a flag or the
+//! total indicates that there are waiters, and there is a counter for each group of 64 sessions, so
+//! we skip most of the sessions even if an instance has thousands of them.
 
 use trunkline_aio::facade::atomic::{AtomicBool, AtomicU32, Ordering};
-use trunkline_aio::limits::SESSIONS_MAX;
 use trunkline_aio::{Cancelled, Notifier, Session};
 
-/// The sessions waiting for one condition. A session can be registered more than once, because each
-/// of its streams may be waiting.
+/// Number of sessions in a group.
+const GROUP: usize = 64;
+
+/// A set of sessions, usually those waiting for one condition. A session can be registered more
+/// than once, because each of its streams may be waiting.
 #[derive(Debug)]
 pub(crate) struct SessionSet {
     /// By session: how many of its streams are registered.
     registrations: Box<[AtomicU32]>,
+    /// By group of sessions: the sum of their registrations. These are counters rather than bits,
+    /// because a thread that clears a bit could undo what another thread has just set.
+    groups: Box<[AtomicU32]>,
     /// Total number of registrations. If there are no waiters to wake, a release therefore needs
     /// only one load. We increment the total after registering a session, and decrement it after
     /// removing a registration.
@@ -37,15 +43,19 @@ pub(crate) struct SessionSet {
 }
 
 impl SessionSet {
-    /// An empty set.
-    pub(crate) fn new() -> Self {
-        let registrations = (0..SESSIONS_MAX).map(|_| AtomicU32::new(0)).collect();
-        Self { registrations, count: AtomicU32::new(0) }
+    /// An empty set of session numbers below `sessions`.
+    pub(crate) fn new(sessions: usize) -> Self {
+        Self {
+            registrations: counters(sessions),
+            groups: counters(sessions.div_ceil(GROUP)),
+            count: AtomicU32::new(0),
+        }
     }
 
     /// Registers a session. The session must test its condition again afterwards.
     pub(crate) fn insert(&self, session: u32) {
         self.registrations[session as usize].fetch_add(1, Ordering::SeqCst);
+        self.groups[session as usize / GROUP].fetch_add(1, Ordering::SeqCst);
         self.count.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -53,7 +63,19 @@ impl SessionSet {
     pub(crate) fn remove(&self, session: u32) {
         let old = self.registrations[session as usize].fetch_sub(1, Ordering::SeqCst);
         assert!(old > 0, "session {session} removed from a set that does not contain it");
+        self.groups[session as usize / GROUP].fetch_sub(1, Ordering::SeqCst);
         self.count.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// The registered sessions, lowest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
+        let is_set = |counter: &AtomicU32| counter.load(Ordering::SeqCst) > 0;
+        let groups = self.registrations.chunks(GROUP).zip(&self.groups).enumerate();
+        let registered = groups.filter(move |(_, (_, group))| is_set(group));
+        registered.flat_map(move |(at, (sessions, _))| {
+            let numbers = (at * GROUP) as u32..;
+            numbers.zip(sessions).filter(move |(_, session)| is_set(session)).map(|(id, _)| id)
+        })
     }
 
     /// Whether no session waits.
@@ -65,13 +87,8 @@ impl SessionSet {
     /// registered. There is no queue: the sessions compete with each other, and those that lose go
     /// back to sleep.
     pub(crate) fn notify(&self, notifier: &Notifier) {
-        if self.is_empty() {
-            return;
-        }
-        for (session, registrations) in self.registrations.iter().enumerate() {
-            if registrations.load(Ordering::SeqCst) > 0 {
-                notifier.notify(session as u32);
-            }
+        if !self.is_empty() {
+            self.iter().for_each(|session| notifier.notify(session));
         }
     }
 
@@ -114,14 +131,16 @@ impl Drop for Registered<'_> {
 /// time, so one number per session is enough and we don't need a wait queue per buffer.
 #[derive(Debug)]
 pub(crate) struct BufferWaiters {
+    /// The sessions that wait for any buffer.
+    sessions: SessionSet,
     /// By session: the buffer number plus one, or 0.
     buffers: Box<[AtomicU32]>,
 }
 
 impl BufferWaiters {
-    /// No session waits.
-    pub(crate) fn new() -> Self {
-        Self { buffers: (0..SESSIONS_MAX).map(|_| AtomicU32::new(0)).collect() }
+    /// No session waits. Session numbers are below `sessions`.
+    pub(crate) fn new(sessions: usize) -> Self {
+        Self { sessions: SessionSet::new(sessions), buffers: counters(sessions) }
     }
 
     /// Registers a session. The session must then set `WAITERS` in the buffer word before it tests
@@ -129,18 +148,20 @@ impl BufferWaiters {
     /// registration.
     pub(crate) fn begin(&self, session: u32, buffer: u32) {
         self.buffers[session as usize].store(buffer + 1, Ordering::SeqCst);
+        self.sessions.insert(session);
     }
 
     /// Removes the session.
     pub(crate) fn end(&self, session: u32) {
+        self.sessions.remove(session);
         self.buffers[session as usize].store(0, Ordering::SeqCst);
     }
 
     /// Wakes the sessions that wait for the buffer.
     pub(crate) fn notify(&self, buffer: u32, notifier: &Notifier) {
-        for (session, waits_for) in self.buffers.iter().enumerate() {
-            if waits_for.load(Ordering::SeqCst) == buffer + 1 {
-                notifier.notify(session as u32);
+        for session in self.sessions.iter() {
+            if self.buffers[session as usize].load(Ordering::SeqCst) == buffer + 1 {
+                notifier.notify(session);
             }
         }
     }
@@ -160,7 +181,8 @@ pub(crate) struct SessionLock {
 impl SessionLock {
     /// A free lock.
     pub(crate) fn new(notifier: Notifier) -> Self {
-        Self { held: AtomicBool::new(false), waiters: SessionSet::new(), notifier }
+        let waiters = SessionSet::new(notifier.session_numbers());
+        Self { held: AtomicBool::new(false), waiters, notifier }
     }
 
     /// Takes the lock, waiting if it's held.
@@ -185,5 +207,29 @@ impl Drop for SessionLockGuard<'_> {
     fn drop(&mut self) {
         self.0.held.store(false, Ordering::SeqCst);
         self.0.waiters.notify(&self.0.notifier);
+    }
+}
+
+fn counters(count: usize) -> Box<[AtomicU32]> {
+    (0..count).map(|_| AtomicU32::new(0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_lists_its_sessions_once_however_often_they_are_registered() {
+        let set = SessionSet::new(5001);
+        for session in [0, 63, 64, 4000, 5000, 5000] {
+            set.insert(session);
+        }
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 63, 64, 4000, 5000]);
+        for session in [63, 64, 5000] {
+            set.remove(session);
+        }
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 4000, 5000]);
+        [0, 4000, 5000].into_iter().for_each(|session| set.remove(session));
+        assert!(set.is_empty() && set.iter().next().is_none());
     }
 }

@@ -9,6 +9,7 @@
 //! single list, so the two can't get out of sync.
 
 use super::number::Unit;
+use trunkline_aio::limits::SESSIONS_MAX;
 
 /// The type of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -179,6 +180,8 @@ settings! {
         0.0, "treats damaged pages as empty, in memory, and continues";
     IgnoreChecksumFailure: "ignore_checksum_failure", Kind::Boolean,
         0.0, "uses pages with a wrong checksum if their header is valid";
+    MaxSessions: "max_sessions", count(1, SESSIONS_MAX as i32),
+        255.0, "maximum number of concurrent sessions";
     MaxFilesPerProcess: "max_files_per_process", count(64, i32::MAX),
         1000.0, "maximum number of relation files kept open";
     CheckpointTimeout: "checkpoint_timeout",

@@ -32,6 +32,7 @@ impl Settings {
         Builder::new()
             .method(self.io_method().into())
             .handles(handles, 0, 0)
+            .sessions(self.max_sessions())
             .session_quota(quota)
             .iovecs(self.io_max_combine_limit() as usize)
             .workers(workers)

@@ -39,6 +39,7 @@ fn defaults_are_postgresql_s() {
             "temp_buffers=8MB",
             "zero_damaged_pages=off",
             "ignore_checksum_failure=off",
+            "max_sessions=255",
             "max_files_per_process=1000",
             "checkpoint_timeout=5min",
             "checkpoint_completion_target=0.9",
@@ -258,6 +259,12 @@ fn counts() {
         "-2",
         "-2 is outside the valid range for parameter \"io_max_concurrency\" (-1 .. 1024)",
     );
+    check("max_sessions", "5000", "5000");
+    check(
+        "max_sessions",
+        "9000",
+        "9000 is outside the valid range for parameter \"max_sessions\" (1 .. 8191)",
+    );
     check("max_files_per_process", "64", "64");
     check(
         "max_files_per_process",
@@ -376,6 +383,7 @@ fn getters_return_effective_values() -> Result<(), SettingError> {
     assert_eq!(settings.io_method(), IoMethod::Worker);
     assert_eq!((settings.shared_buffers(), settings.temp_buffers()), (16_384, 1024));
     assert_eq!(settings.max_files_per_process(), 1000);
+    assert_eq!(settings.max_sessions(), 255);
     assert!(!settings.zero_damaged_pages() && !settings.ignore_checksum_failure());
     settings.set_assignment("zero-damaged-pages=yes")?;
     assert!(settings.zero_damaged_pages() && !settings.ignore_checksum_failure());

@@ -61,6 +61,8 @@ pub struct Needs {
     /// Number of I/O handles in the instance. A few of them are reserved for particular I/O
     /// classes.
     pub handles: u32,
+    /// Maximum number of sessions.
+    pub sessions: u32,
     /// Number of seeds per method and pool.
     pub seeds: u64,
     /// Opens the relations for direct I/O.
@@ -85,7 +87,8 @@ impl Needs {
     /// For a case that changes the cluster, in a shared pool.
     pub const fn writable() -> Self {
         let (pools, direct, writable) = (Pools::Shared, false, true);
-        Self { pools, buffers: 64, blocks: 32, handles: 64, seeds: 6, direct, writable }
+        let (handles, sessions) = (64, 255);
+        Self { pools, buffers: 64, blocks: 32, handles, sessions, seeds: 6, direct, writable }
     }
 
     /// Expands the environments, so that the case runs with each kind of pool that it asks for. If
@@ -189,6 +192,7 @@ impl Cluster {
             let checker = checker.insert(Arc::new(WriteChecker::new(probe, &log)));
             let builder = builder
                 .handles(needs.handles, 2, 4)
+                .sessions(needs.sessions)
                 .region_bytes((needs.buffers as usize + FRAMES_BESIDE) * BLOCK_SIZE)
                 .workers(WorkerSettings { min: 3, max: 4, ..WorkerSettings::default() })
                 .probe(Arc::clone(checker) as Arc<_>);

@@ -16,6 +16,7 @@ mod handles;
 mod handover;
 mod inline_writes;
 mod joining;
+mod many_sessions;
 mod results;
 mod scheduler;
 mod shared_sessions;

@@ -13,6 +13,7 @@ mod corruption;
 mod interleavings;
 mod lessons;
 mod locks;
+mod many_sessions;
 mod polling;
 mod progress;
 mod shared_backends;
