@@ -6,6 +6,7 @@
 //!   copy -D DIR -d DB s1.t --rows all         every row version and its state
 //!   copy -D DIR -d DB s1.t --rows dead --no-state   deleted rows, to load them again
 //!   copy -D DIR -d DB --all -o OUT            every table into a file; can be resumed
+//!   copy -D DIR -d DB -t 's1.*' -o OUT        tables that match, also several names or -n s1
 //! ```
 //! The output is the same as that of `COPY table`, so a server can load it again. With ctid or state,
 //! it's the same as that of `COPY (SELECT ctid, * ...)`, which also includes stored generated
@@ -25,8 +26,10 @@ mod config_file;
 mod failures;
 mod outputs;
 mod partial_file;
+mod pattern;
 mod plan;
 mod report;
+mod selection;
 mod text_args;
 mod text_settings;
 mod time_zone;
@@ -69,6 +72,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
         let hint = "with -o FILE, the rows go to a file, and the report is printed as JSON";
         return Err(Failure::usage(text).with_hint(hint));
     }
+    args.check()?;
     let format = args.line_format().map_err(Failure::usage)?;
     let dir = data_dir::open(global)?;
     if let Some(path) = &args.output
@@ -84,7 +88,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     let on_damage = if args.keep_going { OnDamage::Collect } else { OnDamage::Fail };
     let catalog_failure = |error| catalog_failure(error, &dir);
     let catalog = cluster.read_catalog(&mut backend, on_damage).map_err(catalog_failure)?;
-    let database = catalog.database(&mut backend, &args.database.of(&args.table)?);
+    let database = catalog.database(&mut backend, &args.database.of(&args.tables)?);
     let database = database.map_err(catalog_failure)?;
     warn_of_damage(catalog.faults(), None);
     warn_of_damage(database.faults(), Some(&database));
@@ -95,7 +99,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     let major = dir.control().version.major();
     let text = sources.resolve(major, &plan.plans(), &database)?;
     let (_lock, present) = match args.output.as_deref() {
-        Some(directory) if args.all => {
+        Some(directory) if args.copies_many() => {
             let contents = plan::manifest(args, &dir, &database, &sources);
             let (lock, present) = plan.open_directory(directory, &contents)?;
             (Some(lock), present)
@@ -170,7 +174,7 @@ fn options(
             RowsArg::All => RowFilter::All,
         },
         keep_going: args.keep_going,
-        threads: if args.all { args.jobs.unwrap_or_else(threads) } else { 1 },
+        threads: if args.copies_many() { args.jobs.unwrap_or_else(threads) } else { 1 },
         ..CopyOptions::of(settings, text)
     }
 }

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use trunkline_engine::copy::{Format, FormatError, LineFormat};
 
 use super::text_args::TextArgs;
+use crate::exit::Failure;
 use crate::number::number;
 use crate::options::DatabaseArgs;
 
@@ -34,20 +35,47 @@ pub(crate) enum FormatArg {
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CopyArgs {
-    /// Table, materialized view or catalog: SCHEMA.TABLE, or DATABASE.SCHEMA.TABLE.
-    #[arg(value_name = "TABLE", required_unless_present = "all", conflicts_with = "all")]
-    pub(super) table: Option<OsString>,
+    /// Table, materialized view or catalog: SCHEMA.TABLE, or DATABASE.SCHEMA.TABLE. With several
+    /// names, each table is written to its own file in the directory given by -o.
+    #[arg(value_name = "TABLE", conflicts_with = "all")]
+    #[arg(required_unless_present_any = ["all", "patterns", "schemas"])]
+    pub(super) tables: Vec<OsString>,
 
     #[command(flatten)]
     pub(super) database: DatabaseArgs,
 
     /// Copy every table of the database except the system catalogs. Each table is written to its
     /// own file in the directory given by -o. Files that already exist are not overwritten.
-    #[arg(long, requires = "output", conflicts_with = "columns")]
+    #[arg(long, requires = "output")]
     pub(super) all: bool,
 
-    /// File to write instead of standard output, or the directory for --all. An existing file is
-    /// replaced when the copy is complete; an existing pipe or device is written to directly.
+    /// Copy the tables that match, each to its own file as with --all. Patterns are those of
+    /// pg_dump without regular expressions: * stands for any characters, ? for one, and "..." for
+    /// itself. A pattern without a schema matches in public only. A partitioned table stands for
+    /// its partitions. Can be repeated, and combined with names.
+    #[arg(short = 't', long = "table", value_name = "PATTERN")]
+    #[arg(requires = "output", conflicts_with = "all")]
+    pub(super) patterns: Vec<OsString>,
+
+    /// Copy the tables of the schemas that match, each to its own file as with --all. Can be
+    /// repeated.
+    #[arg(short = 'n', long = "schema", value_name = "PATTERN")]
+    #[arg(requires = "output", conflicts_with_all = ["all", "tables", "patterns"])]
+    pub(super) schemas: Vec<OsString>,
+
+    /// With --all or -n, leave out the schemas that match. Can be repeated.
+    #[arg(short = 'N', long = "exclude-schema", value_name = "PATTERN")]
+    #[arg(conflicts_with_all = ["tables", "patterns"])]
+    pub(super) exclude_schemas: Vec<OsString>,
+
+    /// Leave out the tables that match, and the partitions of those that are partitioned. Can be
+    /// repeated.
+    #[arg(long = "exclude-table", value_name = "PATTERN")]
+    pub(super) exclude_tables: Vec<OsString>,
+
+    /// File to write instead of standard output, or the directory if several tables are copied. An
+    /// existing file is replaced when the copy is complete; an existing pipe or device is written
+    /// to directly.
     #[arg(short = 'o', long, value_name = "PATH")]
     pub(super) output: Option<PathBuf>,
 
@@ -77,7 +105,7 @@ pub(crate) struct CopyArgs {
     pub(super) header: bool,
 
     /// Leave out the rows of partitions and inheritance children.
-    #[arg(long, conflicts_with = "all")]
+    #[arg(long)]
     pub(super) only: bool,
 
     /// Row versions to print. If they are not only the visible ones, each is printed with its xmin,
@@ -96,7 +124,7 @@ pub(crate) struct CopyArgs {
     #[arg(long)]
     pub(super) keep_going: bool,
 
-    /// Number of tables that --all copies at the same time [default: number of processors].
+    /// Number of tables to copy into a directory at the same time [default: number of processors].
     #[arg(short = 'j', long, value_name = "N", value_parser = number(1..=64_u32))]
     pub(super) jobs: Option<u32>,
 
@@ -113,6 +141,29 @@ impl CopyArgs {
         };
         let bytes = |text: &Option<OsString>| text.as_ref().map(|it| it.as_bytes().to_vec());
         LineFormat::new(format, bytes(&self.delimiter).as_deref(), bytes(&self.null).as_deref())
+    }
+
+    /// Whether each table is copied to its own file in a directory. Otherwise one table is copied.
+    pub(super) fn copies_many(&self) -> bool {
+        self.all || self.tables.len() > 1 || !self.patterns.is_empty() || !self.schemas.is_empty()
+    }
+
+    /// Checks combinations of options that depend on the number of tables.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let refuse = |text: &str, hint: &str| Err(Failure::usage(text).with_hint(hint));
+        if !self.copies_many() {
+            if !self.exclude_schemas.is_empty() || !self.exclude_tables.is_empty() {
+                return refuse("there is nothing to exclude from one table", "use --all, -n or -t");
+            }
+            return Ok(());
+        }
+        if self.output.is_none() {
+            return refuse("several tables are written to a directory", "use -o DIRECTORY");
+        }
+        if self.only || !self.columns.is_empty() {
+            return refuse("--only and --columns are for one table", "copy the tables one by one");
+        }
+        Ok(())
     }
 
     /// Whether to print xmin, xmax and state.

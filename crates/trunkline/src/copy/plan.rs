@@ -1,8 +1,8 @@
 //! Decides which tables and columns to copy, and where to write them.
 //!
 //! Copying a single table is one task with one output file, even if the table has many partitions.
-//! With `--all`, there is one task per table, and the tasks run in parallel. In that case, each
-//! partition counts as a table.
+//! For several tables, there is one task per table, and the tasks run in parallel. In that case,
+//! each partition counts as a table.
 //!
 //! Planning only reads. [`CopyPlan::open_directory`] then locks the directory of the outputs, after
 //! everything on the command line has been checked: a mistake must not leave a directory behind
@@ -17,7 +17,7 @@ use trunkline_engine::catalog::{CatalogError, Database, RelationInfo, quoted};
 use trunkline_engine::copy::{CopyTask, Outputs, Plan, PlanError};
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::pool::Backend;
-use trunkline_format::catalog::{Persistence, RelationKind};
+use trunkline_format::catalog::RelationKind;
 
 use super::args::{CopyArgs, FormatArg};
 use super::columns::{
@@ -25,6 +25,7 @@ use super::columns::{
 };
 use super::failures::plan_failure;
 use super::outputs::{self, CopyDirectory, CopyDirectoryError, FileName, Files, Stdout, TableName};
+use super::selection::{leaves, selected};
 use super::text_settings::TextSettingSources;
 use crate::exit::{Failure, message};
 
@@ -50,8 +51,8 @@ impl CopyPlan {
         database: &Database,
         backend: &mut Backend,
     ) -> Result<CopyPlan, Failure> {
-        match args.output.as_deref().filter(|_| args.all) {
-            Some(directory) => Ok(plan_all(args, directory, database, backend)),
+        match args.output.as_deref().filter(|_| args.copies_many()) {
+            Some(directory) => plan_many(args, directory, database, backend),
             None => plan_one(args, database, backend),
         }
     }
@@ -61,8 +62,8 @@ impl CopyPlan {
         self.tasks.iter().flat_map(|task| &task.plans).collect()
     }
 
-    /// Opens and locks the directory for `--all`, and removes the tasks whose files are already in
-    /// it. Returns the number of these files. `contents` describes the copy.
+    /// Opens and locks the directory of several tables, and removes the tasks whose files are
+    /// already in it. Returns the number of these files. `contents` describes the copy.
     pub(super) fn open_directory(
         &mut self,
         directory: &Path,
@@ -133,7 +134,7 @@ fn plan_one(
     database: &Database,
     backend: &mut Backend,
 ) -> Result<CopyPlan, Failure> {
-    let name = args.table.as_deref().map(OsStrExt::as_bytes).unwrap_or_default();
+    let name = args.tables.first().map(|name| name.as_bytes()).unwrap_or_default();
     let relation = database.resolve(name);
     let relation = relation.map_err(|error| with_encoding_hint(error.into(), name, database))?;
     let mut wanted = Vec::new();
@@ -148,18 +149,11 @@ fn plan_one(
     })?;
     let tables = match args.only {
         true => vec![relation],
-        false => database.leaves(relation),
+        false => leaves(database, relation),
     };
     let (mut plans, mut left_out) = (Vec::new(), 0);
     // A partitioned table has no rows of its own.
     for table in tables.into_iter().filter(|table| !table.is_partitioned()) {
-        if table.persistence == Persistence::Temporary && relation.persistence != table.persistence
-        {
-            let name = database.qualified_name(table);
-            let text = "is a temporary table of another session, invisible to queries; skipped";
-            message("note", format_args!("{name} {text}"));
-            continue;
-        }
         match Plan::new(database, backend, table, &names.shown) {
             Ok(plan) => plans.push(plan),
             Err(PlanError::Catalog(error @ CatalogError::NotReadable { .. }))
@@ -179,19 +173,15 @@ fn plan_one(
     Ok(CopyPlan { tasks: vec![task], paths, left_out, same_names: false })
 }
 
-/// Plans the copy of every table with rows, each into its own file.
-fn plan_all(
+/// Plans the copy of several tables, each into its own file.
+fn plan_many(
     args: &CopyArgs,
     directory: &Path,
     database: &Database,
     backend: &mut Backend,
-) -> CopyPlan {
-    let extension = match args.format {
-        FormatArg::Text => "copy",
-        FormatArg::Csv => "csv",
-    };
+) -> Result<CopyPlan, Failure> {
     let (mut tasks, mut paths, mut left_out, mut same_names) = (Vec::new(), Vec::new(), 0, false);
-    for (table, name) in tables_with_files(database, extension) {
+    for (table, name) in tables_with_files(args, database)? {
         let shown = || format!("{} (OID {})", database.qualified_name(table), table.oid);
         let name = match name {
             FileName::Unique(name) => name,
@@ -226,31 +216,35 @@ fn plan_all(
             }
         }
     }
-    CopyPlan { tasks, paths: Some(paths), left_out, same_names }
+    Ok(CopyPlan { tasks, paths: Some(paths), left_out, same_names })
 }
 
-/// Returns the tables whose rows `--all` copies, each with the name of its file. Prints a note about
-/// each foreign table.
+/// Returns the selected tables with rows, each with the name of its file. Prints a note about each
+/// foreign table.
 fn tables_with_files<'d>(
+    args: &CopyArgs,
     database: &'d Database,
-    extension: &str,
-) -> Vec<(&'d RelationInfo, FileName)> {
-    let (mut tables, mut names) = (Vec::new(), Vec::new());
-    for table in database.relations() {
-        let schema = database.schema_name(table);
-        let has_rows = matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView);
-        let is_system = schema.starts_with(b"pg_") || schema == b"information_schema";
-        if table.kind == RelationKind::ForeignTable
-            && let Err(error) = database.table_files(table)
-        {
+) -> Result<Vec<(&'d RelationInfo, FileName)>, Failure> {
+    let extension = match args.format {
+        FormatArg::Text => "copy",
+        FormatArg::Csv => "csv",
+    };
+    let mut tables = selected(args, database)?;
+    tables.retain(|table| {
+        let is_foreign = table.kind == RelationKind::ForeignTable;
+        if is_foreign && let Err(error) = database.table_files(table) {
             message("note", format_args!("{error}; skipped"));
         }
-        if has_rows && !is_system {
-            tables.push(table);
-            names.push(TableName { schema, name: &table.name, oid: table.oid });
-        }
-    }
-    tables.into_iter().zip(outputs::file_names(&names, extension)).collect()
+        !is_foreign
+    });
+    let name = |table: &&'d RelationInfo| TableName {
+        schema: database.schema_name(table),
+        name: &table.name,
+        oid: table.oid,
+    };
+    let names: Vec<TableName<'_>> = tables.iter().map(name).collect();
+    let files = outputs::file_names(&names, extension);
+    Ok(tables.into_iter().zip(files).collect())
 }
 
 /// If one column has an unsupported type, returns a hint that shows how to copy the table's other
@@ -281,10 +275,12 @@ pub(super) fn manifest(
     let control = dir.control();
     let database = String::from_utf8_lossy(&database.info().name);
     let CopyArgs { ctid, header, format, delimiter, null, rows, no_state, .. } = args;
+    let CopyArgs { tables, patterns, schemas, exclude_schemas, exclude_tables, .. } = args;
+    let selection = [tables, patterns, schemas, exclude_schemas, exclude_tables];
     format!(
         "system identifier {}\ncheckpoint {}\ndatabase {database}\nctid {ctid}, header {header}, \
          format {format:?}, delimiter {delimiter:?}, null {null:?}, rows {rows:?}, \
-         no state {no_state}\n{}",
+         no state {no_state}, selection {selection:?}\n{}",
         control.system_identifier,
         control.checkpoint.redo,
         sources.shown(),

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::path::Path;
 use std::process::Stdio;
 
 use rustix::fs::{CWD, Mode, mkfifoat};
@@ -84,4 +85,68 @@ fn a_wrong_setting_leaves_no_directory_behind() {
         assert!(!path.exists(), "{wrong:?}");
     }
     rows(&fixture, &all);
+}
+
+/// The names of the copies in a directory.
+fn copies(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("a directory");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let names = names.map(|name| name.into_string().expect("UTF-8"));
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".copy")).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn several_tables_by_name_and_by_pattern() {
+    for fixture in fixtures() {
+        let home = tempfile::tempdir().expect("a directory");
+        let check = |args: &[&str], expected: &[&str]| {
+            let out = tempfile::tempdir_in(home.path()).expect("a directory");
+            let path = out.path().to_string_lossy().into_owned();
+            rows(&fixture, &[args, &["-o", &path]].concat());
+            assert_eq!(copies(out.path()), expected, "{args:?}");
+        };
+        let parts = ["s1.part_2023", "s1.part_2024_a", "s1.part_2024_def", "s1.part_att"];
+        let parts = parts.map(|name| format!("{name}.copy"));
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        check(&["s1.rw", "s1.hot", "s1.rw"], &["s1.hot.copy", "s1.rw.copy"]);
+        check(&["-t", "s1.r?", "s1.hot"], &["s1.hot.copy", "s1.rw.copy"]);
+        // A partitioned table has no rows of its own, so it stands for its partitions.
+        check(&["-t", "s1.part"], &parts);
+        check(&["s1.part", "s1.part"], &parts);
+        check(&["-t", "s1.part*", "s1.rw", "--exclude-table", "s1.part"], &["s1.rw.copy"]);
+        check(&["-t", "s1.part", "--exclude-table", "s1.part_2024*"], &[parts[0], parts[3]]);
+        check(&["-n", "s1", "--exclude-table", "s1.*"], &[]);
+        // A catalog can be named.
+        check(&["pg_class", "s1.rw"], &["pg_catalog.pg_class.copy", "s1.rw.copy"]);
+    }
+}
+
+#[test]
+fn wrong_selections_are_refused() {
+    let Some(fixture) = fixtures().pop() else { return };
+    for (args, message) in [
+        (&["s1.rw", "s1.hot"][..], "hint: use -o DIRECTORY"),
+        (&["s1.rw", "s1.hot", "-o", "x", "--columns", "a"], "are for one table"),
+        (&["-n", "s1", "-o", "x", "--only"], "are for one table"),
+        (&["s1.rw", "--exclude-table", "x"], "hint: use --all, -n or -t"),
+        (&["-t", "s1.rw"], "required arguments were not provided"),
+        (&["-t", "s1.rw", "-n", "s1", "-o", "x"], "cannot be used with"),
+        (&["s1.rw", "s1.hot", "-N", "s1", "-o", "x"], "cannot be used with"),
+        (&["-t", "nothing*", "-o", "x"], "no matching tables were found for pattern \"nothing*\""),
+        (&["-t", "pg_*.pg_class", "-o", "x"], "system catalogs are copied by name only"),
+        (&["-n", "nothing", "-o", "x"], "no matching schemas were found for pattern \"nothing\""),
+        (&["-n", "pg_catalog", "-o", "x"], "hint: patterns don't match system schemas"),
+        // A misspelt exclusion must not copy what should be left out.
+        (&["--all", "-N", "s1x", "-o", "x"], "no matching schemas were found for pattern \"s1x\""),
+        (&["-t", "s1.*", "--exclude-table", "s1.x", "-o", "x"], "for pattern \"s1.x\""),
+        (&["-t", "a|b", "-o", "x"], "regular expressions are not supported"),
+        (&["-n", "a.b", "-o", "x"], "too many dotted names"),
+        (&["s1.rw", "s1.vw", "-o", "x"], "s1.vw is a view"),
+    ] {
+        let (code, out, err) = copy(&fixture, args);
+        assert_eq!((code, out.as_str()), (2, ""), "{args:?}: {err}");
+        assert!(err.contains(message), "{args:?}: {err}");
+    }
 }

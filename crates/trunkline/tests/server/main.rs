@@ -27,5 +27,6 @@ mod loads;
 mod missing;
 mod names;
 mod oddities;
+mod patterns;
 mod starts;
 mod status_files;

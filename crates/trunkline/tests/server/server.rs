@@ -241,6 +241,18 @@ impl Server {
         psql
     }
 
+    /// A `pg_dump` command for the rows of `database`; `None` if the server's programs have none.
+    pub(crate) fn pg_dump(&self, database: &str) -> Option<Command> {
+        let program = self.bin.join("pg_dump");
+        if !program.is_file() {
+            return None;
+        }
+        let mut dump = Command::new(program);
+        dump.args(["--data-only", "-U", SUPERUSER, "-d", database, "-h"]).arg(self.home());
+        dump.env("LC_ALL", "C").current_dir("/").stdin(Stdio::null());
+        Some(dump)
+    }
+
     /// The server's major version.
     pub(crate) fn major(&self) -> u32 {
         let text = fs::read_to_string(self.data().join("PG_VERSION")).expect("read");

@@ -1,0 +1,156 @@
+//! Chooses the tables to copy into a directory: all of them, those of schemas (`-n`), those that
+//! match a pattern (`-t`), or those that were named.
+//!
+//! The rules are those of `pg_dump`, except where its rules would copy something else than the user
+//! expects, without a message:
+//!
+//! - Every pattern must match something, patterns of exclusions included. A misspelt exclusion would
+//!   otherwise copy what should be left out.
+//! - A partitioned table stands for its partitions, in exclusions too: we copy rows, and it has none.
+//! - Patterns don't match system catalogs, which could not be loaded again. They can be named.
+//! - A pattern without a schema matches in `public` only, like a name. In `pg_dump`, this depends on
+//!   the `search_path` of the role that connects, and we have no role.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use trunkline_engine::catalog::{Database, RelationInfo};
+use trunkline_format::Oid;
+use trunkline_format::catalog::{Persistence, RelationKind};
+
+use super::args::CopyArgs;
+use super::columns::with_encoding_hint;
+use super::pattern::{NamePattern, TablePattern};
+use crate::exit::{Failure, message};
+
+/// The schema in which patterns without a schema match.
+const DEFAULT_SCHEMA: &[u8] = b"public";
+
+/// The hint if no table matches.
+const TABLE_HINT: &str = "a pattern without a schema matches only tables in public; use \
+     SCHEMA.PATTERN; system catalogs are copied by name only";
+
+/// The hint if no schema matches.
+const SCHEMA_HINT: &str = "patterns don't match system schemas; system catalogs are copied by name";
+
+/// Returns the relations to copy, by OID. They include foreign tables, whose rows are elsewhere, so
+/// that the caller can say so.
+pub(super) fn selected<'d>(
+    args: &CopyArgs,
+    database: &'d Database,
+) -> Result<Vec<&'d RelationInfo>, Failure> {
+    let mut wanted: BTreeSet<Oid> = BTreeSet::new();
+    for name in &args.tables {
+        let name = name.as_bytes();
+        let relation = database.resolve(name);
+        let relation =
+            relation.map_err(|error| with_encoding_hint(error.into(), name, database))?;
+        if !relation.is_partitioned() {
+            database.table_files(relation)?;
+        }
+        wanted.extend(leaves(database, relation).iter().map(|leaf| leaf.oid));
+    }
+    for text in &args.patterns {
+        wanted.extend(matching_tables(database, text)?);
+    }
+    if args.tables.is_empty() && args.patterns.is_empty() {
+        let of_schemas = match args.schemas.is_empty() {
+            true => database.schemas().iter().map(|schema| schema.oid).collect(),
+            false => matching_schemas(database, &args.schemas)?,
+        };
+        let excluded = matching_schemas(database, &args.exclude_schemas)?;
+        let in_schema = |relation: &&RelationInfo| {
+            of_schemas.contains(&relation.schema) && !excluded.contains(&relation.schema)
+        };
+        wanted.extend(user_tables(database).filter(in_schema).map(|relation| relation.oid));
+    }
+    for text in &args.exclude_tables {
+        for oid in matching_tables(database, text)? {
+            wanted.remove(&oid);
+        }
+    }
+    let relations = database.relations().iter();
+    let has_rows = |relation: &&RelationInfo| !relation.is_partitioned();
+    Ok(relations.filter(|it| wanted.contains(&it.oid)).filter(has_rows).collect())
+}
+
+/// Returns the tables with the rows of a named table: the table itself, and its partitions or
+/// children. We skip another session's temporary tables with a note. The session has ended, and a
+/// query would not have seen them either.
+pub(super) fn leaves<'d>(database: &'d Database, relation: &RelationInfo) -> Vec<&'d RelationInfo> {
+    let mut found = database.leaves(relation);
+    found.retain(|table| {
+        let is_visible = table.persistence != Persistence::Temporary
+            || relation.persistence == Persistence::Temporary;
+        if !is_visible {
+            let name = database.qualified_name(table);
+            let text = "is a temporary table of another session, invisible to queries; skipped";
+            message("note", format_args!("{name} {text}"));
+        }
+        is_visible
+    });
+    found
+}
+
+/// Returns the tables that patterns can match: those with rows, or with partitions that have rows,
+/// and foreign tables. Temporary tables are in system schemas.
+fn user_tables(database: &Database) -> impl Iterator<Item = &RelationInfo> {
+    use RelationKind::{ForeignTable, MaterializedView, PartitionedTable, Table};
+    database.relations().iter().filter(|relation| {
+        matches!(relation.kind, Table | MaterializedView | PartitionedTable | ForeignTable)
+            && !is_system(&database.schema_name(relation))
+    })
+}
+
+/// Whether a schema belongs to the system, by the rules of `pg_dump`.
+fn is_system(schema: &[u8]) -> bool {
+    schema.starts_with(b"pg_") || schema == b"information_schema"
+}
+
+/// Returns the tables that match a pattern, and the partitions of those that are partitioned. As in
+/// `pg_dump`, the children of other parents have to match by themselves.
+fn matching_tables(database: &Database, text: &OsString) -> Result<BTreeSet<Oid>, Failure> {
+    let pattern = TablePattern::parse(text.as_bytes()).map_err(Failure::usage)?;
+    let mut found = BTreeSet::new();
+    for relation in user_tables(database) {
+        let schema = database.schema_name(relation);
+        let in_schema = match &pattern.schema {
+            Some(wanted) => wanted.matches(&schema),
+            None => schema == DEFAULT_SCHEMA,
+        };
+        if in_schema && pattern.table.matches(&relation.name) {
+            found.insert(relation.oid);
+            if relation.is_partitioned() {
+                found.extend(leaves(database, relation).iter().map(|leaf| leaf.oid));
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(no_match("tables", text).with_hint(TABLE_HINT));
+    }
+    Ok(found)
+}
+
+/// Returns the schemas that match any of the patterns.
+fn matching_schemas(database: &Database, texts: &[OsString]) -> Result<BTreeSet<Oid>, Failure> {
+    let mut found = BTreeSet::new();
+    for text in texts {
+        let pattern = NamePattern::parse(text.as_bytes()).map_err(Failure::usage)?;
+        let schemas = database.schemas().iter();
+        let mut matching = schemas
+            .filter(|schema| !is_system(&schema.name) && pattern.matches(&schema.name))
+            .peekable();
+        if matching.peek().is_none() {
+            return Err(no_match("schemas", text).with_hint(SCHEMA_HINT));
+        }
+        found.extend(matching.map(|schema| schema.oid));
+    }
+    Ok(found)
+}
+
+/// The failure for a pattern that matches nothing, in the words of `pg_dump`.
+fn no_match(what: &str, pattern: &OsString) -> Failure {
+    let pattern = pattern.to_string_lossy();
+    Failure::usage(format_args!("no matching {what} were found for pattern \"{pattern}\""))
+}
