@@ -63,19 +63,21 @@ impl Fault {
 }
 
 /// A rule in a plan that contains an explicit list of faults. The fault is injected into executions
-/// `first` to `first + times - 1` of `operation`.
+/// `first` to `first + times - 1` of `operation`, or of `operation` at one place.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     operation: Operation,
     first: u64,
     times: u64,
     fault: Fault,
+    /// File id and offset; `None` means that the rule applies to every file.
+    place: Option<(u64, u64)>,
 }
 
 impl Rule {
     /// The fault strikes execution number `nth` of `operation`, starting at 1.
     pub fn new(operation: Operation, nth: u64, fault: Fault) -> Self {
-        Self { operation, first: nth, times: 1, fault }
+        Self { operation, first: nth, times: 1, fault, place: None }
     }
 
     /// The fault strikes this many consecutive executions. [`u64::MAX`] makes it permanent.
@@ -83,6 +85,19 @@ impl Rule {
     pub fn times(mut self, times: u64) -> Self {
         self.times = times;
         self
+    }
+
+    /// Restricts the rule to I/O that starts at this offset of a file. `nth` then counts only the
+    /// executions at this place.
+    #[must_use]
+    pub fn at(mut self, file_id: u64, offset: u64) -> Self {
+        self.place = Some((file_id, offset));
+        self
+    }
+
+    /// Whether the rule counts this execution.
+    fn counts(&self, operation: Operation, place: Option<(u64, u64)>) -> bool {
+        self.operation == operation && (self.place.is_none() || self.place == place)
     }
 }
 
@@ -107,15 +122,22 @@ pub struct Rates {
 /// Where the faults of a plan come from.
 #[derive(Debug)]
 enum Source {
-    Exact(Vec<Rule>),
+    /// Rules, each with the number of executions it has counted.
+    Exact(Vec<(Rule, u64)>),
     Random(Rng, Rates),
+}
+
+impl Source {
+    fn of(rules: Vec<Rule>) -> Self {
+        Self::Exact(rules.into_iter().map(|rule| (rule, 0)).collect())
+    }
 }
 
 /// The state of a plan. It is protected by a mutex, because workers and sessions use the plan
 /// concurrently.
 #[derive(Debug)]
 struct PlanState {
-    /// Number of executions of each operation, which [`Rule`] matches against.
+    /// Number of executions of each operation.
     calls: [u64; OPERATIONS.len()],
     /// Number of executions struck by a fault.
     struck: u64,
@@ -138,7 +160,7 @@ impl FaultPlan {
 
     /// A plan with exact rules. The first matching rule wins.
     pub fn exact(rules: Vec<Rule>) -> Self {
-        Self::of(Source::Exact(rules))
+        Self::of(Source::of(rules))
     }
 
     /// A plan with random faults. The same seed and sequence of executions yield the same faults.
@@ -171,27 +193,34 @@ impl FaultPlan {
     /// Like [`FaultPlan::next`], but if this plan records the faults that it injects, also records
     /// this one.
     pub(crate) fn next_for(&self, request: &Request<'_>) -> Option<Fault> {
-        let fault = self.next(request.operation)?;
+        let fault = self.draw_next(request.operation, Some((request.file_id, request.offset)))?;
         if let Some(strikes) = &mut self.0.lock().strikes {
             strikes.insert((request.file_id, request.offset), fault);
         }
         Some(fault)
     }
 
-    /// Counts an execution of `operation` and returns the fault that strikes it, if any.
+    /// Counts an execution of `operation` and returns the fault that strikes it, if any. We don't
+    /// know its place, so no rule with a place applies.
     pub fn next(&self, operation: Operation) -> Option<Fault> {
+        self.draw_next(operation, None)
+    }
+
+    fn draw_next(&self, operation: Operation, place: Option<(u64, u64)>) -> Option<Fault> {
         let state = &mut *self.0.lock();
         state.calls[operation as usize] += 1;
-        let call = state.calls[operation as usize];
         let fault = match &mut state.source {
-            Source::Exact(rules) => rules
-                .iter()
-                .find(|rule| {
-                    rule.operation == operation
-                        && call >= rule.first
-                        && call - rule.first < rule.times
-                })
-                .map(|rule| rule.fault),
+            Source::Exact(rules) => {
+                let mut fault = None;
+                for (rule, calls) in rules {
+                    if rule.counts(operation, place) {
+                        *calls += 1;
+                        let strikes = *calls >= rule.first && *calls - rule.first < rule.times;
+                        fault = fault.or(strikes.then_some(rule.fault));
+                    }
+                }
+                fault
+            }
             Source::Random(rng, rates) => draw(rng, *rates, operation),
         };
         state.struck += u64::from(fault.is_some());
@@ -203,7 +232,7 @@ impl FaultPlan {
         let mut state = self.0.lock();
         state.calls = [0; OPERATIONS.len()];
         state.struck = 0;
-        state.source = Source::Exact(rules);
+        state.source = Source::of(rules);
     }
 
     /// Number of executions struck by a fault.

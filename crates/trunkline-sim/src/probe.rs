@@ -15,6 +15,8 @@ use trunkline_aio::{Observed, Probe, STATES, State, WaitRef};
 
 /// Replaces a raw result.
 type Change = Box<dyn FnMut(&Observed, i32) -> i32 + Send>;
+/// Called with an I/O that was selected.
+type Action = Box<dyn FnOnce(&Observed) + Send>;
 /// Selects an I/O, and the state it moves to; `None` just before its raw result is stored.
 type Filter = Box<dyn Fn(&Observed, Option<State>) -> bool + Send>;
 
@@ -23,6 +25,8 @@ type Filter = Box<dyn Fn(&Observed, Option<State>) -> bool + Send>;
 pub struct TestProbe {
     /// Number of transitions, by old and new state.
     transitions: [[AtomicU64; STATES.len()]; STATES.len()],
+    /// Actions at state transitions, each for one I/O.
+    actions: Mutex<Vec<(Filter, Action)>>,
     /// Pauses at state transitions, each for one I/O.
     pauses: Pauses,
     /// Pauses just before a raw result is stored, each for one I/O.
@@ -117,6 +121,18 @@ impl PausedIo {
 }
 
 impl TestProbe {
+    /// Calls `action` when the next matching I/O moves to `state`, before any pause at that
+    /// transition. It runs on the thread that moves the I/O.
+    pub fn on_next(
+        &self,
+        state: State,
+        filter: impl Fn(&Observed) -> bool + Send + 'static,
+        action: impl FnOnce(&Observed) + Send + 'static,
+    ) {
+        let filter: Filter = Box::new(move |io, to| to == Some(state) && filter(io));
+        self.actions.lock().push((filter, Box::new(action)));
+    }
+
     /// Stops the next thread that moves a matching I/O to `state`.
     pub fn pause_at(
         &self,
@@ -203,6 +219,12 @@ impl Probe for TestProbe {
         {
             submitted.push(*io);
         }
+        let action = {
+            let mut actions = self.actions.lock();
+            let at = actions.iter().position(|(filter, _)| filter(io, Some(to)));
+            at.map(|at| actions.remove(at).1)
+        };
+        action.into_iter().for_each(|action| action(io));
         self.pauses.pass(io, Some(to));
     }
 

@@ -16,8 +16,8 @@ use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
-use trunkline_aio::facade::{Arc, thread};
-use trunkline_aio::{Aio, Builder, Operation, clock};
+use trunkline_aio::facade::{Arc, Mutex, thread};
+use trunkline_aio::{Aio, Builder, Observed, Operation, State, clock};
 use trunkline_engine::storage::{KernelFiles, WritableFiles};
 
 /// Queue depth of the simulated device. We make it small, so that the queue becomes full in many
@@ -45,8 +45,25 @@ pub struct Instance {
     pub environment: Environment,
     /// The temporary directory of real files, removed on drop.
     folder: Option<TempDir>,
-    /// Number of results replaced by [`Instance::inject`].
+    /// Number of results replaced by the fault that was injected last.
     replaced: Arc<AtomicU64>,
+}
+
+/// The I/O that [`Instance::inject_into`] chose, once there is one.
+#[derive(Debug, Clone, Default)]
+pub struct StruckIo(Arc<Mutex<Option<Observed>>>);
+
+impl StruckIo {
+    /// Whether this is the I/O.
+    pub fn is(&self, io: &Observed) -> bool {
+        self.0.lock().is_some_and(|chosen| chosen.io == io.io)
+    }
+
+    /// Whether this I/O does the same as the chosen one, or is the chosen one.
+    fn is_retried_by(&self, io: &Observed) -> bool {
+        let what = |io: &Observed| (io.operation, io.file_id, io.offset);
+        self.0.lock().is_some_and(|chosen| what(&chosen) == what(io))
+    }
 }
 
 // If a case fails while a mount hangs, we must release the mount, so that the blocked threads can
@@ -126,11 +143,49 @@ impl Instance {
         if self.is_simulated() {
             return self.plan.set(vec![Rule::new(operation, 1, fault).times(times)]);
         }
+        self.replace_results(move |io| io.operation == operation, fault, times);
+    }
+
+    /// Like [`Instance::inject`], but injects the fault into a single I/O: the next one that
+    /// matches when it becomes DEFINED. Whatever is executed later with the same operation at the
+    /// same offset of the same file counts as a retry of that I/O, which the fault strikes again
+    /// until it has struck `times` times.
+    pub fn inject_into(
+        &self,
+        filter: impl Fn(&Observed) -> bool + Send + 'static,
+        fault: Fault,
+        times: u64,
+    ) -> StruckIo {
+        let struck = StruckIo::default();
+        let (chosen, simulated) = (struck.clone(), self.is_simulated());
+        self.clear_faults();
+        let plan = self.plan.clone();
+        self.probe.on_next(State::Defined, filter, move |io| {
+            *chosen.0.lock() = Some(*io);
+            if simulated {
+                let rule = Rule::new(io.operation, 1, fault).times(times);
+                plan.set(vec![rule.at(io.file_id, io.offset)]);
+            }
+        });
+        if !simulated {
+            let chosen = struck.clone();
+            self.replace_results(move |io| chosen.is_retried_by(io), fault, times);
+        }
+        struck
+    }
+
+    /// Replaces the results of the next `times` matching I/Os that succeed.
+    fn replace_results(
+        &self,
+        matches: impl Fn(&Observed) -> bool + Send + 'static,
+        fault: Fault,
+        times: u64,
+    ) {
         self.replaced.store(0, Ordering::SeqCst);
         let replaced = Arc::clone(&self.replaced);
         self.probe.change_results(move |io, raw| {
             let spent = replaced.load(Ordering::SeqCst) >= times;
-            if io.operation != operation || raw < 0 || spent {
+            if !matches(io) || raw < 0 || spent {
                 return raw;
             }
             replaced.fetch_add(1, Ordering::SeqCst);
@@ -141,7 +196,7 @@ impl Instance {
         });
     }
 
-    /// How often the fault passed to the last [`Instance::inject`] has struck.
+    /// How often the fault that was injected last has struck.
     pub fn injected(&self) -> u64 {
         self.replaced.load(Ordering::SeqCst) + self.plan.struck()
     }

@@ -1,9 +1,9 @@
 //! Coverage matrix for page writes. We combine every site that writes or syncs pages or starts
 //! writeback with every fault, every handle state and every I/O method.
 //!
-//! A cell counts as reached only if the fault struck the site's I/O while that I/O was in the
-//! cell's state. We recognise the I/O by its class, operation and file, and stop its thread in that
-//! state while another session reads the pages. At the end, all pages must be on disk. If a sync
+//! A cell counts as reached only if the fault struck the site's I/O, and we had stopped the same
+//! I/O's thread in the cell's state, while another session was reading the pages. We recognise the
+//! I/O by its class, operation, file and session, and a copy also by its block. At the end, all pages must be on disk. If a sync
 //! has failed, every later checkpoint must fail instead.
 //!
 //! Other file system calls, which allocate space, change the length of a file, or create and remove
@@ -13,13 +13,14 @@
 use std::time::Duration;
 use trunkline_aio::facade::Arc;
 use trunkline_aio::facade::atomic::{AtomicBool, AtomicU64, Ordering};
-use trunkline_aio::{Class, MethodKind, Operation, State};
+use trunkline_aio::{Class, MethodKind, Observed, Operation, State};
 use trunkline_engine::checkpoint::{BackgroundWriter, BackgroundWriterSettings, CheckpointOptions};
+use trunkline_engine::log::Log;
 use trunkline_engine::pool::{Backend, ExtendMethod, WriteError};
 use trunkline_engine::write_stream::{WriteOptions, WriteStream};
 use trunkline_format::BLOCK_SIZE;
 use trunkline_sim::Fault;
-use trunkline_sim::matrix::{Cluster, Coverage, Environment, Needs, cluster};
+use trunkline_sim::matrix::{Cluster, Coverage, Environment, Instance, Needs, cluster};
 
 /// The site in the engine that issues a write, a sync or writeback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +104,8 @@ type Cell = (Site, FaultKind, State, MethodKind);
 const NEW: u32 = 5;
 /// Number of changed blocks in relation 0.
 const CHANGED: u32 = 16;
+/// The block that a reader has locked while a checkpoint runs. Only a copy of it can be written.
+const LOCKED: u32 = 2;
 
 impl Site {
     fn needs(self) -> Needs {
@@ -138,12 +141,20 @@ impl Site {
         u32::from(matches!(self, Site::Load | Site::Extension))
     }
 
-    /// Number of handles of this class that are acquired before the one for the site's I/O. In the
+    /// Number of handles of this class that the site acquires before the one for its I/O. In the
     /// HANDED_OUT state, an I/O has no operation or file yet, so we can recognise it only by
-    /// counting handles.
+    /// counting handles. If we counted wrong, the fault finds no I/O, and the cell isn't reached.
     fn handles_before(self) -> u64 {
-        // A write of the same class precedes the writeback.
-        u64::from(self == Site::Writeback)
+        match self {
+            // One for each of the five writes of the other pages, and two for attempts to write the
+            // page in place.
+            Site::Copy => 7,
+            // The first attempt finds that the log must be flushed first.
+            Site::Load => 1,
+            // A write of the same class precedes the writeback.
+            Site::Writeback => 1,
+            _ => 0,
+        }
     }
 
     fn is_local(self) -> bool {
@@ -283,16 +294,18 @@ fn every_fault_at_every_site_in_every_state_under_every_method() {
         let environment = Environment { local_pool: cell.0.is_local(), ..environment };
         let coverage = coverage.clone();
         cluster::check_in(environment, cell.0.needs(), move |cluster| {
-            run(cluster, cell);
-            coverage.hit(cell);
+            if run(cluster, cell) {
+                coverage.hit(cell);
+            }
         });
     }
     coverage.assert_complete(2030);
 }
 
-/// Runs one cell. Injects the fault into the site's I/O, stops the I/O in the cell's state, and
-/// finally checks that no page has been lost.
-fn run(cluster: &Arc<Cluster>, cell: Cell) {
+/// Runs one cell: stops the site's I/O in the cell's state, injects the fault into this I/O, and
+/// finally checks that no page has been lost. Returns whether the cell was reached, i.e. the I/O
+/// that was stopped was struck.
+fn run(cluster: &Arc<Cluster>, cell: Cell) -> bool {
     let (site, kind, ..) = cell;
     cluster.create(1, 0);
     let mut backend = cluster.backend();
@@ -303,10 +316,9 @@ fn run(cluster: &Arc<Cluster>, cell: Cell) {
         write_all(cluster, &mut backend, BACKGROUND).expect("written");
     }
     drop(backend);
-    let (fault, times) = kind.fault(site);
-    cluster.inject(site.operation(), fault, times);
-    let reported = act(cluster, cell);
-    assert!(cluster.injected() > 0, "{cell:?}: no fault");
+    // A site that finds an undurable page acquires its handle twice.
+    cluster.log.flush(cluster.log.append(0)).expect("flushes");
+    let Some(reported) = act(cluster, cell) else { return false };
     if let Some(wanted) = kind.is_reported(site) {
         assert_eq!(reported.is_err(), wanted, "{cell:?}: {reported:?}");
     }
@@ -324,70 +336,118 @@ fn run(cluster: &Arc<Cluster>, cell: Cell) {
     for block in changed {
         assert!(cluster.is_on_disk(block, NEW), "{cell:?}: block {block}");
     }
+    true
 }
 
-/// Runs the site, stopping its I/O in the cell's state while another session reads.
-fn act(cluster: &Arc<Cluster>, (site, kind, state, _): Cell) -> Result<(), String> {
-    let (class, operation) = (site.class(), site.operation());
+/// Runs the site, stopping its I/O in the cell's state while another session reads. Returns what
+/// the site reported, or `None` if the fault did not strike the I/O that was stopped, in the cell's
+/// state.
+fn act(cluster: &Arc<Cluster>, (site, kind, state, _): Cell) -> Option<Result<(), String>> {
+    // A local pool has only one session, so there can't be another one.
+    let mut other = (!site.is_local()).then(|| cluster.backend());
+    let other_id = other.as_mut().map(|other| other.session().id());
+    let class = site.class();
     let file = cluster.relation(site.number()).locate(0).expect("opens").file.id();
-    let (before, seen) = (site.handles_before(), AtomicU64::new(0));
-    let held = cluster.probe.pause_at(state, move |io| match state {
+    let is_sites = move |io: &Observed| {
+        let own = io.class == class && Some(io.session) != other_id;
+        let copy = (u64::from(LOCKED) * BLOCK_SIZE as u64, BLOCK_SIZE as u32);
+        let part = site != Site::Copy || (io.offset, io.length) == copy;
+        own && io.operation == site.operation() && io.file_id == file && part
+    };
+    let (fault, times) = kind.fault(site);
+    let held = match state {
         // At this point the I/O has neither an operation nor a file.
-        State::HandedOut => io.class == class && seen.fetch_add(1, Ordering::SeqCst) >= before,
-        _ => io.class == class && io.operation == operation && io.file_id == file,
-    });
-    if site == Site::BackgroundWriter {
-        return in_background(cluster, kind, || held.wait(), || held.release());
-    }
-    // A local pool has only one session, so there can't be a reader.
-    let mut reader = (!site.is_local()).then(|| cluster.backend());
+        State::HandedOut => {
+            let (before, seen) = (site.handles_before(), AtomicU64::new(0));
+            cluster.probe.pause_at(state, move |io| {
+                let own = io.class == class && Some(io.session) != other_id;
+                own && seen.fetch_add(1, Ordering::SeqCst) >= before
+            })
+        }
+        _ => {
+            let struck = cluster.inject_into(is_sites, fault, times);
+            cluster.probe.pause_at(state, move |io| struck.is(io))
+        }
+    };
+    let wait = || {
+        let held_io = held.wait();
+        if state == State::HandedOut {
+            let is_held = move |io: &Observed| io.io == held_io && is_sites(io);
+            cluster.inject_into(is_held, fault, times);
+        }
+        // In COMPLETED_IO, the waiting issuer may already have completed the I/O.
+        let row = Instance::row(cluster, held_io);
+        state == State::CompletedIo || row.is_some_and(|row| row.state == state.name())
+    };
+    let (in_state, reported) = match (site, other) {
+        (Site::BackgroundWriter, Some(other)) => {
+            in_background(cluster, kind, other, wait, || held.release())
+        }
+        (_, other) => in_session(cluster, site, state, other, wait, || held.release()),
+    };
+    let struck = match times {
+        u64::MAX => cluster.injected() > 0,
+        _ => cluster.injected() == times,
+    };
+    (in_state && struck).then_some(reported)
+}
+
+/// Runs a site in a session of its own. Another session reads while the site's I/O is stopped.
+fn in_session(
+    cluster: &Arc<Cluster>,
+    site: Site,
+    state: State,
+    mut reader: Option<Backend>,
+    wait: impl FnOnce() -> bool,
+    release: impl FnOnce(),
+) -> (bool, Result<(), String>) {
     let copied = reader.as_mut().filter(|_| site == Site::Copy);
-    let pin = copied.map(|reader| reader.read(&cluster.relation(0), 2).expect("a hit"));
+    let pin = copied.map(|reader| reader.read(&cluster.relation(0), LOCKED).expect("a hit"));
     let page = pin.as_ref().map(|pin| pin.page().try_read().expect("locks"));
     let writer =
         cluster.spawn("writer", move |cluster| site.write(cluster, &mut cluster.backend()));
-    held.wait();
+    let in_state = wait();
     if let Some(reader) = &mut reader {
         // The pages are guaranteed to be in the pool only until the write completes. Afterwards
         // they may be evicted.
         let blocks = if state <= State::CompletedIo { 0..4 } else { 0..0 };
         blocks.for_each(|block| cluster.assert_reads(reader, block, NEW));
     }
-    held.release();
+    release();
     let reported = writer.join();
     drop(page);
-    reported
+    (in_state, reported)
 }
 
-/// Runs the background writer, which is supposed to write block 1. Meanwhile, a session changes
-/// that block again and again, and reads other blocks to move the clock hand.
+/// Runs the background writer, which is supposed to write block 1. A session has changed that
+/// block, and reads other blocks to move the clock hand. It never has to write the block itself,
+/// because all other buffers are clean.
 fn in_background(
     cluster: &Arc<Cluster>,
     kind: FaultKind,
-    wait: impl FnOnce() -> trunkline_aio::WaitRef,
+    mut backend: Backend,
+    wait: impl FnOnce() -> bool,
     release: impl FnOnce(),
-) -> Result<(), String> {
+) -> (bool, Result<(), String>) {
     let settings = BackgroundWriterSettings {
         delay: Duration::from_millis(1),
         multiplier: 1000.0,
         ..BackgroundWriterSettings::default()
     };
+    cluster.change(&mut backend, 1, NEW);
+    cluster.log.flush(cluster.log.append(0)).expect("flushes");
     let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
     let stop = Arc::new(AtomicBool::new(false));
     let theirs = Arc::clone(&stop);
     let session = cluster.spawn("session", move |cluster| {
-        let mut backend = cluster.backend();
         while !theirs.load(Ordering::SeqCst) {
-            cluster.change(&mut backend, 1, NEW);
             for block in (16..48).cycle().take(32 * 3) {
-                // This read may itself have to evict the dirty page, in which case the fault
-                // strikes its write.
-                let _ = backend.read(&cluster.relation(0), block).map(drop);
+                backend.read(&cluster.relation(0), block).map(drop).expect("a clean buffer");
             }
             cluster.let_others_run();
         }
     });
-    wait();
+    let in_state = wait();
     release();
     let fails = kind.is_reported(Site::BackgroundWriter) == Some(true);
     cluster.wait_until("a round with this result", || match fails {
@@ -398,5 +458,5 @@ fn in_background(
     session.join();
     let failed = writer.counts().failed_rounds > 0;
     drop(writer);
-    if failed { Err("a round failed".to_owned()) } else { Ok(()) }
+    (in_state, if failed { Err("a round failed".to_owned()) } else { Ok(()) })
 }
