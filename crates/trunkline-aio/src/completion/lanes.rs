@@ -174,11 +174,9 @@ impl Lanes {
     /// shares. I/O taken this way doesn't count as busy.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Queued> {
         std::iter::from_fn(move || {
-            let lanes = self.lanes.iter().enumerate();
-            let (lane, queue) = lanes
-                .flat_map(|(at, lane)| lane.queues.iter().enumerate().map(move |q| (at, q)))
-                .find_map(|(lane, (at, queue))| (!queue.is_empty()).then_some((lane, at)))?;
-            self.pop(lane, queue)
+            (0..self.lanes.len()).find_map(|lane| {
+                [LOG, FOREGROUND, OTHERS].into_iter().find_map(|queue| self.pop(lane, queue))
+            })
         })
     }
 
@@ -426,6 +424,26 @@ mod tests {
         assert_eq!(take_all(&mut lanes, &places), [4]);
         lanes.finished(0, Class::LookAhead);
         assert_eq!(take_all(&mut lanes, &places), [3]);
+    }
+
+    /// All places of a ring are `first` and the reserve, however many mounts have a log.
+    #[test]
+    fn the_logs_of_all_mounts_share_one_reserve() {
+        let places = Places { share: 4, shared: 7, first: 8, log_reserve: 2 };
+        let mut lanes = Lanes::new(128, 128);
+        for lane in [0, 1] {
+            lanes.lanes[lane].proven = 100;
+            (0..10).for_each(|index| lanes.push(read(lane, lane as u32 * 10 + index)));
+        }
+        assert_eq!(take_all(&mut lanes, &places).len(), 7);
+        for lane in 0..4 {
+            lanes.push(Queued { lane, index: 20 + lane as u32, class: Class::Log });
+        }
+        let taken: Vec<Queued> = std::iter::from_fn(|| lanes.take(&places)).collect();
+        assert_eq!((taken.len(), lanes.busy()), (3, places.first + places.log_reserve));
+        assert!(!lanes.log_runnable(&places), "there is no place for the fourth log");
+        lanes.finished(taken[0].lane, Class::Log);
+        assert_eq!(take_all(&mut lanes, &places).len(), 1);
     }
 
     #[test]

@@ -23,8 +23,9 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
+    /// The directory isn't in `/tmp`, which may be a tmpfs, where direct I/O is not possible.
     pub(crate) fn new() -> Fake {
-        let home = tempfile::tempdir().expect("temporary directory");
+        let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("temporary directory");
         let path = home.path().join("data");
         for name in ["global", "base/1", "base/5", "pg_tblspc"] {
             fs::create_dir_all(path.join(name)).expect("directory made");

@@ -272,7 +272,9 @@ fn direct_files() {
         }
         // The file system of the temporary directory may not support direct I/O. If it doesn't, the
         // error must say so.
-        Err(StorageError::Direct { file_system, .. }) => println!("skipped: {file_system}"),
+        Err(StorageError::Direct { file_system, .. }) => {
+            println!("skipped: no direct I/O on {file_system}")
+        }
         Err(error) => panic!("{error}"),
     }
 }

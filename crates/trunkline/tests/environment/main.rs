@@ -8,8 +8,8 @@
 //!    └── serves that mount, and decides what it replies, if anything
 //! ```
 //!
-//! These tests need root and `/dev/fuse`. If either is missing, they print `skipped:` and the
-//! reason. With `CI=true`, they fail instead of being skipped.
+//! Most of these tests need root, and many need `/dev/fuse`. If something is missing, they print
+//! `skipped:` and the reason, which `cargo xtask ci` lists, and which fails it with `CI=true`.
 #![expect(
     clippy::expect_used,
     clippy::panic,
