@@ -258,6 +258,16 @@ fn multixacts_in_files_that_are_missing_or_short_are_errors() {
     }
 }
 
+/// Writes the last file of members. The only member in it is the one with the highest number, which
+/// transaction `xid` updates.
+fn last_member(fake: &Fake, xid: u32) {
+    let place = member_place(u64::from(u32::MAX));
+    let (mut last, group) = (vec![0; 8192 * 32], place.offset() as usize);
+    last[group + 3] = MemberStatus::NoKeyUpdate as u8;
+    last[group + 16..group + 20].copy_from_slice(&xid.to_le_bytes());
+    fake.write(&format!("pg_multixact/members/{:04X}", place.segment()), &last);
+}
+
 /// Up to version 18, member numbers wrap around, and member 0 remains unused.
 #[test]
 fn members_that_wrap_around() {
@@ -268,11 +278,7 @@ fn members_that_wrap_around() {
             offsets[at..at + 4].copy_from_slice(&first.to_le_bytes());
         }
         fake.write("pg_multixact/offsets/0000", &offsets);
-        let place = member_place(u64::from(u32::MAX));
-        let (mut last, group) = (vec![0; 8192 * 32], place.offset() as usize);
-        last[group + 3] = 4;
-        last[group + 16..group + 20].copy_from_slice(&760_u32.to_le_bytes());
-        fake.write(&format!("pg_multixact/members/{:04X}", place.segment()), &last);
+        last_member(fake, 760);
     });
     assert_eq!(cluster.updater(10), Ok(Some(760)));
     assert_eq!(cluster.updater(11), Ok(Some(751)));
@@ -286,11 +292,7 @@ fn the_last_member_may_have_the_highest_number() {
         let mut offsets = vec![0; 8192];
         offsets[19 * 4..20 * 4].copy_from_slice(&u32::MAX.to_le_bytes());
         fake.write("pg_multixact/offsets/0000", &offsets);
-        let place = member_place(u64::from(u32::MAX));
-        let (mut last, group) = (vec![0; 8192 * 32], place.offset() as usize);
-        last[group + 3] = 4;
-        last[group + 16..group + 20].copy_from_slice(&760_u32.to_le_bytes());
-        fake.write(&format!("pg_multixact/members/{:04X}", place.segment()), &last);
+        last_member(fake, 760);
         fake.control(NEXT_MEMBER, 0);
     });
     assert_eq!(cluster.updater(19), Ok(Some(760)));

@@ -6,8 +6,10 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll, Waker};
 use trunkline_aio::facade::atomic::{AtomicBool, AtomicU32, Ordering};
+use trunkline_aio::facade::thread::JoinHandle;
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{Class, MethodKind, PolledWait, Session};
+use trunkline_sim::matrix::Instance;
 use trunkline_sim::matrix::io::{
     ASYNCHRONOUS, check, check_asynchronous, check_seeds, memory, original, read, spawn, wait_ok,
 };
@@ -31,6 +33,15 @@ impl Task {
         let mut context = Context::from_waker(&self.waker);
         session.poll_acquire(&mut context, &mut self.wait, class).is_ready()
     }
+}
+
+/// Starts a thread whose session waits for a handle, and then releases it.
+fn spawn_waiter(instance: &Arc<Instance>, class: Class) -> JoinHandle {
+    let instance = Arc::clone(instance);
+    spawn("waiter", move || {
+        let mut session = instance.session();
+        session.acquire(class).expect("not cancelled").release();
+    })
 }
 
 /// A signal wakes all tasks of a session, each through its own waker, and only once.
@@ -161,11 +172,7 @@ fn a_wait_that_is_dropped_after_its_wake_up_passes_it_on() {
             if has_other_task {
                 assert!(!other.polls_for_handle(&mut session, Class::Foreground));
             }
-            let theirs = Arc::clone(&instance);
-            let waiter = spawn("waiter", move || {
-                let mut session = theirs.session();
-                session.acquire(Class::Foreground).expect("not cancelled").release();
-            });
+            let waiter = spawn_waiter(&instance, Class::Foreground);
             instance.quiesce();
             handle.release();
             assert_eq!(chosen.wakes.count(), 1);
@@ -193,11 +200,7 @@ fn a_session_that_is_woken_at_its_quota_passes_the_wake_up_on() {
         let (mut first, mut task) = (Task::new(&idle), Task::new(&session));
         assert!(!first.polls_for_handle(&mut idle, Class::Foreground));
         assert!(!task.polls_for_handle(&mut session, Class::LookAhead));
-        let theirs = Arc::clone(&instance);
-        let waiter = spawn("waiter", move || {
-            let mut session = theirs.session();
-            session.acquire(Class::Maintenance).expect("not cancelled").release();
-        });
+        let waiter = spawn_waiter(&instance, Class::Maintenance);
         instance.quiesce();
         // The first handle wakes the idle session, which does not poll. Another task takes it.
         one.release();
@@ -321,11 +324,7 @@ fn a_panic_in_a_condition_leaves_no_position_in_a_queue() {
             session.acquire_unless(Class::Foreground, condition).map(drop)
         }));
         assert!(waited.is_err());
-        let theirs = Arc::clone(&instance);
-        let waiter = spawn("waiter", move || {
-            let mut session = theirs.session();
-            session.acquire(Class::Foreground).expect("not cancelled").release();
-        });
+        let waiter = spawn_waiter(&instance, Class::Foreground);
         instance.quiesce();
         handle.release();
         waiter.join().expect("gets the handle, which the first session doesn't want");

@@ -30,5 +30,6 @@ mod removal;
 mod reopened;
 mod segments;
 mod stability;
+mod starved;
 mod syncs;
 mod writeback;

@@ -1,58 +1,19 @@
 //! Polled streams that need a buffer while every unpinned page is dirty and evictions can't get a
-//! handle, because the mount hangs with all of them. Such a stream waits for a handle, but it must
-//! also notice when another session unpins a clean page.
+//! handle. Such a stream waits for a handle, but it must also notice when another session unpins a
+//! clean page.
 
 use std::task::{Context, Poll, Waker};
 use trunkline_aio::State;
 use trunkline_aio::facade::Arc;
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
-use trunkline_engine::checkpoint::CheckpointOptions;
-use trunkline_engine::pool::{Backend, Pin};
+use trunkline_engine::pool::Backend;
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_format::BlockNo;
+use trunkline_sim::CountingWaker;
+use trunkline_sim::matrix::Cluster;
 use trunkline_sim::matrix::cluster::check_simulated;
-use trunkline_sim::matrix::{Cluster, Needs, TestThread};
-use trunkline_sim::{CountingWaker, PausedIo};
 
-/// A pool in that state.
-struct Starved {
-    /// The only clean page, which is pinned.
-    clean: Pin,
-    /// The writes that use up the handles.
-    held: Vec<PausedIo>,
-    checkpoint: TestThread<()>,
-}
-
-impl Starved {
-    /// Returns `None` in an environment that has no such state. With inline writes, the session
-    /// itself would hang with its mount.
-    fn new(cluster: &Arc<Cluster>) -> Option<Self> {
-        if !cluster.is_asynchronous() || cluster.environment.writes_inline() {
-            return None;
-        }
-        let mut backend = cluster.backend();
-        let clean = backend.read(&cluster.relation(0), 0).expect("reads");
-        (1..16).for_each(|block| cluster.change(&mut backend, block, 1));
-        let held: Vec<_> = (1..16).map(|block| cluster.hold_write(block)).collect();
-        let checkpoint = cluster.spawn("checkpoint", |cluster| {
-            let options = CheckpointOptions { combine: 1, ..CheckpointOptions::default() };
-            cluster.checkpoint_with(&mut cluster.backend(), options).expect("a checkpoint");
-        });
-        // Of eight handles, six are reserved.
-        cluster.wait_until("two writes in flight", || cluster.aio.handles_in_use() == 2);
-        cluster.let_others_run();
-        Some(Self { clean, held, checkpoint })
-    }
-
-    fn release(held: Vec<PausedIo>, checkpoint: TestThread<()>) {
-        drop(held);
-        checkpoint.join();
-    }
-}
-
-fn needs(seeds: u64) -> Needs {
-    Needs { buffers: 16, blocks: 64, handles: 8, seeds, ..Needs::writable() }
-}
+use crate::starved::{Starved, needs};
 
 /// A task that reads one block.
 struct Task {
@@ -109,7 +70,8 @@ fn a_poll_that_waits_for_a_handle_notices_a_victim() {
         unpins.join();
         assert!(!checkpoint.is_done());
         drop(task);
-        Starved::release(held, checkpoint);
+        drop(held);
+        checkpoint.join();
     });
 }
 
@@ -140,6 +102,7 @@ fn tasks_that_wait_for_a_handle_do_not_wake_each_other() {
             drop(tasks);
         }
         drop(clean);
-        Starved::release(held, checkpoint);
+        drop(held);
+        checkpoint.join();
     });
 }

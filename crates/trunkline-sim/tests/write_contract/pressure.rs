@@ -3,10 +3,11 @@
 
 use trunkline_aio::Operation;
 use trunkline_aio::facade::Arc;
-use trunkline_engine::checkpoint::CheckpointOptions;
 use trunkline_engine::pool::PINS_GUARANTEED;
 use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs, Pools, TestThread};
+
+use crate::starved::{Starved, needs};
 
 const SESSIONS: u32 = 8;
 const BLOCKS: u32 = 48;
@@ -102,22 +103,8 @@ fn sessions_make_progress_beside_checkpoints_and_the_background_writer() {
 /// woken and use that buffer.
 #[test]
 fn a_session_uses_a_freed_buffer_while_no_handle_is_free() {
-    let needs = Needs { buffers: 16, blocks: 64, handles: 8, ..Needs::writable() };
-    check_simulated(needs, |cluster| {
-        // With inline writes, the session itself would hang with its mount.
-        if !cluster.is_asynchronous() || cluster.environment.writes_inline() {
-            return;
-        }
-        let mut backend = cluster.backend();
-        let clean = backend.read(&cluster.relation(0), 0).expect("reads");
-        (1..16).for_each(|block| cluster.change(&mut backend, block, 1));
-        let held: Vec<_> = (1..16).map(|block| cluster.hold_write(block)).collect();
-        let checkpoint = cluster.spawn("checkpoint", |cluster| {
-            let options = CheckpointOptions { combine: 1, ..CheckpointOptions::default() };
-            cluster.checkpoint_with(&mut cluster.backend(), options).expect("a checkpoint");
-        });
-        cluster.wait_until("writes in flight", || (1..16).any(|block| cluster.is_under_io(block)));
-        cluster.let_others_run();
+    check_simulated(needs(6), |cluster| {
+        let Some(Starved { clean, held, checkpoint }) = Starved::new(cluster) else { return };
         let reader =
             cluster.spawn("reader", |cluster| cluster.assert_reads(&mut cluster.backend(), 20, 0));
         cluster.let_others_run();

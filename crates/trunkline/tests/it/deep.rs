@@ -1,12 +1,11 @@
 //! `verify --deep`, and the `inspect` commands that need a catalog, on real clusters.
 
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 use trunkline_format::page_checksum;
 
-use crate::copy::fixtures;
+use crate::copy::{copy_of, fixtures};
 use crate::{json, run};
 
 fn on(data: &Path, args: &[&str]) -> (i32, String, String) {
@@ -42,11 +41,7 @@ fn the_contents_of_a_cluster_are_verified() {
 #[test]
 fn a_row_that_differs_from_its_index_entry_is_found() {
     let Some(fixture) = fixtures().pop() else { return };
-    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    let data = home.path().join("data");
-    let mut copy = Command::new("cp");
-    copy.arg("-R").arg("--preserve=mode").arg(fixture.join("data")).arg(&data);
-    assert!(copy.status().expect("runs").success());
+    let (_home, data) = copy_of(&fixture);
     let tables = json(&good(&data, &["tables", "-d", "bench", "--json"]));
     let tables = tables["relations"].as_array().expect("relations").clone();
     let table = tables.iter().find(|table| table["name"] == "pgbench_branches").expect("a table");
@@ -81,11 +76,7 @@ fn a_row_that_differs_from_its_index_entry_is_found() {
 #[test]
 fn a_damaged_catalog_row_hides_only_its_table() {
     let Some(fixture) = fixtures().pop() else { return };
-    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    let data = home.path().join("data");
-    let mut copy = Command::new("cp");
-    copy.arg("-R").arg("--preserve=mode").arg(fixture.join("data")).arg(&data);
-    assert!(copy.status().expect("runs").success());
+    let (_home, data) = copy_of(&fixture);
     let whole = good(&data, &["copy", "-d", "bench", "public.pgbench_tellers"]);
     let tables = json(&good(&data, &["tables", "-d", "bench", "--all", "--json"]));
     let tables = tables["relations"].as_array().expect("relations").clone();

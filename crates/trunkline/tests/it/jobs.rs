@@ -320,9 +320,17 @@ fn census(directory: &Path) -> Vec<String> {
 
 /// Polls a child process until it reaches a state.
 pub(crate) fn until(child: &mut Child, state: impl Fn(u32) -> bool) {
+    assert!(try_until(child, state), "the child ended too early");
+}
+
+/// Like [`until`], but returns false if the child ended too early.
+pub(crate) fn try_until(child: &mut Child, state: impl Fn(u32) -> bool) -> bool {
     while !state(child.id()) {
-        assert!(child.try_wait().expect("waited").is_none(), "the child ended too early");
+        if child.try_wait().expect("waited").is_some() {
+            return false;
+        }
     }
+    true
 }
 
 /// Returns the processor time used by a process, in hundredths of a second. It is in fields 14 and

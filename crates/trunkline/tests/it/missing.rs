@@ -3,12 +3,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use tempfile::TempDir;
 use trunkline_format::page_checksum;
 
-use crate::copy::fixtures;
+use crate::copy::{copy_of, fixtures};
 use crate::{json, run};
 
 /// A copy of a fixture to damage.
@@ -19,11 +18,7 @@ struct Copy {
 
 impl Copy {
     fn of(fixture: &Path) -> Copy {
-        let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-        let data = home.path().join("data");
-        let mut copy = Command::new("cp");
-        copy.arg("-R").arg("--preserve=mode").arg(fixture.join("data")).arg(&data);
-        assert!(copy.status().expect("runs").success());
+        let (home, data) = copy_of(fixture);
         Copy { _home: home, data }
     }
 

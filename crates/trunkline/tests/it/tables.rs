@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use rustix::fs::{Advice, fadvise};
 use serde_json::Value;
 use trunkline_aio::{Aio, Builder, MethodKind, OpenOptions, residency};
 
-use crate::copy::fixtures;
+use crate::copy::{copy_of, fixtures};
 use crate::{json, run, trunkline};
 
 fn tables(data: &Path, args: &[&str]) -> String {
@@ -133,11 +132,7 @@ fn cached(aio: &Aio, data: &Path) -> BTreeMap<PathBuf, u64> {
 #[test]
 fn the_page_cache_is_shown_by_relation_and_not_changed() {
     let Some(fixture) = fixtures().pop() else { return };
-    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    let data = home.path().join("data");
-    let mut copy = Command::new("cp");
-    copy.arg("-R").arg("--preserve=mode").arg(fixture.join("data")).arg(&data);
-    assert!(copy.status().expect("runs").success());
+    let (_home, data) = copy_of(&fixture);
     let listed = |args: &[&str]| json(&tables(&data, &[args, &["--json"]].concat()));
     let before = listed(&["-d", "bench", "--all"]);
     let relation = |listed: &Value, name: &str| {

@@ -1,9 +1,7 @@
 //! Base types of extensions, such as `citext`. If their output function is one of the server's own,
 //! we print them as the server does; otherwise, we refuse them.
 
-use std::path::Path;
-use std::process::Command;
-
+use crate::binary::run;
 use crate::server::{Server, servers};
 
 /// `big` and `func` show that the function decides, not the storage: a `func` has the bytes of an
@@ -36,14 +34,6 @@ create table refused (i int, h hstore, x wrong);
 insert into refused values (1, 'a=>1', null);
 ";
 
-fn run(data: &Path, args: &[&str]) -> (Option<i32>, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
-    command.env_remove("PGDATA").current_dir("/").args(args).arg("-D").arg(data);
-    let output = command.output().expect("runs");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    (output.status.code(), text(output.stdout), text(output.stderr))
-}
-
 #[test]
 fn types_with_an_output_function_of_the_server_are_printed() {
     for bin in servers() {
@@ -54,14 +44,14 @@ fn types_with_an_output_function_of_the_server_are_printed() {
         let stopped = server.stop();
         let data = stopped.data();
         let copied = run(&data, &["copy", "-d", "postgres", "public.own"]);
-        assert_eq!(copied, (Some(0), expected, String::new()));
+        assert_eq!(copied, (0, expected, String::new()));
         // The values are checked too.
         let verified = run(&data, &["verify", "-d", "postgres", "public.own", "--rows"]);
-        assert_eq!((verified.0, verified.2.as_str()), (Some(0), ""), "{}", verified.1);
+        assert_eq!((verified.0, verified.2.as_str()), (0, ""), "{}", verified.1);
         for column in ["h", "x"] {
             let args = ["copy", "-d", "postgres", "public.refused", "--columns", column];
             let (code, out, err) = run(&data, &args);
-            assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
+            assert_eq!((code, out.as_str()), (2, ""), "{err}");
             assert!(err.contains("only the extension that defines it can print it"), "{err}");
         }
     }

@@ -6,12 +6,13 @@
 //! ```
 //!
 //! These tests need an installed PostgreSQL and, if they are run as root, another user that can run
-//! it. If either is missing, they print `skipped:` and the reason, or fail if `CI=true`. They use
-//! Debian's version 15 and the servers that `cargo xtask fixtures` fetches (16, 17, 18). To test
-//! with other servers, set `TRUNKLINE_SERVERS` to a colon-separated list of directories that
-//! contain `initdb`, `pg_ctl` and `postgres`.
+//! it. If either is missing, they print `skipped:` and the reason. They use Debian's version 15 and
+//! the servers that `cargo xtask fixtures` fetches (16, 17, 18). To test with other servers, set
+//! `TRUNKLINE_SERVERS` to a colon-separated list of directories that contain `initdb`, `pg_ctl` and
+//! `postgres`.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
+mod binary;
 mod compound;
 mod history;
 mod server;

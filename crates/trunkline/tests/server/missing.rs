@@ -9,9 +9,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use crate::server::{Server, Stopped, servers};
+use crate::binary::run;
+use crate::server::{Server, servers};
 
 /// Relations of every kind, with and without rows.
 const RELATIONS: &str = "
@@ -65,14 +65,6 @@ const SHRUNK: &[&str] = &[
     "alter table bare set unlogged",
     "alter table fleeting_bare set logged",
 ];
-
-fn run(stopped: &Stopped, args: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
-    command.env_remove("PGDATA").current_dir("/").args(args).arg("-D").arg(stopped.data());
-    let output = command.output().expect("runs");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code().expect("a code"), text(&output.stdout), text(&output.stderr))
-}
 
 fn filled(bin: &Path) -> Server {
     let server = Server::start(bin, &[]);
@@ -130,7 +122,7 @@ fn a_valid_cluster_has_no_findings() {
         let shared: u64 =
             String::from_utf8(shared).expect("text").trim().parse().expect("a number");
         let stopped = server.stop();
-        let (code, out, err) = run(&stopped, &["verify", "--json"]);
+        let (code, out, err) = run(&stopped.data(), &["verify", "--json"]);
         assert_eq!((code, err.as_str()), (0, ""), "{major}: {out}");
         let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
         let compared = report["catalogs"]["relations"].as_u64().expect("a number");
@@ -140,10 +132,11 @@ fn a_valid_cluster_has_no_findings() {
             (200..500).contains(&template),
             "{major}: {compared} of {expected}, {shared} shared"
         );
-        let (code, out, err) = run(&stopped, &["verify", "-d", "latin"]);
+        let (code, out, err) = run(&stopped.data(), &["verify", "-d", "latin"]);
         assert_eq!((code, err.as_str()), (0, ""), "{major}: {out}");
         for (table, unproven) in [("public.seen_all", 1), ("public.cut", 0)] {
-            let (code, out, err) = run(&stopped, &["verify", "--json", "-d", "latin", table]);
+            let (code, out, err) =
+                run(&stopped.data(), &["verify", "--json", "-d", "latin", table]);
             assert_eq!((code, err.as_str()), (0, ""), "{major}: {out}");
             let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
             assert_eq!(report["catalogs"]["lengths_unproven"], unproven, "{table}: {out}");
@@ -180,7 +173,7 @@ fn what_is_missing_is_found() {
         cut_to(&gin, 1);
         let space = Path::new(&moved).parent().expect("a directory").display().to_string();
         fs::remove_dir_all(stopped.data().join(&space)).expect("removed");
-        let (code, out, err) = run(&stopped, &["verify"]);
+        let (code, out, err) = run(&stopped.data(), &["verify"]);
         assert_eq!(code, 1, "{major}: {out}{err}");
         let found: Vec<&str> = out.lines().take_while(|line| !line.is_empty()).collect();
         for line in [

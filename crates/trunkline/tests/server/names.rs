@@ -4,8 +4,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
+use crate::binary::run;
 use crate::server::{Server, Stopped, servers};
 
 /// Objects of every kind.
@@ -30,20 +30,6 @@ analyze app.item;
 create database gone;
 update pg_database set datconnlimit = -2 where datname = 'gone';
 ";
-
-fn run(stopped: &Stopped, args: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
-    command
-        .env_remove("PGDATA")
-        .env_remove("PGDATABASE")
-        .current_dir("/")
-        .args(args)
-        .arg("-D")
-        .arg(stopped.data());
-    let output = command.output().expect("runs");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    (output.status.code().expect("exited"), text(output.stdout), text(output.stderr))
-}
 
 /// The cells of the line starting with `beginning`.
 fn line<'t>(table: &'t str, beginning: &[&str]) -> Option<Vec<&'t str>> {
@@ -90,10 +76,12 @@ fn a_moved_tablespace_is_read_from_its_new_place() {
         server.sql("postgres", "create database inside tablespace space");
         let stopped = server.stop();
         let good = |options: &[&str]| {
-            let verified = run(&stopped, &[options, &["verify"]].concat());
-            let copied = run(&stopped, &[options, &["copy", "-d", "postgres", "t"]].concat());
-            let inside = run(&stopped, &[options, &["copy", "-d", "inside", "pg_class"]].concat());
-            let listed = run(&stopped, &[options, &["tables", "-d", "postgres"]].concat());
+            let verified = run(&stopped.data(), &[options, &["verify"]].concat());
+            let copied =
+                run(&stopped.data(), &[options, &["copy", "-d", "postgres", "t"]].concat());
+            let inside =
+                run(&stopped.data(), &[options, &["copy", "-d", "inside", "pg_class"]].concat());
+            let listed = run(&stopped.data(), &[options, &["tables", "-d", "postgres"]].concat());
             [verified.0, copied.0, inside.0].iter().all(|&code| code == 0)
                 && copied.1.lines().count() == 99
                 && inside.1.lines().count() > 300
@@ -106,12 +94,12 @@ fn a_moved_tablespace_is_read_from_its_new_place() {
         let mapping = format!("{}={}", old.display(), new.display());
         assert!(good(&["-T", &mapping]));
         never_written(&stopped, &new, &["-T", &mapping]);
-        let (_, out, _) = run(&stopped, &["tables", "-d", "postgres", "-T", &mapping]);
+        let (_, out, _) = run(&stopped.data(), &["tables", "-d", "postgres", "-T", &mapping]);
         assert!(out.contains(&format!("  {}/PG_", new.display())), "{out}");
-        let class = run(&stopped, &["tables", "-d", "inside", "--all", "-T", &mapping]).1;
+        let class = run(&stopped.data(), &["tables", "-d", "inside", "--all", "-T", &mapping]).1;
         let class = line(&class, &["pg_catalog", "pg_statistic"]).expect("listed")[5].to_owned();
         fs::write(&class, [1; 8192]).expect("written");
-        let (code, out, _) = run(&stopped, &["verify", "-T", &mapping]);
+        let (code, out, _) = run(&stopped.data(), &["verify", "-T", &mapping]);
         let expected = format!("inside.pg_catalog.pg_statistic: {class}: block 0: ");
         // The file has also lost its other pages, which is another finding.
         assert!(code == 1 && out.lines().any(|line| line.starts_with(&expected)), "{out}");
@@ -120,7 +108,7 @@ fn a_moved_tablespace_is_read_from_its_new_place() {
             ("nowhere=/elsewhere", "expected OLDDIR=NEWDIR, both of them absolute paths"),
             ("/nowhere", "expected OLDDIR=NEWDIR, both of them absolute paths"),
         ] {
-            let (code, _, err) = run(&stopped, &["verify", "-T", mapping]);
+            let (code, _, err) = run(&stopped.data(), &["verify", "-T", mapping]);
             assert!(code >= 2 && err.contains(expected), "{err}");
         }
     }
@@ -142,7 +130,7 @@ fn never_written(stopped: &Stopped, space: &Path, options: &[&str]) {
         let path = path.to_string_lossy();
         for what in [&["t"][..], &["--all"]] {
             let args = [options, &["copy", "-d", "postgres", "-o", &path], what].concat();
-            let (code, out, err) = run(stopped, &args);
+            let (code, out, err) = run(&stopped.data(), &args);
             let refused = format!("\"{path}\" is inside the data directory or a tablespace");
             assert!(code == 2 && out.is_empty() && err.contains(&refused), "{code} {err}");
         }
@@ -151,7 +139,7 @@ fn never_written(stopped: &Stopped, space: &Path, options: &[&str]) {
 }
 
 fn listed(stopped: &Stopped, size: u64, file: &str) {
-    let (code, out, err) = run(stopped, &["tables"]);
+    let (code, out, err) = run(&stopped.data(), &["tables"]);
     assert_eq!((code, err.as_str()), (0, ""));
     let gone = line(&out, &["gone"]).expect("listed");
     assert_eq!(gone.last(), Some(&"invalid: DROP DATABASE was interrupted"), "{out}");
@@ -159,7 +147,7 @@ fn listed(stopped: &Stopped, size: u64, file: &str) {
         line(&out, &["template0"]).is_some_and(|it| it.ends_with(&["template, no connections"]))
     );
 
-    let (code, out, err) = run(stopped, &["tables", "-d", "names"]);
+    let (code, out, err) = run(&stopped.data(), &["tables", "-d", "names"]);
     assert_eq!((code, err.as_str()), (0, ""));
     let kind = |name: &str| line(&out, &["app", name]).map(|cells| cells[2]);
     for (name, expected) in [
@@ -177,22 +165,22 @@ fn listed(stopped: &Stopped, size: u64, file: &str) {
     }
     let item = line(&out, &["app", "item"]).expect("listed");
     assert_eq!((item[3], item[5], item[6]), ("1000", file, "permanent"), "{out}");
-    let (_, out, _) = run(stopped, &["tables", "-d", "names", "--all"]);
+    let (_, out, _) = run(&stopped.data(), &["tables", "-d", "names", "--all"]);
     for (schema, name) in [("app", "item_pkey"), ("app", "pair"), ("pg_catalog", "pg_class")] {
         assert!(line(&out, &[schema, name]).is_some(), "{name}: {out}");
     }
-    let (_, out, _) = run(stopped, &["tables", "-d", "names", "--json"]);
+    let (_, out, _) = run(&stopped.data(), &["tables", "-d", "names", "--json"]);
     let listed: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     let relations = listed["relations"].as_array().expect("a list");
     let item = relations.iter().find(|relation| relation["name"] == "item").expect("listed");
     assert_eq!((&item["bytes"], &item["rows"]), (&size.into(), &1000.0.into()), "{item}");
     assert_eq!((&listed["schema"], &listed["database"]), (&1.into(), &"names".into()));
     // The database does not allow connections, but its files can be read.
-    assert_eq!(run(stopped, &["tables", "-d", "template0"]).0, 0);
+    assert_eq!(run(&stopped.data(), &["tables", "-d", "template0"]).0, 0);
 }
 
 fn sizes_are_printed_as_by_the_server(stopped: &Stopped, expected: &str) {
-    let (_, out, _) = run(stopped, &["tables", "-d", "names", "--all"]);
+    let (_, out, _) = run(&stopped.data(), &["tables", "-d", "names", "--all"]);
     assert!(expected.lines().count() > 5, "{expected}");
     for expected in expected.lines() {
         let (name, size) = expected.split_once('|').expect("two columns");
@@ -204,7 +192,7 @@ fn sizes_are_printed_as_by_the_server(stopped: &Stopped, expected: &str) {
 /// `inspect page` takes names as its siblings do, and finds the same page as by the file.
 fn pages_by_name(stopped: &Stopped, file: &str) {
     let inspect = |args: &[&str]| {
-        let (code, out, err) = run(stopped, &[&["inspect", "page"], args].concat());
+        let (code, out, err) = run(&stopped.data(), &[&["inspect", "page"], args].concat());
         assert_eq!((code, err.as_str()), (0, ""), "{args:?}");
         out
     };
@@ -215,10 +203,11 @@ fn pages_by_name(stopped: &Stopped, file: &str) {
     let map = inspect(&["names.app.item", "--fork", "fsm"]);
     assert!(map.contains("block     0 (fsm fork, segment 0)\n"), "{map}");
     assert!(inspect(&["-d", "names", "app.item_pkey", "1"]).contains("kind      btree\n"));
-    let (code, _, err) = run(stopped, &["inspect", "page", "-d", "names", "app.items"]);
+    let (code, _, err) = run(&stopped.data(), &["inspect", "page", "-d", "names", "app.items"]);
     assert_eq!(code, 2);
     assert!(err.starts_with("trunkline: error: app.items is a view: it has no rows\n"), "{err}");
-    let (code, _, err) = run(stopped, &["inspect", "page", "-d", "names", "app.item", "99999"]);
+    let (code, _, err) =
+        run(&stopped.data(), &["inspect", "page", "-d", "names", "app.item", "99999"]);
     assert_eq!(code, 3);
     assert!(err.contains("block 99999 is past the end of "), "{err}");
 }
@@ -238,7 +227,7 @@ fn refused(stopped: &Stopped) {
         (&["copy"], "app.others", "app.others uses access method \"other\""),
     ] {
         for command in commands {
-            let (code, out, err) = run(stopped, &[command, "-d", "names", name]);
+            let (code, out, err) = run(&stopped.data(), &[command, "-d", "names", name]);
             assert_eq!((code, out.as_str()), (2, ""), "{command} {name}: {err}");
             let expected = format!("trunkline: error: {expected}");
             assert!(err.starts_with(&expected), "{command} {name}: {err}");
@@ -252,12 +241,12 @@ fn refused(stopped: &Stopped) {
     ] {
         for args in [&["tables"][..], &["verify"], &["prewarm"], &["copy", "app.item"]] {
             let args: Vec<&str> = args.iter().copied().chain(["-d", database]).collect();
-            let (code, out, err) = run(stopped, &args);
+            let (code, out, err) = run(&stopped.data(), &args);
             assert_eq!((code, out.as_str()), (2, ""), "{args:?}: {err}");
             assert!(err.starts_with(&format!("trunkline: error: {expected}")), "{args:?}: {err}");
         }
     }
-    let hint = run(stopped, &["prewarm", "-d", "names", "item"]).2;
+    let hint = run(&stopped.data(), &["prewarm", "-d", "names", "item"]).2;
     assert!(hint.ends_with("trunkline: hint: perhaps you meant app.item\n"), "{hint}");
 }
 
@@ -272,20 +261,21 @@ fn accepted(stopped: &Stopped) {
         ("app.others", 1),
         ("pg_database", 5),
     ] {
-        let (code, out, err) = run(stopped, &["verify", "-d", "names", name]);
+        let (code, out, err) = run(&stopped.data(), &["verify", "-d", "names", name]);
         assert_eq!((code, err.as_str()), (0, ""), "{name}: {out}");
         let scanned = out.lines().find_map(|line| line.strip_prefix("Files scanned:"));
         let scanned: u64 = scanned.expect("counted").trim().parse().expect("a number");
         assert!(scanned >= files, "{name}: {out}");
-        let (code, out, err) = run(stopped, &["prewarm", "-d", "names", name]);
+        let (code, out, err) = run(&stopped.data(), &["prewarm", "-d", "names", name]);
         assert_eq!((code, err.as_str()), (0, ""), "{name}: {out}");
         assert!(out.starts_with("Relation forks:   1\n"), "{name}: {out}");
     }
-    let (code, out, err) = run(stopped, &["sum", "-d", "names", "app.item", "--offset", "0"]);
+    let (code, out, err) =
+        run(&stopped.data(), &["sum", "-d", "names", "app.item", "--offset", "0"]);
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.starts_with("Sum:      500500\nRows:     1000\n"), "{out}");
     let blocks = |args: &[&str]| {
-        let (code, out, err) = run(stopped, args);
+        let (code, out, err) = run(&stopped.data(), args);
         assert_eq!((code, err.as_str()), (0, ""), "{args:?}: {out}");
         let line = out.lines().find_map(|line| line.strip_prefix("Blocks scanned:"));
         line.expect("counted").trim().parse::<u64>().expect("a number")
@@ -293,7 +283,7 @@ fn accepted(stopped: &Stopped) {
     let everything = blocks(&["verify"]);
     let database = blocks(&["verify", "-d", "names"]);
     assert!(database > 300 && database < everything / 2, "{database} of {everything}");
-    let (code, out, _) = run(stopped, &["prewarm", "-d", "names"]);
+    let (code, out, _) = run(&stopped.data(), &["prewarm", "-d", "names"]);
     assert!(code == 0 && out.contains(&format!("Blocks prewarmed: {database}\n")), "{out}");
 }
 
@@ -306,35 +296,35 @@ fn damaged(stopped: &Stopped, file: &str) {
     };
     let path = stopped.data().join(file);
     flip(&path);
-    let (code, out, err) = run(stopped, &["verify"]);
+    let (code, out, err) = run(&stopped.data(), &["verify"]);
     assert_eq!((code, err.as_str()), (1, ""), "{out}");
     assert!(out.starts_with(&format!("names.app.item: {file}: block 0: checksum ")), "{out}");
-    let (code, out, _) = run(stopped, &["verify", "-d", "names", "app.item", "--json"]);
+    let (code, out, _) = run(&stopped.data(), &["verify", "-d", "names", "app.item", "--json"]);
     let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!((code, &report["findings"][0]["relation"]), (1, &"names.app.item".into()), "{out}");
     // Damage in other relations is not reported.
-    assert_eq!(run(stopped, &["verify", "-d", "names", "app.\"Item 2\""]).0, 0);
+    assert_eq!(run(&stopped.data(), &["verify", "-d", "names", "app.\"Item 2\""]).0, 0);
 
     fs::remove_file(&path).expect("removed");
-    let (code, out, _) = run(stopped, &["verify", "-d", "names", "app.item"]);
+    let (code, out, _) = run(&stopped.data(), &["verify", "-d", "names", "app.item"]);
     let missing = format!("names.app.item: {file}: is missing, but the catalog refers to it\n");
     assert_eq!((code, out.starts_with(&missing)), (1, true), "{out}");
-    let (_, out, _) = run(stopped, &["tables", "-d", "names"]);
+    let (_, out, _) = run(&stopped.data(), &["tables", "-d", "names"]);
     let item = line(&out, &["app", "item"]).expect("listed");
     assert_eq!((item[4], item[5]), ("missing", file), "{out}");
 
     // Damage the catalog itself. We then can't find names for relations in the damaged rows, but we
     // must find them for all others.
-    let class = run(stopped, &["tables", "-d", "names", "--all"]).1;
+    let class = run(&stopped.data(), &["tables", "-d", "names", "--all"]).1;
     let class = line(&class, &["pg_catalog", "pg_class"]).expect("listed")[5].to_owned();
     flip(&stopped.data().join(&class));
-    let (code, out, err) = run(stopped, &["verify"]);
+    let (code, out, err) = run(&stopped.data(), &["verify"]);
     assert_eq!(code, 1, "{err}");
     assert!(out.contains(&format!("{class}: block 0: checksum ")), "{out}");
-    let (code, out, err) = run(stopped, &["tables", "-d", "names", "--all"]);
+    let (code, out, err) = run(&stopped.data(), &["tables", "-d", "names", "--all"]);
     assert_eq!(code, 1, "{out}{err}");
     assert!(err.starts_with("trunkline: warning: ") && err.contains(&class), "{err}");
     assert!(line(&out, &["pg_catalog", "pg_class"]).is_some(), "{out}");
-    let (code, _, err) = run(stopped, &["tables", "-d", "postgres"]);
+    let (code, _, err) = run(&stopped.data(), &["tables", "-d", "postgres"]);
     assert_eq!((code, err.as_str()), (0, ""));
 }

@@ -10,6 +10,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::binary::run;
 use crate::server::{Server, Stopped, servers};
 
 const OBJECTS: &str = "
@@ -65,23 +66,9 @@ commit prepared 'writer';
 reindex table concurrently reindexed;
 ";
 
-fn run(stopped: &Stopped, args: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
-    command
-        .env_remove("PGDATA")
-        .env_remove("PGDATABASE")
-        .current_dir("/")
-        .args(args)
-        .arg("-D")
-        .arg(stopped.data());
-    let output = command.output().expect("runs");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    (output.status.code().expect("exited"), text(output.stdout), text(output.stderr))
-}
-
 /// Runs a command that must succeed without messages, and returns its standard output.
 fn good(stopped: &Stopped, args: &[&str]) -> String {
-    let (code, out, err) = run(stopped, args);
+    let (code, out, err) = run(&stopped.data(), args);
     assert_eq!((code, err.as_str()), (0, ""), "{args:?}: {out}");
     out
 }
@@ -127,7 +114,7 @@ fn odd_things_in_a_database() {
             let found = good(&stopped, &["copy", "--ctid", "-d", "odd", table]);
             assert_eq!(found, String::from_utf8(expected).expect("text"), "{table}");
         }
-        let (code, out, err) = run(&stopped, &["copy", "odd.public.parent"]);
+        let (code, out, err) = run(&stopped.data(), &["copy", "odd.public.parent"]);
         assert_eq!((code, out.into_bytes()), (0, inherited), "{err}");
         assert!(err.contains("lost is a temporary table of another session"), "{err}");
         indexes_left_over(&stopped);
@@ -156,7 +143,7 @@ fn crash_with_a_temporary_table(server: &mut Server) {
 
 /// Invalid indexes of a table and of its TOAST table.
 fn indexes_left_over(stopped: &Stopped) {
-    let (code, out, err) = run(stopped, &["verify", "--deep", "odd.public.reindexed"]);
+    let (code, out, err) = run(&stopped.data(), &["verify", "--deep", "odd.public.reindexed"]);
     assert!(code == 0 && out.contains("Visible rows:                    84\n"), "{out}{err}");
     let left = "_ccnew is not checked: it is not valid\n";
     assert_eq!((err.matches(left).count(), err.lines().count()), (2, 2), "{err}");
@@ -184,13 +171,13 @@ fn names_with_a_database(stopped: &Stopped) {
         &["inspect", "btree", "added_a_idx"],
         &["inspect", "toast", "long", "1"],
     ] {
-        let (code, _, err) = run(stopped, args);
+        let (code, _, err) = run(&stopped.data(), args);
         let expected = "trunkline: error: no database given\n\
                         trunkline: hint: use -d DATABASE or DATABASE.SCHEMA.TABLE, or set \
                         PGDATABASE\n";
         assert_eq!((code, err.as_str()), (2, expected), "{args:?}");
     }
-    let (code, _, err) = run(stopped, &["verify", "odd.public.added", "latin.public.t"]);
+    let (code, _, err) = run(&stopped.data(), &["verify", "odd.public.added", "latin.public.t"]);
     assert!(code == 2 && err.contains("latin.public.t is not in database \"odd\""));
 }
 
@@ -203,24 +190,24 @@ fn partitions_elsewhere(stopped: &Stopped) {
         &["prewarm", "odd.public.pf"],
         &["sum", "odd.public.pf", "--offset", "0"],
     ] {
-        let (code, out, err) = run(stopped, args);
+        let (code, out, err) = run(&stopped.data(), args);
         assert_eq!((code, err.as_str()), (0, note.as_str()), "{args:?}: {out}");
     }
     let copy = ["copy", "-d", "odd", "pf"];
-    let (code, out, err) = run(stopped, &copy);
+    let (code, out, err) = run(&stopped.data(), &copy);
     assert_eq!((code, out.as_str()), (2, ""));
     let expected = format!(
         "trunkline: error: {foreign}\n\
          trunkline: hint: use --keep-going to skip it and copy the others, or "
     );
     assert!(err.starts_with(&expected), "{err}");
-    let (code, out, err) = run(stopped, &[&copy[..], &["--keep-going"]].concat());
+    let (code, out, err) = run(&stopped.data(), &[&copy[..], &["--keep-going"]].concat());
     assert_eq!((code, out.as_str()), (1, "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n"));
     assert_eq!(err, format!("trunkline: warning: {foreign}; skipped\n"));
 
     for command in ["verify", "prewarm"] {
         for args in [&[command, "-d", "odd", "empty"][..], &[command, "odd.public.empty"]] {
-            let (code, out, err) = run(stopped, args);
+            let (code, out, err) = run(&stopped.data(), args);
             let expected = "trunkline: note: public.empty has no partitions\n";
             assert_eq!((code, err.as_str()), (0, expected), "{args:?}: {out}");
             let counted = out.contains("Blocks scanned:                  0\n")
@@ -228,13 +215,13 @@ fn partitions_elsewhere(stopped: &Stopped) {
             assert!(counted, "{args:?}: {out}");
         }
     }
-    let (code, out, _) = run(stopped, &["verify", "--deep", "odd.public.empty"]);
+    let (code, out, _) = run(&stopped.data(), &["verify", "--deep", "odd.public.empty"]);
     assert!(code == 0 && out.contains("Tables:                          0\n"), "{out}");
     assert_eq!(good(stopped, &["copy", "odd.public.empty"]), "");
 
     let home = tempfile::tempdir().expect("a directory");
     let all = home.path().join("all").display().to_string();
-    let (code, _, err) = run(stopped, &["copy", "-d", "odd", "--all", "-o", &all]);
+    let (code, _, err) = run(&stopped.data(), &["copy", "-d", "odd", "--all", "-o", &all]);
     assert!(code == 1 && err.contains(&note), "{code}: {err}");
     let hint = "to copy the other columns: copy 'public.own' --columns '\"I d\",n'\n";
     assert!(err.contains("column \"e\" of relation public.own cannot be printed"), "{err}");
@@ -258,7 +245,7 @@ fn partitions_elsewhere(stopped: &Stopped) {
 fn names_with_anything(stopped: &Stopped) {
     let listed = good(stopped, &["tables", "-d", "odd"]);
     assert!(listed.contains("public  new\\nline  ") && !listed.contains('\x1b'), "{listed}");
-    let (_, _, err) = run(stopped, &["copy", "odd.public.\x1b[31m"]);
+    let (_, _, err) = run(&stopped.data(), &["copy", "odd.public.\x1b[31m"]);
     assert!(err.contains("\\u{1b}[31m") && !err.contains('\x1b'), "{err}");
     let listed = good(stopped, &["tables", "-d", "latin", "--json"]);
     let listed: Value = serde_json::from_str(&listed).expect("JSON");
@@ -269,14 +256,14 @@ fn names_with_anything(stopped: &Stopped) {
 
 /// Transaction ids that haven't been assigned yet, and missing TOAST values.
 fn what_is_not_there(stopped: &Stopped, prepared: &str) {
-    let (code, out, err) = run(stopped, &["inspect", "clog", prepared]);
+    let (code, out, err) = run(&stopped.data(), &["inspect", "clog", prepared]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert!(out.contains("  prepared  "), "{out}");
-    let (code, out, err) = run(stopped, &["inspect", "clog", "3", "999999999"]);
+    let (code, out, err) = run(&stopped.data(), &["inspect", "clog", "3", "999999999"]);
     let expected = "trunkline: error: transaction 999999999 does not exist yet; the next one is ";
     assert!(code == 1 && err.starts_with(expected), "{err}");
     assert!(out.contains("committed") && !out.contains("999999999"), "{out}");
-    let (code, out, err) = run(stopped, &["inspect", "toast", "odd.public.long", "5"]);
+    let (code, out, err) = run(&stopped.data(), &["inspect", "toast", "odd.public.long", "5"]);
     assert_eq!((code, out.as_str()), (1, ""));
     let expected = "trunkline: error: the TOAST table of public.long has no chunks of value 5\n";
     assert!(err.starts_with(expected), "{err}");
@@ -292,7 +279,7 @@ fn what_is_not_there(stopped: &Stopped, prepared: &str) {
             "public.long_a_idx is not a B-tree index: its access method is \"hash\"\n",
         ),
     ] {
-        let (code, out, err) = run(stopped, args);
+        let (code, out, err) = run(&stopped.data(), args);
         assert_eq!((code, out.as_str()), (2, ""), "{args:?}: {err}");
         assert!(err.contains(expected), "{args:?}: {err}");
     }
@@ -309,9 +296,9 @@ fn settings(stopped: &Stopped) {
     assert_eq!(first(&["-c", "TimeZone=Asia/Kolkata"]), "2020-01-01 05:30:00+05:30");
     let both = ["-c", "timezone=Asia/Kolkata", "--timezone", "UTC"];
     assert_eq!(first(&both), "2020-01-01 00:00:00+00");
-    let (code, _, err) = run(stopped, &["tables", "-c", "TimeZone=UTC"]);
+    let (code, _, err) = run(&stopped.data(), &["tables", "-c", "TimeZone=UTC"]);
     assert!(code == 2 && err.contains("parameter \"timezone\" has no effect"), "{err}");
-    let (code, _, err) = run(stopped, &["copy", "-c", "work_mem=1", "-d", "odd", "added"]);
+    let (code, _, err) = run(&stopped.data(), &["copy", "-c", "work_mem=1", "-d", "odd", "added"]);
     assert!(code == 2 && err.contains("unrecognized configuration parameter \"work_mem\""));
 
     let configuration = stopped.data().join("postgresql.conf");
@@ -325,7 +312,7 @@ fn settings(stopped: &Stopped) {
     ] {
         fs::write(&configuration, format!("{before}{setting}\n")).expect("written");
         for catalog in ["pg_attribute", "pg_statistic"] {
-            let (code, out, err) = run(stopped, &["copy", "-d", "odd", catalog]);
+            let (code, out, err) = run(&stopped.data(), &["copy", "-d", "odd", catalog]);
             assert_eq!((code, out.as_str()), (2, ""), "{catalog} with {setting}: {err}");
             assert!(err.contains(expected), "{catalog} with {setting}: {err}");
         }
@@ -343,7 +330,7 @@ fn cut_and_closed(stopped: &Stopped) {
     let whole = good(stopped, &["copy", "-d", "odd", "cut"]);
     let opened = fs::OpenOptions::new().write(true).open(&path).expect("opened");
     opened.set_len(8192 + 5000).expect("cut");
-    let (code, out, err) = run(stopped, &["copy", "-d", "odd", "cut"]);
+    let (code, out, err) = run(&stopped.data(), &["copy", "-d", "odd", "cut"]);
     let expected = format!("\"{}\" has 13192 bytes: the last page is incomplete", path.display());
     assert!(code == 1 && err.contains(&expected), "{code}: {err}");
     assert!(whole.starts_with(&out) && out.lines().count() > 100, "{out}");
@@ -394,7 +381,8 @@ fn transactions_before_a_crash_are_found() {
         let xid = server.sql("postgres", "select pg_current_xact_id()");
         let stopped = server.stop_at_once();
         let xid = String::from_utf8(xid).expect("text");
-        let (code, out, err) = run(&stopped, &["inspect", "clog", xid.trim(), "--force-unclean"]);
+        let (code, out, err) =
+            run(&stopped.data(), &["inspect", "clog", xid.trim(), "--force-unclean"]);
         assert!(code == 0 && out.contains(xid.trim()), "{out}{err}");
     }
 }
@@ -422,11 +410,11 @@ fn a_dangling_tablespace_link_is_reported_with_a_hint() {
             &["verify", "-d", "postgres", "t"],
             &["verify"],
         ] {
-            let (code, out, err) = run(&stopped, args);
+            let (code, out, err) = run(&stopped.data(), args);
             assert!(code == 1 || code == 3, "{args:?}: {code} {out}{err}");
             assert!(err.contains(&hint), "{args:?}: {out}{err}");
         }
-        let (_, out, _) = run(&stopped, &["verify"]);
+        let (_, out, _) = run(&stopped.data(), &["verify"]);
         let expected =
             format!(": points to \"{}\", which does not exist; skipped\n", old.display());
         assert!(out.contains(&expected), "{out}");

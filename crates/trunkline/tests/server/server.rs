@@ -48,8 +48,8 @@ const SETTINGS: &[(&str, &str)] = &[
 /// Settings of every client, so that the output doesn't depend on the machine.
 const CLIENT: &str = "-c extra_float_digits=1 -c datestyle=ISO,MDY -c intervalstyle=postgres";
 
-/// The `bin` directories of the servers to test with. If a server is missing, we print a message,
-/// and in CI the test fails.
+/// The `bin` directories of the servers to test with. If a server is missing, we print that the
+/// test is skipped for it.
 pub(crate) fn servers() -> Vec<PathBuf> {
     if user().is_none() {
         missing("root, and no user to run a server as");
@@ -93,9 +93,8 @@ fn numbers(version: &str) -> Vec<u32> {
     numbers.filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Prints which server is missing. In CI, this fails the test.
+/// Prints which server is missing.
 fn missing(why: &str) {
-    assert!(env::var("CI").is_none_or(|value| value != "true"), "CI=true, and {why}");
     println!("skipped: {why}");
 }
 

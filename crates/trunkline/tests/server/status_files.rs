@@ -17,6 +17,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::binary::run;
 use crate::server::{Server, servers};
 
 /// Creates tables, and freezes everything in them and in the catalogs.
@@ -69,14 +70,6 @@ fn start(bin: &Path) -> Server {
     server.script("postgres", FROZEN, false);
     server.script("postgres", UNREAD, false);
     server
-}
-
-fn run(data: &Path, args: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
-    command.env_remove("PGDATA").current_dir("/").args(args).arg("-D").arg(data);
-    let output = command.output().expect("runs");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    (output.status.code().expect("exited"), text(output.stdout), text(output.stderr))
 }
 
 fn copy(data: &Path, table: &str, args: &[&str]) -> (i32, String, String) {
