@@ -100,7 +100,7 @@ pub use self::error::{BUFFERS_MIN, PoolError, ReadError, ReadWarning, WriteError
 pub use self::frame::{Page, PageMut};
 pub use self::maintenance::{BufferRow, Evicted};
 pub use self::pin::{Pin, PinRef};
-pub use self::pin_limits::PINS_GUARANTEED;
+pub use self::pin_limits::{GuaranteeError, PINS_GUARANTEED};
 pub use self::read::policy::Policy;
 pub use self::replacement::ring_buffer::Strategy;
 pub use self::residency::RelationResidency;

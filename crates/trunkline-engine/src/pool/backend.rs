@@ -21,6 +21,7 @@ mod wait;
 use super::error::ReadWarning;
 use super::eviction::EvictionWriter;
 use super::manager::BufferManager;
+use super::pin_limits::{GuaranteeError, PINS_GUARANTEED};
 use super::read::PageReads;
 use super::read::policy::Policy;
 use super::replacement::ring_buffer::Strategy;
@@ -57,6 +58,8 @@ impl Backend {
         session: Session,
         kind: BackendType,
     ) -> Self {
+        // An earlier session with the same number may have had a higher one. Lowering it can't fail.
+        let _ = manager.limits().guarantee(session.id(), PINS_GUARANTEED);
         Self {
             manager: Arc::clone(manager),
             session,
@@ -111,6 +114,22 @@ impl Backend {
     /// Pins that the session holds, including its streams' pins.
     pub fn pins(&self) -> u32 {
         self.manager.limits().pins(self.session.id())
+    }
+
+    /// Guarantees that the session can hold `pins` pages at the same time once it is admitted, which
+    /// happens when it pins its next page. The default, and the minimum, is
+    /// [`PINS_GUARANTEED`](super::PINS_GUARANTEED). Call this before an operation that needs more,
+    /// such as a plan with several nested index scans, and call it again with the default
+    /// afterwards. Pages that streams pin ahead don't count, but their current pages do.
+    ///
+    /// The session may then have to wait longer for its first page, because more buffers must be
+    /// free at once, and sessions that need fewer pins may be admitted before it.
+    ///
+    /// # Errors
+    /// The pool doesn't have that many buffers, or the number is raised while the session holds
+    /// pins. Nothing has changed then.
+    pub fn guarantee_pins(&mut self, pins: u32) -> Result<(), GuaranteeError> {
+        self.manager.limits().guarantee(self.session.id(), pins)
     }
 
     /// Returns all warnings since the last call, and how many more warnings were dropped.

@@ -71,7 +71,8 @@ pub enum ReadError {
         /// The reason.
         source: DefineError,
     },
-    /// The session holds its guaranteed number of pins, and no more are available. Release one.
+    /// The session holds its guaranteed number of pins, and no more are available. Release one, or
+    /// ask for more in advance ([`super::Backend::guarantee_pins`]).
     #[error("the session holds {held} pins and every other buffer is reserved by other sessions")]
     TooManyPins {
         /// Pins that the session holds.

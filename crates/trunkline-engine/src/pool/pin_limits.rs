@@ -1,12 +1,14 @@
 //! Pin limits: guarantee that a session can always pin all the pages it needs for a single
 //! operation, even in a pool of 16 buffers.
 //!
-//! Before a session can take its first pin, it must be *admitted*: it receives permits for
-//! [`PINS_GUARANTEED`] pins, the largest number that any code path needs at the same time. The sum
-//! of all permits never exceeds the number of buffers. An admitted session will therefore always
-//! find a victim, although it may have to wait until other sessions' I/O completes. A session that
-//! can't be admitted waits until another session has released its pages. It holds no pins while it
-//! waits, so sessions waiting for admission can't deadlock.
+//! Before a session can take its first pin, it must be *admitted*: it receives permits for as many
+//! pins as it is *guaranteed*. This number is [`PINS_GUARANTEED`], unless its current operation
+//! needs more pages at the same time and has said so in advance. The sum of all permits never
+//! exceeds the number of buffers. An admitted session will therefore always find a victim, although
+//! it may have to wait until other sessions' I/O completes. A session that can't be admitted waits
+//! until another session has released its pages. It holds no pins while it waits, so sessions
+//! waiting for admission can't deadlock. A guarantee can only be raised by a session that holds no
+//! pins, and it can't exceed the number of buffers. Otherwise, a session might wait forever.
 //!
 //! Additional permits are used for look-ahead. Each time a session asks for more permits, we grant
 //! at most half of the free ones, and none at all while another session is waiting for admission.
@@ -14,9 +16,11 @@
 //! ```text
 //!   invariant: buffers ≥ sum of all permits;  a session's pins ≤ its permits
 //!
-//!   no permits ──admit──▶ 4 ──grant──▶ more ──reclaim (under pressure)──▶ pins + 3
-//!       ▲                                                                    │
-//!       └──────────────── reclaimed by a waiter, if no pin is held ◀─────────┘
+//!   no permits ──admit──▶ g ──grant──▶ more ──reclaim (under pressure)──▶ pins + g - 1
+//!       ▲                                                                       │
+//!       └───────────────── reclaimed by a waiter, if no pin is held ◀───────────┘
+//!
+//!   g: the session's guaranteed number of pins
 //! ```
 //!
 //! PostgreSQL instead divides the pool by the maximum number of sessions. If some code path needs
@@ -31,29 +35,54 @@
 //! `taken`. Between the two steps, `taken` may be too high and fewer permits seem to be free than
 //! really are, but there are never more permits than buffers.
 //!
-//! A session's pin and permit counts are stored in one atomic word. A session reserves a pin by
-//! checking its permits and incrementing the pin count in one step, so another session can safely
-//! reclaim unused permits at any time, without a lock. Only the session itself raises these counts,
-//! but any thread may lower them, for example when a [`super::Pin`] is dropped on another thread.
+//! A session's pin and permit counts and its guarantee are stored in one atomic word. A session
+//! reserves a pin by checking its permits and incrementing the pin count in one step, so another
+//! session can safely reclaim unused permits at any time, without a lock. The guarantee must be in
+//! the same word, because a session that reclaims permits must leave as many as the guarantee says
+//! at that moment. Only the session itself raises these counts, but any thread may lower them, for
+//! example when a [`super::Pin`] is dropped on another thread.
 
 use super::waiters::SessionSet;
 use trunkline_aio::Notifier;
 use trunkline_aio::facade::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Number of pins that an admitted session can always hold. That is enough for the current pages of
-/// two scans, plus two more pages that these refer to, such as a TOAST page or a visibility map
-/// page. If a code path would need more pins, it must copy data out of a page and release that
-/// page.
+/// Number of pins that an admitted session can always hold, unless it has asked for more
+/// ([`super::Backend::guarantee_pins`]). That is enough for the current pages of two scans, plus
+/// two more pages that these refer to, such as a TOAST page or a visibility map page. If a code
+/// path would need more pins, it must ask for them in advance, or copy data out of a page and
+/// release that page.
 pub const PINS_GUARANTEED: u32 = 4;
 
-const PERMIT: u64 = 1 << 32;
+/// Maximum number of pins that a session can be guaranteed.
+const GUARANTEE_MAX: u32 = 255;
 
-/// A session's pins (low half) and permits (high half), in its own cache line.
-#[derive(Debug, Default)]
+/// Bits of an account for its pins, and as many for its permits. The guarantee has the rest.
+const COUNT_BITS: u32 = 28;
+
+/// Maximum number of permits of one session: a pool of 2 TiB.
+const PERMITS_MAX: u32 = (1 << COUNT_BITS) - 1;
+
+const PERMIT: u64 = 1 << COUNT_BITS;
+
+const GUARANTEE: u64 = 1 << (2 * COUNT_BITS);
+
+const _: () = assert!(
+    GUARANTEE_MAX as u64 == u64::MAX / GUARANTEE && PINS_GUARANTEED <= GUARANTEE_MAX,
+    "pins, permits and guarantee fill a word"
+);
+
+/// A session's pins (low bits), permits and guaranteed number of pins (high bits), in its own cache
+/// line.
+#[derive(Debug)]
 #[repr(align(64))]
 struct Account(AtomicU64);
 
 impl Account {
+    /// A session without pins and permits.
+    fn new() -> Self {
+        Self(AtomicU64::new(GUARANTEE * u64::from(PINS_GUARANTEED)))
+    }
+
     fn load(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
@@ -73,11 +102,15 @@ impl Account {
 }
 
 fn pins(account: u64) -> u32 {
-    account as u32
+    account as u32 & PERMITS_MAX
 }
 
 fn permits(account: u64) -> u32 {
-    (account >> 32) as u32
+    (account / PERMIT) as u32 & PERMITS_MAX
+}
+
+fn guaranteed(account: u64) -> u32 {
+    (account / GUARANTEE) as u32
 }
 
 /// The session holds this many pins, which is at least its guaranteed number, and there are no free
@@ -85,11 +118,37 @@ fn permits(account: u64) -> u32 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManyPins(pub(crate) u32);
 
+/// A session can't be guaranteed the number of pins that an operation needs. Nothing has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum GuaranteeError {
+    /// The pool will never have that many buffers for one session.
+    #[error(
+        "the operation needs {pins} pinned pages at a time, but a session can have at most {limit} \
+         in a pool of {buffers} buffers (shared_buffers)"
+    )]
+    TooMany {
+        /// Pins requested.
+        pins: u32,
+        /// Maximum number of pins that can be guaranteed.
+        limit: u32,
+        /// Size of the pool.
+        buffers: u32,
+    },
+    /// The session holds pins, so it must not wait for more. Release them first, including those of
+    /// its streams.
+    #[error("the session holds {held} pins and can't be admitted for {pins}")]
+    PinsHeld {
+        /// Pins requested.
+        pins: u32,
+        /// Pins that the session holds.
+        held: u32,
+    },
+}
+
 /// The permits of all sessions.
 #[derive(Debug)]
 pub(crate) struct PinLimiter {
     buffers: u32,
-    guaranteed: u32,
     /// Maximum number of buffers that one session's look-ahead may use.
     ahead_max: u32,
     /// Number of permits that have been taken. It may briefly be higher than the sum of all
@@ -112,10 +171,9 @@ impl PinLimiter {
         let sessions = notifier.session_numbers();
         Self {
             buffers,
-            guaranteed: PINS_GUARANTEED.min(buffers),
-            ahead_max,
+            ahead_max: ahead_max.clamp(1, PERMITS_MAX / 2),
             taken: AtomicU32::new(0),
-            accounts: (0..sessions).map(|_| Account::default()).collect(),
+            accounts: (0..sessions).map(|_| Account::new()).collect(),
             admitted: SessionSet::new(sessions),
             waiters: SessionSet::new(sessions),
             notifier,
@@ -139,25 +197,58 @@ impl PinLimiter {
 
     /// Maximum number of pins that one session's look-ahead may hold.
     pub(crate) fn ahead_max(&self) -> u32 {
-        self.ahead_max.max(1)
+        self.ahead_max
+    }
+
+    /// Sets the number of pins that the session is guaranteed once it is admitted, but at least
+    /// [`PINS_GUARANTEED`]. If the number is raised, the session has to be admitted again.
+    ///
+    /// # Errors
+    /// See [`GuaranteeError`].
+    pub(crate) fn guarantee(&self, session: u32, pins_wanted: u32) -> Result<(), GuaranteeError> {
+        let (wanted, limit) = (pins_wanted.max(PINS_GUARANTEED), self.buffers.min(GUARANTEE_MAX));
+        if wanted > limit {
+            let (pins, buffers) = (pins_wanted, self.buffers);
+            return Err(GuaranteeError::TooMany { pins, limit, buffers });
+        }
+        let raise = |old| {
+            let free = pins(old) == 0 && guaranteed(old) < wanted;
+            free.then_some(GUARANTEE * u64::from(wanted))
+        };
+        let lower = |old| {
+            let fewer = u64::from(guaranteed(old).checked_sub(wanted)?);
+            Some(old - GUARANTEE * fewer)
+        };
+        let account = self.account(session);
+        if let Some(old) = account.update(raise) {
+            self.reclaimed(session, permits(old), old);
+        } else if account.update(lower).is_none() {
+            let held = pins(account.load());
+            return Err(GuaranteeError::PinsHeld { pins: pins_wanted, held });
+        }
+        if !self.waiters.is_empty() {
+            self.reclaim(session);
+            self.waiters.notify(&self.notifier);
+        }
+        Ok(())
     }
 
     /// Reserves one pin if the session's permits allow it.
     pub(crate) fn reserve(&self, session: u32) -> bool {
-        self.reserve_up_to(session, 1, 0) == 1
+        self.reserve_up_to(session, 1, |_| 0) == 1
     }
 
     /// Reserves up to `want` pins for look-ahead, and returns the number of pins reserved. It
     /// leaves enough permits for the other pages that the session may have to pin while it
     /// processes the current page.
     pub(crate) fn reserve_ahead(&self, session: u32, want: u32) -> u32 {
-        self.reserve_up_to(session, want, self.guaranteed - 1)
+        self.reserve_up_to(session, want, |account| guaranteed(account) - 1)
     }
 
     /// Reserves up to `want` pins, as far as the session's permits allow, but leaves at least
-    /// `leave` permits unused.
-    fn reserve_up_to(&self, session: u32, want: u32, leave: u32) -> u32 {
-        let count = |old| want.min(permits(old).saturating_sub(pins(old) + leave));
+    /// `leave` permits of the account unused.
+    fn reserve_up_to(&self, session: u32, want: u32, leave: impl Fn(u64) -> u32) -> u32 {
+        let count = |old| want.min(permits(old).saturating_sub(pins(old) + leave(old)));
         let reserve = |old| (count(old) > 0).then(|| old + u64::from(count(old)));
         self.account(session).update(reserve).map_or(0, count)
     }
@@ -181,8 +272,9 @@ impl PinLimiter {
         if self.reserve(session) {
             return Ok(true);
         }
-        match self.pins(session) {
-            held if held >= PINS_GUARANTEED => Err(TooManyPins(held)),
+        let account = self.account(session).load();
+        match pins(account) {
+            held if held >= guaranteed(account) => Err(TooManyPins(held)),
             _ => Ok(false),
         }
     }
@@ -202,17 +294,19 @@ impl PinLimiter {
     /// Admits the session. Returns true if it now has its guaranteed permits, including if it
     /// already had them.
     pub(crate) fn admit(&self, session: u32) -> bool {
-        if permits(self.account(session).load()) >= self.guaranteed {
+        let account = self.account(session).load();
+        let guaranteed = guaranteed(account);
+        if permits(account) >= guaranteed {
             return true;
         }
-        if !self.take(self.guaranteed) {
+        if !self.take(guaranteed) {
             // Other sessions may have permits that they aren't using. They normally keep them,
             // because that saves them this call on their next read, so we reclaim unused permits
             // only if we have run out of free ones.
             self.admitted.iter().filter(|&other| other != session).for_each(|other| {
                 self.reclaim(other);
             });
-            if !self.take(self.guaranteed) {
+            if !self.take(guaranteed) {
                 return false;
             }
             // We may have reclaimed more than this session needs, so let other waiters try as well.
@@ -220,7 +314,7 @@ impl PinLimiter {
         }
         // Add it to the set first, so that no permits are hidden from other sessions.
         self.admitted.insert(session);
-        self.account(session).0.fetch_add(PERMIT * u64::from(self.guaranteed), Ordering::SeqCst);
+        self.account(session).0.fetch_add(PERMIT * u64::from(guaranteed), Ordering::SeqCst);
         true
     }
 
@@ -231,7 +325,7 @@ impl PinLimiter {
     pub(crate) fn grant_ahead(&self, session: u32, want: u32) {
         let old = self.account(session).load();
         let (held, allowed) = (pins(old), permits(old));
-        let wanted = (held + want).min(self.ahead_max.max(1)) + self.guaranteed - 1;
+        let wanted = (held + want).min(self.ahead_max) + guaranteed(old) - 1;
         let short = wanted.saturating_sub(allowed);
         if short == 0 || allowed == 0 || !self.waiters.is_empty() {
             return;
@@ -248,7 +342,8 @@ impl PinLimiter {
     /// session would have fewer permits than the guarantee, so it could hold pins while it waits
     /// for admission, which might cause a deadlock.
     fn grant(&self, session: u32, count: u32) {
-        let grant = |old| (permits(old) > 0).then_some(old + PERMIT * u64::from(count));
+        let fits = |old| permits(old) > 0 && permits(old) + count <= PERMITS_MAX;
+        let grant = |old| fits(old).then_some(old + PERMIT * u64::from(count));
         if self.account(session).update(grant).is_some() {
             return;
         }
@@ -274,16 +369,21 @@ impl PinLimiter {
     /// current operation may have to pin. Returns true if any permits were reclaimed.
     fn reclaim(&self, session: u32) -> bool {
         let spare = |old| {
-            let keep = if pins(old) == 0 { 0 } else { pins(old) + self.guaranteed - 1 };
+            let keep = if pins(old) == 0 { 0 } else { pins(old) + guaranteed(old) - 1 };
             permits(old).saturating_sub(keep)
         };
         let reclaim = |old| (spare(old) > 0).then(|| old - PERMIT * u64::from(spare(old)));
         let Some(old) = self.account(session).update(reclaim) else { return false };
-        self.taken.fetch_sub(spare(old), Ordering::SeqCst);
-        if spare(old) == permits(old) {
+        self.reclaimed(session, spare(old), old);
+        true
+    }
+
+    /// Makes permits available that were just removed from an account, which was `old` before.
+    fn reclaimed(&self, session: u32, count: u32, old: u64) {
+        self.taken.fetch_sub(count, Ordering::SeqCst);
+        if count > 0 && count == permits(old) {
             self.admitted.remove(session);
         }
-        true
     }
 
     /// Takes `count` permits if that many are free, otherwise none. No other function increases

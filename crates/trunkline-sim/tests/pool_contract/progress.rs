@@ -13,6 +13,8 @@ use trunkline_sim::matrix::{Cluster, Needs};
 
 const BLOCKS: u32 = 24;
 const SESSIONS: u32 = 32;
+/// How many pins a session asks for, by its number.
+const GUARANTEES: [u32; 5] = [PINS_GUARANTEED, 7, PINS_GUARANTEED, 12, 5];
 const STRATEGIES: [Strategy; 3] = [Strategy::Normal, Strategy::BulkRead, Strategy::Vacuum];
 
 /// How a stream is consumed.
@@ -66,6 +68,8 @@ fn next(
 fn scan(cluster: &Arc<Cluster>, kind: Kind, options: StreamOptions, number: u32) {
     let mut backend =
         if kind == Kind::Polled { cluster.async_backend() } else { cluster.backend() };
+    let guaranteed = GUARANTEES[number as usize % 5];
+    backend.guarantee_pins(guaranteed).expect("the pool has as many buffers");
     let list: Vec<BlockNo> = (0..BLOCKS)
         .map(|at| match number % 3 {
             0 => at,
@@ -77,7 +81,7 @@ fn scan(cluster: &Arc<Cluster>, kind: Kind, options: StreamOptions, number: u32)
     let mut seen = Vec::new();
     while let Some(block) = next(cluster, kind, &mut stream, &mut backend) {
         if seen.len().is_multiple_of(5) {
-            let others: Vec<_> = (1..PINS_GUARANTEED)
+            let others: Vec<_> = (1..guaranteed)
                 .map(|step| {
                     let wanted = (block + step * 5) % BLOCKS;
                     backend.read(&cluster.relation(0), wanted).unwrap_or_else(|error| {
@@ -177,45 +181,47 @@ fn every_kind_of_stream_alone_under_seeds() {
     });
 }
 
-/// A session has a stream that is reading ahead, and all remaining permits are held by other
-/// sessions. The session must still be able to pin as many pages as it was guaranteed. To allow
-/// this, the stream must release some of its read-ahead.
+/// A session has a stream that is reading ahead, and all or most of the remaining permits are held
+/// by other sessions. The session must still be able to pin as many pages as it was guaranteed. To
+/// allow this, the stream must release some of its read-ahead.
 #[test]
 fn guaranteed_pins_take_precedence_over_read_ahead() {
     let needs = Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::default() };
     let case: fn(&Arc<Cluster>) = |cluster| {
-        let mut others: Vec<_> = (0..3).map(|_| cluster.backend()).collect();
-        let relation = cluster.relation(0);
-        let mut pins = Vec::new();
-        for other in &mut others {
-            pins.push(other.read(&relation, 9).expect("reads"));
-        }
         let list = [0, 5, 9, 20, 9, 30, 31, 9, 40, 50, 9, 60];
-        for unordered in [false, true] {
-            for (concurrency, combine, full) in [(16, 16, true), (16, 1, true), (16, 16, false)] {
-                let mut backend = cluster.backend();
-                let options = StreamOptions {
-                    unordered,
-                    concurrency,
-                    combine,
-                    full,
-                    ..StreamOptions::default()
-                };
-                let mut stream = cluster.stream(&backend, &list, options);
-                let mut pages = 0;
-                while let Some(found) = stream.next(&mut backend).expect("reads") {
-                    assert!(found.pin.try_read().is_some());
-                    pages += 1;
-                    let others: Vec<_> = (1..PINS_GUARANTEED)
-                        .map(|step| backend.read(&relation, 10 + step).expect("guaranteed"))
-                        .collect();
-                    assert!(backend.pins() >= PINS_GUARANTEED);
-                    drop(others);
+        for guaranteed in [PINS_GUARANTEED, 7, 16] {
+            let (relation, sessions) = (cluster.relation(0), (16 - guaranteed) / PINS_GUARANTEED);
+            let mut others: Vec<_> = (0..sessions).map(|_| cluster.backend()).collect();
+            let pins: Vec<_> =
+                others.iter_mut().map(|other| other.read(&relation, 9).expect("reads")).collect();
+            for unordered in [false, true] {
+                for (concurrency, combine, full) in [(16, 16, true), (16, 1, true), (16, 16, false)]
+                {
+                    let mut backend = cluster.backend();
+                    backend.guarantee_pins(guaranteed).expect("the pool has as many buffers");
+                    let options = StreamOptions {
+                        unordered,
+                        concurrency,
+                        combine,
+                        full,
+                        ..StreamOptions::default()
+                    };
+                    let mut stream = cluster.stream(&backend, &list, options);
+                    let mut pages = 0;
+                    while let Some(found) = stream.next(&mut backend).expect("reads") {
+                        assert!(found.pin.try_read().is_some());
+                        pages += 1;
+                        let others: Vec<_> = (1..guaranteed)
+                            .map(|step| backend.read(&relation, 10 + step).expect("guaranteed"))
+                            .collect();
+                        assert!(backend.pins() >= guaranteed);
+                        drop(others);
+                    }
+                    assert_eq!(pages, list.len());
                 }
-                assert_eq!(pages, list.len());
             }
+            drop(pins);
         }
-        drop(pins);
     };
     check_simulated(needs, case);
     check_real(needs, case);
@@ -251,5 +257,62 @@ fn a_pin_beyond_the_guarantee_is_an_error_and_not_a_wait() {
             .map(|block| backend.read(&relation, block).expect("no other session"))
             .collect();
         assert_eq!((backend.pins(), pins.len()), (16, 16));
+    });
+}
+
+/// A session that needs ten pins at a time waits until that many buffers can be guaranteed to it.
+/// It holds no pins until then, and all ten afterwards.
+#[test]
+fn a_session_is_admitted_for_as_many_pins_as_it_needs() {
+    let needs = Needs { buffers: 16, ..Needs::default() };
+    let case: fn(&Arc<Cluster>) = |cluster| {
+        let relation = cluster.relation(0);
+        let mut others: Vec<_> = (0..3).map(|_| cluster.backend()).collect();
+        let mut pins: Vec<_> =
+            others.iter_mut().map(|other| other.read(&relation, 9).expect("reads")).collect();
+        let session = cluster.spawn("needs ten pins", |cluster| {
+            let mut backend = cluster.backend();
+            backend.guarantee_pins(10).expect("the pool has 16 buffers");
+            let relation = cluster.relation(0);
+            let pins: Vec<_> =
+                (0..10).map(|block| backend.read(&relation, block).expect("guaranteed")).collect();
+            assert_eq!(backend.pins(), 10);
+            let error = backend.guarantee_pins(11).expect_err("it would have to wait");
+            assert!(error.to_string().contains("holds 10 pins"), "{error}");
+            drop(pins);
+            backend.guarantee_pins(11).expect("no pins are held");
+        });
+        // The others have four permits each. When two of them have released their page, twelve
+        // buffers are free.
+        for _ in 0..2 {
+            cluster.let_others_run();
+            assert!(!session.is_done());
+            drop(pins.pop());
+        }
+        session.join();
+        drop(pins);
+    };
+    check_simulated(needs, case);
+    check_real(needs, case);
+}
+
+/// A session that can never get as many pins as it needs must not wait for them.
+#[test]
+fn more_pins_than_the_pool_has_are_refused_at_once() {
+    check_simulated(Needs { buffers: 16, seeds: 1, ..Needs::default() }, |cluster| {
+        let mut backend = cluster.backend();
+        let error = backend.guarantee_pins(17).expect_err("the pool has 16 buffers").to_string();
+        assert!(error.contains("17 pinned pages") && error.contains("16 buffers"), "{error}");
+        assert!(error.contains("shared_buffers"), "{error}");
+        cluster.read_ok(&mut backend, 0);
+        assert_eq!(cluster.pool.permits(), PINS_GUARANTEED);
+        backend.guarantee_pins(16).expect("all buffers");
+        cluster.read_ok(&mut backend, 0);
+        assert_eq!(cluster.pool.permits(), 16);
+        // A later session with the same number starts with the default.
+        drop(backend);
+        let mut backend = cluster.backend();
+        cluster.read_ok(&mut backend, 0);
+        assert_eq!(cluster.pool.permits(), PINS_GUARANTEED);
     });
 }
