@@ -34,6 +34,8 @@
 //!   tasks can poll them. Dropping a stream releases all of its pins, even with reads in flight. If
 //!   the stream was woken for a free handle that it doesn't need any more, another session is woken
 //!   instead.
+//! - The source may have to wait too, for example because it reads pages through a stream of its own.
+//!   The stream then returns the pages it has, while both streams look ahead (`source`).
 //! - [`ReadStream::release_ahead`] releases all the pages that were pinned ahead. A consumer should
 //!   call it before it waits for something else. The stream looks up the released blocks again
 //!   later, when the consumer needs them.
@@ -50,7 +52,7 @@ mod stats;
 mod wait;
 
 pub use options::StreamOptions;
-pub use source::{BlockList, BlockRange, BlockSource, ParallelRange};
+pub use source::{BlockList, BlockRange, BlockSource, ParallelRange, SourceWait};
 pub use stats::StreamStats;
 
 use crate::pool::{
@@ -63,6 +65,7 @@ use blocked::{Blocked, ReadInFlight};
 use distance::Distances;
 use group::GroupSize;
 use queue::{EntryState, Queue};
+use source::Supply;
 use std::collections::VecDeque;
 use std::fmt;
 use std::task::{Context, Poll, ready};
@@ -80,8 +83,9 @@ pub struct ReadStream<S: BlockSource> {
     policy: Policy,
     options: StreamOptions,
     source: S,
-    /// The source has returned its last block.
-    exhausted: bool,
+    supply: Supply,
+    /// The stream is the source of another one, which doesn't wait for it now.
+    only_tries: bool,
     /// A block that the source has returned but that we could not yet add to the queue.
     unget: Option<(BlockNo, S::Data)>,
     queue: Queue<S::Data>,
@@ -188,7 +192,8 @@ impl<S: BlockSource> ReadStream<S> {
             policy: backend.policy(),
             options,
             source,
-            exhausted: false,
+            supply: Supply::Blocks,
+            only_tries: false,
             unget: None,
             queue: Queue::with_capacity(capacity),
             ready: VecDeque::with_capacity(if options.unordered { capacity } else { 0 }),
@@ -226,6 +231,11 @@ impl<S: BlockSource> ReadStream<S> {
     /// from waits and from reads that have completed.
     pub fn buffer_usage(&self) -> Tally {
         self.counter.total()
+    }
+
+    /// The source, for example to get the statistics of a stream that it reads from.
+    pub fn source(&self) -> &S {
+        &self.source
     }
 
     /// The relation that is read.
@@ -274,6 +284,48 @@ impl<S: BlockSource> ReadStream<S> {
         Poll::Ready(Ok(if more { self.page() } else { None }))
     }
 
+    /// Like [`ReadStream::next`], but for [`BlockSource::fetch`] of a source that reads from this
+    /// stream. If there is no page yet and `wait` says not to wait, this returns `Pending`. In this
+    /// case, the read of the page is in flight afterwards if possible, and the stream will look
+    /// further ahead, because its consumer could have used the page.
+    ///
+    /// # Errors
+    /// As for [`ReadStream::next`].
+    /// # Panics
+    /// As for [`ReadStream::next`].
+    pub fn next_from_source(
+        &mut self,
+        backend: &mut Backend,
+        wait: &mut SourceWait<'_, '_>,
+    ) -> Poll<Result<Option<StreamPage<'_, S::Data>>, ReadError>> {
+        let more = match wait.waiting() {
+            Some(waiting) => ready!(self.advance(waiting, backend))?,
+            None => ready!(self.try_advance(backend))?,
+        };
+        Poll::Ready(Ok(if more { self.page() } else { None }))
+    }
+
+    /// [`ReadStream::advance`] without waiting.
+    fn try_advance(&mut self, backend: &mut Backend) -> Poll<Result<bool, ReadError>> {
+        self.give_up_wait();
+        self.release_current();
+        self.only_tries = true;
+        let step = self.step(backend);
+        self.only_tries = false;
+        match step? {
+            Step::Page => Poll::Ready(Ok(true)),
+            Step::End => Poll::Ready(Ok(false)),
+            Step::Blocked(blocked) => {
+                if let Blocked::Own(slot) = blocked
+                    && let Some(read) = &mut self.in_flight[slot]
+                {
+                    read.waited = true;
+                }
+                Poll::Pending
+            }
+        }
+    }
+
     /// Makes the next page the current one. False at the end.
     fn advance(
         &mut self,
@@ -284,10 +336,15 @@ impl<S: BlockSource> ReadStream<S> {
         self.unregister();
         loop {
             let step = self.step(backend);
-            if !matches!(step, Ok(Step::Blocked(Blocked::Handle | Blocked::Buffer))) {
+            // The source shares our place in the queue.
+            let in_queue =
+                |blocked| matches!(blocked, Blocked::Handle | Blocked::Buffer | Blocked::Source);
+            if !matches!(step, Ok(Step::Blocked(blocked)) if in_queue(blocked)) {
                 waiting.leave_queue();
             }
-            if !matches!(step, Ok(Step::Blocked(_))) {
+            // The source's own streams count how long they wait.
+            let waits = matches!(step, Ok(Step::Blocked(blocked)) if blocked != Blocked::Source);
+            if !waits {
                 self.count_polled_wait();
             }
             let blocked = match step? {
@@ -295,14 +352,15 @@ impl<S: BlockSource> ReadStream<S> {
                 Step::End => return Poll::Ready(Ok(false)),
                 Step::Blocked(blocked) => blocked,
             };
-            if !waiting.is_sleep() {
+            if waits && !waiting.is_sleep() {
                 self.blocked_since.get_or_insert_with(clock::now);
             }
             ready!(self.wait(waiting, backend, blocked))?;
         }
     }
 
-    /// Releases the pins on the current page and on all pages that were pinned ahead. A consumer
+    /// Releases the pins on the current page and on all pages that were pinned ahead, and those of
+    /// the source. A consumer
     /// that is about to wait for something else should call this, because other sessions may need
     /// the buffers. No blocks are skipped: the stream reads the released blocks again when the
     /// consumer needs them, and it usually finds them still in the pool.
@@ -310,6 +368,7 @@ impl<S: BlockSource> ReadStream<S> {
         self.give_up_wait();
         self.release_current();
         self.release_queue();
+        self.source.release_ahead();
         let limits = self.manager.limits();
         if std::mem::take(&mut self.reserved) {
             limits.give_back(self.session, 1);
@@ -350,7 +409,7 @@ impl<S: BlockSource> ReadStream<S> {
         self.queue.drain().for_each(drop);
         self.unget = None;
         self.advised = 0;
-        self.exhausted = false;
+        self.supply = Supply::Blocks;
         self.next_sequential = None;
         self.source = source;
     }
@@ -378,9 +437,17 @@ impl<S: BlockSource> ReadStream<S> {
             let refused = self.start_overdue(backend).or_else(|| self.look_ahead(backend));
             let at = if self.options.unordered { self.first_usable() } else { 0 };
             if self.queue.is_empty() {
+                if self.unget.is_none() && matches!(self.supply, Supply::Failed(_)) {
+                    let failed = std::mem::replace(&mut self.supply, Supply::Waits);
+                    let Supply::Failed(error) = failed else { unreachable!("just found failed") };
+                    return Err(*error);
+                }
                 return Ok(match refused {
                     Some(blocked) => Step::Blocked(blocked),
                     None if self.is_exhausted() => Step::End,
+                    None if self.unget.is_none() && matches!(self.supply, Supply::Waits) => {
+                        Step::Blocked(Blocked::Source)
+                    }
                     // Every slot is occupied by a read whose pages have been released, so we
                     // haven't even asked the source for a block.
                     None => Step::Blocked(Blocked::Any),

@@ -20,7 +20,15 @@ pub(crate) enum Waiting<'a, 'c> {
     Wake(&'a mut Context<'c>, &'a mut PolledWait),
 }
 
-impl Waiting<'_, '_> {
+impl<'c> Waiting<'_, 'c> {
+    /// The same way to wait, for a step that takes it by value.
+    pub(crate) fn reborrow(&mut self) -> Waiting<'_, 'c> {
+        match self {
+            Self::Sleep => Waiting::Sleep,
+            Self::Wake(context, wait) => Waiting::Wake(context, wait),
+        }
+    }
+
     /// Whether the thread sleeps.
     pub(crate) fn is_sleep(&self) -> bool {
         matches!(self, Self::Sleep)

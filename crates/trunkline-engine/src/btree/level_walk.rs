@@ -15,6 +15,7 @@
 //! two levels, as `amcheck` does.
 
 use std::collections::VecDeque;
+use std::task::Poll;
 
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::btree::{BtreePage, Fault};
@@ -89,8 +90,8 @@ struct BlockQueue(Arc<Mutex<VecDeque<BlockNo>>>);
 impl BlockSource for BlockQueue {
     type Data = ();
 
-    fn next_block(&mut self) -> Option<(BlockNo, ())> {
-        self.0.lock().pop_front().map(|block| (block, ()))
+    fn next_block(&mut self) -> Poll<Option<(BlockNo, ())>> {
+        Poll::Ready(self.0.lock().pop_front().map(|block| (block, ())))
     }
 }
 

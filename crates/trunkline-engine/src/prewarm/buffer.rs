@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::task::Poll;
 use std::time::Duration;
 
 use trunkline_aio::clock;
@@ -210,14 +211,14 @@ impl Loader {
             match stream.next(backend) {
                 Ok(None) | Err(ReadError::Cancelled) => break,
                 Ok(Some(_)) => {
-                    expected.next_block();
+                    expected.next();
                     progress.page_done();
                 }
                 Err(ReadError::Storage(StorageError::Direct { path, file_system })) => {
                     return Err(JobError::Direct { path, file_system });
                 }
                 Err(error) => {
-                    let Some((block, ())) = expected.next_block() else { break };
+                    let Some(block) = expected.next() else { break };
                     let segment = segment_of(block).0;
                     failed =
                         if failed.0 == segment { (segment, failed.1 + 1) } else { (segment, 1) };
@@ -298,16 +299,24 @@ impl BlockRanges {
     }
 }
 
-impl BlockSource for BlockRanges {
-    type Data = ();
+impl Iterator for BlockRanges {
+    type Item = BlockNo;
 
-    fn next_block(&mut self) -> Option<(BlockNo, ())> {
+    fn next(&mut self) -> Option<BlockNo> {
         loop {
             if let Some(block) = self.ranges.get_mut(self.at)?.next() {
-                return Some((block, ()));
+                return Some(block);
             }
             self.at += 1;
         }
+    }
+}
+
+impl BlockSource for BlockRanges {
+    type Data = ();
+
+    fn next_block(&mut self) -> Poll<Option<(BlockNo, ())>> {
+        Poll::Ready(self.next().map(|block| (block, ())))
     }
 }
 
@@ -318,12 +327,12 @@ mod tests {
     #[test]
     fn the_rest_of_a_segment_can_be_skipped() {
         let mut ranges = BlockRanges::new(vec![10..13, 131_072..131_074]);
-        assert_eq!(ranges.next_block(), Some((10, ())));
+        assert_eq!(ranges.next(), Some(10));
         assert_eq!(ranges.skip_segment(1), 0);
         assert_eq!(ranges.skip_segment(0), 2);
-        assert_eq!(ranges.next_block(), Some((131_072, ())));
-        assert_eq!(ranges.next_block(), Some((131_073, ())));
+        assert_eq!(ranges.next(), Some(131_072));
+        assert_eq!(ranges.next(), Some(131_073));
         assert_eq!(ranges.skip_segment(1), 0);
-        assert_eq!((ranges.next_block(), ranges.next_block()), (None, None));
+        assert_eq!((ranges.next(), ranges.next()), (None, None));
     }
 }

@@ -17,6 +17,8 @@ pub(super) enum Blocked {
     Buffer,
     /// An I/O handle must be free.
     Handle,
+    /// The source must be able to continue. The stream has no page left and nothing in flight.
+    Source,
 }
 
 /// A read of the stream that is in flight.

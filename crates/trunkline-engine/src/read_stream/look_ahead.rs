@@ -9,6 +9,9 @@
 //!   start to read the pending blocks if
 //!     they are a whole read, or the next block does not follow them,
 //!     or nothing is pinned and no more blocks are wanted
+//!   if the source has to wait for its next block
+//!     submit what was started, and let the source try
+//!     if it can't continue, start to read the pending blocks
 //! ```
 //!
 //! With `io_method = sync`, a read is executed in this thread as soon as we start it. Starting it
@@ -19,8 +22,9 @@
 use super::ReadStream;
 use super::blocked::{Blocked, ReadInFlight};
 use super::queue::EntryState;
-use super::source::BlockSource;
+use super::source::{BlockSource, SourceWait, Supply};
 use crate::pool::{Backend, ReadError, ReadRequest, ReadStart, USAGE_MAX};
+use std::task::Poll;
 use trunkline_aio::{Class, MethodKind, Session, WaitRef};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
@@ -59,13 +63,46 @@ impl<S: BlockSource> ReadStream<S> {
         if self.waits_for_group(prefetch) {
             return None;
         }
-        // One submission for all reads started here.
-        let mut batch = backend.session().batch();
-        let refused = self.collect(&mut batch, prefetch);
-        drop(batch);
+        let refused = loop {
+            // One submission for all reads started here.
+            let mut batch = backend.session().batch();
+            let refused = self.collect(&mut batch, prefetch);
+            if refused.is_some() {
+                break refused;
+            }
+            // The source may have to wait for other sessions, which may be waiting for the reads
+            // that we have staged. So submit those first.
+            if self.may_fetch(prefetch) {
+                drop(batch);
+                if self.try_fetch(backend) {
+                    continue;
+                }
+                batch = backend.session().batch();
+            }
+            break self.start_rest(&mut batch, prefetch);
+        };
         self.counter.publish_if_due();
         // The refusal matters only if there is nothing else to wait for.
         refused.filter(|_| self.queue.len() == self.queue.pending())
+    }
+
+    /// Whether to let the source try to continue. It must not delay the consumer, so we do this only
+    /// if reads don't block this thread, and if there is something else to wait for.
+    fn may_fetch(&self, prefetch: Prefetch) -> bool {
+        matches!(self.supply, Supply::Waits)
+            && prefetch == Prefetch::Reads
+            && !self.queue.is_empty()
+            && self.wants_more(prefetch)
+    }
+
+    /// Lets the source try to continue, and returns true if it can.
+    fn try_fetch(&mut self, backend: &mut Backend) -> bool {
+        match self.source.fetch(backend, &mut SourceWait::never()) {
+            Poll::Ready(Ok(())) => self.supply = Supply::Blocks,
+            Poll::Ready(Err(error)) => self.supply = Supply::Failed(Box::new(error)),
+            Poll::Pending => {}
+        }
+        matches!(self.supply, Supply::Blocks)
     }
 
     /// Takes the results of completed reads and frees their slots, so that other reads can be in
@@ -97,7 +134,8 @@ impl<S: BlockSource> ReadStream<S> {
         if advice { Prefetch::Advice } else { Prefetch::None }
     }
 
-    /// Takes blocks from the source, and starts reads of them.
+    /// Takes blocks from the source, and starts reads of them. The last of the blocks may remain
+    /// pending.
     fn collect(&mut self, session: &mut Session, prefetch: Prefetch) -> Option<Blocked> {
         loop {
             // The pending blocks fill the largest possible read, so there's nothing to gain by
@@ -129,13 +167,19 @@ impl<S: BlockSource> ReadStream<S> {
             }
             self.queue.push(block, data);
         }
+        None
+    }
+
+    /// Starts the pending blocks that `collect` has left, unless they should grow.
+    fn start_rest(&mut self, session: &mut Session, prefetch: Prefetch) -> Option<Blocked> {
         // The pending blocks form a read that could still grow. Start it now only if it has reached
         // the desired size, if it can't grow any further, or if the consumer would otherwise have
         // nothing to wait for.
         let pending = self.queue.pending();
         let whole = pending >= self.distances.combine() as usize;
         let alone = self.pinned + self.advised == 0;
-        if pending > 0 && self.may_start(prefetch) && (self.exhausted || whole || alone) {
+        let last = !matches!(self.supply, Supply::Blocks);
+        if pending > 0 && self.may_start(prefetch) && (last || whole || alone) {
             return self.start_pending(session, prefetch);
         }
         None
@@ -145,17 +189,21 @@ impl<S: BlockSource> ReadStream<S> {
         if let Some(unget) = self.unget.take() {
             return Some(unget);
         }
-        if self.exhausted {
+        if !matches!(self.supply, Supply::Blocks) {
             return None;
         }
         let next = self.source.next_block();
-        self.exhausted = next.is_none();
-        next
+        match next {
+            Poll::Ready(Some(next)) => return Some(next),
+            Poll::Ready(None) => self.supply = Supply::Ended,
+            Poll::Pending => self.supply = Supply::Waits,
+        }
+        None
     }
 
     /// Whether the source has no more blocks.
     pub(super) fn is_exhausted(&self) -> bool {
-        self.exhausted && self.unget.is_none()
+        matches!(self.supply, Supply::Ended) && self.unget.is_none()
     }
 
     /// Whether to take another block from the source.
@@ -221,6 +269,8 @@ impl<S: BlockSource> ReadStream<S> {
         if !self.reads.window().has_idle() {
             return Some(Blocked::Any);
         }
+        // A source that only tries must not execute a read in this thread.
+        let needed_now = needed_now && !self.only_tries;
         // Reserve the pins first. `PageReads::start` then acquires the handle, the buffers and the
         // claims, in this order, and never waits.
         let reserved = match self.reserve_pins(count, at == 0) {

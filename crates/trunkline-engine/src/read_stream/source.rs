@@ -1,28 +1,112 @@
 //! Block sources: determine which blocks a stream reads (PostgreSQL's `ReadStreamBlockNumberCB`).
 //!
 //! The stream calls its source only while it is looking ahead, and never again once the source has
-//! returned `None`. A source must not wait for anything. The stream may have staged I/O that it
-//! hasn't submitted yet, and another session could be waiting for that I/O.
+//! returned its last block.
+//!
+//! # Sources that wait
+//!
+//! [`BlockSource::next_block`] must not wait for anything, because the stream may have staged I/O
+//! that it hasn't submitted yet, and another session could be waiting for that I/O. But some
+//! sources have to read pages themselves. An index scan, for example, reads leaf pages through a
+//! stream of its own to find out which heap blocks come next. Such a source answers `Pending`, and
+//! does its waiting in [`BlockSource::fetch`], which the stream calls after it has submitted its
+//! I/O (decision 0015):
+//!
+//! ```text
+//!   consumer ──next──▶ heap stream ──next_block──▶ source: TIDs of the last leaf
+//!                           │                        ▲
+//!                           └─submit, then fetch─────┴──next_from_source──▶ leaf stream
+//! ```
+//!
+//! While the consumer still has pages to process, the stream asks the source only to try. This
+//! starts reads of leaf pages, but doesn't wait for them, so that reads of both streams are in
+//! flight. The stream lets the source wait only once it has no page left. A source whose stream
+//! shares the session waits through its consumer's task.
 
+use crate::pool::{Backend, ReadError};
+use crate::waiting::Waiting;
 use std::ops::Range;
+use std::task::Poll;
 use trunkline_aio::facade::Arc;
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_format::BlockNo;
 
-/// Returns block numbers, each with some data for the consumer. A closure can be used as a source.
+/// Returns block numbers, each with some data for the consumer. A closure that returns an `Option`
+/// can be used as a source that never waits.
 pub trait BlockSource {
     /// Data that belongs to a block.
     type Data;
 
-    /// Returns the next block, or `None` at the end.
-    fn next_block(&mut self) -> Option<(BlockNo, Self::Data)>;
+    /// Returns the next block, or `Ready(None)` at the end. Returns `Pending` if the source can't
+    /// know the next block before [`BlockSource::fetch`] has been called. It must not wait here.
+    fn next_block(&mut self) -> Poll<Option<(BlockNo, Self::Data)>>;
+
+    /// Makes one attempt to get what [`BlockSource::next_block`] needs to continue. The stream
+    /// calls this after `next_block` has returned `Pending`, and it has no staged I/O then.
+    ///
+    /// `wait` says what to do if the source isn't able to continue yet: it must return `Pending` at
+    /// once, sleep, or have the task woken and return `Pending`. A source doesn't look into it, but
+    /// passes it to [`ReadStream::next_from_source`](super::ReadStream::next_from_source). If this
+    /// returns `Ready(Ok(()))`, `next_block` is called again. It may return `Pending` again, for
+    /// example if a leaf page had no entries.
+    ///
+    /// # Errors
+    /// The stream returns the error to its consumer, after the pages of all earlier blocks. If the
+    /// consumer goes on, this is called again.
+    fn fetch(
+        &mut self,
+        backend: &mut Backend,
+        wait: &mut SourceWait<'_, '_>,
+    ) -> Poll<Result<(), ReadError>> {
+        let _ = (backend, wait);
+        unreachable!("a source that never waits was asked to")
+    }
+
+    /// Releases all pages that the source has pinned, because the stream releases its own
+    /// ([`ReadStream::release_ahead`](super::ReadStream::release_ahead)). A source that reads from
+    /// a stream must call the same function of that stream.
+    fn release_ahead(&mut self) {}
+}
+
+/// How [`BlockSource::fetch`] waits: not at all, by sleeping, or by having a task woken.
+#[derive(Debug)]
+pub struct SourceWait<'a, 'c>(Option<Waiting<'a, 'c>>);
+
+impl<'a, 'c> SourceWait<'a, 'c> {
+    /// The source must not wait.
+    pub(super) fn never() -> Self {
+        Self(None)
+    }
+
+    /// The source waits as the consumer of its stream does.
+    pub(super) fn of_consumer(waiting: Waiting<'a, 'c>) -> Self {
+        Self(Some(waiting))
+    }
+
+    /// `None` if the source must not wait.
+    pub(super) fn waiting(&mut self) -> Option<&mut Waiting<'a, 'c>> {
+        self.0.as_mut()
+    }
+}
+
+/// What a stream knows about its source.
+#[derive(Debug)]
+pub(super) enum Supply {
+    /// It can be asked for its next block.
+    Blocks,
+    /// It has to fetch something first.
+    Waits,
+    /// It could not fetch what it needs. The error comes after the pages of all earlier blocks.
+    Failed(Box<ReadError>),
+    /// It has returned its last block.
+    Ended,
 }
 
 impl<D, F: FnMut() -> Option<(BlockNo, D)>> BlockSource for F {
     type Data = D;
 
-    fn next_block(&mut self) -> Option<(BlockNo, D)> {
-        self()
+    fn next_block(&mut self) -> Poll<Option<(BlockNo, D)>> {
+        Poll::Ready(self())
     }
 }
 
@@ -40,8 +124,8 @@ impl BlockRange {
 impl BlockSource for BlockRange {
     type Data = ();
 
-    fn next_block(&mut self) -> Option<(BlockNo, ())> {
-        self.0.next().map(|block| (block, ()))
+    fn next_block(&mut self) -> Poll<Option<(BlockNo, ())>> {
+        Poll::Ready(self.0.next().map(|block| (block, ())))
     }
 }
 
@@ -62,10 +146,10 @@ impl BlockList {
 impl BlockSource for BlockList {
     type Data = ();
 
-    fn next_block(&mut self) -> Option<(BlockNo, ())> {
-        let block = *self.blocks.get(self.next)?;
-        self.next += 1;
-        Some((block, ()))
+    fn next_block(&mut self) -> Poll<Option<(BlockNo, ())>> {
+        let block = self.blocks.get(self.next).map(|&block| (block, ()));
+        self.next += usize::from(block.is_some());
+        Poll::Ready(block)
     }
 }
 
@@ -113,16 +197,20 @@ impl ParallelRange {
         let first = BlockNo::try_from(first).ok().filter(|first| first < end)?;
         Some(first..first.saturating_add(size).min(*end))
     }
+
+    fn next(&mut self) -> Option<BlockNo> {
+        if self.current.is_empty() {
+            self.current = self.take_chunk()?;
+        }
+        self.current.next()
+    }
 }
 
 impl BlockSource for ParallelRange {
     type Data = ();
 
-    fn next_block(&mut self) -> Option<(BlockNo, ())> {
-        if self.current.is_empty() {
-            self.current = self.take_chunk()?;
-        }
-        self.current.next().map(|block| (block, ()))
+    fn next_block(&mut self) -> Poll<Option<(BlockNo, ())>> {
+        Poll::Ready(self.next().map(|block| (block, ())))
     }
 }
 
@@ -140,7 +228,7 @@ mod tests {
             while running {
                 running = false;
                 for worker in &mut workers {
-                    if let Some((block, ())) = worker.next_block() {
+                    if let Some(block) = worker.next() {
                         assert!(!std::mem::replace(&mut seen[block as usize], true));
                         running = true;
                     }

@@ -18,7 +18,9 @@ pub struct StreamStats {
     pub ios: u64,
     /// Blocks of these reads.
     pub io_blocks: u64,
-    /// Waits for a page, read by this stream or by another session.
+    /// Waits for a page, read by this stream or by another session. If the stream is the source of
+    /// another one, this includes reads that were not complete when that stream could have used
+    /// their page. Waits for the stream's own source are not included.
     pub waits: u64,
     /// Reads in flight, the new one included, summed over the moments when one was issued.
     pub in_flight_sum: u64,

@@ -6,7 +6,7 @@
 
 use super::ReadStream;
 use super::blocked::Blocked;
-use super::source::BlockSource;
+use super::source::{BlockSource, SourceWait, Supply};
 use crate::pool::{Backend, ReadError};
 use crate::waiting::Waiting;
 use std::task::{Poll, ready};
@@ -49,6 +49,9 @@ impl<S: BlockSource> ReadStream<S> {
         backend: &mut Backend,
         blocked: Blocked,
     ) -> Poll<Result<(), ReadError>> {
+        if blocked == Blocked::Source {
+            return self.wait_for_source(waiting, backend);
+        }
         if let Blocked::Joined(io) = blocked
             && self.joined.replace(io) != Some(io)
         {
@@ -65,6 +68,7 @@ impl<S: BlockSource> ReadStream<S> {
             Blocked::Buffer => backend.wait_for_victim(waiting).map_ok(|()| None),
             Blocked::Handle => no_result(backend.wait_for_handle(waiting, Class::Foreground)),
             Blocked::Joined(io) => no_result(backend.wait_for_io(waiting, io)),
+            Blocked::Source => unreachable!("handled above"),
         };
         backend.swap_tally(self.counter.tally());
         if waited.is_pending() {
@@ -76,6 +80,19 @@ impl<S: BlockSource> ReadStream<S> {
         // Keep the pin that we've reserved. Either the next read uses it, or `release_ahead`
         // returns it.
         self.reserved |= blocked == Blocked::Pin;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Waits until the source can continue. Its own streams count the wait, and if one of them
+    /// remains registered for a pin or a victim, it ends that itself.
+    fn wait_for_source(
+        &mut self,
+        waiting: &mut Waiting<'_, '_>,
+        backend: &mut Backend,
+    ) -> Poll<Result<(), ReadError>> {
+        let mut wait = SourceWait::of_consumer(waiting.reborrow());
+        ready!(self.source.fetch(backend, &mut wait))?;
+        self.supply = Supply::Blocks;
         Poll::Ready(Ok(()))
     }
 

@@ -1,15 +1,18 @@
 //! Tests of B-tree indexes that were built by real servers. We walk every level of every index and
 //! search a primary key, with small and large pools.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::path::Path;
+use std::task::{Poll, ready};
 
 use trunkline_aio::{Aio, MethodKind};
 use trunkline_engine::btree::{BtreeError, Index, LevelWalk};
 use trunkline_engine::datadir::{DataDir, OpenOptions};
-use trunkline_engine::pool::{Backend, BackendType, Pool};
-use trunkline_engine::read_stream::StreamOptions;
+use trunkline_engine::pool::{Backend, BackendType, Pool, ReadError};
+use trunkline_engine::read_stream::{
+    BlockList, BlockSource, ReadStream, SourceWait, StreamOptions,
+};
 use trunkline_engine::storage::{OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_format::btree::{BtreePage, Key, KeyColumn, KeyLayout, Meta, Order};
 use trunkline_format::deform::Attribute;
@@ -154,6 +157,103 @@ fn searches_in_a_primary_key_find_its_rows() {
             }
         }
     }
+}
+
+/// Finds the heap blocks of an index's entries on its leaves, which it reads ahead.
+struct LeafSource {
+    leaves: ReadStream<BlockList>,
+    /// Blocks with one of the line pointers that the leaf refers to. If several entries in a row are
+    /// on the same block, we read it once.
+    found: VecDeque<(u32, u16)>,
+    last: Option<u32>,
+    ended: bool,
+}
+
+impl BlockSource for LeafSource {
+    type Data = u16;
+
+    fn next_block(&mut self) -> Poll<Option<(u32, u16)>> {
+        match self.found.pop_front() {
+            None if !self.ended => Poll::Pending,
+            found => Poll::Ready(found),
+        }
+    }
+
+    fn fetch(
+        &mut self,
+        backend: &mut Backend,
+        wait: &mut SourceWait<'_, '_>,
+    ) -> Poll<Result<(), ReadError>> {
+        let Some(leaf) = ready!(self.leaves.next_from_source(backend, wait))? else {
+            self.ended = true;
+            return Poll::Ready(Ok(()));
+        };
+        let bytes = leaf.pin.try_read().expect("not locked").to_vec();
+        let page = BtreePage::parse(bytes.first_chunk().expect("a page")).expect("sound");
+        for tid in page.entries().flat_map(|entry| entry.expect("sound").rows()) {
+            if self.last.replace(tid.block) != Some(tid.block) {
+                self.found.push_back((tid.block, tid.item));
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn release_ahead(&mut self) {
+        self.leaves.release_ahead();
+    }
+}
+
+/// A stream over the table gets its blocks from a stream over the leaves of the primary key. The
+/// pool is small, so both streams often have to release what they have read ahead.
+#[test]
+fn heap_blocks_are_read_through_the_leaves_of_a_primary_key() {
+    for (major, data) in fixtures() {
+        let key = accounts_key(&data);
+        for method in METHODS {
+            for (direct, buffers) in [(true, 16), (false, 256)] {
+                let aio = instance(method);
+                let storage = storage(&aio, &data, direct);
+                let index = Index::new(storage.relation(key, Fork::Main), one_int4());
+                let pool = Pool::new(&aio, buffers).expect("a pool");
+                let mut backend = pool.backend(BackendType::Client).expect("a session");
+                let mut wanted: Vec<u32> = rows_between(&index, &mut backend, i32::MIN, i32::MAX)
+                    .iter()
+                    .map(|tid| tid.block)
+                    .collect();
+                wanted.dedup();
+                let (leaves, _) = walk(&index, &mut backend, 0);
+                let options = StreamOptions::default();
+                let leaves =
+                    ReadStream::new(&backend, index.relation(), BlockList::new(leaves), options);
+                let (found, last, ended) = (VecDeque::new(), None, false);
+                let source = LeafSource { leaves, found, last, ended };
+                let table = storage.relation(accounts(&data, key), Fork::Main);
+                let mut stream = ReadStream::new(&backend, &table, source, options);
+                let mut seen = Vec::new();
+                while let Some(found) = stream.next(&mut backend).expect("reads") {
+                    let page = found.pin.try_read().expect("not locked");
+                    let items = (u16::from_le_bytes([page[12], page[13]]) - 24) / 4;
+                    assert!((1..=items).contains(found.data), "pg{major}, block {}", found.block);
+                    seen.push(found.block);
+                }
+                assert!(seen == wanted, "pg{major} {method}: {} blocks", seen.len());
+                drop(stream);
+                assert_eq!((backend.pins(), pool.permits()), (0, 0));
+            }
+        }
+    }
+}
+
+/// The table pgbench_accounts: the largest file of its database.
+fn accounts(data: &Path, key: RelationLocator) -> RelationLocator {
+    let entries = fs::read_dir(data.join(format!("base/{}", key.database))).expect("read");
+    let files = entries.map(|entry| entry.expect("entry"));
+    let numbered = files.filter_map(|file| {
+        let relfilenode = file.file_name().to_str()?.parse().ok()?;
+        Some((file.metadata().ok()?.len(), relfilenode))
+    });
+    let (_, relfilenode) = numbered.max().expect("a table");
+    RelationLocator { relfilenode, ..key }
 }
 
 /// Copies an index file into a new data directory, after applying `change` to its pages.

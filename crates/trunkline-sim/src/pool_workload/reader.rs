@@ -11,6 +11,7 @@ use super::parallel_scan::ParallelScan;
 use super::read_probe::Issuer;
 use super::run::{ClientState, Run};
 use super::settings::{HOT_BLOCKS, PoolWorkload};
+use std::task::Poll;
 use trunkline_aio::Class;
 use trunkline_aio::facade::random::Rng;
 use trunkline_aio::facade::{Arc, Mutex};
@@ -63,7 +64,8 @@ fn source(
 ) -> Source {
     let given = Arc::clone(given);
     Box::new(move || {
-        let (block, ()) = blocks.next_block()?;
+        let Poll::Ready(next) = blocks.next_block() else { unreachable!("a list never waits") };
+        let (block, ()) = next?;
         let mut given = given.lock();
         given.push(block);
         Some((block, given.len() - 1))

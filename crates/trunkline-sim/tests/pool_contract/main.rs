@@ -20,3 +20,4 @@ mod shared_backends;
 mod splitting;
 mod streams;
 mod vanish;
+mod waiting_sources;
