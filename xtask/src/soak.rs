@@ -30,7 +30,8 @@ usage: cargo xtask soak <name>
   faults           a million faults on the simulated disk, under the seeded pool workload
   stress           the tests of ci ten times in a row, while other threads keep CPUs and disk busy
   bare-root        .ci/run in a bare Debian root, which has none of the packages it needs
-  servers BIN...   random databases, compared with the PostgreSQL servers in these folders";
+  servers BIN...   random databases, compared with the PostgreSQL servers in these folders
+  checksums BIN... only what pg_checksums finds in random databases, with and without damage";
 
 /// Runs one soak test and records the result.
 pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
@@ -39,7 +40,8 @@ pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
         ("faults", []) => |checkout, _| faults(checkout),
         ("stress", []) => |checkout, _| stress::run(checkout),
         ("bare-root", []) => |checkout, _| bare_root::run(checkout),
-        ("servers", [_, ..]) => servers,
+        ("servers", [_, ..]) => |checkout, bins| servers(checkout, bins, ""),
+        ("checksums", [_, ..]) => |checkout, bins| servers(checkout, bins, "checksums::"),
         _ => return Err(Failure::usage(USAGE)),
     };
     let record = Record::begin(checkout, name)?;
@@ -60,7 +62,8 @@ fn faults(checkout: &Checkout) -> Result<String, Failure> {
     let test = checkout.cargo(test).env("TRUNKLINE_POOL_FAULTS", FAULTS);
     let mut totals = String::new();
     let code = test.tee(|line| {
-        // The line with the totals, such as "21344 seeds in 700s, 30 per second; 1000003 faults".
+        // The line with the totals, such as
+        // "21344 seeds in 700s, 30 per second; 1000003 faults, 9000000 switch points".
         if line.contains(" faults, ") {
             totals = line.trim().to_owned();
         }
@@ -72,13 +75,15 @@ fn faults(checkout: &Checkout) -> Result<String, Failure> {
     }
 }
 
-/// Runs the tests that compare us with a server, for each of the servers.
-fn servers(checkout: &Checkout, bins: &[&str]) -> Result<String, Failure> {
+/// Runs the tests that compare us with a server, or those with `filter` in their names, for each of
+/// the servers.
+fn servers(checkout: &Checkout, bins: &[&str], filter: &str) -> Result<String, Failure> {
     let fixtures = fixtures::make(checkout)?;
     let mut summary = Vec::new();
     for bin in bins {
         let version = record::output(checkout, &format!("{bin}/postgres"), "--version")?;
-        let test = checkout.cargo("test -p trunkline --test server -- --show-output");
+        let command = format!("test -p trunkline --test server {filter} -- --show-output");
+        let test = checkout.cargo(&command);
         let test = fixtures
             .expose(test)
             .env("TRUNKLINE_SERVERS", *bin)
@@ -87,8 +92,8 @@ fn servers(checkout: &Checkout, bins: &[&str]) -> Result<String, Failure> {
         let mut tally = Tally::default();
         let code = test.tee(|line| tally.line(line))?;
         if code != Some(0) || tally.passed == 0 || !tally.skipped.is_empty() {
-            let names = tally.failures.join(", ");
-            return Err(Failure::new(format!("{version}: {test} failed: {names}")));
+            let reasons = [tally.failures, tally.skipped.into_keys().collect()].concat().join(", ");
+            return Err(Failure::new(format!("{version}: {test} failed: {reasons}")));
         }
         summary.push(format!("{version}: {} tests", tally.passed));
     }
@@ -103,7 +108,7 @@ mod tests {
     fn unknown_names_are_refused_without_a_record() {
         let root = std::env::temp_dir().join(format!("xtask-soak-{}", std::process::id()));
         let checkout = Checkout { target: root.clone(), root: root.clone() };
-        for args in [&[][..], &["unknown"], &["servers"], &["faults", "more"]] {
+        for args in [&[][..], &["unknown"], &["servers"], &["checksums"], &["faults", "more"]] {
             let failure = run(&checkout, args).unwrap_err();
             assert_eq!(failure.exit_code(), 2, "{args:?}");
         }

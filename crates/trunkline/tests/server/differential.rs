@@ -15,6 +15,13 @@ use crate::history::{Abilities, History};
 use crate::server::{Server, Stopped, servers};
 use crate::values::pick;
 
+/// The seeds of this run.
+pub(crate) fn seeds() -> impl Iterator<Item = u64> {
+    let first = number("TRUNKLINE_SEED").unwrap_or_else(random::seed);
+    let rounds = number("TRUNKLINE_ROUNDS").unwrap_or(1);
+    (0..rounds).map(move |more| first.wrapping_add(more))
+}
+
 fn number(variable: &str) -> Option<u64> {
     env::var(variable).map(|text| text.to_string_lossy().parse().expect(variable))
 }
@@ -27,29 +34,31 @@ fn trunkline(arguments: &[&str], data: &Path) -> Output {
 
 #[test]
 fn random_databases_are_copied_byte_for_byte() {
-    let first = number("TRUNKLINE_SEED").unwrap_or_else(random::seed);
     for bin in servers() {
-        for seed in
-            (0..number("TRUNKLINE_ROUNDS").unwrap_or(1)).map(|more| first.wrapping_add(more))
-        {
+        for seed in seeds() {
             println!("TRUNKLINE_SEED={seed} ({})", bin.display());
             round(&bin, seed);
         }
     }
 }
 
-fn round(bin: &Path, seed: u64) {
-    let mut rng = Rng::new(seed);
+/// Creates a random database and stops its server.
+pub(crate) fn random_database(bin: &Path, rng: &mut Rng) -> (Stopped, History) {
     let server =
         Server::start(bin, &[("synchronize_seqscans", "off"), ("enable_indexscan", "off")]);
     let output = server.home().join("printed");
     fs::create_dir(&output).expect("made");
     let lz4 = server.sql("postgres", "select count(*) from pg_settings where name = 'default_toast_compression' and 'lz4' = any (enumvals)");
     let abilities = Abilities { lz4: lz4.starts_with(b"1"), computes: server.major() >= 18 };
-    let history = History::new(&mut rng, abilities, &output);
+    let history = History::new(rng, abilities, &output);
     fs::write(server.home().join("history.sql"), &history.script).expect("written");
     server.script("postgres", &history.script, true);
-    let stopped = server.stop();
+    (server.stop(), history)
+}
+
+fn round(bin: &Path, seed: u64) {
+    let mut rng = Rng::new(seed);
+    let (stopped, history) = random_database(bin, &mut rng);
     let (mut rows, mut compared) = (0, 0);
     for (table, file) in &history.tables {
         // A table that could not be created has no output.

@@ -20,6 +20,7 @@ mod values;
 
 mod amcheck;
 mod catalogs;
+mod checksums;
 mod configuration;
 mod copies;
 mod differential;
