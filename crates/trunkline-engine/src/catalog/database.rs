@@ -12,7 +12,7 @@ use trunkline_format::catalog::{
     DatabaseRow, IndexRow, NamespaceRow, OperatorClassRow, Persistence, RangeRow, RelationKind,
     TypeRow,
 };
-use trunkline_format::text_output::ObjectClass;
+use trunkline_format::text_output::{ObjectClass, UnsupportedReason, UnsupportedType};
 use trunkline_format::{Fork, Oid};
 
 use super::cluster::Cluster;
@@ -48,6 +48,8 @@ pub struct Database {
     /// For each base type of an extension whose output function is one of the server's own, a
     /// built-in type that has the same output function.
     pub(super) printed_as: Map<Oid, Oid>,
+    /// Why we may not know the output functions of other types.
+    pub(super) output_fault: Option<Arc<CatalogError>>,
     /// For each enum, the OIDs stored in values, with their labels.
     pub(super) labels: Map<Oid, Vec<(Oid, Vec<u8>)>>,
     pub(super) ranges: Vec<RangeRow>,
@@ -97,6 +99,13 @@ impl Database {
     /// The database's name, quoted if needed.
     pub fn quoted_name(&self) -> String {
         quoted(&self.info.name)
+    }
+
+    /// If a type cannot be printed, returns the reason if that is only because we don't know whether
+    /// the row of its output function is visible. Damage must not be collected.
+    pub fn output_fault(&self, refused: &UnsupportedType) -> Option<&Arc<CatalogError>> {
+        let not_found = refused.reason == UnsupportedReason::NotBuiltIn;
+        self.output_fault.as_ref().filter(|_| not_found)
     }
 
     /// All relations, by OID.

@@ -107,6 +107,7 @@ impl Database {
             schemas,
             types: types.into_iter().map(|row| (row.oid, row)).collect(),
             printed_as: Map::default(),
+            output_fault: None,
             labels,
             ranges,
             children,
@@ -126,32 +127,31 @@ impl Database {
                 faults.take_consequence(error)?;
             }
         }
-        database.printed_as = database.find_printed_as(backend, &mut faults)?;
+        database.find_printed_as(backend, &mut faults)?;
         database.by_name = database.places_by_name();
         database.faults = faults.into_found();
         Ok(database)
     }
 
-    /// Finds the base types of extensions whose output function is one of the server's own. Returns
-    /// for each of them a built-in type with the same output function. `pg_proc` is one of the
-    /// largest catalogs, so we only read it if there are base types of extensions.
+    /// Finds the base types of extensions whose output function is one of the server's own, and
+    /// records for each of them a built-in type with the same output function. `pg_proc` is one of
+    /// the largest catalogs, so we only read it if there are base types of extensions.
     ///
     /// If damage is not being collected, we ignore damage in `pg_proc`: if we can't find a type's
-    /// function, we just refuse to print the type. But if a file of the commit log is
-    /// missing, we must report that file, because the refusal would blame the type instead.
+    /// function, we just refuse to print the type. But if we don't know whether a row is visible,
+    /// because a file of the commit log is missing, we must remember that for the refusal, which
+    /// would blame the type instead.
     fn find_printed_as(
-        &self,
+        &mut self,
         backend: &mut Backend,
         faults: &mut Faults,
-    ) -> Result<Map<Oid, Oid>, CatalogError> {
+    ) -> Result<(), CatalogError> {
         let is_added = |row: &TypeRow| row.oid.0 >= FIRST_USER_OID;
         let bases = || self.types.values().filter(|row| row.kind == b'b' && !row.is_array());
         let locator = self.relation(PG_PROC.oid).and_then(|relation| relation.locator);
-        let Some(locator) = locator.filter(|_| bases().any(is_added)) else {
-            return Ok(Map::default());
-        };
+        let Some(locator) = locator.filter(|_| bases().any(is_added)) else { return Ok(()) };
         if self.check_layout(&PG_PROC).is_err() {
-            return Ok(Map::default());
+            return Ok(());
         }
         let mut found = Faults::new(OnDamage::Collect);
         let mut reader = Reader { backend, cluster: &self.cluster, faults: &mut found };
@@ -165,9 +165,12 @@ impl Database {
             }
             Ok(())
         })?;
+        let mut output_fault = None;
         for error in found.into_found() {
-            if self.cluster.on_damage == OnDamage::Collect || error.file_fault().is_some() {
+            if self.cluster.on_damage == OnDamage::Collect {
                 faults.take(error)?;
+            } else if error.file_fault().is_some() {
+                output_fault.get_or_insert(Arc::new(error));
             }
         }
         // If several built-in types have the same function, it doesn't matter which of them we
@@ -180,7 +183,9 @@ impl Database {
             let same = |row: &&&TypeRow| sources.get(&row.output) == Some(source);
             Some((row.oid, built_in.iter().find(same)?.oid))
         };
-        Ok(bases().filter(|row| is_added(row)).filter_map(like).collect())
+        let printed_as = bases().filter(|row| is_added(row)).filter_map(like).collect();
+        (self.printed_as, self.output_fault) = (printed_as, output_fault);
+        Ok(())
     }
 
     /// Compares the columns that `pg_attribute` lists for a catalog with the layout that we used to

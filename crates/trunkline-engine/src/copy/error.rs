@@ -7,6 +7,7 @@
 use std::io;
 
 use thiserror::Error;
+use trunkline_aio::facade::Arc;
 use trunkline_format::Oid;
 use trunkline_format::deform::ColumnError;
 use trunkline_format::text_output::{UnsupportedType, ValueError};
@@ -65,6 +66,17 @@ pub enum PlanError {
         /// Why not.
         source: UnsupportedType,
     },
+    /// We don't know how to print the values of a column, because we don't know whether the row of
+    /// its type's output function is visible.
+    #[error("column \"{column}\" of relation {table} cannot be printed: {fault}")]
+    Output {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// Why we don't know.
+        fault: Arc<CatalogError>,
+    },
 }
 
 impl PlanError {
@@ -73,6 +85,7 @@ impl PlanError {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Catalog(error) => error.is_usage(),
+            Self::Output { .. } => false,
             _ => true,
         }
     }
@@ -83,6 +96,9 @@ impl PlanError {
             Self::Catalog(error) => error.hint(),
             Self::Type { .. } | Self::Virtual { .. } => {
                 Some("name the columns that are wanted, without this one".to_owned())
+            }
+            Self::Output { .. } => {
+                Some("restore the file, or name the other columns that are wanted".to_owned())
             }
             Self::NotPopulated { .. } => {
                 Some("run REFRESH MATERIALIZED VIEW on a server first".to_owned())

@@ -7,6 +7,7 @@
 
 use std::path::PathBuf;
 
+use trunkline_aio::facade::Arc;
 use trunkline_format::Oid;
 use trunkline_format::catalog::{Generated, RelationKind};
 use trunkline_format::deform::Attribute;
@@ -203,7 +204,13 @@ impl Plan {
             let ty = match Type::resolve(column.type_oid, database) {
                 Ok(ty) => ty,
                 Err(source) => {
-                    return Err(PlanError::Type { table: name, column: display, source });
+                    let (table, column) = (name, display);
+                    return Err(match database.output_fault(&source) {
+                        Some(fault) => {
+                            PlanError::Output { table, column, fault: Arc::clone(fault) }
+                        }
+                        None => PlanError::Type { table, column, source },
+                    });
                 }
             };
             types.push(column.type_oid);

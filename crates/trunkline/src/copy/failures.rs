@@ -40,6 +40,7 @@ pub(super) fn plan_failure(error: PlanError) -> Failure {
     let hint = error.hint();
     match error {
         PlanError::Catalog(error) => error.into(),
+        other @ PlanError::Output { .. } => Failure::cannot_run(other).with_hint_if_any(hint),
         other => Failure::usage(other).with_hint_if_any(hint),
     }
 }

@@ -35,7 +35,7 @@ const SKIP_PARTITION: &str =
 
 /// The tasks of a copy.
 pub(super) struct CopyPlan {
-    pub(super) tasks: Vec<CopyTask>,
+    tasks: Vec<CopyTask>,
     /// The files to write, one per task; `None` for standard output.
     paths: Option<Vec<PathBuf>>,
     /// Number of tables that cannot be copied. Each was reported.
@@ -254,7 +254,10 @@ fn other_columns_hint(
     database: &Database,
     table: &RelationInfo,
 ) -> Option<String> {
-    let PlanError::Type { table: name, .. } = error else { return None };
+    let (PlanError::Type { table: name, .. } | PlanError::Output { table: name, .. }) = error
+    else {
+        return None;
+    };
     let names = printable_columns(database, table).into_iter();
     let names: Vec<String> = names.map(|name| quoted(&name)).collect();
     let names = names.join(",").replace('\'', "'\\''");

@@ -18,7 +18,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::binary::run;
-use crate::server::{Server, servers};
+use crate::server::{INITDB, Server, servers};
 
 /// Creates tables, and freezes everything in them and in the catalogs.
 const FROZEN: &str = "
@@ -255,6 +255,27 @@ update pg_class set relname = relname
   where oid = (select reltoastrelid from pg_class where relname = 'lost');
 ";
 
+/// If only an output function is unknown, only the columns that need it can't be copied.
+#[test]
+fn an_unknown_function_refuses_only_its_own_type() {
+    for bin in servers() {
+        let server = Server::start(&bin, &[]);
+        server.script("postgres", &["create extension citext;\n", TYPED, FROZEN].concat(), false);
+        let function = "update pg_proc set proname = proname where proname = 'citextout'";
+        server.sql("postgres", function);
+        let stopped = server.stop();
+        let data = stopped.data();
+        let fault = damage(&data, "pg_xact/0000", false);
+        let (code, out, err) = copy(&data, "typed", &[]);
+        assert_eq!((code, out.as_str()), (3, ""), "{err}");
+        let text = "column \"c\" of relation public.typed cannot be printed: ";
+        assert!(err.contains(text) && err.contains(&fault), "{err}");
+        assert!(err.contains("hint: restore the file, or name the other columns"), "{err}");
+        let (code, out, err) = copy(&data, "lost", &[]);
+        assert_eq!((code, out.lines().count(), err.as_str()), (0, 3, ""));
+    }
+}
+
 /// If rows of the catalogs are unknown, they are the only ones that we report. The tables they
 /// describe, and the values in those tables, are not damaged.
 #[test]
@@ -381,8 +402,7 @@ fn clusters_after_pg_upgrade_are_read() {
         let new = server.home().join("new");
         server.halt("fast");
         let mut initdb = server.command("initdb");
-        initdb.args(["-k", "-N", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale"]);
-        initdb.arg("--wal-segsize=1").arg("-D").arg(&new);
+        initdb.args(INITDB).arg("-D").arg(&new);
         let mut upgrade = server.command("pg_upgrade");
         upgrade.current_dir(server.home()).args(["-U", "postgres", "-b"]).arg(&bin);
         upgrade.arg("-B").arg(&bin).arg("-d").arg(server.data()).arg("-D").arg(&new);
