@@ -2,7 +2,7 @@
 //!
 //! The same commit always gives the same text. A source tree without git has only the version.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 
 fn main() {
@@ -15,12 +15,21 @@ fn main() {
 fn commit() -> Option<String> {
     // A source archive may be unpacked inside some other repository, whose commit means nothing.
     git(&["ls-files", "--error-unmatch", "build.rs"])?;
-    let head = git(&["rev-parse", "--git-path", "HEAD"])?;
-    let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
-    // HEAD names a branch, so it only changes when another branch is checked out. Its log also
-    // changes with each commit. Cargo would run this script every time if we named a missing file.
-    for file in [head, log].iter().filter(|file| Path::new(file).exists()) {
-        println!("cargo::rerun-if-changed={file}");
+    let path = |name: &str| git(&["rev-parse", "--git-path", name]).map(PathBuf::from);
+    // HEAD names a branch, so it only changes when another branch is checked out. A commit changes
+    // the branch's own file and the log of HEAD. There may be no log, and another worktree that moves
+    // the branch doesn't write it.
+    let mut files = vec![path("HEAD")?, path("logs/HEAD")?];
+    if let Some(branch) = git(&["symbolic-ref", "--quiet", "HEAD"]) {
+        let file = path(&branch)?;
+        // A branch may be in a list of all refs instead. Its next commit makes the file, so we look
+        // at the directory where that will be.
+        files.extend(file.ancestors().find(|at| at.exists()).map(PathBuf::from));
+        files.push(path("packed-refs")?);
+    }
+    // Cargo would run this script every time if we named a missing file.
+    for file in files.iter().filter(|file| file.exists()) {
+        println!("cargo::rerun-if-changed={}", file.display());
     }
     git(&["rev-parse", "--short=12", "HEAD"])
 }

@@ -78,13 +78,16 @@ pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
     Err(Failure::new(format!("{} fixtures could not be made", made.missing.len())))
 }
 
+/// The directory with the archives and scripts that clusters are made from.
+pub(crate) fn archives(checkout: &Checkout) -> PathBuf {
+    let own = checkout.root.join("../shared/fixtures");
+    std::env::var_os("TRUNKLINE_FIXTURES").map_or(own, PathBuf::from)
+}
+
 /// Creates missing clusters. It is not an error if a cluster can't be created. Instead, the result
 /// includes the reason.
 pub(crate) fn make(checkout: &Checkout) -> Result<Fixtures, Failure> {
-    let source = match std::env::var_os("TRUNKLINE_FIXTURES") {
-        Some(dir) => PathBuf::from(dir),
-        None => checkout.root.join("../shared/fixtures"),
-    };
+    let source = archives(checkout);
     let dir = checkout.target.join("fixtures");
     fs::create_dir_all(&dir).map_err(|error| Failure::io(dir.display(), error))?;
     let mut made = Fixtures { dir, ..Fixtures::default() };
@@ -231,7 +234,7 @@ fn unprivileged(dir: &Path) -> Result<Unprivileged, Failure> {
     Err(Failure::new("running as root, and neither runuser, setpriv nor su gives us another user"))
 }
 
-fn is_root() -> Result<bool, Failure> {
+pub(crate) fn is_root() -> Result<bool, Failure> {
     Ok(Invocation::new(Path::new("/"), "id", "-u").capture()?.text.trim() == "0")
 }
 

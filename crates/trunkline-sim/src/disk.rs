@@ -268,32 +268,27 @@ impl Disk {
                     _ => -libc::EBADF,
                 };
             };
+            let reported = state.reported.entry(request.file_id).or_default();
             let writes = request.operation == Operation::Writev;
             assert!(writes || !request.durable, "only a write can be durable");
             match request.operation {
                 Operation::Readv => image.read(request, fault),
-                Operation::Writev => {
+                Operation::Writev if request.durable => {
                     let first = image.changes();
                     let written = image.write(request, fault, free);
-                    if request.durable {
-                        let lost = state.lost_syncs > 0 && image.changes() > first;
-                        state.lost_syncs -= u32::from(lost);
-                        let reported = state.reported.entry(request.file_id).or_default();
-                        let synced = image.sync_write(first, lost).min(image.report_loss(reported));
-                        if synced < 0 { synced } else { written }
-                    } else {
-                        written
-                    }
+                    let lost = state.lost_syncs > 0 && image.changes() > first;
+                    state.lost_syncs -= u32::from(lost);
+                    let synced = image.sync_write(first, lost).min(image.report_loss(reported));
+                    if synced < 0 { synced } else { written }
                 }
+                Operation::Writev => image.write(request, fault, free),
                 Operation::Fsync | Operation::Fdatasync => {
                     let lost = state.lost_syncs > 0 && !image.is_synced();
                     state.lost_syncs -= u32::from(lost);
                     // The sync itself can fail, or it may have to report an earlier writeback
                     // failure. Both results are either 0 or -EIO, so by taking the minimum we
                     // return the error, if there is one.
-                    let synced = image.sync(lost);
-                    synced
-                        .min(image.report_loss(state.reported.entry(request.file_id).or_default()))
+                    image.sync(lost).min(image.report_loss(reported))
                 }
                 // Writeback makes no difference to what survives a crash. Until the data is synced,
                 // it may or may not survive, just as before.
@@ -302,12 +297,7 @@ impl Disk {
                         state.lost_writebacks -= 1;
                         image.lose();
                     }
-                    match request.awaits {
-                        true => {
-                            image.report_loss(state.reported.entry(request.file_id).or_default())
-                        }
-                        false => 0,
-                    }
+                    if request.awaits { image.report_loss(reported) } else { 0 }
                 }
             }
         };

@@ -72,7 +72,13 @@ pub(crate) struct TablesArgs {
 pub(crate) fn run(context: &Context<'_>, args: &TablesArgs) -> Result<Exit, Failure> {
     let Context { global, settings, .. } = context;
     let name = args.dbname.clone().map(OsString::into_vec);
-    let name = name.or_else(DatabaseArgs::default_name).filter(|_| !args.list);
+    let default = DatabaseArgs::default_name().filter(|_| name.is_none() && !args.list);
+    // The JSON report contains the name.
+    if let Some(name) = default.as_ref().filter(|_| !global.json) {
+        let name = shown_name(name, SHARED_CATALOG_ENCODING);
+        message("note", format_args!("PGDATABASE selects the database {name:?}; --list lists all"));
+    }
+    let name = name.or(default);
     args.check(name.is_some())?;
     let dir = data_dir::open(global)?;
     let sizes = Sizes::of(&dir, args.measuring_io(settings)?.as_ref().map(IoInstance::aio))?;

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use super::record::output;
 use crate::failure::Failure;
+use crate::fixtures;
 use crate::invocation::Invocation;
 use crate::tree::Checkout;
 
@@ -36,7 +37,7 @@ const CERTIFICATES: &str = "/usr/local/share/ca-certificates";
 
 /// Runs `.ci/run` in a new root.
 pub(super) fn run(checkout: &Checkout) -> Result<String, Failure> {
-    if output(checkout, "id", "-u")? != "0" {
+    if !fixtures::is_root()? {
         return Err(Failure::usage(
             "soak bare-root must run as root: it uses debootstrap and chroot",
         ));
@@ -93,8 +94,7 @@ fn lend(checkout: &Checkout, root: &Path) -> Result<(), Failure> {
         let from = Path::new(CERTIFICATES).join(".");
         Invocation::new(&checkout.root, "cp", "-R").arg(from).arg(to).run()?;
     }
-    let own = checkout.root.join("../shared/fixtures");
-    let archives = std::env::var_os("TRUNKLINE_FIXTURES").map_or(own, PathBuf::from);
+    let archives = fixtures::archives(checkout);
     let to = inside(root, FIXTURES);
     Invocation::new(&checkout.root, "cp", "-R").arg(archives.join(".")).arg(to).run()
 }

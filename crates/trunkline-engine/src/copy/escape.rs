@@ -138,8 +138,12 @@ impl LineFormat {
     pub(super) fn escape(&self, start: usize, alone: bool, out: &mut Vec<u8>) {
         match self.format {
             Format::Text if self.is_custom => {
-                let value = out.split_off(start);
-                append_with_delimiter(&value, self.delimiter, out);
+                let special = |&byte: &u8| byte == self.delimiter || letter(byte).is_some();
+                let written = out.get(start..).unwrap_or_default();
+                if let Some(plain) = written.iter().position(special) {
+                    let rest = out.split_off(start + plain);
+                    append_with_delimiter(&rest, self.delimiter, out);
+                }
             }
             Format::Text => escape_text(start, out),
             Format::Csv => self.quote(start, alone, out),

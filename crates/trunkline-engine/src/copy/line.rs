@@ -5,6 +5,9 @@
 //! and prints the row in a single loop. All other rows take the general path. That path also
 //! produces the error messages.
 
+use std::fmt;
+use std::io::Write as _;
+
 use trunkline_format::Tid;
 use trunkline_format::deform::{Column, ColumnError, Deformer};
 use trunkline_format::heap_tuple::HeapTuple;
@@ -254,20 +257,23 @@ impl<'a> LineWriter<'a> {
     fn write_extras(&self, row: &HeapRow<'_>, out: &mut Vec<u8>) -> bool {
         let Extras { ctid, state } = self.extras;
         let start = out.len();
-        let mut field = |text: &str| {
+        let mut field = |text: fmt::Arguments<'_>| {
             if out.len() > start {
                 out.push(self.format.delimiter());
             }
-            self.format.append(text.as_bytes(), self.alone, out);
+            let value = out.len();
+            // Writing to a vector can't fail.
+            let _ = out.write_fmt(text);
+            self.format.escape(value, self.alone, out);
         };
         if ctid {
             let Tid { block, item } = row.tid;
-            field(&format!("({block},{item})"));
+            field(format_args!("({block},{item})"));
         }
         if state {
-            field(&row.tuple.xmin().to_string());
-            field(&row.tuple.xmax().to_string());
-            field(&row.state.to_string());
+            field(format_args!("{}", row.tuple.xmin()));
+            field(format_args!("{}", row.tuple.xmax()));
+            field(format_args!("{}", row.state));
         }
         out.len() == start
     }

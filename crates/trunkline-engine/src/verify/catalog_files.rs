@@ -35,7 +35,6 @@ use super::scope::{Scope, locator_of};
 use super::status_files::StatusFiles;
 use crate::catalog::{Catalog, CatalogError, Database, OnDamage, RelationPath, first_file};
 use crate::datadir::{DataDir, FileEntry, FileList, ProblemKind, Warning};
-use crate::heap::RowProblem;
 use crate::pool::Backend;
 use crate::storage::{RelationLocator, Storage};
 
@@ -159,12 +158,9 @@ impl CatalogFiles {
     }
 
     fn fault(&mut self, database: Option<&str>, fault: &CatalogError) {
-        if let CatalogError::HeapRow(row) = fault
-            && let RowProblem::Transaction(error) = &row.problem
-            && error.file_fault().is_some()
-        {
+        if fault.file_fault().is_some() {
             if let Some(files) = &self.status_files {
-                files.add_catalog_row(error, &row.location);
+                files.add_catalog_row(fault);
             }
             return;
         }
@@ -205,7 +201,7 @@ impl CatalogFiles {
         match (&relation.storage, file.fork) {
             (StorageKind::Heap { .. }, Fork::Vm) => self.bounds.map_pages(locator, good),
             (StorageKind::Btree { table: Some(table) }, Fork::Main) => {
-                self.bounds.btree_pages(locator, Some((*table, &relation.name)), good);
+                self.bounds.btree_pages(locator, (*table, &relation.name), good);
             }
             _ => {}
         }

@@ -26,7 +26,6 @@ use super::table_check;
 use super::xid_range::NextIds;
 use crate::catalog::{Catalog, CatalogError, Database, OnDamage, RelationInfo};
 use crate::datadir::DataDir;
-use crate::heap::RowProblem;
 use crate::job::{Job, JobError, Observer};
 use crate::pool::{Backend, BackendType, Policy, Pool, ReadError};
 use crate::storage::Storage;
@@ -160,12 +159,7 @@ impl ContentJob {
     /// left out only because a file of the commit log is missing, the finding is about that file,
     /// and there is only one for all such rows.
     fn catalog_fault(&self, database: Option<&str>, fault: &CatalogError) {
-        if let CatalogError::HeapRow(row) = fault
-            && let RowProblem::Transaction(error) = &row.problem
-            && error.file_fault().is_some()
-        {
-            self.results.status_files.add_catalog_row(error, &row.location);
-        } else if !self.options.catalogs_compared {
+        if !self.results.status_files.add_catalog_row(fault) && !self.options.catalogs_compared {
             self.results.findings.push(catalog_fault::finding_of(&self.dir, database, fault));
         }
     }

@@ -41,7 +41,7 @@ pub struct ContentOptions {
     /// Tables to check at a time, at least 1.
     pub workers: u32,
     /// Maximum number of findings to list in the report. Any findings beyond that are counted but
-    /// not listed.
+    /// not listed. Findings about files of the commit log are always listed.
     pub findings_listed: usize,
     /// The databases and relations to check, or `None` to check everything.
     pub only: Option<Vec<Only>>,

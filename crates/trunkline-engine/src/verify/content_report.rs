@@ -52,7 +52,8 @@ pub struct ContentReport {
     pub entries: u64,
     /// Pages of tables and indexes.
     pub pages: u64,
-    /// The listed findings, by file, block and line pointer.
+    /// The listed findings. Those about files of the commit log and of multixacts come first, then
+    /// all others by file, block and line pointer.
     pub findings: Vec<Finding>,
     /// The number of findings, including those that aren't listed.
     pub findings_total: u64,

@@ -111,12 +111,11 @@ impl LengthBounds {
         }
     }
 
-    /// Collects the references in pages of a B-tree. `table` is the table with the name of the index,
-    /// or `None` if we can't rely on the entries of the index.
+    /// Collects the references in pages of a B-tree on `table`. `name` is the name of the index.
     pub(super) fn btree_pages<'p>(
         &self,
         index: RelationLocator,
-        table: Option<(RelationLocator, &Arc<str>)>,
+        (table, name): (RelationLocator, &Arc<str>),
         pages: impl Iterator<Item = (BlockNo, &'p PageBytes)>,
     ) {
         let (mut link, mut row) = (None, None);
@@ -127,17 +126,15 @@ impl LengthBounds {
                 link = link.max(root.filter(|(root, _)| *root != 0));
             } else if let Ok(page) = BtreePage::parse(page) {
                 link = link.max(page.last_link().map(|to| (to, block)));
-                row = row.max(page.last_row().filter(|_| table.is_some()));
+                row = row.max(page.last_row());
             }
         }
         if let Some((to, from)) = link {
             self.raise(index, to, LengthProof::Link { from, to });
         }
-        if let (Some(row), Some((table, index))) = (row, table) {
-            // Most pages don't raise the bound. Don't clone the index's name for those.
-            if self.of(table).is_none_or(|known| known.blocks <= row.block) {
-                self.raise(table, row.block, LengthProof::Entry { index: Arc::clone(index), row });
-            }
+        if let Some(row) = row {
+            let index = Arc::clone(name);
+            self.raise(table, row.block, LengthProof::Entry { index, row });
         }
     }
 

@@ -17,6 +17,8 @@ use trunkline_aio::facade::{Arc, Mutex};
 use super::content_problem::ContentProblem;
 use super::finding::{Finding, FindingKind};
 use crate::Location;
+use crate::catalog::CatalogError;
+use crate::heap::RowProblem;
 use crate::transactions::TransactionError;
 
 /// Why we needed the file.
@@ -60,10 +62,13 @@ impl StatusFiles {
         self.record(error, needed, relation, location, false)
     }
 
-    /// Like [`Self::add`], but for a row that we needed to find the tables.
-    pub(super) fn add_catalog_row(&self, error: &TransactionError, location: &Location) -> bool {
-        let relation = format!("catalog file \"{}\"", location.path().display());
-        self.record(error, Needed::Row, &relation.into(), location, true)
+    /// Like [`Self::add`], but for a row that we needed to find the tables. Returns false if `fault`
+    /// isn't about such a row.
+    pub(super) fn add_catalog_row(&self, fault: &CatalogError) -> bool {
+        let CatalogError::HeapRow(row) = fault else { return false };
+        let RowProblem::Transaction(error) = &row.problem else { return false };
+        let relation = format!("catalog file \"{}\"", row.location.path().display());
+        self.record(error, Needed::Row, &relation.into(), &row.location, true)
     }
 
     fn record(

@@ -46,6 +46,10 @@ impl PartialFile {
     /// The errors of open(2). Another copy is writing the file, or something other than a regular
     /// file has its name.
     pub(super) fn create(path: PathBuf) -> io::Result<PartialFile> {
+        Self::create_with(path, try_lock)
+    }
+
+    fn create_with(path: PathBuf, try_lock: TryLock) -> io::Result<PartialFile> {
         let partial = with_suffix(&path, ".partial");
         // We try again if another process removes the file before we have locked it.
         loop {
@@ -66,7 +70,7 @@ impl PartialFile {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    remove_abandoned(&partial)?;
+                    remove_abandoned(&partial, try_lock)?;
                 }
                 Err(error) => return Err(at(&path, &error)),
             }
@@ -123,7 +127,7 @@ impl Drop for PartialFile {
 }
 
 /// Removes a partial file that was left behind by another process, if it exists.
-fn remove_abandoned(partial: &Path) -> io::Result<()> {
+fn remove_abandoned(partial: &Path, try_lock: TryLock) -> io::Result<()> {
     let named = |error: io::Error| at(partial, &error);
     match fs::symlink_metadata(partial) {
         Ok(found) if found.is_file() => {}
@@ -163,6 +167,9 @@ pub(super) enum Lock {
     /// The file system doesn't support locks, for example NFS without a lock daemon.
     Unsupported,
 }
+
+/// How to lock a file. Tests replace it, because flock(2) works on all of our own file systems.
+type TryLock = fn(&File) -> io::Result<Lock>;
 
 /// Tries to lock a file.
 pub(super) fn try_lock(file: &File) -> io::Result<Lock> {
@@ -290,6 +297,33 @@ mod tests {
             assert_eq!(fs::read(&partial).expect("read"), b"of another copy");
             assert_eq!(fs::read_dir(home.path()).expect("a directory").count(), 1);
         }
+    }
+
+    /// Without locks, a file that was left behind looks like one that is being written.
+    #[test]
+    fn without_locks_no_existing_file_is_removed() {
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("t.copy");
+        let partial = home.path().join("t.copy.partial");
+        let create = || PartialFile::create_with(path.clone(), |_| Ok(Lock::Unsupported));
+        let refused = || {
+            let error = create().expect_err("refused").to_string();
+            let text =
+                "t.copy.partial\": exists, and may still be written by another copy; if not, ";
+            assert!(error.contains(text), "{error}");
+        };
+        let mut first = create().expect("created");
+        first.write(b"1\n").expect("written");
+        refused();
+        assert_eq!(fs::read(&partial).expect("still there"), b"1\n");
+        Box::new(first).finish(true).expect("finished");
+        assert_eq!(fs::read(&path).expect("read"), b"1\n");
+        fs::write(&partial, "left behind").expect("written");
+        refused();
+        assert_eq!(fs::read(&partial).expect("still there"), b"left behind");
+        fs::remove_file(&partial).expect("removed by the user");
+        drop(create().expect("created"));
+        assert!(!partial.exists());
     }
 
     #[test]

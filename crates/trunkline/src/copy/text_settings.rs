@@ -96,21 +96,21 @@ impl<'a> TextSettingSources<'a> {
         backend: &mut Backend,
     ) -> Result<Self, Failure> {
         let config = read_config_files(dir.path().to_owned(), interrupt)?;
-        let (database, faults) = match database.settings(backend) {
-            Ok(read) => read,
+        let (database, faults, is_read) = match database.settings(backend) {
+            Ok((settings, faults)) => (settings, faults, true),
             Err(error) if error.is_damage() => return Err(catalog_failure(error, dir)),
             Err(error) => {
                 let text = "could not read the settings of the database";
                 message("warning", format_args!("{text}: {error}"));
                 message("hint", DATABASE_SETTINGS_HINT);
-                Default::default()
+                (BTreeMap::new(), Vec::new(), false)
             }
         };
         warn_of_damage(&faults, None);
         if !faults.is_empty() {
             message("hint", DATABASE_SETTINGS_HINT);
         }
-        Ok(Self { args, assigned, database, config, is_complete: faults.is_empty() })
+        Ok(Self { args, assigned, database, config, is_complete: is_read && faults.is_empty() })
     }
 
     /// Returns the value from the first source that defines the setting. The sources are tried in

@@ -8,7 +8,7 @@
 //! ```
 //! A file needs no catalog, so that its pages can be decoded even if nothing else can be read. A
 //! name that could also be a file's, such as `orders`, means the relation wherever relations can be
-//! looked up; `./orders` means the file. Names of relation files, such as `16384_vm`, mean the file
+//! looked up, that is, with a data directory; `./orders` means the file. Names of relation files, such as `16384_vm`, mean the file
 //! if there is one.
 
 use std::ffi::OsString;
@@ -33,7 +33,8 @@ pub(super) fn find(
     let given = Path::new(relation);
     let is_name = database_of_name(relation).is_some();
     let is_relation_file = relation.to_str().and_then(RelationFile::parse).is_some();
-    if database.dbname.is_none() && (!is_name || is_relation_file) && is_file(given) {
+    let is_looked_up = is_name && !is_relation_file && context.global.pgdata.is_some();
+    if database.dbname.is_none() && !is_looked_up && is_file(given) {
         return of_fork(given, fork);
     }
     if database.dbname.is_some() || is_name {

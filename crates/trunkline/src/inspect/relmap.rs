@@ -60,11 +60,6 @@ pub(super) fn run(context: &Context<'_>, args: &RelmapArgs) -> Result<Exit, Fail
         _ => dir.path().join("global").join(RELATION_MAP_NAME),
     };
     let text = |error: &dyn Display| format!("\"{}\": {error}", path.display());
-    // Opening a pipe would wait for a writer.
-    let is_file = std::fs::symlink_metadata(&path).map(|metadata| metadata.is_file());
-    if !is_file.map_err(|error| Failure::cannot_run(text(&error)))? {
-        return Err(Failure::cannot_run(text(&"not a regular file")));
-    }
     let bytes = std::fs::read(&path).map_err(|error| Failure::cannot_run(text(&error)))?;
     let map = RelationMap::parse(&bytes, dir.control().version);
     let map = map.map_err(|error| Failure::findings(text(&error)))?;

@@ -86,6 +86,12 @@ fn the_environment_names_the_database() {
     assert!(run(&["inspect", "page", "pgbench_branches"]).contains("kind      heap\n"));
     assert!(run(&["inspect", "page", number]).contains("kind      heap\n"));
     a_name_means_the_relation(&fixture);
+    // The list itself doesn't show whose relations it contains.
+    let mut command = trunkline();
+    command.args(["tables", "-D"]).arg(fixture.join("data")).env("PGDATABASE", "bench");
+    let err = String::from_utf8(command.output().expect("runs").stderr).expect("text");
+    let note = "trunkline: note: PGDATABASE selects the database \"bench\"; --list lists all\n";
+    assert_eq!(err, note);
 }
 
 /// A file or directory that happens to have the name of a relation is not decoded in its place.
@@ -106,6 +112,15 @@ fn a_name_means_the_relation(fixture: &Path) {
         let output = command.env("PGDATABASE", "bench").current_dir(home.path()).output();
         let text = String::from_utf8(output.expect("runs").stdout).expect("text");
         assert!(text.contains(&format!("kind      {kind}\n")), "{name}: {text}");
+    }
+    // Without a data directory, no name can be looked up, so it must be a file.
+    fs::write(home.path().join("copy.of.16384"), [0; 8192]).expect("written");
+    for (name, database) in [("pgbench_tellers", "bench"), ("copy.of.16384", "")] {
+        let mut command = trunkline();
+        command.args(["inspect", "page", name]).env("PGDATABASE", database);
+        let output = command.current_dir(home.path()).output().expect("runs");
+        let text = String::from_utf8(output.stdout).expect("text");
+        assert!(text.contains("kind      new\n"), "{name}: {text}");
     }
 }
 

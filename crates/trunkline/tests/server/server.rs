@@ -23,7 +23,7 @@ const DEBIAN: &str = "/usr/lib/postgresql/15/bin";
 const MAJORS: [u32; 4] = [15, 16, 17, 18];
 
 /// Options of `initdb` for every cluster.
-const INITDB: [&str; 10] =
+pub(crate) const INITDB: [&str; 10] =
     ["-k", "-N", "-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--no-locale", "--wal-segsize=1"];
 
 /// The name of the superuser.
