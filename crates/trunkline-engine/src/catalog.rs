@@ -64,6 +64,7 @@ mod reader;
 mod relation;
 mod relation_path;
 mod resolve;
+mod sequences;
 mod settings;
 mod snapshot;
 

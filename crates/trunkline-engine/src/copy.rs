@@ -15,6 +15,8 @@
 //! partitions of a table. A worker always finishes its task before it takes the next one, so the
 //! order of the rows within an output doesn't depend on the number of workers.
 //!
+//! A [`LoadScript`] loads the copies of a database into a server.
+//!
 //! If we find damage, we either stop the copy, or report the damage with its location and skip it
 //! ([`CopyOptions::keep_going`]).
 
@@ -22,16 +24,19 @@ mod copy_job;
 mod error;
 mod escape;
 mod line;
+mod load_script;
 mod options;
 mod output;
 mod plan;
 mod report;
+mod sql_types;
 mod table_copy;
 
 pub use copy_job::copy;
 pub use error::{CopyError, Finding, PlanError, UnknownRows, ValueProblem};
 pub use escape::{Format, FormatError, LineFormat};
 pub use line::Extras;
+pub use load_script::{LoadFormat, LoadScript, LoadTable};
 pub use options::{CopyOptions, TextSettings};
 pub use output::{CopyTask, Output, Outputs};
 pub use plan::{ColumnNames, Plan, column_names};

@@ -8,6 +8,8 @@
 //!   copy -D DIR -d DB --all -o OUT            every table into a file; can be resumed
 //!   copy -D DIR -d DB -t 's1.*' -o OUT        tables that match, also several names or -n s1
 //! ```
+//! Beside several tables, we write `load.sql`, which loads them into a server.
+//!
 //! The output is the same as that of `COPY table`, so a server can load it again. With ctid or state,
 //! it's the same as that of `COPY (SELECT ctid, * ...)`, which also includes stored generated
 //! columns.
@@ -24,6 +26,7 @@ mod args;
 mod columns;
 mod config_file;
 mod failures;
+mod load;
 mod outputs;
 mod partial_file;
 mod pattern;
@@ -41,6 +44,7 @@ use trunkline_aio::facade::thread;
 use trunkline_engine::catalog::OnDamage;
 use trunkline_engine::copy::{CopyOptions, Extras, LineFormat, Plan, TextSettings, copy};
 use trunkline_engine::heap::RowFilter;
+use trunkline_engine::job::End;
 use trunkline_engine::settings::Settings;
 
 use crate::catalog_session::warn_of_damage;
@@ -92,7 +96,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     let database = database.map_err(catalog_failure)?;
     warn_of_damage(catalog.faults(), None);
     warn_of_damage(database.faults(), Some(&database));
-    let (text, place) = ((&args.text, text_settings), (&dir, &interrupt));
+    let (text, place) = ((&args.text, text_settings, args.writes_script()), (&dir, &interrupt));
     let sources = TextSettingSources::read(text, place, &database, &mut backend)?;
     let mut plan = CopyPlan::new(args, &database, &mut backend)?;
     drop(backend);
@@ -114,21 +118,38 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     if args.output.is_none() && output::is_closed() {
         message("warning", "standard output is closed or discarded; the rows are lost");
     }
-    let options = options(args, format, settings, text);
+    if args.writes_script() && format.has_ambiguous_null() {
+        message("warning", "load.sql will load values that equal the null string as nulls");
+        message("hint", "use the csv format, or a null string such as \\N that no value can equal");
+    }
+    let options = options(args, format, settings, text.clone());
     let (left_out, same_names) = (plan.left_out, plan.same_names);
-    let (tasks, outputs) = plan.into_tasks();
+    let (tasks, outputs, loads) = plan.into_tasks();
     let report = run_job(global, &interrupt, &io, |observer| {
         let copied = copy(engine.pool(), &dir, &database, tasks, outputs, options, observer);
         copied.map_err(|error| copy_failure(error, args, &dir))
     })?;
+    // After an interrupt, some of the files don't exist.
+    let has_script = args.writes_script() && report.end == End::Complete;
+    if let Some(directory) = args.output.as_deref().filter(|_| has_script) {
+        loads.write(args, directory, (&database, &text), &report, &interrupt)?;
+    }
     report_findings(&report);
     report_missing_values(&report);
     io_stats::report_warnings(&report.warnings, report.warnings_lost);
     let catalog_is_complete = catalog.faults().is_empty() && database.faults().is_empty();
     let inputs_are_complete = catalog_is_complete && sources.is_complete && partial_files == 0;
-    let nothing_missing = inputs_are_complete && left_out == 0 && report.findings_total == 0;
+    let nothing_missing = inputs_are_complete && left_out.is_empty() && report.findings_total == 0;
     let (method, direct) = (io.method_name(), settings.io_direct_data());
-    let output = CopyOutput { report: &report, method, direct, present, left_out, nothing_missing };
+    let output = CopyOutput {
+        report: &report,
+        method,
+        direct,
+        present,
+        left_out,
+        script: has_script.then_some(load::SCRIPT),
+        nothing_missing,
+    };
     if args.output.is_some() {
         print_report(global, &output.json(), || output.text())?;
     }

@@ -50,7 +50,7 @@ pub struct Database {
     pub(super) printed_as: Map<Oid, Oid>,
     /// Why we may not know the output functions of other types.
     pub(super) output_fault: Option<Arc<CatalogError>>,
-    /// For each enum, the OIDs stored in values, with their labels.
+    /// For each enum, the OIDs stored in values, with their labels, in the order of the enum.
     pub(super) labels: Map<Oid, Vec<(Oid, Vec<u8>)>>,
     pub(super) ranges: Vec<RangeRow>,
     /// For each parent, its children and partitions, by OID.

@@ -10,6 +10,7 @@ use thiserror::Error;
 use trunkline_format::Oid;
 use trunkline_format::catalog::{Mismatch, RelationKind, RowError};
 use trunkline_format::relmap::RelationMapError;
+use trunkline_format::sequence::SequenceError;
 
 use super::name::NameProblem;
 use crate::Location;
@@ -132,6 +133,14 @@ pub enum CatalogError {
     LongValue {
         /// The catalog.
         table: &'static str,
+    },
+    /// A sequence's page does not contain a sequence.
+    #[error("{location}: {source}")]
+    Sequence {
+        /// The page.
+        location: Location,
+        /// What is wrong with it.
+        source: SequenceError,
     },
     /// A small file could not be read.
     #[error(transparent)]

@@ -82,7 +82,9 @@ impl Database {
         schemas.sort_by_key(|schema| schema.oid);
         let types = reader.rows_at::<TypeRow>(find(&PG_TYPE))?;
         let mut labels: Map<Oid, Vec<(Oid, Vec<u8>)>> = Map::default();
-        for row in reader.rows_at::<EnumRow>(find(&PG_ENUM))? {
+        let mut enum_rows = reader.rows_at::<EnumRow>(find(&PG_ENUM))?;
+        enum_rows.sort_by(|one, other| one.order.total_cmp(&other.order));
+        for row in enum_rows {
             labels.entry(row.enum_type).or_default().push((row.oid, row.label.into()));
         }
         let ranges = reader.rows_at(find(&PG_RANGE))?;

@@ -45,6 +45,7 @@ pub fn copy(
         options,
         results: Mutex::default(),
     });
+    copy.results.lock().report.rows_of_tasks = vec![None; copy.tasks.len()];
     let before = pool.total();
     let shared = Arc::clone(&copy);
     let summary = job.run(move |job| shared.coordinate(job))?;
@@ -154,6 +155,9 @@ impl CopyJob {
         }
         let bytes = lines.finish(table, task.whole && findings == 0, || self.recheck())?;
         let report = &mut self.results.lock().report;
+        if let Some(of_task) = report.rows_of_tasks.get_mut(number) {
+            *of_task = Some(rows);
+        }
         report.rows += rows;
         report.bytes += bytes;
         Ok(())

@@ -115,6 +115,41 @@ impl LineFormat {
         Ok(Self { format, delimiter, null, is_custom })
     }
 
+    /// The kind of format.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Whether a value can be the same as the null string, so that a server would read it as null.
+    /// In CSV, quotes tell them apart. In the text format, every backslash of a value belongs to an
+    /// escape, so a null string with any other backslash at its start is safe.
+    pub fn has_ambiguous_null(&self) -> bool {
+        let is_escape = |byte: u8| (0..b' ').chain([b'\\']).any(|it| letter(it) == Some(byte));
+        match (self.format, &*self.null) {
+            (Format::Csv, _) => false,
+            (Format::Text, [b'\\', behind @ ..]) => behind.first().is_some_and(|it| is_escape(*it)),
+            (Format::Text, _) => true,
+        }
+    }
+
+    /// The options of `COPY ... FROM` that read lines of this format.
+    pub(super) fn sql_options(&self, header: bool) -> Vec<u8> {
+        let mut options = match self.format {
+            Format::Text => b"format text".to_vec(),
+            Format::Csv => b"format csv".to_vec(),
+        };
+        if header {
+            options.extend_from_slice(b", header");
+        }
+        if self.is_custom {
+            options.extend_from_slice(b", delimiter ");
+            escaped_literal(&[self.delimiter], &mut options);
+            options.extend_from_slice(b", null ");
+            escaped_literal(&self.null, &mut options);
+        }
+        options
+    }
+
     /// The delimiter between values.
     #[inline]
     pub(super) fn delimiter(&self) -> u8 {
@@ -276,6 +311,19 @@ fn escape_text(start: usize, out: &mut Vec<u8>) {
     }
 }
 
+/// Appends a string constant with C-style escapes, which keep it on one line.
+fn escaped_literal(text: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"E'");
+    for &byte in text {
+        match byte {
+            b'\'' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            _ if byte < b' ' => out.extend_from_slice(format!("\\x{byte:02x}").as_bytes()),
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'\'');
+}
+
 /// Appends a value in the text format with a delimiter of the user's choice. Unlike a tab, it may be
 /// in the text of any type, so we look at each byte.
 fn append_with_delimiter(value: &[u8], delimiter: u8, out: &mut Vec<u8>) {
@@ -344,6 +392,23 @@ mod tests {
         check(custom(Format::Csv, b";", b"7"), b"", false, b"");
         check(custom(Format::Csv, b";", b"7"), b"a,b;c", false, b"\"a,b;c\"");
         check(custom(Format::Csv, b";", b"7"), b"a,b", false, b"a,b");
+    }
+
+    #[test]
+    fn null_strings_that_a_value_can_equal_are_reported() {
+        for (format, null, expected) in [
+            (Format::Text, "", true),
+            (Format::Text, "NULL", true),
+            (Format::Text, "\\", false),
+            (Format::Text, "\\N", false),
+            (Format::Text, "\\n", true),
+            (Format::Text, "\\\\", true),
+            (Format::Csv, "", false),
+            (Format::Csv, "NULL", false),
+        ] {
+            let lines = LineFormat::new(format, None, Some(null.as_bytes())).expect("valid");
+            assert_eq!(lines.has_ambiguous_null(), expected, "{null}");
+        }
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct CopyReport {
     pub tasks: usize,
     /// Rows written.
     pub rows: u64,
+    /// Rows of each task, in the order of the tasks. `None` if its output was not completed.
+    pub rows_of_tasks: Vec<Option<u64>>,
     /// Bytes written.
     pub bytes: u64,
     /// Blocks read from the tables, without those of their TOAST tables.

@@ -68,6 +68,8 @@ describe_catalog! {
         align: Align = typalign,
         /// `typbasetype`: a domain's base type; otherwise 0.
         base: Oid = typbasetype,
+        /// `typtypmod`: the modifier of a domain's base type; otherwise -1.
+        base_modifier: i32 = typtypmod,
     }
 }
 
@@ -96,6 +98,9 @@ describe_catalog! {
         oid: Oid = oid,
         /// The OID of the enum.
         enum_type: Oid = enumtypid,
+        /// `enumsortorder`: its place among the labels. It can be a fraction if the label was added
+        /// later.
+        order: f32 = enumsortorder,
         /// The label.
         label: Box<[u8]> = enumlabel,
     }

@@ -356,4 +356,24 @@ describe_catalog! {
         seqcache: Int8,
         seqcycle: Bool,
     }
+    /// A row of `pg_sequence`: the options of `CREATE SEQUENCE`. The current value is in the
+    /// sequence's own page ([`crate::sequence::Sequence`]).
+    row SequenceRow {
+        /// The OID of the sequence.
+        sequence: Oid = seqrelid,
+        /// The OID of its type: `smallint`, `integer` or `bigint`.
+        type_oid: Oid = seqtypid,
+        /// `START WITH`.
+        start: i64 = seqstart,
+        /// `INCREMENT BY`.
+        increment: i64 = seqincrement,
+        /// `MAXVALUE`.
+        max: i64 = seqmax,
+        /// `MINVALUE`.
+        min: i64 = seqmin,
+        /// `CACHE`.
+        cache: i64 = seqcache,
+        /// `CYCLE`.
+        cycle: bool = seqcycle,
+    }
 }

@@ -149,7 +149,7 @@ fn read(tuple: &CatalogTuple<'_, '_>) -> Result<String, RowError> {
         "pg_range" => text::<RangeRow>(tuple),
         "pg_db_role_setting" => text::<RoleSettingRow>(tuple),
         "pg_opclass" => text::<OperatorClassRow>(tuple),
-        "pg_sequence" => tuple.get::<i64>("seqcache").map(|cache| cache.to_string()),
+        "pg_sequence" => text::<SequenceRow>(tuple),
         _ => ObjectRow::decode(tuple).map(|row| format!("{row:?}")),
     }
 }

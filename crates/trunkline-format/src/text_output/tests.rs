@@ -107,6 +107,7 @@ impl Catalog {
                         element: oid(9),
                         output: oid(10),
                         base: oid(11),
+                        base_modifier: -1,
                     },
                 )),
                 "column" => catalog.columns.entry(oid(1).0).or_default().push(ColumnRow {

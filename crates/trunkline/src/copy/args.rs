@@ -45,7 +45,11 @@ pub(crate) struct CopyArgs {
     pub(super) database: DatabaseArgs,
 
     /// Copy every table of the database except the system catalogs. Each table is written to its
-    /// own file in the directory given by -o. Files that already exist are not overwritten.
+    /// own file in the directory given by -o. Files that already exist are not overwritten. The
+    /// directory also gets a script, load.sql. Run psql -f load.sql in it to create the tables in a
+    /// server, load their rows and set sequences. The script doesn't restore constraints, defaults,
+    /// indexes, views or large objects. It is not written with --ctid, or if xmin, xmax and state
+    /// are printed.
     #[arg(long, requires = "output")]
     pub(super) all: bool,
 
@@ -146,6 +150,11 @@ impl CopyArgs {
     /// Whether each table is copied to its own file in a directory. Otherwise one table is copied.
     pub(super) fn copies_many(&self) -> bool {
         self.all || self.tables.len() > 1 || !self.patterns.is_empty() || !self.schemas.is_empty()
+    }
+
+    /// Whether to write a script that loads the copies. System columns can't be loaded.
+    pub(super) fn writes_script(&self) -> bool {
+        self.copies_many() && !self.shows_system_columns()
     }
 
     /// Checks combinations of options that depend on the number of tables.

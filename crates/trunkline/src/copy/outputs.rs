@@ -22,7 +22,7 @@ use super::failures::at;
 use super::partial_file::{Lock, PartialFile, try_lock};
 
 /// Name of the manifest file, which records the source of the copies in a directory.
-const MANIFEST: &str = "copy.manifest";
+pub(super) const MANIFEST: &str = "copy.manifest";
 
 /// Maximum length of a file name in bytes.
 const NAME_MAX: usize = 255;

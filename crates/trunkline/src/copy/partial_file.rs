@@ -84,7 +84,7 @@ impl PartialFile {
             let text = "was replaced or removed while it was being written";
             return Err(at(&self.partial, &io::Error::other(text)));
         }
-        let incomplete = with_suffix(&self.path, ".incomplete");
+        let incomplete = incomplete(&self.path);
         if complete {
             fs::rename(&self.partial, &self.path)?;
             remove(&incomplete)?;
@@ -203,6 +203,11 @@ fn remove(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
+}
+
+/// The name of an output in which rows are missing.
+pub(super) fn incomplete(path: &Path) -> PathBuf {
+    with_suffix(path, ".incomplete")
 }
 
 /// Appends to the whole name. `Path::with_extension` would replace the last part of it.

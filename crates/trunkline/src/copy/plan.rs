@@ -24,7 +24,9 @@ use super::columns::{
     columns, parse_column_name, printable_columns, split_names, with_encoding_hint,
 };
 use super::failures::plan_failure;
+use super::load::{CopiedTable, Loads};
 use super::outputs::{self, CopyDirectory, CopyDirectoryError, FileName, Files, Stdout, TableName};
+use super::report::LeftOut;
 use super::selection::{leaves, selected};
 use super::text_settings::TextSettingSources;
 use crate::exit::{Failure, message};
@@ -38,8 +40,9 @@ pub(super) struct CopyPlan {
     tasks: Vec<CopyTask>,
     /// The files to write, one per task; `None` for standard output.
     paths: Option<Vec<PathBuf>>,
-    /// Number of tables that cannot be copied. Each was reported.
-    pub(super) left_out: usize,
+    /// What the script in the directory loads. Empty if one table is copied.
+    loads: Loads,
+    pub(super) left_out: LeftOut,
     /// Whether several tables have the same name. Each was reported.
     pub(super) same_names: bool,
 }
@@ -91,7 +94,7 @@ impl CopyPlan {
         })?;
         let (mut tasks, mut paths, mut present) = (Vec::new(), Vec::new(), 0);
         let planned = self.tasks.drain(..).zip(self.paths.take().unwrap_or_default());
-        for (task, path) in planned {
+        for ((task, path), copied) in planned.zip(&mut self.loads.tables) {
             // The user may have moved a finished copy to another file system and replaced it with a
             // link, so we follow links here.
             match path.metadata() {
@@ -109,6 +112,7 @@ impl CopyPlan {
                 }
                 Err(_) => {}
             }
+            copied.task = Some(tasks.len());
             tasks.push(task);
             paths.push(path);
         }
@@ -116,13 +120,13 @@ impl CopyPlan {
         Ok((lock, present))
     }
 
-    /// The tasks, and their outputs.
-    pub(super) fn into_tasks(self) -> (Vec<CopyTask>, Arc<dyn Outputs>) {
+    /// The tasks, their outputs, and what to load afterwards.
+    pub(super) fn into_tasks(self) -> (Vec<CopyTask>, Arc<dyn Outputs>, Loads) {
         let outputs: Arc<dyn Outputs> = match self.paths {
             Some(paths) => Arc::new(Files(paths)),
             None => Arc::new(Stdout),
         };
-        (self.tasks, outputs)
+        (self.tasks, outputs, self.loads)
     }
 }
 
@@ -151,7 +155,7 @@ fn plan_one(
         true => vec![relation],
         false => leaves(database, relation),
     };
-    let (mut plans, mut left_out) = (Vec::new(), 0);
+    let (mut plans, mut left_out) = (Vec::new(), LeftOut::default());
     // A partitioned table has no rows of its own.
     for table in tables.into_iter().filter(|table| !table.is_partitioned()) {
         match Plan::new(database, backend, table, &names.shown) {
@@ -163,14 +167,15 @@ fn plan_one(
                     return Err(Failure::from(error).with_hint(SKIP_PARTITION));
                 }
                 message("warning", format_args!("{error}; skipped"));
-                left_out += 1;
+                left_out.tables += 1;
             }
             Err(error) => return Err(plan_failure(error)),
         }
     }
     let paths = args.output.as_ref().map(|path| vec![path.clone()]);
-    let task = CopyTask { plans, whole: left_out == 0 };
-    Ok(CopyPlan { tasks: vec![task], paths, left_out, same_names: false })
+    let task = CopyTask { plans, whole: left_out.is_empty() };
+    let loads = Loads::default();
+    Ok(CopyPlan { tasks: vec![task], paths, loads, left_out, same_names: false })
 }
 
 /// Plans the copy of several tables, each into its own file.
@@ -180,8 +185,14 @@ fn plan_many(
     database: &Database,
     backend: &mut Backend,
 ) -> Result<CopyPlan, Failure> {
-    let (mut tasks, mut paths, mut left_out, mut same_names) = (Vec::new(), Vec::new(), 0, false);
-    for (table, name) in tables_with_files(args, database)? {
+    let (mut tasks, mut paths, mut same_names) = (Vec::new(), Vec::new(), false);
+    let (mut loads, mut left_out) = (Loads::default(), LeftOut::default());
+    let mut sequences = Vec::new();
+    for (table, name) in relations_with_files(args, database)? {
+        if table.kind == RelationKind::Sequence {
+            sequences.push(table);
+            continue;
+        }
         let shown = || format!("{} (OID {})", database.qualified_name(table), table.oid);
         let name = match name {
             FileName::Unique(name) => name,
@@ -193,8 +204,10 @@ fn plan_many(
                 name
             }
             FileName::Ambiguous => {
-                message("error", format_args!("{} is in pg_class more than once", shown()));
-                left_out += 1;
+                let why = format!("{} is in pg_class more than once", shown());
+                message("error", &why);
+                loads.leave_out(why);
+                left_out.tables += 1;
                 continue;
             }
         };
@@ -202,26 +215,35 @@ fn plan_many(
             .and_then(|names| Plan::new(database, backend, table, &names.shown));
         match planned {
             Ok(plan) => {
+                let path = directory.join(name);
+                let columns = plan.columns().map(<[u8]>::to_vec).collect();
+                let (table, task) = (table.oid, None);
+                loads.tables.push(CopiedTable { table, columns, path: path.clone(), task });
                 tasks.push(CopyTask { plans: vec![plan], whole: true });
-                paths.push(directory.join(name));
+                paths.push(path);
             }
             // We can skip a materialized view that was never populated, because it doesn't contain
             // any rows.
-            Err(error @ PlanError::NotPopulated { .. }) => message("note", error),
+            Err(error @ PlanError::NotPopulated { .. }) => {
+                message("note", &error);
+                loads.leave_out(error.to_string());
+            }
             // Report this table and copy the others.
             Err(error) => {
                 let hint = other_columns_hint(&error, database, table);
+                loads.leave_out(error.to_string());
                 plan_failure(error).with_hint_if_any(hint).report_part();
-                left_out += 1;
+                left_out.tables += 1;
             }
         }
     }
-    Ok(CopyPlan { tasks, paths: Some(paths), left_out, same_names })
+    left_out.sequences = loads.read_sequences(database, backend, &sequences);
+    Ok(CopyPlan { tasks, paths: Some(paths), loads, left_out, same_names })
 }
 
-/// Returns the selected tables with rows, each with the name of its file. Prints a note about each
-/// foreign table.
-fn tables_with_files<'d>(
+/// Returns the selected relations, each with the name of its file. Prints a note about each foreign
+/// table.
+fn relations_with_files<'d>(
     args: &CopyArgs,
     database: &'d Database,
 ) -> Result<Vec<(&'d RelationInfo, FileName)>, Failure> {
@@ -276,16 +298,22 @@ pub(super) fn manifest(
     sources: &TextSettingSources<'_>,
 ) -> String {
     let control = dir.control();
-    let database = String::from_utf8_lossy(&database.info().name);
+    let database = database.info().name.escape_ascii();
     let CopyArgs { ctid, header, format, delimiter, null, rows, no_state, .. } = args;
     let CopyArgs { tables, patterns, schemas, exclude_schemas, exclude_tables, .. } = args;
     let selection = [tables, patterns, schemas, exclude_schemas, exclude_tables];
-    format!(
+    let text = format!(
         "system identifier {}\ncheckpoint {}\ndatabase {database}\nctid {ctid}, header {header}, \
          format {format:?}, delimiter {delimiter:?}, null {null:?}, rows {rows:?}, \
          no state {no_state}, selection {selection:?}\n{}",
         control.system_identifier,
         control.checkpoint.redo,
         sources.shown(),
-    )
+    );
+    // The loading script reads the file, whatever the encoding of the database.
+    let ascii = |c: char| match c.is_ascii() {
+        true => c.to_string(),
+        false => c.escape_unicode().to_string(),
+    };
+    text.chars().map(ascii).collect()
 }

@@ -1,7 +1,7 @@
 //! The report on a copy: skipped rows on standard error, and counts on standard output if the rows
 //! go to files.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::{self, Display, Write as _};
 
 use serde::Serialize;
 use trunkline_engine::copy::CopyReport;
@@ -32,6 +32,33 @@ pub(super) fn report_missing_values(report: &CopyReport) {
     }
 }
 
+/// Numbers of tables and sequences that can't be copied. Each was reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct LeftOut {
+    pub(super) tables: usize,
+    pub(super) sequences: usize,
+}
+
+impl LeftOut {
+    pub(super) fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+}
+
+impl Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.tables {
+            1 => f.write_str("1 table")?,
+            count => write!(f, "{count} tables")?,
+        }
+        match self.sequences {
+            0 => Ok(()),
+            1 => f.write_str(", 1 sequence"),
+            count => write!(f, ", {count} sequences"),
+        }
+    }
+}
+
 /// A report, and the I/O that was used.
 pub(super) struct CopyOutput<'r> {
     pub(super) report: &'r CopyReport,
@@ -39,8 +66,9 @@ pub(super) struct CopyOutput<'r> {
     pub(super) direct: bool,
     /// Number of tables whose files already existed.
     pub(super) present: usize,
-    /// Number of tables that cannot be copied.
-    pub(super) left_out: usize,
+    pub(super) left_out: LeftOut,
+    /// The name of the script that loads the copies, if it was written.
+    pub(super) script: Option<&'static str>,
     /// Whether no table, row or setting was left out.
     pub(super) nothing_missing: bool,
 }
@@ -48,18 +76,18 @@ pub(super) struct CopyOutput<'r> {
 impl CopyOutput<'_> {
     pub(super) fn text(&self) -> String {
         let report = self.report;
-        let left_out = match self.left_out {
-            1 => "1 table".to_owned(),
-            count => format!("{count} tables"),
-        };
+        let left_out = self.left_out.to_string();
         // The rate is the read rate: rows in text format may be larger or smaller than their pages.
-        let lines: [(&str, &dyn Display); _] = [
+        let mut lines: Vec<(&str, &dyn Display)> = vec![
             ("Files written", &report.tasks),
             ("Files kept", &self.present),
             ("Rows", &report.rows),
             ("Skipped", &report.findings_total),
             ("Left out", &left_out),
         ];
+        if let Some(script) = &self.script {
+            lines.push(("Script", script));
+        }
         let mut text = fields(15, &lines);
         let seconds = report.elapsed.as_secs_f64();
         let bytes = (report.blocks + report.toast_streams.pages) * BLOCK_SIZE as u64;
@@ -84,7 +112,9 @@ impl CopyOutput<'_> {
             complete: report.end == End::Complete && self.nothing_missing,
             outputs: report.tasks,
             present: self.present,
-            left_out: self.left_out,
+            left_out: self.left_out.tables,
+            sequences_left_out: self.left_out.sequences,
+            script: self.script,
             rows: report.rows,
             bytes: report.bytes,
             blocks: report.blocks,

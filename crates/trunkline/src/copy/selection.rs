@@ -34,8 +34,8 @@ const TABLE_HINT: &str = "a pattern without a schema matches only tables in publ
 /// The hint if no schema matches.
 const SCHEMA_HINT: &str = "patterns don't match system schemas; system catalogs are copied by name";
 
-/// Returns the relations to copy, by OID. They include foreign tables, whose rows are elsewhere, so
-/// that the caller can say so.
+/// Returns the relations to copy, by OID. They include sequences if there will be a script that loads
+/// the copies, and foreign tables, whose rows are elsewhere, so that the caller can say so.
 pub(super) fn selected<'d>(
     args: &CopyArgs,
     database: &'d Database,
@@ -71,8 +71,12 @@ pub(super) fn selected<'d>(
         }
     }
     let relations = database.relations().iter();
-    let has_rows = |relation: &&RelationInfo| !relation.is_partitioned();
-    Ok(relations.filter(|it| wanted.contains(&it.oid)).filter(has_rows).collect())
+    // Sequences are for the script that loads the copies.
+    let is_copied = |it: &&RelationInfo| match it.kind {
+        RelationKind::Sequence => args.writes_script(),
+        _ => !it.is_partitioned(),
+    };
+    Ok(relations.filter(|it| wanted.contains(&it.oid)).filter(is_copied).collect())
 }
 
 /// Returns the tables with the rows of a named table: the table itself, and its partitions or
@@ -93,18 +97,19 @@ pub(super) fn leaves<'d>(database: &'d Database, relation: &RelationInfo) -> Vec
     found
 }
 
-/// Returns the tables that patterns can match: those with rows, or with partitions that have rows,
-/// and foreign tables. Temporary tables are in system schemas.
+/// Returns the relations that patterns can match: tables with rows, or with partitions that have
+/// rows, foreign tables and sequences. Temporary tables are in system schemas.
 fn user_tables(database: &Database) -> impl Iterator<Item = &RelationInfo> {
-    use RelationKind::{ForeignTable, MaterializedView, PartitionedTable, Table};
+    use RelationKind::{ForeignTable, MaterializedView, PartitionedTable, Sequence, Table};
     database.relations().iter().filter(|relation| {
-        matches!(relation.kind, Table | MaterializedView | PartitionedTable | ForeignTable)
+        let kind = relation.kind;
+        matches!(kind, Table | MaterializedView | PartitionedTable | ForeignTable | Sequence)
             && !is_system(&database.schema_name(relation))
     })
 }
 
 /// Whether a schema belongs to the system, by the rules of `pg_dump`.
-fn is_system(schema: &[u8]) -> bool {
+pub(super) fn is_system(schema: &[u8]) -> bool {
     schema.starts_with(b"pg_") || schema == b"information_schema"
 }
 

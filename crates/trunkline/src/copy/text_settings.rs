@@ -4,6 +4,9 @@
 //! command-line option, `-c`, the database (`ALTER DATABASE ... SET`), the cluster's configuration
 //! files, and finally the server's built-in default.
 //!
+//! If the output is to be loaded into a server, floating-point numbers are printed exactly unless the
+//! command line says otherwise.
+//!
 //! We ignore per-role settings (`ALTER ROLE ... SET`), because the output should not depend on
 //! which user runs the tool.
 //!
@@ -83,6 +86,9 @@ pub(super) struct TextSettingSources<'a> {
     /// Set for the database.
     database: BTreeMap<String, String>,
     config: ConfigFiles,
+    /// Whether a server will read the output. Floating-point numbers must then be exact, even if the
+    /// cluster or the database is configured otherwise. `pg_dump` does the same.
+    is_loaded: bool,
     /// Whether all settings of the database could be read.
     pub(super) is_complete: bool,
 }
@@ -90,7 +96,7 @@ pub(super) struct TextSettingSources<'a> {
 impl<'a> TextSettingSources<'a> {
     /// Reads the configuration files of the cluster and the settings of the database.
     pub(super) fn read(
-        (args, assigned): (&'a TextArgs, &'a BTreeMap<String, String>),
+        (args, assigned, is_loaded): (&'a TextArgs, &'a BTreeMap<String, String>, bool),
         (dir, interrupt): (&DataDir, &Interrupt),
         database: &Database,
         backend: &mut Backend,
@@ -110,7 +116,8 @@ impl<'a> TextSettingSources<'a> {
         if !faults.is_empty() {
             message("hint", DATABASE_SETTINGS_HINT);
         }
-        Ok(Self { args, assigned, database, config, is_complete: is_read && faults.is_empty() })
+        let is_complete = is_read && faults.is_empty();
+        Ok(Self { args, assigned, database, config, is_loaded, is_complete })
     }
 
     /// Returns the value from the first source that defines the setting. The sources are tried in
@@ -129,7 +136,9 @@ impl<'a> TextSettingSources<'a> {
         let key = name.to_ascii_lowercase();
         let given = option.as_ref().or(self.assigned.get(&key));
         let default = TEXT_SETTINGS.iter().find(|(known, _)| *known == name);
-        let value = given.map(String::as_str).or(self.database.get(&key).map(String::as_str));
+        let exact = (self.is_loaded && name == "extra_float_digits").then_some("1");
+        let value = given.map(String::as_str).or(exact);
+        let value = value.or(self.database.get(&key).map(String::as_str));
         let value = value.or(self.config.get(&key));
         let value = value.unwrap_or(default.map_or("", |(_, value)| value));
         ChosenSetting { name, value, from_command_line: given.is_some() }

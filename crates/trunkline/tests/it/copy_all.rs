@@ -85,8 +85,8 @@ fn a_killed_copy_is_resumed() {
         assert_eq!(report["outputs"], count - 1 - done.len());
         let after = listing(&out);
         assert!(done.iter().all(|file| after.contains(file)), "{done:?} {after:?}");
-        // All files and the manifest, and no partial file.
-        assert_eq!(after.len(), count - 1 + 1);
+        // All files, the manifest and the script, and no partial file.
+        assert_eq!(after.len(), count - 1 + 2);
         let file = partial[0].0.strip_suffix(".partial").expect("a suffix");
         let without = expected(&fixture, file.strip_suffix(".copy").expect("a suffix"));
         let without = without.lines().map(|line| line.split_once('\t').expect("ctid").1);
@@ -114,11 +114,8 @@ fn only_one_process_copies_into_a_directory() {
         first.args(["copy", "-d", "fixture", "--all", "-o", &path, "-D"]).arg(&data);
         let mut first = first.stdout(stdout).stderr(Stdio::null()).spawn().expect("runs");
         let count = fs::read_dir(fixture.join("expected/fixture")).expect("a directory").count();
-        until(&mut first, |_| {
-            let names = fs::read_dir(&out).into_iter().flatten().flatten();
-            let done = names.filter(|it| it.file_name().to_string_lossy().ends_with(".copy"));
-            done.count() == count - 1
-        });
+        // The script is the last file.
+        until(&mut first, |_| out.join("load.sql").exists());
         let before = listing(&out);
         for other in ["fixture", "postgres"] {
             let args = ["-d", other, "--all", "-o", &path, "-D", &data.to_string_lossy()];

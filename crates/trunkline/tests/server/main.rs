@@ -25,6 +25,7 @@ mod configuration;
 mod copies;
 mod differential;
 mod extension_types;
+mod load_script;
 mod loads;
 mod missing;
 mod names;
