@@ -8,6 +8,8 @@ use std::process::Command;
 use tempfile::TempDir;
 use trunkline_engine::datadir::{DataDir, DataDirError, OpenOptions};
 
+use crate::child;
+
 /// Offsets in PostgreSQL 18's control file; see the layout in `trunkline_format::control`.
 pub(crate) const CATALOG_VERSION: usize = 12;
 pub(crate) const STATE: usize = 16;
@@ -23,9 +25,14 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    /// The directory isn't in `/tmp`, which may be a tmpfs, where direct I/O is not possible.
+    /// The directory isn't in `/tmp`, which may be a tmpfs, where direct I/O is not possible. But an
+    /// unprivileged child might not be allowed to use any other directory.
     pub(crate) fn new() -> Fake {
-        let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("temporary directory");
+        let home = match child::is_child() && !child::is_root() {
+            true => tempfile::tempdir(),
+            false => tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")),
+        };
+        let home = home.expect("temporary directory");
         let path = home.path().join("data");
         for name in ["global", "base/1", "base/5", "pg_tblspc"] {
             fs::create_dir_all(path.join(name)).expect("directory made");
