@@ -133,6 +133,7 @@ pub use lock_free::wait_ref::WaitRef;
 pub use method::dispatcher::MethodStatus;
 pub use method::fallback::{Cause, Fallback, Feature};
 pub use method::ring::{UringFeatures, UringSettings};
+pub use session::call::Call;
 pub use session::cancel::{Cancelled, Canceller, Notifier};
 pub use session::define::DefineError;
 pub use session::io::{Io, IoBatch};

@@ -34,6 +34,10 @@ pub const WORKER_PLACES: usize = WORKERS_MAX + 64;
 /// Mounts with a separate lane in the worker queue. Any further mounts share the last lane.
 pub const LANES_MAX: usize = 16;
 
+/// Lanes of the worker pool for blocking calls, such as open(2). A session chooses the lane of each
+/// call by a number, so calls on a mount that hangs hold up only the calls in the same lane.
+pub const CALL_LANES_MAX: usize = 16;
+
 /// Handles per instance.
 pub const HANDLES_MAX: usize = 1 << 16;
 
@@ -83,7 +87,7 @@ const _: () = assert!(
     "a full combined I/O must fit a raw result"
 );
 const _: () = assert!(
-    WORKER_PLACES > WORKERS_MAX + LOG_WORKERS + LANES_MAX,
+    WORKER_PLACES > WORKERS_MAX + LOG_WORKERS + LANES_MAX + CALL_LANES_MAX,
     "if one mount hangs with all workers, every other mount can have one"
 );
 const _: () = assert!(TRANSFER_MAX <= 0x7FFF_F000, "the kernel would transfer less");

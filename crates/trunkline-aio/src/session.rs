@@ -12,10 +12,12 @@
 //! forever. To prevent this, every wait begins by submitting the staged I/O.
 //!
 //! The submodules are `acquire` (acquiring handles), `io` (from the handle to submitting the I/O),
-//! `define` (checks and iovecs), `wait` (waiting), `polled_wait` (what a waiting task owns), and
-//! `cancel` (wake-ups from other threads).
+//! `define` (checks and iovecs), `wait` (waiting), `polled_wait` (what a waiting task owns),
+//! `call` (system calls that a worker makes for the session), and `cancel` (wake-ups from other
+//! threads).
 
 pub(crate) mod acquire;
+pub(crate) mod call;
 pub(crate) mod cancel;
 pub(crate) mod define;
 pub(crate) mod io;
@@ -142,8 +144,9 @@ impl Session {
     /// Sets whether the session's thread may execute I/O itself when that is cheaper. The default
     /// is true. You should set this to false if the session is polled by an async runtime, because
     /// blocking the thread would delay all other tasks. Even I/O that is needed immediately then
-    /// goes to the I/O method. Note that regardless of this setting, the thread executes its own
-    /// I/O under `sync`, or when the method has no room.
+    /// goes to the I/O method, and workers make the session's blocking calls ([`Session::call`]).
+    /// If the method has no room for an I/O, it goes to the workers, however long their queue is.
+    /// Note that regardless of this setting, the thread executes its own I/O under `sync`.
     pub fn set_may_block(&mut self, may_block: bool) {
         self.may_block = may_block;
     }
@@ -182,7 +185,7 @@ impl Session {
     /// Submits everything that is staged.
     pub fn submit(&mut self) {
         if !self.staged.is_empty() {
-            self.dispatcher.submit(&self.staged);
+            self.dispatcher.submit(&self.staged, self.may_block);
             self.staged.clear();
         }
     }

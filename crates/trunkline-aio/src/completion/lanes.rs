@@ -20,12 +20,15 @@
 //! strict priority: if it always has more I/O queued than its reserve admits, it also takes all the
 //! other places as they become free.
 //!
+//! **Calls.** The lanes after those of the mounts have no queues. The worker pool uses them to
+//! bound the places that blocking calls may occupy (`roster`).
+//!
 //! There is no lock in this file, because the callers provide the locking. The worker pool accesses
 //! its lanes while holding the roster's lock, and a ring driver is the only thread that uses its
 //! lanes.
 
 use crate::completion::handle_queue::{HandleQueue, Links};
-use crate::limits::LANES_MAX;
+use crate::limits::{CALL_LANES_MAX, LANES_MAX};
 use crate::tables::class::Class;
 
 /// How many foreground reads in a row may overtake a lane's other I/O.
@@ -126,7 +129,7 @@ impl Lanes {
         let queues = [HandleQueue::EMPTY; 3];
         let lane = || Lane { queues, busy: 0, busy_log: 0, proven: 0, overtaking: 0 };
         Self {
-            lanes: (0..LANES_MAX).map(|_| lane()).collect(),
+            lanes: (0..LANES_MAX + CALL_LANES_MAX).map(|_| lane()).collect(),
             links: Links::new(handles),
             queued: 0,
             queued_log: 0,
@@ -251,10 +254,10 @@ impl Lanes {
         self.turns().filter_map(queue).find(|&(at, _)| self.may_begin(at, places))
     }
 
-    /// All lanes, beginning with the one whose turn it is.
+    /// The mounts' lanes, beginning with the one whose turn it is.
     fn turns(&self) -> impl Iterator<Item = usize> {
-        let (next, lanes) = (self.next, self.lanes.len());
-        (0..lanes).map(move |step| (next + step) % lanes)
+        let next = self.next;
+        (0..LANES_MAX).map(move |step| (next + step) % LANES_MAX)
     }
 
     /// Takes the next I/O that may begin.

@@ -22,6 +22,10 @@
 //! away, even if this exceeds `io_max_workers` by one. The places of the other I/O don't become
 //! fewer while the log's I/O is in progress.
 //!
+//! **Calls.** The pool also makes blocking calls for sessions, such as open(2). They aren't I/O and
+//! have no handle. The log's I/O goes first, then calls, and then all other I/O, because calls are
+//! rare and a session waits for each of them. A call occupies a place of its lane like an I/O.
+//!
 //! There are no threads and no locks in this file. `worker_pool` protects the roster with a lock,
 //! and `method::worker` runs the threads. Since each decision depends only on the roster and the
 //! current time, we can test all of them without starting any threads.
@@ -29,10 +33,14 @@
 use crate::clock::Time;
 use crate::completion::lanes::{Lanes, Places, Queued};
 use crate::facade::thread;
-use crate::limits::{LANES_MAX, LOG_WORKERS, STUCK_AFTER_MS, WORKER_PLACES, WORKERS_MAX};
+use crate::limits::{
+    CALL_LANES_MAX, LANES_MAX, LOG_WORKERS, STUCK_AFTER_MS, WORKER_PLACES, WORKERS_MAX,
+};
 use crate::storage::file::AbandonedFile;
 use crate::tables::class::Class;
 use crate::tables::deferred::DeferredDrops;
+use std::collections::VecDeque;
+use std::fmt;
 use std::time::Duration;
 
 /// The minimum time the supervisor pauses while there is work that no worker has taken yet. Without
@@ -90,6 +98,11 @@ pub(crate) enum Job {
         index: u32,
         wake: Wake,
     },
+    /// Make a session's blocking call, after waking another thread.
+    Call {
+        run: CallBody,
+        wake: Wake,
+    },
     /// Close a file. The thread that dropped the last reference could not close it, because it was
     /// completing I/O.
     Close(AbandonedFile),
@@ -112,11 +125,31 @@ pub(crate) enum Decision {
     Wait(Option<Duration>),
 }
 
+/// A blocking call, which also passes its result to the session.
+pub(crate) type CallBody = Box<dyn FnOnce() + Send>;
+
+/// A call that no worker has begun yet.
+struct QueuedCall {
+    id: u64,
+    lane: usize,
+    run: CallBody,
+}
+
+impl fmt::Debug for QueuedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "QueuedCall({}, lane {})", self.id, self.lane)
+    }
+}
+
 /// The pool's workers, queue and settings.
 #[derive(Debug)]
 pub(crate) struct Roster {
     settings: WorkerSettings,
     lanes: Lanes,
+    /// Calls that haven't begun, oldest first. Queueing a call may allocate.
+    calls: VecDeque<QueuedCall>,
+    /// The id of the next call.
+    next_call: u64,
     /// All workers, indexed by worker number. Contains an element for every worker that could ever
     /// be started.
     workers: Vec<Worker>,
@@ -161,6 +194,8 @@ impl Roster {
         Self {
             settings: settings.clamped(),
             lanes: Lanes::new(handles, queue),
+            calls: VecDeque::new(),
+            next_call: 0,
             workers: (0..WORKER_PLACES).map(|_| Worker::default()).collect(),
             end: 0,
             last_launch: None,
@@ -177,6 +212,31 @@ impl Roster {
         &mut self.lanes
     }
 
+    /// Queues a call and returns its id. `number` determines its lane.
+    pub(crate) fn push_call(&mut self, number: u64, run: CallBody) -> u64 {
+        let id = self.next_call;
+        self.next_call += 1;
+        let lane = LANES_MAX + (number % CALL_LANES_MAX as u64) as usize;
+        self.calls.push_back(QueuedCall { id, lane, run });
+        id
+    }
+
+    /// Removes a call that hasn't begun.
+    pub(crate) fn remove_call(&mut self, id: u64) -> Option<CallBody> {
+        let at = self.calls.iter().position(|call| call.id == id)?;
+        self.calls.remove(at).map(|call| call.run)
+    }
+
+    /// Position of the oldest call that may begin.
+    fn next_call(&self, places: &Places) -> Option<usize> {
+        self.calls.iter().position(|call| self.lanes.may_begin(call.lane, places))
+    }
+
+    /// Whether an I/O or a call may begin.
+    fn runnable(&self, places: &Places) -> bool {
+        self.lanes.runnable(places) || self.next_call(places).is_some()
+    }
+
     /// Number of live workers.
     pub(crate) fn live(&self) -> usize {
         self.workers[..self.end].iter().filter(|worker| worker.live).count()
@@ -191,7 +251,7 @@ impl Roster {
         let share = if self.lanes.active() <= 1 { max } else { (max * 3 / 4).max(1) };
         // Stuck workers only matter once all workers could be busy.
         let most = if self.lanes.busy() < max { max } else { self.bound(now) };
-        let shared = most.min(WORKER_PLACES - LOG_WORKERS - LANES_MAX);
+        let shared = most.min(WORKER_PLACES - LOG_WORKERS - LANES_MAX - CALL_LANES_MAX);
         let first = most.min(WORKER_PLACES - LOG_WORKERS);
         Places { share, shared, first, log_reserve: LOG_WORKERS }
     }
@@ -267,12 +327,12 @@ impl Roster {
         self.ask_supervisor()
     }
 
-    /// Chooses the thread to wake after I/O was queued.
+    /// Chooses the thread to wake after I/O or a call was queued.
     pub(crate) fn wake_for_queued(&mut self, now: Time) -> Wake {
         self.wake_for_lanes(now, |roster| roster.wake_one(0))
     }
 
-    /// Chooses the thread to wake for the I/O in the lanes. If there is I/O that may begin, but
+    /// Chooses the thread to wake for queued I/O and calls. If there is work that may begin, but
     /// none of it is the log's, `ordinary` makes the choice.
     fn wake_for_lanes(&mut self, now: Time, ordinary: impl Fn(&mut Self) -> Wake) -> Wake {
         let places = self.places(now);
@@ -283,12 +343,12 @@ impl Roster {
                 wake => wake,
             };
         }
-        if self.lanes.runnable(&places) {
+        if self.runnable(&places) {
             return ordinary(self);
         }
-        // There is I/O that can't begin just because too many workers are busy. The supervisor will
-        // start another worker if some of them are stuck.
-        if self.lanes.runnable(&any_number(places)) {
+        // There is work that can't begin just because too many workers are busy. The supervisor
+        // will start another worker if some of them are stuck.
+        if self.runnable(&any_number(places)) {
             return self.ask_supervisor();
         }
         Wake::None
@@ -380,6 +440,14 @@ impl Roster {
         if surplus && !self.lanes.log_runnable(&places) {
             return Job::Leave(self.leave(id));
         }
+        if !self.lanes.log_runnable(&places)
+            && let Some(call) = self.next_call(&places).and_then(|at| self.calls.remove(at))
+        {
+            self.lanes.occupy(call.lane, Class::Foreground);
+            self.workers[id].busy = Some((call.lane, Class::Foreground, now));
+            let wake = self.wake_for_lanes(now, |roster| roster.wake_above(id));
+            return Job::Call { run: call.run, wake };
+        }
         if let Some(Queued { lane, index, class }) = self.lanes.take(&places) {
             self.workers[id].busy = Some((lane, class, now));
             let wake = self.wake_for_lanes(now, |roster| roster.wake_above(id));
@@ -424,8 +492,8 @@ impl Roster {
             return Decision::Launch(vacant);
         }
         let places = self.places(now);
-        let work = self.lanes.runnable(&places) || has_ready();
-        if !work && !self.lanes.runnable(&any_number(places)) {
+        let work = self.runnable(&places) || has_ready();
+        if !work && !self.runnable(&any_number(places)) {
             self.growth_wanted = false;
             return Decision::Wait(None);
         }

@@ -13,7 +13,7 @@
 
 use crate::clock::{self, Time};
 use crate::completion::lanes::Queued;
-use crate::completion::roster::{Job, Roster, Wake, WorkerSettings};
+use crate::completion::roster::{CallBody, Job, Roster, Wake, WorkerSettings};
 use crate::facade::atomic::{AtomicBool, Ordering};
 use crate::facade::{Mutex, thread};
 use crate::limits::WORKER_PLACES;
@@ -92,9 +92,10 @@ impl WorkerPool {
         });
     }
 
-    /// Queues I/O that must not stay with the session: I/O that a failed ring hasn't started, and
-    /// writes that a ring leaves to the workers. We therefore ignore the queue's bound here. Even
-    /// so, the queue can't overflow, because it has room for every handle.
+    /// Queues I/O that must not stay with the session: I/O that a failed ring hasn't started,
+    /// writes that a ring leaves to the workers, and the I/O of a session that must not block. We
+    /// therefore ignore the queue's bound here. Even so, the queue can't overflow, because it has
+    /// room for every handle.
     pub(crate) fn take_over(&self, moved: impl Iterator<Item = Queued>) {
         self.wake_after(|roster| {
             for io in moved {
@@ -102,6 +103,23 @@ impl WorkerPool {
             }
             roster.wake_for_queued(clock::now())
         });
+    }
+
+    /// Queues a blocking call and returns its id. `number` determines its lane.
+    pub(crate) fn call(&self, number: u64, run: CallBody) -> u64 {
+        let mut id = 0;
+        self.wake_after(|roster| {
+            id = roster.push_call(number, run);
+            roster.wake_for_queued(clock::now())
+        });
+        id
+    }
+
+    /// Removes a call that no worker has begun yet, because nothing waits for it any more.
+    pub(crate) fn cancel_call(&self, id: u64) {
+        // The call may own files, so it must not be dropped while we hold the lock.
+        let removed = self.roster.lock().remove_call(id);
+        drop(removed);
     }
 
     /// Wakes one worker, either to complete I/O in the ready set or to drop deferred objects.

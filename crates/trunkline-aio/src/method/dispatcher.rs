@@ -134,8 +134,8 @@ impl Dispatcher {
     }
 
     /// Submits one session's STAGED handles. The calling thread executes whatever the method
-    /// doesn't take.
-    pub(crate) fn submit(&self, staged: &[u32]) {
+    /// doesn't take, unless it must not block.
+    pub(crate) fn submit(&self, staged: &[u32], may_block: bool) {
         if staged.is_empty() {
             return;
         }
@@ -153,6 +153,10 @@ impl Dispatcher {
         // because a worker may complete the first I/O while we're still queueing the rest.
         let mut batch = Batch::new(&self.in_flight, staged);
         self.submit_to(kind, &mut batch);
+        let pool = completions.pool();
+        if !may_block && kind != MethodKind::Sync && batch.remaining() > 0 && pool.is_running() {
+            pool.take_over(std::iter::from_fn(|| batch.take_queued()));
+        }
         // Under `sync` everything stays in the batch, which doesn't count as an overflow.
         if kind != MethodKind::Sync && batch.remaining() > 0 {
             statistics.general().overflowed.add(batch.remaining() as u64);

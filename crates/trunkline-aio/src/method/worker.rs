@@ -3,11 +3,12 @@
 //!
 //! A worker's main job is to execute queued I/O. Before doing that, it completes any I/O that ring
 //! drivers have reaped (the ready set), because the data of that I/O has already arrived and
-//! sessions are waiting for it. If there isn't any I/O at all, it closes abandoned files. All
-//! decisions are made in `roster`.
+//! sessions are waiting for it. It also makes blocking calls for sessions. If there isn't any work
+//! at all, it closes abandoned files. All decisions are made in `roster`.
 
 use super::{Batch, Method};
 use crate::clock;
+use crate::completion::completions::AbortOnPanic;
 use crate::completion::in_flight::InFlight;
 use crate::completion::roster::{Decision, Job, Wake};
 use crate::facade::thread;
@@ -110,6 +111,14 @@ fn run(in_flight: &InFlight, id: usize) {
                 // This call may take a long time. That doesn't delay other queued I/O, because we
                 // have already woken the next worker.
                 in_flight.execute(in_flight.token(index), Completer::Worker);
+                pool.with_roster(|roster| roster.job_done(id));
+            }
+            Job::Call { run, wake } => {
+                pool.wake(wake);
+                // If the call panicked, its session would wait for ever.
+                let guard = AbortOnPanic;
+                run();
+                std::mem::forget(guard);
                 pool.with_roster(|roster| roster.job_done(id));
             }
             Job::Close(file) => {

@@ -5,6 +5,7 @@
 
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod calls;
 mod classes;
 mod completers;
 mod coverage;

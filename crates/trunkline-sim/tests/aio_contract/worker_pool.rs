@@ -149,6 +149,21 @@ fn pg28_sizes_changed_live_are_reached() {
     });
 }
 
+/// A session that must not block doesn't execute its I/O even if the queue is full.
+#[test]
+fn a_full_queue_does_not_overflow_to_a_session_that_must_not_block() {
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.worker_queue(1));
+        let mut session = instance.session();
+        session.set_may_block(false);
+        let mut slots = fill(&instance, &mut session, "a", 1, 32);
+        drain(&mut session, &mut slots);
+        let counters = instance.aio.counters();
+        assert_eq!((counters.overflowed, counters.completed_by(Completer::Inline)), (0, 0));
+        assert_eq!(counters.completers.iter().sum::<u64>(), 32);
+    });
+}
+
 /// If the queue is full, the issuer executes the I/O itself.
 #[test]
 fn a_full_queue_overflows_to_the_issuer_and_is_counted() {

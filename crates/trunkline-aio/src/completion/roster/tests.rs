@@ -33,6 +33,7 @@ fn roster(max: usize) -> Roster {
 fn next(roster: &mut Roster, id: usize, now: Time) -> Result<u32, &'static str> {
     match roster.next_job(id, now, &DeferredDrops::new(1), false) {
         Job::Execute { index, .. } => Ok(index),
+        Job::Call { .. } => Err("call"),
         Job::Close(_) => Err("close"),
         Job::Sleep { .. } => Err("sleep"),
         Job::Leave(_) => Err("leave"),
@@ -79,6 +80,26 @@ fn a_mount_that_hangs_with_all_256_workers_does_not_stop_the_others() {
         }
         assert!(id > before, "mount {lane} has no worker");
     }
+}
+
+#[test]
+fn calls_go_after_the_log_and_before_other_io() {
+    let (mut roster, now) = (roster(8), clock::now());
+    push(&mut roster, 0, Class::Foreground, 0..1);
+    let [first, second] = [7, 7].map(|number| roster.push_call(number, Box::new(|| ())));
+    roster.push_call(8, Box::new(|| ()));
+    push(&mut roster, 0, Class::Log, 1..2);
+    assert_eq!(next(&mut roster, 0, now), Ok(1));
+    assert_eq!(next(&mut roster, 1, now), Err("call"), "the first one");
+    assert!(roster.remove_call(first).is_none(), "it has begun");
+    // A lane that has completed nothing may use one worker.
+    assert_eq!(next(&mut roster, 2, now), Err("call"), "the one in the other lane");
+    assert_eq!(next(&mut roster, 3, now), Ok(0));
+    assert_eq!(next(&mut roster, 4, now), Err("sleep"));
+    roster.job_done(1);
+    assert_eq!(roster.wake_for_queued(now), Wake::Worker(4));
+    assert_eq!(next(&mut roster, 4, now), Err("call"));
+    assert!(roster.remove_call(second).is_none());
 }
 
 #[test]
