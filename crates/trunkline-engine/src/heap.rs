@@ -6,6 +6,8 @@
 //!                   pinned pages     visibility checks        a tuple and its state, or an error
 //! ```
 //!
+//! A task of an async runtime polls with [`HeapScan::poll_page`] instead.
+//!
 //! A scan returns pages in the order given by its source, and the rows within a page in the order
 //! of their line pointers. A server's sequential scan returns rows in the same order.
 //!

@@ -5,31 +5,47 @@
 //! PostgreSQL, `FlushBuffer` calls `XLogFlush` for every page it writes, with that page's LSN.
 //! Here, a session that wants to flush several pages calls [`Log::flush`] just once, with the
 //! largest of their LSNs. Since that call may block, the session must not hold any content lock or
-//! have any staged I/O at that point.
+//! have any staged I/O at that point. A task of an async runtime must not block at all, so it polls
+//! with [`Log::poll_flush`] instead. Both get the session that waits, so that a log can issue its
+//! I/O through that session, and wait for it like for any other I/O.
 //!
 //! The engine itself doesn't write any WAL yet. This module only defines the interface, with one
 //! implementation for unlogged changes and another that just keeps track of LSNs.
 
 use std::io;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
+use trunkline_aio::{Cancelled, PolledWait, Session};
 use trunkline_format::Lsn;
 
-/// The log could not be made durable, so we must never write a page that depends on it.
+/// Why the log is not durable. We must not write a page that depends on it.
 #[derive(Debug, thiserror::Error)]
-#[error("could not make the log durable up to {wanted}: {source}")]
-pub struct LogError {
-    /// The LSN up to which the log should have become durable.
-    pub wanted: Lsn,
-    /// The system call's error.
-    pub source: io::Error,
+pub enum LogError {
+    /// The log could not be made durable.
+    #[error("could not make the log durable up to {wanted}: {source}")]
+    Flush {
+        /// The LSN up to which the log should have become durable.
+        wanted: Lsn,
+        /// The system call's error.
+        source: io::Error,
+    },
+    /// The session was cancelled. The flush may still succeed.
+    #[error("{Cancelled}")]
+    Cancelled,
 }
 
 impl LogError {
     /// The log doesn't contain a record with this LSN. Either the page is damaged, or it belongs to
     /// another log.
     pub(crate) fn beyond_end(wanted: Lsn) -> Self {
-        Self { wanted, source: io::Error::other("the log ends before that") }
+        Self::Flush { wanted, source: io::Error::other("the log ends before that") }
+    }
+}
+
+impl From<Cancelled> for LogError {
+    fn from(_: Cancelled) -> Self {
+        Self::Cancelled
     }
 }
 
@@ -44,9 +60,31 @@ pub trait Log: Send + Sync {
     /// caller must not hold any content lock or have any staged I/O, because other sessions might
     /// have to wait for those in the meantime.
     ///
+    /// `session` is the session that waits. The log may issue I/O through it
+    /// ([`Class::Log`](trunkline_aio::Class::Log)) and wait in it.
+    ///
     /// # Errors
-    /// The log could not be written, or it ends before `lsn`.
-    fn flush(&self, lsn: Lsn) -> Result<(), LogError>;
+    /// The log could not be written, it ends before `lsn`, or the session was cancelled.
+    fn flush(&self, session: &mut Session, lsn: Lsn) -> Result<(), LogError>;
+
+    /// [`Log::flush`] for a task. Never blocks: if the log isn't durable yet, starts or continues
+    /// to flush it and returns `Pending`. The task is then woken and calls this again, usually with
+    /// the same LSN.
+    ///
+    /// The log can wait by polling the session with `wait`, or it can keep the context's waker. A
+    /// task may give up without notice. If that leaves a flush half done, the next call must be
+    /// able to continue it, whichever task makes that call. So a log must keep the state of its
+    /// flushes itself, and must not rely on `wait` to continue.
+    ///
+    /// # Errors
+    /// As for [`Log::flush`].
+    fn poll_flush(
+        &self,
+        context: &mut Context<'_>,
+        session: &mut Session,
+        wait: &mut PolledWait,
+        lsn: Lsn,
+    ) -> Poll<Result<(), LogError>>;
 }
 
 /// A shared log.
@@ -55,8 +93,18 @@ impl<L: Log + ?Sized> Log for Arc<L> {
         (**self).durable()
     }
 
-    fn flush(&self, lsn: Lsn) -> Result<(), LogError> {
-        (**self).flush(lsn)
+    fn flush(&self, session: &mut Session, lsn: Lsn) -> Result<(), LogError> {
+        (**self).flush(session, lsn)
+    }
+
+    fn poll_flush(
+        &self,
+        context: &mut Context<'_>,
+        session: &mut Session,
+        wait: &mut PolledWait,
+        lsn: Lsn,
+    ) -> Poll<Result<(), LogError>> {
+        (**self).poll_flush(context, session, wait, lsn)
     }
 }
 
@@ -70,8 +118,18 @@ impl Log for Unlogged {
         Lsn(u64::MAX)
     }
 
-    fn flush(&self, _lsn: Lsn) -> Result<(), LogError> {
+    fn flush(&self, _session: &mut Session, _lsn: Lsn) -> Result<(), LogError> {
         Ok(())
+    }
+
+    fn poll_flush(
+        &self,
+        _context: &mut Context<'_>,
+        _session: &mut Session,
+        _wait: &mut PolledWait,
+        _lsn: Lsn,
+    ) -> Poll<Result<(), LogError>> {
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -106,7 +164,7 @@ impl Log for PositionLog {
         Lsn(self.0.durable.load(Ordering::SeqCst))
     }
 
-    fn flush(&self, lsn: Lsn) -> Result<(), LogError> {
+    fn flush(&self, _session: &mut Session, lsn: Lsn) -> Result<(), LogError> {
         if self.durable() < lsn {
             // Group flush: flush everything that has been appended so far, not just up to `lsn`. We
             // must take the maximum here, because a concurrent flush may have got further than we
@@ -119,5 +177,16 @@ impl Log for PositionLog {
             self.0.flushes.fetch_add(1, Ordering::SeqCst);
         }
         Ok(())
+    }
+
+    /// Nothing has to be waited for, because this log doesn't do any I/O.
+    fn poll_flush(
+        &self,
+        _context: &mut Context<'_>,
+        session: &mut Session,
+        _wait: &mut PolledWait,
+        lsn: Lsn,
+    ) -> Poll<Result<(), LogError>> {
+        Poll::Ready(self.flush(session, lsn))
     }
 }

@@ -69,7 +69,8 @@
 //! | `read`, `write`, `writeback` | page reads, page writes, `sync_file_range` |
 //! | `eviction`, `backend` | flushing victims; one session |
 //! | `bulk_write`, `extension` | loads, extending relations |
-//! | `maintenance`, `residency` | `pg_buffercache`, truncation, blocks in the pool and the page cache |
+//! | `maintenance`, `residency` | `pg_buffercache`, truncation, blocks in the pool and the page
+//! cache |
 
 mod backend;
 mod buffers;
@@ -80,6 +81,7 @@ mod error;
 mod eviction;
 mod extension;
 mod frame;
+mod lock_wait;
 mod maintenance;
 mod manager;
 mod mapping;
@@ -98,6 +100,7 @@ pub use self::backend::Backend;
 pub use self::bulk_write::BulkWrite;
 pub use self::error::{BUFFERS_MIN, PoolError, ReadError, ReadWarning, WriteError};
 pub use self::frame::{Page, PageMut};
+pub(crate) use self::lock_wait::LockWait;
 pub use self::maintenance::{BufferRow, Evicted};
 pub use self::pin::{Pin, PinRef};
 pub use self::pin_limits::{GuaranteeError, PINS_GUARANTEED};

@@ -25,6 +25,9 @@
 //! - If another session is already reading a page, the stream joins that read by keeping a
 //!   reference to it, and continues to look ahead (`docs/postgres-lessons.md#lesson-15`). If the
 //!   other session's read fails, the stream reads the page itself.
+//! - If a segment isn't open, a worker opens it for a session that must not block. Until it is
+//!   open,
+//!   the stream returns the pages that it has.
 //! - If a read is short, the stream continues it where it ended. If a read fails, the stream
 //!   retries it block by block to find the bad block. The error names that block, and is returned
 //!   only after all the pages that precede it. The stream can continue after an error.
@@ -48,11 +51,13 @@ mod options;
 mod queue;
 mod results;
 mod source;
+mod statement;
 mod stats;
 mod wait;
 
 pub use options::StreamOptions;
 pub use source::{BlockList, BlockRange, BlockSource, ParallelRange, SourceWait};
+pub use statement::{RegisteredStream, RegisteredStreamGuard, ReleaseAhead, StatementStreams};
 pub use stats::StreamStats;
 
 use crate::pool::{
@@ -225,10 +230,10 @@ impl<S: BlockSource> ReadStream<S> {
         self.stats
     }
 
-    /// Hits, reads and times of this stream alone (PostgreSQL's `BufferUsage` of a plan node). These
-    /// are the same counts that the stream adds to the pool's statistics, so they can be used while
-    /// other streams share the session. A hit is counted without reading the clock: all times come
-    /// from waits and from reads that have completed.
+    /// Hits, reads and times of this stream alone (PostgreSQL's `BufferUsage` of a plan node).
+    /// These are the same counts that the stream adds to the pool's statistics, so they can be used
+    /// while other streams share the session. A hit is counted without reading the clock: all times
+    /// come from waits and from reads that have completed.
     pub fn buffer_usage(&self) -> Tally {
         self.counter.total()
     }
@@ -369,11 +374,27 @@ impl<S: BlockSource> ReadStream<S> {
         self.release_current();
         self.release_queue();
         self.source.release_ahead();
+        self.reads.forget_opened();
         let limits = self.manager.limits();
         if std::mem::take(&mut self.reserved) {
             limits.give_back(self.session, 1);
         }
         limits.return_permits(self.session);
+    }
+
+    /// Returns the page that the last call returned, if it hasn't been released.
+    pub(crate) fn current(&mut self) -> Option<StreamPage<'_, S::Data>> {
+        self.page()
+    }
+
+    /// [`ReadStream::release_ahead`] for a consumer that isn't done with the current page. The next
+    /// call returns it again.
+    pub(crate) fn release_all(&mut self) {
+        if let Some(Current { buffer, block, data }) = self.current.take() {
+            self.manager.release(buffer, self.session);
+            self.queue.put_back(block, data);
+        }
+        self.release_ahead();
     }
 
     /// Releases the pins of all entries.
@@ -486,6 +507,15 @@ impl<S: BlockSource> ReadStream<S> {
                 EntryState::Taken => unreachable!("the front of the queue was taken"),
             }
         }
+    }
+}
+
+impl<S: BlockSource + Send> ReleaseAhead for ReadStream<S>
+where
+    S::Data: Send,
+{
+    fn release_ahead(&mut self) {
+        ReadStream::release_ahead(self);
     }
 }
 

@@ -50,6 +50,7 @@ mod file_table;
 mod kernel;
 mod locator;
 mod open_files;
+mod opener;
 mod pending_fsyncs;
 mod relation;
 
@@ -59,6 +60,7 @@ pub use self::file_system::{FileSystem, WritableFiles};
 pub use self::kernel::KernelFiles;
 pub use self::locator::RelationLocator;
 pub use self::open_files::OpenFiles;
+pub(crate) use self::opener::SegmentOpener;
 pub(crate) use self::pending_fsyncs::{FsyncCallback, PendingFsync, SegmentName};
 pub use self::relation::{Located, Relation};
 pub use crate::datadir::{DEFAULT_TABLESPACE, GLOBAL_TABLESPACE};

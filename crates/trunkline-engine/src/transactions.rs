@@ -3,8 +3,8 @@
 //! `transam.c`, `clog.c` and `multixact.c`.
 //!
 //! ```text
-//!   row without  ──▶ Lookup: the scan's  ──▶ Transactions:  ──▶ files
-//!   hint bits        last statuses           cached pages
+//!   row without  ──▶ Lookup: the scan's  ──▶ Transactions:       ┄┄▶ files, once the heap page
+//!   hint bits        StatusPages             cached pages            is unlocked
 //!                    (private)               (shared, 128 pages)
 //! ```
 //!
@@ -31,9 +31,13 @@
 //! for them, and never uses direct I/O to read or write them.
 
 mod error;
+mod heap_statuses;
 mod page_cache;
+mod page_read;
 mod slru;
 mod status;
+mod status_pages;
 
 pub use error::{MultixactProblem, SlruFault, SlruProblem, StatusId, TransactionError};
-pub use status::{Lookup, Transactions, XidStatusCache};
+pub use status::{Lookup, Transactions};
+pub use status_pages::StatusPages;

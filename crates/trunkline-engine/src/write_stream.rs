@@ -306,7 +306,7 @@ impl WriteStream {
             WriteStart::LogFirst(lsn) => {
                 backend.session().submit();
                 self.stats.log_flushes += 1;
-                self.manager.clusters().flush_log(lsn)
+                self.manager.clusters().sleep_for_log(backend.session(), lsn)
             }
             WriteStart::NoHandle if self.writes.window().in_flight() > 0 => {
                 self.wait_for_one(backend)

@@ -114,6 +114,11 @@ impl PausedIo {
         io
     }
 
+    /// Whether a thread has stopped.
+    pub fn has_arrived(&self) -> bool {
+        self.0.point.arrivals() > 0
+    }
+
     /// Lets the thread continue.
     pub fn release(&self) {
         self.0.point.release();

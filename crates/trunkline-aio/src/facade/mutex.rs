@@ -46,6 +46,20 @@ impl<T> Mutex<T> {
         self.wrap(self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Takes the lock if it is free.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        use std::sync::TryLockError;
+        #[cfg(all(feature = "sched", not(loom)))]
+        if super::sched::active() {
+            super::sched::point();
+        }
+        match self.inner.try_lock() {
+            Ok(guard) => Some(self.wrap(guard)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(self.wrap(poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     fn wrap<'a>(&'a self, guard: imp::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         MutexGuard {
             guard: Some(guard),

@@ -2,8 +2,8 @@
 //!
 //! We determine the visibility of all rows of a page when we read the page, like PostgreSQL's
 //! `heap_prepare_pagescan`. This way, the result doesn't depend on when the caller gets to a row.
-//! It also means that we never have to consult the commit log, which may need I/O, while we are
-//! returning rows.
+//! It also means that we never have to consult the commit log while we are returning rows. If a
+//! page of the commit log has to be read, the scan unlocks the heap page first (`StatusPages`).
 //!
 //! If the page is marked all-visible, we skip the visibility checks and don't touch a tuple until
 //! we return it. This matters, because most of the cost of returning a tuple is loading it into the
@@ -19,7 +19,7 @@ use trunkline_format::transam::{RowState, XidStatusLookup, row_state};
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapTuple, PageBytes, Tid};
 
 use super::error::{HeapError, RowError, RowProblem};
-use crate::pool::{Page, ReadError};
+use crate::pool::Page;
 use crate::storage::Relation;
 use crate::transactions::TransactionError;
 
@@ -81,7 +81,8 @@ enum Verdict {
 
 impl PageRows {
     /// Determines the visibility of the rows on `page`. Any information about the previous page is
-    /// overwritten.
+    /// overwritten. If `status` has not loaded the status of a row, that row is left out, and the
+    /// caller must load it and call this again.
     pub(super) fn prepare<S: XidStatusLookup<Error = TransactionError>>(
         &mut self,
         page: &PageBytes,
@@ -123,10 +124,7 @@ impl PageRows {
                 // them to the list.
                 Ok(state) if !rows.passes(state) => continue,
                 Ok(state) => Verdict::State(state),
-                // Cancellation isn't damage, so it must not become a row's error.
-                Err(RowProblem::Transaction(TransactionError::Cancelled)) => {
-                    return Err(ReadError::Cancelled.into());
-                }
+                Err(RowProblem::Transaction(TransactionError::NotLoaded { .. })) => continue,
                 Err(problem) => self.error(row_error(relation, Tid { block, item }, problem)),
             };
             let (offset, length) = (pointer.offset, pointer.length);

@@ -1,18 +1,30 @@
 //! Heap scan: returns a table's rows, page by page.
 //!
-//! Pages are read ahead by a read stream. When the stream returns a page, we determine the
-//! visibility of its rows.
+//! Pages are read ahead by a read stream. When the stream returns a page, we lock it and determine
+//! the visibility of its rows. If that needs a page of the commit log or of multixacts which we
+//! don't have, we unlock the heap page, read the other one, and start over with this heap page.
+//!
+//! A thread calls [`HeapScan::next_page`], and a task [`HeapScan::poll_page`]. Both make the same
+//! attempt, and only wait in different ways. A poll never blocks: files are opened by workers, and
+//! content locks are polled too.
 
+use std::task::{Context, Poll, ready};
+
+use trunkline_aio::PolledWait;
 use trunkline_aio::facade::Arc;
+use trunkline_format::BlockNo;
 
 use super::error::HeapError;
 use super::page::{HeapPage, PageRows, RowFilter};
-use crate::pool::{Backend, Tally};
-use crate::read_stream::{BlockRange, BlockSource, ReadStream, StreamOptions, StreamStats};
+use crate::pool::{Backend, LockWait, Page, PinRef, Tally};
+use crate::read_stream::{
+    BlockRange, BlockSource, ReadStream, ReleaseAhead, StreamOptions, StreamPage, StreamStats,
+};
 use crate::seq_scan::scan_strategy;
 use crate::settings::Settings;
 use crate::storage::{Relation, StorageError};
-use crate::transactions::{Transactions, XidStatusCache};
+use crate::transactions::{StatusPages, Transactions};
+use crate::waiting::{Waiting, slept};
 
 /// How a scan reads, and which tuples it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,12 +55,24 @@ impl Default for ScanOptions {
 #[derive(Debug)]
 pub struct HeapScan<S: BlockSource> {
     stream: ReadStream<S>,
+    judge: Judge,
+    /// The wait of a task for a lock or a status page. It is created by the first poll.
+    wait: Option<PolledWait>,
+}
+
+/// What determines the visibility of a page's rows.
+#[derive(Debug)]
+struct Judge {
     relation: Relation,
     transactions: Arc<Transactions>,
-    /// Transaction statuses that this scan looked up most recently.
-    statuses: XidStatusCache,
+    statuses: StatusPages,
     rows: RowFilter,
     page_rows: PageRows,
+    /// The stream's current page has not been judged, because a poll had to wait or the session was
+    /// cancelled.
+    unfinished: bool,
+    /// A poll waits for the lock of that page.
+    lock_wait: Option<LockWait>,
 }
 
 impl HeapScan<BlockRange> {
@@ -63,11 +87,22 @@ impl HeapScan<BlockRange> {
         transactions: &Arc<Transactions>,
         options: ScanOptions,
     ) -> Result<Self, StorageError> {
-        let blocks = relation.blocks()?;
+        Ok(Self::of_blocks(backend, relation, relation.blocks()?, transactions, options))
+    }
+
+    /// [`HeapScan::of_table`] for a caller that has already determined how many blocks the table
+    /// has. A task does that with [`Relation::count_blocks`].
+    pub fn of_blocks(
+        backend: &Backend,
+        relation: &Relation,
+        blocks: BlockNo,
+        transactions: &Arc<Transactions>,
+        options: ScanOptions,
+    ) -> Self {
         let strategy = scan_strategy(blocks, backend.pool_buffers());
         let stream = StreamOptions { strategy, ..options.stream };
         let options = ScanOptions { stream, ..options };
-        Ok(Self::new(backend, relation, BlockRange::new(0..blocks), transactions, options))
+        Self::new(backend, relation, BlockRange::new(0..blocks), transactions, options)
     }
 }
 
@@ -83,11 +118,16 @@ impl<S: BlockSource> HeapScan<S> {
     ) -> Self {
         Self {
             stream: ReadStream::new(backend, relation, source, options.stream),
-            relation: relation.clone(),
-            transactions: Arc::clone(transactions),
-            statuses: XidStatusCache::default(),
-            rows: options.rows,
-            page_rows: PageRows::default(),
+            judge: Judge {
+                relation: relation.clone(),
+                transactions: Arc::clone(transactions),
+                statuses: StatusPages::default(),
+                rows: options.rows,
+                page_rows: PageRows::default(),
+                unfinished: false,
+                lock_wait: None,
+            },
+            wait: None,
         }
     }
 
@@ -100,15 +140,45 @@ impl<S: BlockSource> HeapScan<S> {
     /// # Panics
     /// If this is not the backend that the scan was created with.
     pub fn next_page(&mut self, backend: &mut Backend) -> Result<Option<HeapPage<'_>>, HeapError> {
-        let Some(found) = self.stream.next(backend)? else { return Ok(None) };
-        let block = found.block;
-        let page = backend.read_lock(found.pin)?;
-        // This lookup may have to read a commit log page while we are holding the content lock.
-        // That can't deadlock, because commit log pages aren't in the pool, so the read never waits
-        // for anything that needs our lock.
-        let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
-        self.page_rows.prepare(&page, &self.relation, block, self.rows, &mut lookup)?;
-        Ok(Some(HeapPage::new(page, block, &self.relation, &self.page_rows)))
+        let Self { stream, judge, wait } = self;
+        if let Some(wait) = wait {
+            wait.leave_queue();
+        }
+        slept(next(stream, judge, &mut Waiting::Sleep, backend))
+    }
+
+    /// Returns the next page if it's available, and otherwise `Pending`. The task is woken when the
+    /// page may have become available. Nothing blocks the thread if the session must not block
+    /// ([`Session::set_may_block`](trunkline_aio::Session::set_may_block)), except I/O under
+    /// `io_method = sync`. A page must not be kept until the next poll, because it is locked.
+    ///
+    /// # Errors
+    /// As for [`HeapScan::next_page`].
+    /// # Panics
+    /// As for [`HeapScan::next_page`].
+    pub fn poll_page(
+        &mut self,
+        context: &mut Context<'_>,
+        backend: &mut Backend,
+    ) -> Poll<Result<Option<HeapPage<'_>>, HeapError>> {
+        let Self { stream, judge, wait } = self;
+        let wait = wait.get_or_insert_with(|| backend.polled_wait());
+        next(stream, judge, &mut Waiting::Wake(context, wait), backend)
+    }
+
+    /// Releases all pins of the scan, including those of pages that were read ahead, and its places
+    /// in queues. A consumer that is about to wait for something else should call this, because
+    /// other sessions may need the buffers. No page is skipped.
+    pub fn release_ahead(&mut self) {
+        if let Some(wait) = &mut self.wait {
+            wait.leave_queue();
+        }
+        self.judge.lock_wait = None;
+        match std::mem::take(&mut self.judge.unfinished) {
+            // The consumer hasn't received the current page yet.
+            true => self.stream.release_all(),
+            false => self.stream.release_ahead(),
+        }
     }
 
     /// Statistics of the stream so far.
@@ -123,6 +193,61 @@ impl<S: BlockSource> HeapScan<S> {
 
     /// The table that is scanned.
     pub fn relation(&self) -> &Relation {
-        &self.relation
+        &self.judge.relation
+    }
+}
+
+impl<S: BlockSource + Send> ReleaseAhead for HeapScan<S>
+where
+    S::Data: Send,
+{
+    fn release_ahead(&mut self) {
+        HeapScan::release_ahead(self);
+    }
+}
+
+/// Gets the next page from the stream and judges it, or goes on with the one that was not finished.
+fn next<'s, S: BlockSource>(
+    stream: &'s mut ReadStream<S>,
+    judge: &'s mut Judge,
+    waiting: &mut Waiting<'_, '_>,
+    backend: &mut Backend,
+) -> Poll<Result<Option<HeapPage<'s>>, HeapError>> {
+    let found = if judge.unfinished {
+        stream.current()
+    } else {
+        judge.statuses.begin();
+        match waiting {
+            Waiting::Sleep => stream.next(backend)?,
+            Waiting::Wake(context, _) => ready!(stream.poll_next(context, backend))?,
+        }
+    };
+    let Some(StreamPage { pin, block, .. }) = found else { return Poll::Ready(Ok(None)) };
+    judge.unfinished = true;
+    let judged = ready!(judge.judge(waiting, backend, pin, block));
+    // A page that was not judged because of a cancel is judged by the next call.
+    judge.unfinished = judged.as_ref().is_err_and(HeapError::is_cancelled);
+    Poll::Ready(Ok(Some(HeapPage::new(judged?, block, &judge.relation, &judge.page_rows))))
+}
+
+impl Judge {
+    /// Locks the page and determines the visibility of its rows.
+    fn judge<'p>(
+        &mut self,
+        waiting: &mut Waiting<'_, '_>,
+        backend: &mut Backend,
+        pin: PinRef<'p>,
+        block: BlockNo,
+    ) -> Poll<Result<Page<'p>, HeapError>> {
+        loop {
+            // If an earlier poll has left a page unread, we read it before we lock anything.
+            ready!(self.transactions.load(&mut self.statuses, backend.session(), waiting))?;
+            let page = ready!(backend.lock_shared(waiting, pin, &mut self.lock_wait))?;
+            let mut lookup = self.transactions.lookup(&mut self.statuses);
+            self.page_rows.prepare(&page, &self.relation, block, self.rows, &mut lookup)?;
+            if self.statuses.is_complete() {
+                return Poll::Ready(Ok(page));
+            }
+        }
     }
 }

@@ -37,7 +37,7 @@ use super::toast_table::{CHUNK_BYTES, ToastTable, chunk_columns};
 use crate::btree::BtreeError;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockList, ReadStream, StreamOptions, StreamStats};
-use crate::transactions::{Lookup, TransactionError, Transactions, XidStatusCache};
+use crate::transactions::{Lookup, StatusPages, Transactions};
 
 /// We consider the index damaged if a value has more than this many index entries in addition to
 /// twice the number of its chunks. Some extra entries are normal, because a value id may be reused
@@ -49,7 +49,7 @@ const VERSIONS_SPARE: usize = 1000;
 pub struct ToastReader {
     table: ToastTable,
     transactions: Arc<Transactions>,
-    statuses: XidStatusCache,
+    statuses: StatusPages,
     stream: ReadStream<BlockList>,
     /// The TIDs of the batch's chunks, each with the number of the value that the chunk belongs to.
     wanted: Vec<(Tid, usize)>,
@@ -89,7 +89,7 @@ impl ToastReader {
         Self {
             table,
             transactions: Arc::clone(transactions),
-            statuses: XidStatusCache::default(),
+            statuses: StatusPages::default(),
             stream,
             wanted: Vec::new(),
             options,
@@ -198,7 +198,10 @@ impl ToastReader {
             let group = at..at + rest.partition_point(|(tid, _)| tid.block == block);
             at = group.end;
             let page = match self.stream.next(backend) {
-                Ok(Some(found)) => backend.read_lock(found.pin)?,
+                Ok(Some(found)) => {
+                    let transactions = &self.transactions;
+                    transactions.lock_and_load(backend, found.pin, &mut self.statuses)?
+                }
                 Ok(None) => break,
                 Err(ReadError::Cancelled) => return Err(ReadError::Cancelled),
                 Err(error) => {
@@ -216,17 +219,10 @@ impl ToastReader {
                 self.fail_all(batch, group, &error);
                 continue;
             }
-            let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
+            let mut lookup = self.transactions.lookup(&mut self.statuses);
             for &(tid, number) in self.wanted.get(group).unwrap_or_default() {
-                let put = put(&page, tid, number, &mut lookup, batch);
-                match put {
-                    Ok(()) => {}
-                    Err(ToastProblem::Transaction {
-                        error: TransactionError::Cancelled, ..
-                    }) => {
-                        return Err(ReadError::Cancelled);
-                    }
-                    Err(problem) => batch.fail(number, problem),
+                if let Err(problem) = put(&page, tid, number, &mut lookup, batch) {
+                    batch.fail(number, problem);
                 }
             }
         }
@@ -258,9 +254,10 @@ fn put(
     let Some(line) = line.filter(|_| within && !is_new(page)) else { return Ok(()) };
     let tuple = HeapTuple::parse(tid.item, line.item(page).unwrap_or_default());
     let tuple = tuple.map_err(|_| ToastProblem::Row { tid })?;
-    // As in PostgreSQL's `HeapTupleSatisfiesToast`, a chunk of a visible row is visible, whatever the
-    // commit log says. A server doesn't even set hint bits on chunks. We only need the commit log to
-    // choose between two versions of a chunk. As in a heap scan, trust the page's all-visible flag.
+    // As in PostgreSQL's `HeapTupleSatisfiesToast`, a chunk of a visible row is visible, whatever
+    // the commit log says. A server doesn't even set hint bits on chunks. We only need the commit
+    // log to choose between two versions of a chunk. As in a heap scan, trust the page's
+    // all-visible flag.
     let (state, unknown) = match is_all_visible(page) {
         true => (RowState::Live, None),
         false => match row_state(&tuple, lookup) {

@@ -191,6 +191,11 @@ impl Buffers {
         &self.victim_waiters
     }
 
+    /// Sessions with tasks that wait for the lock of some buffer.
+    pub(crate) fn polled_waiters(&self) -> &SessionSet {
+        self.waiters.polled()
+    }
+
     /// Sleeps until `done` returns true for the buffer. The session wakes up and calls `done` again
     /// whenever the buffer's lock, pins or I/O change.
     ///

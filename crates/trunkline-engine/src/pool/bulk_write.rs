@@ -203,7 +203,7 @@ impl BulkWrite {
             WriteStart::Busy => Ok(false),
             WriteStart::LogFirst(lsn) => {
                 backend.session().submit();
-                self.manager.clusters().flush_log(lsn)?;
+                self.manager.clusters().sleep_for_log(backend.session(), lsn)?;
                 Ok(true)
             }
             WriteStart::NoHandle => {
@@ -230,7 +230,9 @@ impl BulkWrite {
                 self.start_runs(&mut batch, goal)?
             };
             match refused {
-                Some(WriteStart::LogFirst(lsn)) => self.manager.clusters().flush_log(lsn)?,
+                Some(WriteStart::LogFirst(lsn)) => {
+                    self.manager.clusters().sleep_for_log(backend.session(), lsn)?
+                }
                 _ => return Ok(()),
             }
         }

@@ -14,8 +14,11 @@ use super::error::WriteError;
 use super::tag::BufferTag;
 use crate::log::{Log, LogError};
 use crate::storage::{Relation, Storage};
+use crate::waiting::{Waiting, slept};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::task::{Poll, ready};
+use trunkline_aio::Session;
 use trunkline_aio::facade::Mutex;
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_format::Lsn;
@@ -116,13 +119,27 @@ impl WritableClusters {
     /// Otherwise, other sessions would have to wait for those in the meantime.
     ///
     /// # Errors
-    /// We could not write the log, or the log ends before `lsn`. In the latter case, the page with
-    /// that LSN must be damaged.
-    pub(crate) fn flush_log(&self, lsn: Lsn) -> Result<(), WriteError> {
-        self.log.flush(lsn)?;
-        match self.log.durable() < lsn {
+    /// We could not write the log, the session was cancelled, or the log ends before `lsn`. In the
+    /// last case, the page with that LSN must be damaged.
+    pub(crate) fn flush_log(
+        &self,
+        waiting: &mut Waiting<'_, '_>,
+        session: &mut Session,
+        lsn: Lsn,
+    ) -> Poll<Result<(), WriteError>> {
+        let flushed = match waiting {
+            Waiting::Sleep => Poll::Ready(self.log.flush(session, lsn)),
+            Waiting::Wake(context, wait) => self.log.poll_flush(context, session, wait, lsn),
+        };
+        ready!(flushed)?;
+        Poll::Ready(match self.log.durable() < lsn {
             true => Err(LogError::beyond_end(lsn).into()),
             false => Ok(()),
-        }
+        })
+    }
+
+    /// [`WritableClusters::flush_log`] for a thread.
+    pub(crate) fn sleep_for_log(&self, session: &mut Session, lsn: Lsn) -> Result<(), WriteError> {
+        slept(self.flush_log(&mut Waiting::Sleep, session, lsn))
     }
 }

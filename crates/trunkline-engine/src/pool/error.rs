@@ -177,7 +177,7 @@ pub enum WriteError {
     },
     /// The log could not be flushed, so the page must not be written.
     #[error("{0}")]
-    Log(#[from] LogError),
+    Log(#[source] LogError),
     /// A segment could not be fsynced. Data that was written to it may be lost.
     #[error("could not fsync {location}: {source}")]
     Sync {
@@ -201,6 +201,15 @@ pub enum WriteError {
     /// The session was cancelled.
     #[error("{Cancelled}")]
     Cancelled,
+}
+
+impl From<LogError> for WriteError {
+    fn from(error: LogError) -> Self {
+        match error {
+            LogError::Cancelled => Self::Cancelled,
+            error @ LogError::Flush { .. } => Self::Log(error),
+        }
+    }
 }
 
 impl From<Cancelled> for WriteError {

@@ -27,8 +27,12 @@ use super::statistics::{BackendType, IoCounter, Statistics};
 use super::tag::BufferTag;
 use super::write::{PageWrites, WriteRequest, WriteStart};
 use super::writeback::WritebackQueue;
+use crate::storage::SegmentOpener;
+use crate::waiting::Waiting;
+use std::task::Poll;
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{Class, Session};
+use trunkline_format::Lsn;
 
 /// Maximum number of pages in one batch.
 const BATCH: usize = 64;
@@ -86,7 +90,15 @@ impl WriteCounter {
 pub(crate) struct EvictionWriter {
     manager: Arc<BufferManager>,
     writes: PageWrites,
+    /// The current batch, and the position in it.
     victims: Vec<(BufferTag, u32)>,
+    at: usize,
+    /// The last error in the current batch.
+    failed: Option<WriteError>,
+    /// A poll had to wait in the middle of the batch.
+    unfinished: bool,
+    /// Opens the victims' segments.
+    opener: SegmentOpener,
     /// The victims of the write that is being started.
     run: Vec<u32>,
     writeback: WritebackQueue,
@@ -107,6 +119,10 @@ impl EvictionWriter {
             manager: Arc::clone(manager),
             writes: PageWrites::new(manager, WRITES, COMBINE.min(iovecs as u32)),
             victims: Vec::with_capacity(BATCH),
+            at: 0,
+            failed: None,
+            unfinished: false,
+            opener: SegmentOpener::default(),
             run: Vec::with_capacity(BATCH),
             writeback: WritebackQueue::new(manager.clusters(), flush_after, Class::Eviction),
             counter,
@@ -131,48 +147,67 @@ impl EvictionWriter {
             }
     }
 
-    /// Starts writing a batch of dirty pages. This may wait for a WAL flush. If the mount executes
-    /// writes in the session itself, it also waits for the first write. Returns false if no write
-    /// is in flight because there was no free I/O handle.
+    /// Starts writing a batch of dirty pages. This may have to wait for a WAL flush, or until a
+    /// segment is open. If the mount executes writes in the session itself, it also waits for the
+    /// first write. Returns false if no write is in flight because there was no free I/O handle.
+    ///
+    /// If this returns `Pending`, the next call continues the batch, whichever task makes it. The
+    /// victims may have been written or evicted since, but each write checks that anyway.
     ///
     /// # Errors
     /// One of this session's writes has failed. There is neither a victim nor a write in flight, so
     /// waiting for a victim could take forever.
-    pub(crate) fn start(&mut self, session: &mut Session) -> Result<bool, WriteError> {
+    pub(crate) fn start(
+        &mut self,
+        session: &mut Session,
+        waiting: &mut Waiting<'_, '_>,
+    ) -> Poll<Result<bool, WriteError>> {
         // Free the slots of completed writes first, and learn about failures.
         self.take_ended();
         self.issue_writeback(session);
         let manager = Arc::clone(&self.manager);
-        let mut failed = self.failure.take();
-        let mut victims = std::mem::take(&mut self.victims);
-        find_dirty_victims(&manager, failed.is_some(), &mut victims);
-        let mut at = 0;
+        if !std::mem::take(&mut self.unfinished) {
+            self.failed = self.failure.take();
+            self.at = 0;
+            find_dirty_victims(&manager, self.failed.is_some(), &mut self.victims);
+        }
         let had_handles = loop {
             let refused = {
                 // One submission for all writes that start without waiting.
                 let mut batch = session.batch();
-                self.start_writes(&mut batch, &victims, &mut at)
+                self.start_writes(&mut batch)
             };
-            match refused {
+            let waited = match refused {
                 Ok(None) => break true,
-                Ok(Some(WriteStart::LogFirst(lsn))) => {
-                    // If flushing the log fails, skip the page. Other pages may have older LSNs, up
-                    // to which the log is already durable.
-                    if let Err(error) = manager.clusters().flush_log(lsn) {
-                        failed = Some(error);
-                        at += 1;
-                    }
+                Ok(Some(Refused::NotOpen)) => {
+                    let opened = waiting.until(session, || self.opener.is_done());
+                    opened.map_err(WriteError::from)
+                }
+                Ok(Some(Refused::LogFirst(lsn))) => {
+                    manager.clusters().flush_log(waiting, session, lsn)
                 }
                 // Other sessions hold all the handles, but their writes provide victims too.
-                Ok(Some(_)) => break false,
-                Err(error) => {
-                    failed = Some(error);
-                    at += 1;
+                Ok(Some(Refused::NoHandle)) => break false,
+                Err(error) => Poll::Ready(Err(error)),
+            };
+            match waited {
+                Poll::Pending => {
+                    self.unfinished = true;
+                    return Poll::Pending;
+                }
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(WriteError::Cancelled)) => {
+                    return Poll::Ready(Err(WriteError::Cancelled));
+                }
+                // Skip the page. If flushing the log has failed, other pages may have older LSNs,
+                // up to which the log is already durable.
+                Poll::Ready(Err(error)) => {
+                    self.failed = Some(error);
+                    self.at += 1;
                 }
             }
         };
-        self.victims = victims;
-        match failed {
+        Poll::Ready(match self.failed.take() {
             _ if !had_handles => Ok(self.writes.window().in_flight() > 0),
             // If a write is in flight or there's a victim already, this error doesn't keep the
             // session from making progress.
@@ -180,7 +215,14 @@ impl EvictionWriter {
                 Err(error)
             }
             _ => Ok(true),
-        }
+        })
+    }
+
+    /// Gives up the batch that a poll has left unfinished, because there is a victim. An idle
+    /// session must not hold a reference to a file.
+    pub(crate) fn give_up_batch(&mut self) {
+        self.unfinished = false;
+        self.opener = SegmentOpener::default();
     }
 
     /// Takes the results of writes that have ended.
@@ -208,37 +250,62 @@ impl EvictionWriter {
         }
     }
 
-    /// Starts writing the victims, beginning at position `at` and combining neighbouring blocks,
-    /// until one of the writes has ended. At that point there is a victim, so there's no need to
-    /// write the rest. Returns the reason if the next write can't be started.
-    fn start_writes(
-        &mut self,
-        session: &mut Session,
-        victims: &[(BufferTag, u32)],
-        at: &mut usize,
-    ) -> Result<Option<WriteStart>, WriteError> {
-        while let Some(&(first, _)) = victims.get(*at)
+    /// Starts writing the victims, beginning at the current position and combining neighbouring
+    /// blocks, until one of the writes has ended. At that point there is a victim, so there's no
+    /// need to write the rest. Returns the reason if the next write can't be started.
+    fn start_writes(&mut self, session: &mut Session) -> Result<Option<Refused>, WriteError> {
+        while let Some(&(first, _)) = self.victims.get(self.at)
             && self.writes.window().has_idle()
             && !self.writes.window().has_done()
         {
             let Some(relation) = self.manager.clusters().relation(first) else {
-                *at += 1;
+                self.at += 1;
                 continue;
             };
+            let located = match self.opener.locate(session, &relation, first.block()) {
+                Ok(Some(located)) => located,
+                Ok(None) => return Ok(Some(Refused::NotOpen)),
+                // The page was evicted, or dropped together with its file.
+                Err(_) if !is_dirty(&self.manager, self.victims[self.at]) => {
+                    self.at += 1;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             self.run.clear();
-            let run = victims[*at..].iter().zip(first.block()..);
+            let run = self.victims[self.at..].iter().zip(first.block()..);
             let run = run.take_while(|&(&(tag, _), block)| tag == first.at(block));
             self.run.extend(run.map(|(&(_, buffer), _)| buffer));
             let (manager, class) = (&self.manager, Class::Eviction);
-            let request = WriteRequest::new(manager, &relation, first, &self.run, class);
+            let request = WriteRequest {
+                located: Some(located),
+                ..WriteRequest::new(manager, &relation, first, &self.run, class)
+            };
             match self.writes.start(session, &request)? {
-                WriteStart::Issued { count } => *at += count as usize,
-                WriteStart::Clean | WriteStart::Busy => *at += 1,
-                refused => return Ok(Some(refused)),
+                WriteStart::Issued { count } => self.at += count as usize,
+                WriteStart::Clean | WriteStart::Busy => self.at += 1,
+                WriteStart::LogFirst(lsn) => return Ok(Some(Refused::LogFirst(lsn))),
+                WriteStart::NoHandle => return Ok(Some(Refused::NoHandle)),
             }
         }
         Ok(None)
     }
+}
+
+/// Why the next write of a batch can't be started.
+enum Refused {
+    /// A worker is opening the segment.
+    NotOpen,
+    /// The log must become durable up to this position first.
+    LogFirst(Lsn),
+    /// Every I/O handle is in use.
+    NoHandle,
+}
+
+/// Whether a victim is still in its buffer and dirty.
+fn is_dirty(manager: &BufferManager, (tag, buffer): (BufferTag, u32)) -> bool {
+    let buffers = manager.buffers();
+    buffers.tag(buffer) == tag && buffers.state(buffer).needs_write()
 }
 
 /// Lists dirty, unpinned pages, sorted by tag. We search window by window, starting at the clock
@@ -280,6 +347,7 @@ mod tests {
     use crate::storage::{
         DEFAULT_TABLESPACE, Layout, OpenFiles, Relation, RelationLocator, Storage,
     };
+    use crate::waiting::{Waiting, slept};
     use tempfile::TempDir;
     use trunkline_aio::{Builder, MethodKind};
     use trunkline_format::{BLOCK_SIZE, Fork, Oid};
@@ -324,11 +392,13 @@ mod tests {
         (1..BUFFERS).for_each(|block| change(&mut backend, &relation, block));
         let clean = backend.read(&relation, 0).expect("reads");
         drop(clean);
-        assert!(backend.start_eviction_writes().expect("no write can fail"), "no handle is needed");
+        let start =
+            |backend: &mut Backend| slept(backend.start_eviction_writes(&mut Waiting::Sleep));
+        assert!(start(&mut backend).expect("no write can fail"), "no handle is needed");
         assert_eq!(dirty(&pool), BUFFERS as usize - 1);
         // Without a clean page, the session must write.
         let clean = backend.read(&relation, 0).expect("a hit");
-        assert!(backend.start_eviction_writes().expect("writes"));
+        assert!(start(&mut backend).expect("writes"));
         assert!(dirty(&pool) < BUFFERS as usize - 1);
         drop(clean);
     }

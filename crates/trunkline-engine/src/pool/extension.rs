@@ -271,7 +271,7 @@ impl Backend {
                 }
                 WriteStart::LogFirst(lsn) => {
                     self.session().submit();
-                    manager.clusters().flush_log(lsn)?;
+                    manager.clusters().sleep_for_log(self.session(), lsn)?;
                     0
                 }
                 WriteStart::NoHandle => {

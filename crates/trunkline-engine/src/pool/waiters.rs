@@ -127,12 +127,16 @@ impl Drop for Registered<'_> {
     }
 }
 
-/// The buffer that each session is waiting for, if any. A session waits for at most one buffer at a
-/// time, so one number per session is enough and we don't need a wait queue per buffer.
+/// The buffer that each session is waiting for, if any. A session's thread waits for at most one
+/// buffer at a time, so one number per session is enough and we don't need a wait queue per buffer.
+/// The tasks of a session may each wait for another buffer. We wake a session with such tasks
+/// whatever buffer they wait for.
 #[derive(Debug)]
 pub(crate) struct BufferWaiters {
     /// The sessions that wait for any buffer.
     sessions: SessionSet,
+    /// The sessions with tasks that wait for any buffer.
+    polled: SessionSet,
     /// By session: the buffer number plus one, or 0.
     buffers: Box<[AtomicU32]>,
 }
@@ -140,7 +144,8 @@ pub(crate) struct BufferWaiters {
 impl BufferWaiters {
     /// No session waits. Session numbers are below `sessions`.
     pub(crate) fn new(sessions: usize) -> Self {
-        Self { sessions: SessionSet::new(sessions), buffers: counters(sessions) }
+        let [thread, polled] = [(), ()].map(|()| SessionSet::new(sessions));
+        Self { sessions: thread, polled, buffers: counters(sessions) }
     }
 
     /// Registers a session. The session must then set `WAITERS` in the buffer word before it tests
@@ -157,8 +162,15 @@ impl BufferWaiters {
         self.buffers[session as usize].store(0, Ordering::SeqCst);
     }
 
+    /// The sessions with tasks that wait for any buffer. As after [`BufferWaiters::begin`], a task
+    /// must set `WAITERS` after it has registered.
+    pub(crate) fn polled(&self) -> &SessionSet {
+        &self.polled
+    }
+
     /// Wakes the sessions that wait for the buffer.
     pub(crate) fn notify(&self, buffer: u32, notifier: &Notifier) {
+        self.polled.notify(notifier);
         for session in self.sessions.iter() {
             if self.buffers[session as usize].load(Ordering::SeqCst) == buffer + 1 {
                 notifier.notify(session);

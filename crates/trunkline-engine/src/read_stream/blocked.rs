@@ -11,6 +11,8 @@ pub(super) enum Blocked {
     Any,
     /// A read of another session must end.
     Joined(WaitRef),
+    /// A segment must have been opened.
+    Open,
     /// A pin must be available.
     Pin,
     /// A buffer must become a victim.

@@ -319,6 +319,7 @@ impl<S: BlockSource> ReadStream<S> {
                 self.stats.in_flight_sum += self.reads.window().in_flight() as u64;
                 (count, None)
             }
+            Ok(ReadStart::NotOpen) => (0, Some(Blocked::Open)),
             Ok(ReadStart::NoBuffer) => (0, Some(Blocked::Buffer)),
             Ok(ReadStart::NoHandle) => (0, Some(Blocked::Handle)),
             Err(error) => {
@@ -332,7 +333,7 @@ impl<S: BlockSource> ReadStream<S> {
         if reserved > used {
             self.manager.limits().give_back(self.session, reserved - used);
         }
-        if blocked.is_some() {
+        if matches!(blocked, Some(Blocked::Buffer | Blocked::Handle)) {
             self.distances.limited_to(self.pinned);
         }
         blocked

@@ -50,6 +50,9 @@ pub(super) enum EntryState {
     Taken,
 }
 
+/// The first sequence number. There are smaller ones, because an entry may be put back in front.
+const BASE: u64 = 1 << 32;
+
 /// The entries of a stream.
 #[derive(Debug)]
 pub(super) struct Queue<D> {
@@ -63,7 +66,8 @@ pub(super) struct Queue<D> {
 impl<D> Queue<D> {
     /// An empty queue.
     pub(super) fn with_capacity(entries: usize) -> Self {
-        Self { entries: VecDeque::with_capacity(entries), base: 0, pending: 0 }
+        // An entry may be put back.
+        Self { entries: VecDeque::with_capacity(entries + 1), base: BASE, pending: 0 }
     }
 
     /// Whether there is no entry.
@@ -162,6 +166,15 @@ impl<D> Queue<D> {
             self.base += 1;
         }
         taken
+    }
+
+    /// Puts an entry that the consumer has taken back in front of all others. It must be read
+    /// again.
+    pub(super) fn put_back(&mut self, block: BlockNo, data: D) {
+        let state = EntryState::Unread { advised: false };
+        let entry = Entry { block, data: Some(data), state, alone: false, duplicate: false };
+        self.entries.push_front(entry);
+        self.base -= 1;
     }
 
     /// Removes and returns all entries.

@@ -66,6 +66,7 @@ impl<S: BlockSource> ReadStream<S> {
             Blocked::Any => self.wait_for_any(waiting, backend),
             Blocked::Pin => backend.reserve_pin(waiting).map_ok(|()| None),
             Blocked::Buffer => backend.wait_for_victim(waiting).map_ok(|()| None),
+            Blocked::Open => no_result(backend.wait_for_open(waiting, self.reads.opener())),
             Blocked::Handle => no_result(backend.wait_for_handle(waiting, Class::Foreground)),
             Blocked::Joined(io) => no_result(backend.wait_for_io(waiting, io)),
             Blocked::Source => unreachable!("handled above"),

@@ -173,6 +173,13 @@ impl Storage {
         database_directory(root, moved, &layout.tablespace_directory, place)
     }
 
+    /// The number for blocking calls on files of a tablespace ([`trunkline_aio::Session::call`]).
+    /// Since we don't know which mount a file is on before it is open, we assume that each
+    /// tablespace has its own.
+    pub(crate) fn call_number(&self, tablespace: Oid) -> u64 {
+        u64::from(self.number()) + u64::from(tablespace.0)
+    }
+
     pub(super) fn table(&self) -> &FileTable {
         self.0.files.table()
     }

@@ -214,6 +214,11 @@ impl FileTable {
         Ok(file)
     }
 
+    /// Returns the file for `key` if it is open, and marks it as used.
+    pub(super) fn find(&self, key: &Key) -> Option<File> {
+        self.shard(key).lock().find(key)
+    }
+
     /// Returns the file for `key` if it is open. We don't mark the file as used, because callers of
     /// this function only need its length or identity, which is no reason to keep the file open
     /// longer.

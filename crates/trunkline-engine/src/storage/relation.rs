@@ -140,19 +140,27 @@ impl Relation {
     /// # Errors
     /// [`StorageError`]: the segment is missing or cannot be opened, or the number is out of range.
     pub fn locate(&self, block: BlockNo) -> Result<Located, StorageError> {
-        let (segment, offset) = segment_of(block);
+        self.locate_in(block, || self.segment_file(segment_of(block).0, block, false))
+    }
+
+    /// [`Relation::locate`] in the file that `open` returns.
+    pub(super) fn locate_in(
+        &self,
+        block: BlockNo,
+        open: impl FnOnce() -> Result<File, StorageError>,
+    ) -> Result<Located, StorageError> {
         let blocks_left = blocks_after(block);
         if blocks_left == 0 {
             let location = self.location(block);
             return Err(StorageError::BeyondEnd { location, blocks: BlockNo::MAX });
         }
-        let file = self.segment_file(segment, block, false)?;
-        Ok(Located { file, offset, blocks_left })
+        Ok(Located { file: open()?, offset: segment_of(block).1, blocks_left })
     }
 
     /// Whether the segment containing `block` is open, in which case [`Relation::locate`] doesn't
     /// need a system call. If the segment isn't open, the session must submit its staged I/O before
-    /// it calls `locate`, because opening the file may block.
+    /// it calls `locate`, because opening the file may block. A session that must not block uses a
+    /// `SegmentOpener` instead.
     pub fn is_open(&self, block: BlockNo) -> bool {
         self.storage.table().peek(&self.key(segment_of(block).0)).is_some()
     }
@@ -454,7 +462,8 @@ impl Relation {
         Location::new(self.path(segment_of(block).0)).at_block(block)
     }
 
-    fn key(&self, segment: u32) -> Key {
+    /// The segment's key in the open-file table.
+    pub(super) fn key(&self, segment: u32) -> Key {
         Key::new(self.storage.number(), self.locator, self.fork, segment)
     }
 }

@@ -55,9 +55,13 @@ pub enum TransactionError {
         /// What is wrong with it.
         problem: MultixactProblem,
     },
-    /// The page region has no free frame for a read.
-    #[error("no frame of the page region is free for a read")]
-    Memory,
+    /// The page that records the status must be read first. Only a [`Lookup`](super::Lookup)
+    /// returns this, because it never reads anything.
+    #[error("the status of {id} has not been read yet")]
+    NotLoaded {
+        /// The transaction or multixact.
+        id: StatusId,
+    },
     /// The session was cancelled.
     #[error("{}", Cancelled)]
     Cancelled,

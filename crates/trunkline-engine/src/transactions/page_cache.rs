@@ -26,7 +26,7 @@ pub(super) enum Slru {
 pub(super) type Key = (Slru, u64);
 
 /// The cache. A single mutex protects all of it. That's good enough, because each scan searches its
-/// own [`XidStatusCache`](super::XidStatusCache) first and rarely needs this cache.
+/// own [`StatusPages`](super::StatusPages) first and rarely needs this cache.
 #[derive(Debug, Default)]
 pub(super) struct PageCache {
     entries: Vec<Entry>,
@@ -35,8 +35,8 @@ pub(super) struct PageCache {
     hand: usize,
 }
 
-/// A page, or the reason why it does not exist.
-pub(super) type CachedPage = Result<Box<PageBytes>, Arc<SlruFault>>;
+/// A page, or the reason why it does not exist. Scans that use the page share it with the cache.
+pub(super) type CachedPage = Result<Arc<PageBytes>, Arc<SlruFault>>;
 
 /// A cached page, or a page that we know does not exist.
 #[derive(Debug)]
@@ -48,16 +48,12 @@ struct Entry {
 }
 
 impl PageCache {
-    /// Looks up a page and passes it to `look`. Returns `None` if the page isn't in the cache, and
-    /// an error if we know from the cache that the page doesn't exist.
-    pub(super) fn get<T>(
-        &mut self,
-        key: &Key,
-        look: impl Fn(&PageBytes) -> T,
-    ) -> Option<Result<T, Arc<SlruFault>>> {
+    /// Looks up a page. Returns `None` if the page isn't in the cache, and an error if we know from
+    /// the cache that the page doesn't exist.
+    pub(super) fn get(&mut self, key: &Key) -> Option<CachedPage> {
         let entry = self.entries.get_mut(*self.index.get(key)?)?;
         entry.used = true;
-        Some(entry.page.as_deref().map(look).map_err(Arc::clone))
+        Some(entry.page.clone())
     }
 
     /// Adds a page. If the cache is full, the page replaces one that hasn't been used recently.
@@ -111,11 +107,11 @@ mod tests {
             problem: SlruProblem::Missing,
         });
         let first = |cache: &mut PageCache, page| {
-            Some(cache.get(&(Slru::CommitLog, page), |page| page[0])?.ok())
+            Some(cache.get(&(Slru::CommitLog, page))?.ok().map(|page| page[0]))
         };
         for page in 1..1000 {
             let missing = || Arc::clone(&fault);
-            let bytes = Some(Box::new([page as u8; BLOCK_SIZE])).filter(|_| page % 3 > 0);
+            let bytes = Some(Arc::new([page as u8; BLOCK_SIZE])).filter(|_| page % 3 > 0);
             cache.insert((Slru::CommitLog, page), bytes.ok_or_else(missing));
             assert_eq!(first(&mut cache, 1), Some(Some(1)), "used all the time");
             // Not through get(), which would mark the page as used.
@@ -125,7 +121,7 @@ mod tests {
         }
         assert_eq!((cache.entries.len(), cache.index.len()), (PAGES_MAX, PAGES_MAX));
         assert_eq!(first(&mut cache, 2), None);
-        assert!(cache.get(&(Slru::Members, 999), |_| ()).is_none());
+        assert!(cache.get(&(Slru::Members, 999)).is_none());
         cache.insert((Slru::CommitLog, 999), Err(fault));
         assert_eq!(first(&mut cache, 999), Some(None));
     }

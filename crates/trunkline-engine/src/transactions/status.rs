@@ -1,25 +1,28 @@
 //! Transaction status lookup: whether a transaction has committed, and which members a multixact
 //! has.
 //!
-//! The cached pages ([`SlruFiles`]) are shared by all scans. In addition, each scan remembers the
-//! statuses that it has looked up most recently. PostgreSQL's `transam.c` does the same, but for
-//! only one transaction (`cachedFetchXid`).
+//! The functions whose names begin with `find` never read a page. They look only at the pages that
+//! a scan holds and at the shared cache ([`StatusPages`]). The others wait until each page they
+//! need has been read.
 
-use trunkline_aio::Session;
-use trunkline_aio::facade::hash::Map;
+use std::task::Poll;
+
+use trunkline_aio::{Cancelled, Session};
 use trunkline_format::transam::multixact::{
     MEMBERS_MAX, Member, member_at, member_place, next_multi,
 };
 use trunkline_format::transam::{
-    FIRST_NORMAL_XID, XidStatus, XidStatusLookup, commit_log, precedes,
+    FIRST_NORMAL_XID, RowState, XidStatus, XidStatusLookup, commit_log, precedes, row_state,
 };
-use trunkline_format::{ControlFile, PageBytes, PgVersion};
+use trunkline_format::{ControlFile, HeapTuple, PageBytes, PgVersion};
 
 use super::error::{MultixactProblem, StatusId, TransactionError};
 use super::page_cache::Slru;
 use super::slru::SlruFiles;
+use super::status_pages::StatusPages;
 use crate::datadir::DataDir;
 use crate::storage::Storage;
+use crate::waiting::{Waiting, slept};
 
 /// Transaction status lookup for one cluster, shared by all scans of that cluster. We take the
 /// limits from the checkpoint in the control file. They are exact if the cluster was shut down
@@ -88,12 +91,17 @@ impl Transactions {
     /// longer covers this transaction. In that case, the row that refers to the transaction is
     /// damaged.
     pub fn fate(&self, session: &mut Session, xid: u32) -> Result<XidStatus, TransactionError> {
+        self.load_and_find(session, |pages| self.find_fate(pages, xid))
+    }
+
+    /// [`Transactions::fate`] from the pages at hand.
+    fn find_fate(&self, pages: &mut StatusPages, xid: u32) -> Result<XidStatus, TransactionError> {
         // The commit log has two bits per transaction, so we can compute their position from the
         // transaction id.
         let place = commit_log::place(xid);
         let look = |page: &PageBytes| page.get(place.byte).copied().unwrap_or_default();
         let id = StatusId::Transaction(xid);
-        match self.files.look(session, id, Slru::CommitLog, place, look) {
+        match pages.look(&self.files, id, Slru::CommitLog, place, look) {
             Ok(byte) => Ok(XidStatus::in_byte(byte, xid)),
             Err(TransactionError::Status { fault, .. }) if fault.is_absent() => {
                 if precedes(xid, self.oldest_xid) {
@@ -110,9 +118,9 @@ impl Transactions {
     }
 
     /// Whether the commit log must have a page for a transaction that isn't older than
-    /// `oldest_xid`. After a crash, the control file's next transaction is too low, but transactions
-    /// that were assigned since then may be on the same page as the one before it, so we go by the
-    /// page rather than by the transaction.
+    /// `oldest_xid`. After a crash, the control file's next transaction is too low, but
+    /// transactions that were assigned since then may be on the same page as the one before it, so
+    /// we go by the page rather than by the transaction.
     fn must_have_page(&self, xid: u32) -> bool {
         // No valid control file has such a next transaction. It is safest to require all pages.
         if self.next_xid < FIRST_NORMAL_XID {
@@ -126,9 +134,9 @@ impl Transactions {
             || commit_log::place(xid).page == commit_log::place(newest).page
     }
 
-    /// Returns the members of a multixact. We skip member 0 if it has no transaction id: when member
-    /// numbers wrap around, slot 0 of the member array remains unused. The server doesn't remove
-    /// the pages of the oldest multixact, of later multixacts, or of their members.
+    /// Returns the members of a multixact. We skip member 0 if it has no transaction id: when
+    /// member numbers wrap around, slot 0 of the member array remains unused. The server doesn't
+    /// remove the pages of the oldest multixact, of later multixacts, or of their members.
     ///
     /// # Errors
     /// See [`TransactionError`].
@@ -137,9 +145,11 @@ impl Transactions {
         session: &mut Session,
         multi: u32,
     ) -> Result<Vec<Member>, TransactionError> {
-        let mut members = Vec::new();
-        self.each_member(session, multi, |member| members.push(member))?;
-        Ok(members)
+        self.load_and_find(session, |pages| {
+            let mut members = Vec::new();
+            self.each_member(pages, multi, |member| members.push(member))?;
+            Ok(members)
+        })
     }
 
     /// Returns the member of a multixact that updated or deleted the row, if there is one. All
@@ -152,8 +162,17 @@ impl Transactions {
         session: &mut Session,
         multi: u32,
     ) -> Result<Option<u32>, TransactionError> {
+        self.load_and_find(session, |pages| self.find_updater(pages, multi))
+    }
+
+    /// [`Transactions::updater`] from the pages at hand.
+    fn find_updater(
+        &self,
+        pages: &mut StatusPages,
+        multi: u32,
+    ) -> Result<Option<u32>, TransactionError> {
         let (mut updater, mut unknown) = (None, None);
-        self.each_member(session, multi, |member| match member.status {
+        self.each_member(pages, multi, |member| match member.status {
             Ok(status) if status.is_update() => updater = Some(member.xid),
             Ok(_) => {}
             Err(status) => unknown = Some(status),
@@ -164,13 +183,52 @@ impl Transactions {
         }
     }
 
-    /// Combines this lookup with the session and the cache of one scan.
-    pub fn lookup<'t>(
-        &'t self,
-        session: &'t mut Session,
-        statuses: &'t mut XidStatusCache,
-    ) -> Lookup<'t> {
-        Lookup { transactions: self, session, statuses }
+    /// Determines the state of one tuple.
+    ///
+    /// # Errors
+    /// See [`TransactionError`].
+    pub fn row_state(
+        &self,
+        session: &mut Session,
+        tuple: &HeapTuple<'_>,
+    ) -> Result<RowState, TransactionError> {
+        self.load_and_find(session, |pages| row_state(tuple, &mut self.lookup(pages)))
+    }
+
+    /// Reads the pages that lookups have missed. The caller must not hold a content lock.
+    ///
+    /// # Errors
+    /// The session was cancelled. If a page can't be read, later lookups return the error.
+    pub(crate) fn load(
+        &self,
+        pages: &mut StatusPages,
+        session: &mut Session,
+        waiting: &mut Waiting<'_, '_>,
+    ) -> Poll<Result<(), Cancelled>> {
+        pages.load(&self.files, session, waiting)
+    }
+
+    /// Calls `find` until every page that it needs has been read. The thread sleeps during the
+    /// reads.
+    fn load_and_find<T>(
+        &self,
+        session: &mut Session,
+        find: impl Fn(&mut StatusPages) -> Result<T, TransactionError>,
+    ) -> Result<T, TransactionError> {
+        let mut pages = StatusPages::default();
+        loop {
+            match find(&mut pages) {
+                Err(TransactionError::NotLoaded { .. }) => {
+                    slept(self.load(&mut pages, session, &mut Waiting::Sleep))?;
+                }
+                found => return found,
+            }
+        }
+    }
+
+    /// Combines this lookup with the pages of one scan.
+    pub fn lookup<'t>(&'t self, pages: &'t mut StatusPages) -> Lookup<'t> {
+        Lookup { transactions: self, pages }
     }
 
     /// Calls `each` for every member of a multixact. The members of all multixacts are stored in
@@ -179,7 +237,7 @@ impl Transactions {
     /// multixact, at the offset in the control file.
     fn each_member(
         &self,
-        session: &mut Session,
+        pages: &mut StatusPages,
         multi: u32,
         mut each: impl FnMut(Member),
     ) -> Result<(), TransactionError> {
@@ -196,10 +254,10 @@ impl Transactions {
         }
         // A multixact's members are numbered from its own offset up to, but not including, the next
         // multixact's offset.
-        let first = self.first_member(session, multi)?;
+        let first = self.first_member(pages, multi)?;
         let next = next_multi(multi);
         let is_last = next == self.next_multi || multi.wrapping_add(1) == self.next_multi;
-        let next = if is_last { self.next_member } else { self.first_member(session, next)? };
+        let next = if is_last { self.next_member } else { self.first_member(pages, next)? };
         let count = self.files.layout().count(first, next);
         // An offset of 0 means that the entry was never written, because member numbers start at 1.
         // Only the control file may have it, right after member numbers have wrapped around.
@@ -211,7 +269,7 @@ impl Transactions {
             let place = member_place(number);
             let look = |page: &PageBytes| member_at(page, place.byte, number);
             let id = StatusId::Multixact(multi);
-            let found = self.files.look(session, id, Slru::Members, place, look)?;
+            let found = pages.look(&self.files, id, Slru::Members, place, look)?;
             match found.filter(|member| member.xid != 0) {
                 Some(member) => each(member),
                 None if number == 0 => {}
@@ -225,11 +283,11 @@ impl Transactions {
     }
 
     /// Returns the number of a multixact's first member, or 0 if it was never written.
-    fn first_member(&self, session: &mut Session, multi: u32) -> Result<u64, TransactionError> {
+    fn first_member(&self, pages: &mut StatusPages, multi: u32) -> Result<u64, TransactionError> {
         let place = self.files.layout().offset_place(multi);
         let look = |page: &PageBytes| self.files.layout().offset_at(page, place.byte);
         let id = StatusId::Multixact(multi);
-        Ok(self.files.look(session, id, Slru::Offsets, place, look)?.unwrap_or_default())
+        Ok(pages.look(&self.files, id, Slru::Offsets, place, look)?.unwrap_or_default())
     }
 
     /// Creates an error about a multixact. The error always refers to the offsets file, because
@@ -241,40 +299,21 @@ impl Transactions {
     }
 }
 
-/// Entries of an [`XidStatusCache`].
-const STATUSES_MAX: u32 = 64;
-
-/// The statuses that one scan has looked up most recently. This is a direct-mapped cache: the index
-/// is the transaction id modulo the size of the cache. Usually just a few transactions have written
-/// most of the rows on a page, so even with a small cache a scan rarely has to lock the shared
-/// pages.
-#[derive(Debug, Default)]
-pub struct XidStatusCache(Map<u32, (u32, XidStatus)>);
-
-/// Looks up transaction statuses for the rows of one scan. This combines the shared lookup with the
-/// scan's own session and cache.
+/// Looks up transaction statuses for the rows of one scan, without reading anything.
 #[derive(Debug)]
 pub struct Lookup<'t> {
     transactions: &'t Transactions,
-    session: &'t mut Session,
-    statuses: &'t mut XidStatusCache,
+    pages: &'t mut StatusPages,
 }
 
 impl XidStatusLookup for Lookup<'_> {
     type Error = TransactionError;
 
     fn fate(&mut self, xid: u32) -> Result<XidStatus, TransactionError> {
-        if let Some(&(known, fate)) = self.statuses.0.get(&(xid % STATUSES_MAX))
-            && known == xid
-        {
-            return Ok(fate);
-        }
-        let fate = self.transactions.fate(self.session, xid)?;
-        self.statuses.0.insert(xid % STATUSES_MAX, (xid, fate));
-        Ok(fate)
+        self.transactions.find_fate(self.pages, xid)
     }
 
     fn updater(&mut self, multi: u32) -> Result<Option<u32>, TransactionError> {
-        self.transactions.updater(self.session, multi)
+        self.transactions.find_updater(self.pages, multi)
     }
 }

@@ -21,7 +21,7 @@ use super::hot_chains::{HotRoots, tuple_at};
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockList, ReadStream, StreamOptions};
 use crate::storage::Relation;
-use crate::transactions::{Lookup, TransactionError, Transactions, XidStatusCache};
+use crate::transactions::{Lookup, StatusPages, Transactions};
 
 /// Finds live rows of one table.
 pub(super) struct LiveRowFinder<'f> {
@@ -30,7 +30,7 @@ pub(super) struct LiveRowFinder<'f> {
     options: StreamOptions,
     /// The number of blocks of the table.
     blocks: BlockNo,
-    statuses: XidStatusCache,
+    statuses: StatusPages,
     roots: HotRoots,
     /// The live tuples on the current page. For each tuple, the root line pointer of its chain and
     /// its own line pointer.
@@ -48,7 +48,7 @@ impl<'f> LiveRowFinder<'f> {
         options: StreamOptions,
     ) -> Self {
         let options = StreamOptions { unordered: false, ..options };
-        let (statuses, roots, live) = (XidStatusCache::default(), HotRoots::default(), Vec::new());
+        let (statuses, roots, live) = (StatusPages::default(), HotRoots::default(), Vec::new());
         Self { heap, transactions, options, blocks, statuses, roots, live }
     }
 
@@ -75,14 +75,16 @@ impl<'f> LiveRowFinder<'f> {
         let mut stream = ReadStream::new(backend, self.heap, list, self.options);
         for group in groups() {
             let page = match stream.next(backend) {
-                Ok(Some(found)) => backend.read_lock(found.pin)?,
+                Ok(Some(found)) => {
+                    self.transactions.lock_and_load(backend, found.pin, &mut self.statuses)?
+                }
                 Ok(None) => break,
                 Err(ReadError::Cancelled) => return Err(ReadError::Cancelled),
                 Err(_) => continue,
             };
             let Some((Tid { block, .. }, _)) = group.first() else { continue };
-            let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
-            live_tuples(&page, *block, &mut self.roots, &mut lookup, &mut self.live)?;
+            let mut lookup = self.transactions.lookup(&mut self.statuses);
+            live_tuples(&page, *block, &mut self.roots, &mut lookup, &mut self.live);
             for (row, what) in group {
                 // At most one tuple of a HOT chain is live, so the first match is the only one.
                 let version = self.live.iter().find(|(root, _)| *root == row.item);
@@ -104,21 +106,18 @@ fn live_tuples(
     roots: &mut HotRoots,
     lookup: &mut Lookup<'_>,
     live: &mut Vec<(u16, u16)>,
-) -> Result<(), ReadError> {
+) {
     live.clear();
     if is_new(page) || usize::from(PageHeader::parse(page).special) != BLOCK_SIZE {
-        return Ok(());
+        return;
     }
     roots.find(page, block);
     let all = is_all_visible(page);
     for (item, _) in line_pointers(page) {
         let Some(tuple) = tuple_at(page, item) else { continue };
         let state = if all { Ok(RowState::Live) } else { row_state(&tuple, lookup) };
-        match (state, roots.of(item)) {
-            (Ok(RowState::Live), Some(root)) => live.push((root, item)),
-            (Err(TransactionError::Cancelled), _) => return Err(ReadError::Cancelled),
-            _ => {}
+        if let (Ok(RowState::Live), Some(root)) = (state, roots.of(item)) {
+            live.push((root, item));
         }
     }
-    Ok(())
 }

@@ -38,7 +38,7 @@ use crate::heap::ToastReader;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockRange, ReadStream, StreamOptions};
 use crate::seq_scan::scan_strategy;
-use crate::transactions::{TransactionError, Transactions, XidStatusCache};
+use crate::transactions::{StatusPages, Transactions};
 use trunkline_aio::facade::Arc;
 
 /// Number of bytes of TOAST values to fetch together.
@@ -84,7 +84,7 @@ pub(super) fn check(
         blocks,
         // We check the visibility map together with the rows, because its bits describe the rows.
         map: checks.rows.then(|| MapReader::new(table, sink)),
-        statuses: XidStatusCache::default(),
+        statuses: StatusPages::default(),
         references: ReferencedValues::of(table).filter(|_| checks.rows && checks.next.is_some()),
         rows: RowCheck::new(table, checks, toast, sink),
     };
@@ -126,7 +126,7 @@ struct TableCheck<'t> {
     blocks: BlockNo,
     /// `None` if rows are not checked.
     map: Option<MapReader<'t>>,
-    statuses: XidStatusCache,
+    statuses: StatusPages,
     /// The TOAST values that rows refer to. `None` if we aren't checking for orphans. We never do
     /// if the cluster wasn't shut down, because the result would be unreliable.
     references: Option<ReferencedValues<'t>>,
@@ -254,6 +254,7 @@ impl TableCheck<'_> {
         }
         let mut pending = Vec::new();
         let (table, sink) = (self.table, self.sink);
+        self.transactions.load_for(page, backend.session(), &mut self.statuses)?;
         for (item, pointer) in line_pointers(page) {
             let at = |problem| sink.table(table, Some(block), Some(item), problem);
             match pointer.flags {
@@ -279,10 +280,9 @@ impl TableCheck<'_> {
             }
             // Look up the tuple's real state even if the page is marked all-visible, because we
             // want to find out whether the page should be.
-            let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
+            let mut lookup = self.transactions.lookup(&mut self.statuses);
             let state = match row_state(&tuple, &mut lookup) {
                 Ok(state) => state,
-                Err(TransactionError::Cancelled) => return Err(ReadError::Cancelled),
                 Err(error) => {
                     sink.unknown(table, Tid { block, item }, Needed::Row, &error);
                     continue;

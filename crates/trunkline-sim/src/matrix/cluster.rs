@@ -249,11 +249,21 @@ impl Cluster {
         self.pool.backend(BackendType::Client).expect("a session")
     }
 
-    /// Returns a new session. It always uses the I/O method for its reads, except with `sync`.
+    /// Returns a new session. It always uses the I/O method for its reads, except with `sync`. The
+    /// file of relation 0 is open, so the first poll doesn't wait for that.
     pub fn async_backend(&self) -> Backend {
         let mut backend = self.backend();
-        backend.session().set_may_block(false);
+        self.make_async(&mut backend);
         backend
+    }
+
+    /// Makes a session like one of [`Cluster::async_backend`].
+    pub(super) fn make_async(&self, backend: &mut Backend) {
+        backend.session().set_may_block(false);
+        if !self.relation(0).is_open(0) {
+            // A case that has no such relation doesn't need it open.
+            let _ = self.relation(0).locate(0);
+        }
     }
 
     /// A relation by its number.

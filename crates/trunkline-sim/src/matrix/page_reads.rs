@@ -25,7 +25,7 @@ impl Cluster {
     /// Starts reading blocks of relation 0, and returns while the reads are still in flight. If the
     /// method is `sync`, the reads are already complete when it returns.
     pub fn start_read(&self, backend: &mut Backend, blocks: &[BlockNo]) -> ReadStream<BlockList> {
-        backend.session().set_may_block(false);
+        self.make_async(backend);
         let options = StreamOptions { full: true, ..StreamOptions::default() };
         let mut stream = self.stream(backend, blocks, options);
         let _ = stream.poll_next(&mut Context::from_waker(Waker::noop()), backend);

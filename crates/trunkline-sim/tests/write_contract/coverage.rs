@@ -315,9 +315,9 @@ fn run(cluster: &Arc<Cluster>, cell: Cell) -> bool {
     if site == Site::Sync {
         write_all(cluster, &mut backend, BACKGROUND).expect("written");
     }
-    drop(backend);
     // A site that finds an undurable page acquires its handle twice.
-    cluster.log.flush(cluster.log.append(0)).expect("flushes");
+    cluster.log.flush(backend.session(), cluster.log.append(0)).expect("flushes");
+    drop(backend);
     let Some(reported) = act(cluster, cell) else { return false };
     if let Some(wanted) = kind.is_reported(site) {
         assert_eq!(reported.is_err(), wanted, "{cell:?}: {reported:?}");
@@ -435,7 +435,7 @@ fn in_background(
         ..BackgroundWriterSettings::default()
     };
     cluster.change(&mut backend, 1, NEW);
-    cluster.log.flush(cluster.log.append(0)).expect("flushes");
+    cluster.log.flush(backend.session(), cluster.log.append(0)).expect("flushes");
     let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
     let stop = Arc::new(AtomicBool::new(false));
     let theirs = Arc::clone(&stop);

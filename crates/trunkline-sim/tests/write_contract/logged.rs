@@ -4,9 +4,10 @@
 //! In addition, the cluster's write checker verifies the rule for every write of every case.
 
 use std::io;
-use trunkline_aio::Operation;
+use std::task::{Context, Poll};
 use trunkline_aio::facade::Arc;
 use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
+use trunkline_aio::{Operation, PolledWait, Session};
 use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions, checkpoint};
 use trunkline_engine::log::{Log, LogError, PositionLog};
 use trunkline_engine::pool::{Backend, BackendType, Pool, ReadError, WriteError};
@@ -26,11 +27,22 @@ impl Log for FailingLog {
         self.log.durable()
     }
 
-    fn flush(&self, lsn: Lsn) -> Result<(), LogError> {
+    fn flush(&self, session: &mut Session, lsn: Lsn) -> Result<(), LogError> {
+        let source = io::Error::from_raw_os_error(libc::EIO);
         match self.broken.load(Ordering::SeqCst) {
-            true => Err(LogError { wanted: lsn, source: io::Error::from_raw_os_error(libc::EIO) }),
-            false => self.log.flush(lsn),
+            true => Err(LogError::Flush { wanted: lsn, source }),
+            false => self.log.flush(session, lsn),
         }
+    }
+
+    fn poll_flush(
+        &self,
+        _context: &mut Context<'_>,
+        session: &mut Session,
+        _wait: &mut PolledWait,
+        lsn: Lsn,
+    ) -> Poll<Result<(), LogError>> {
+        Poll::Ready(self.flush(session, lsn))
     }
 }
 
@@ -63,7 +75,11 @@ fn pages_of_an_eviction_share_a_flush() {
 
 /// Creates a pool of 16 buffers that uses the given log, and makes all of its pages dirty. `lsn` is
 /// called once per page, and returns the LSN for that page.
-fn dirty_pool(cluster: &Cluster, log: Arc<dyn Log>, lsn: impl Fn() -> u64) -> (Pool, Backend) {
+pub(crate) fn dirty_pool(
+    cluster: &Cluster,
+    log: Arc<dyn Log>,
+    lsn: impl Fn() -> u64,
+) -> (Pool, Backend) {
     let pool = Pool::with_log(&cluster.aio, 16, log).expect("a pool");
     let mut backend = pool.backend(BackendType::Client).expect("a session");
     let relation = cluster.relation(0);
@@ -119,8 +135,18 @@ impl Log for LyingLog {
         self.0.durable()
     }
 
-    fn flush(&self, _lsn: Lsn) -> Result<(), LogError> {
+    fn flush(&self, _session: &mut Session, _lsn: Lsn) -> Result<(), LogError> {
         Ok(())
+    }
+
+    fn poll_flush(
+        &self,
+        _context: &mut Context<'_>,
+        session: &mut Session,
+        _wait: &mut PolledWait,
+        lsn: Lsn,
+    ) -> Poll<Result<(), LogError>> {
+        Poll::Ready(self.flush(session, lsn))
     }
 }
 
@@ -140,7 +166,7 @@ fn a_page_beyond_the_end_of_the_log_is_an_error() {
         assert!(pool.rows().iter().all(|row| row.dirty && row.pins == 0));
         cluster.writes.detach();
         log.0.append(10);
-        log.0.flush(Lsn(10)).expect("durable now");
+        log.0.flush(backend.session(), Lsn(10)).expect("durable now");
         checkpoint(&pool, &mut backend, options, |_| {}).expect("a checkpoint");
         cluster.writes.attach(&cluster.files);
         assert!((0..16).all(|block| cluster.is_on_disk(block, 1)));

@@ -24,6 +24,7 @@ mod lost_writebacks;
 mod many_pages;
 mod opening;
 mod polled;
+mod polled_log;
 mod pools;
 mod pressure;
 mod removal;

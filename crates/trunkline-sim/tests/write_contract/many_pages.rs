@@ -2,8 +2,9 @@
 //! have guaranteed pins for, and the log needs to do I/O while page writes are using all other
 //! handles.
 
+use std::task::{Context, Poll};
 use trunkline_aio::facade::Arc;
-use trunkline_aio::{Aio, Class, File, Slots};
+use trunkline_aio::{Class, File, PolledWait, Session, Slots};
 use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
 use trunkline_engine::log::{Log, LogError, PositionLog};
 use trunkline_engine::pool::{BackendType, ExtendMethod, Pool};
@@ -45,7 +46,6 @@ fn all_sessions_extend_in_a_tiny_pool() {
 /// A log that issues its own I/O to flush, as a real WAL does.
 struct Writing {
     log: PositionLog,
-    aio: Aio,
     file: File,
 }
 
@@ -54,13 +54,22 @@ impl Log for Writing {
         self.log.durable()
     }
 
-    fn flush(&self, lsn: Lsn) -> Result<(), LogError> {
-        let mut session = self.aio.session().expect("a session");
+    fn flush(&self, session: &mut Session, lsn: Lsn) -> Result<(), LogError> {
         let mut operations = Slots::new(1);
-        let io = session.acquire(Class::Log).expect("a handle of the reserve");
+        let io = session.acquire(Class::Log)?;
         io.fsync(&self.file, &mut operations, 0);
-        session.wait_any(&mut operations).expect("synced");
-        self.log.flush(lsn)
+        session.wait_any(&mut operations)?;
+        self.log.flush(session, lsn)
+    }
+
+    fn poll_flush(
+        &self,
+        _context: &mut Context<'_>,
+        _session: &mut Session,
+        _wait: &mut PolledWait,
+        _lsn: Lsn,
+    ) -> Poll<Result<(), LogError>> {
+        unreachable!("no task flushes this log")
     }
 }
 
@@ -78,7 +87,7 @@ fn the_log_flushes_while_page_writes_hang() {
         cluster.disk.create("/other/log", 7, &[0; 8192]);
         let open = || cluster.disk.open_existing(&cluster.aio, "/other/log", false).expect("there");
         let log = PositionLog::default();
-        let writing = || Writing { log: log.clone(), aio: cluster.aio.clone(), file: open() };
+        let writing = || Writing { log: log.clone(), file: open() };
         let pool = Pool::with_log(&cluster.aio, 64, Arc::new(writing())).expect("a pool");
         let mut backend = pool.backend(BackendType::Client).expect("a session");
         for block in 0..32 {
@@ -99,7 +108,9 @@ fn the_log_flushes_while_page_writes_hang() {
         let mut session = cluster.aio.session().expect("a session");
         assert!(session.try_acquire(Class::Eviction).is_none(), "page writes have no handle left");
         drop(session);
-        writing().flush(log.append(10)).expect("durable");
+        let mut session = cluster.aio.session().expect("a session");
+        writing().flush(&mut session, log.append(10)).expect("durable");
+        drop(session);
         cluster.disk.release(1);
         task.join();
         drop((backend, pool));

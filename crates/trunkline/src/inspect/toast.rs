@@ -9,10 +9,8 @@ use std::fmt::Display;
 
 use serde::Serialize;
 use trunkline_aio::facade::Arc;
-use trunkline_engine::transactions::XidStatusCache;
 use trunkline_format::deform::{Attribute, Deformer};
 use trunkline_format::page::line_pointer;
-use trunkline_format::transam::row_state;
 use trunkline_format::varlena::Varlena;
 use trunkline_format::{Align, HeapTuple, PageBytes, Tid};
 
@@ -106,10 +104,8 @@ fn chunk(open: &mut OpenDatabase, page: &PageBytes, row: Tid) -> Chunk {
         chunk.state = "no row at this ctid".into();
         return chunk;
     };
-    let mut cache = XidStatusCache::default();
     let transactions = Arc::clone(open.session.catalog.transactions());
-    let mut lookup = transactions.lookup(open.session.backend.session(), &mut cache);
-    let state = row_state(&tuple, &mut lookup);
+    let state = transactions.row_state(open.session.backend.session(), &tuple);
     chunk.unknown = state.is_err();
     chunk.state = state.map_or_else(plain, |state| state.to_string());
     let mut deformer = Deformer::of(&tuple);

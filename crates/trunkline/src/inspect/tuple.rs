@@ -11,10 +11,8 @@ use std::fmt::Display;
 use serde::Serialize;
 use trunkline_aio::facade::Arc;
 use trunkline_engine::catalog::ColumnInfo;
-use trunkline_engine::transactions::XidStatusCache;
 use trunkline_format::deform::{self, Deformer};
 use trunkline_format::page::{LinePointerFlags, PageHeader, line_pointer};
-use trunkline_format::transam::row_state;
 use trunkline_format::varlena::{Compressed, Varlena};
 use trunkline_format::{HeapTuple, Tid};
 
@@ -87,10 +85,9 @@ pub(super) fn run(context: &Context<'_>, args: &TupleArgs) -> Result<Exit, Failu
         report.header = TupleHeader::parse(bytes);
         match HeapTuple::parse(item, bytes) {
             Ok(tuple) => {
-                let mut cache = XidStatusCache::default();
                 let transactions = Arc::clone(open.session.catalog.transactions());
                 let session = open.session.backend.session();
-                let state = row_state(&tuple, &mut transactions.lookup(session, &mut cache));
+                let state = transactions.row_state(session, &tuple);
                 report.state = match state {
                     Ok(state) => state.to_string(),
                     Err(error) => {

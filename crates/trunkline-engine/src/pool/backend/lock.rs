@@ -11,8 +11,11 @@
 
 use super::super::descriptor::LockMode;
 use super::super::frame::{Page, PageMut};
+use super::super::lock_wait::LockWait;
 use super::super::pin::PinRef;
 use super::Backend;
+use crate::waiting::Waiting;
+use std::task::{Poll, ready};
 use trunkline_aio::Cancelled;
 use trunkline_aio::facade::Arc;
 
@@ -23,6 +26,45 @@ impl Backend {
     /// The session was cancelled.
     pub fn read_lock<'p>(&mut self, pin: PinRef<'p>) -> Result<Page<'p>, Cancelled> {
         self.lock_page(pin, LockMode::Shared)
+    }
+
+    /// [`Backend::read_lock`] for a thread or a task. If this returns `Pending`, `registered`
+    /// contains the session's registration as a waiter, which ends when the task drops it.
+    pub(crate) fn lock_shared<'p>(
+        &mut self,
+        waiting: &mut Waiting<'_, '_>,
+        pin: PinRef<'p>,
+        registered: &mut Option<LockWait>,
+    ) -> Poll<Result<Page<'p>, Cancelled>> {
+        let locked = if waiting.is_sleep() {
+            Poll::Ready(self.read_lock(pin))
+        } else {
+            self.poll_lock(waiting, pin, registered)
+        };
+        if locked.is_ready() {
+            *registered = None;
+        }
+        locked
+    }
+
+    fn poll_lock<'p>(
+        &mut self,
+        waiting: &mut Waiting<'_, '_>,
+        pin: PinRef<'p>,
+        registered: &mut Option<LockWait>,
+    ) -> Poll<Result<Page<'p>, Cancelled>> {
+        let descriptor = self.manager.buffers().descriptor(pin.buffer());
+        loop {
+            if let Ok(page) = Page::try_lock(pin.frames(), pin.buffer(), LockMode::Shared) {
+                return Poll::Ready(Ok(page));
+            }
+            // Register before the test, so that we are woken if the lock is released in between.
+            registered.get_or_insert_with(|| LockWait::new(&self.manager, self.session.id()));
+            ready!(waiting.until(&mut self.session, || {
+                descriptor.word().announce_waiter();
+                descriptor.word().could_lock(LockMode::Shared, false)
+            }))?;
+        }
     }
 
     /// Locks a page for reading and excludes changes (share-exclusive).

@@ -9,7 +9,7 @@ use super::super::tag::BufferTag;
 use super::Backend;
 use crate::storage::Relation;
 use crate::waiting::{Waiting, slept};
-use trunkline_aio::{Class, Outcome};
+use trunkline_aio::{Cancelled, Class, Outcome};
 use trunkline_format::BlockNo;
 
 impl Backend {
@@ -68,8 +68,9 @@ impl Backend {
                         return Ok(buffer);
                     }
                 }
-                // In both of these cases, we hold nothing except the pin reservation, so it's safe
+                // In all of these cases, we hold nothing except the pin reservation, so it's safe
                 // to wait.
+                ReadStart::NotOpen => self.sleep_for_open()?,
                 ReadStart::NoBuffer => self.sleep_for_victim()?,
                 ReadStart::NoHandle => self.sleep_for_handle(Class::Foreground)?,
             }
@@ -102,7 +103,13 @@ impl Backend {
         result.error(relation, block).map_or(Ok(None), Err)
     }
 
-    fn sleep_for_read(&mut self, slot: usize) -> Result<Outcome, trunkline_aio::Cancelled> {
+    /// Sleeps until the segment is open that the read needs.
+    fn sleep_for_open(&mut self) -> Result<(), Cancelled> {
+        let (session, opener) = (&mut self.session, self.reads.opener());
+        session.wait_for(|| opener.is_done())
+    }
+
+    fn sleep_for_read(&mut self, slot: usize) -> Result<Outcome, Cancelled> {
         let waiting = &mut Waiting::Sleep;
         if self.reads.window().results().is_done(slot) {
             return slept(self.reads.window_mut().wait(&mut self.session, waiting, slot));

@@ -13,14 +13,16 @@
 //!
 //! All waits must obey the same rule: while a session waits, it may hold pins and granted permits,
 //! but it must not have any staged I/O and must not hold a claim on a page. Resources must be
-//! acquired in this order: pin, I/O handle, victim, claim. If one of them isn't available, the
-//! session can't be holding any of the later ones, and it must give back its I/O handle before it
-//! waits. Because of these rules, there can't be a cycle of sessions waiting for each other.
+//! acquired in this order: pin, open file, I/O handle, victim, claim. If one of them isn't
+//! available, the session can't be holding any of the later ones, and it must give back its I/O
+//! handle before it waits. Because of these rules, there can't be a cycle of sessions waiting for
+//! each other.
 
-use super::super::error::ReadError;
+use super::super::error::{ReadError, WriteError};
 use super::super::eviction::{EvictionWriter, WriteCounter};
 use super::super::pin_limits::TooManyPins;
 use super::Backend;
+use crate::storage::SegmentOpener;
 use crate::waiting::{Waiting, slept};
 use std::task::{Poll, ready};
 use trunkline_aio::clock;
@@ -79,7 +81,7 @@ impl Backend {
         // We must register before the first test, so that we get woken up if a write completes in
         // between.
         waiters.insert(id);
-        let waited = match self.start_eviction_writes() {
+        let waited = match ready!(self.start_eviction_writes(waiting)) {
             Ok(true) => ready!(self.timed(waiting, |backend, waiting| {
                 let Backend { session, eviction, .. } = backend;
                 let eviction = eviction.as_ref();
@@ -99,6 +101,7 @@ impl Backend {
         };
         waiters.remove(id);
         if let Some(eviction) = &mut self.eviction {
+            eviction.give_up_batch();
             eviction.take_ended();
             eviction.issue_writeback(&mut self.session);
         }
@@ -111,22 +114,29 @@ impl Backend {
     }
 
     /// If there are no clean buffers, starts to write out dirty pages. This may have to wait for a
-    /// WAL flush. On a mount where the session executes its writes itself, it may also have to wait
-    /// for the first write. Returns false if there is something to write but no I/O handle is free.
+    /// WAL flush, or until a segment is open. On a mount where the session executes its writes
+    /// itself, it may also have to wait for the first write. Returns false if there is something to
+    /// write but no I/O handle is free.
     ///
     /// # Errors
     /// A write that this session started has failed, so there may never be a victim.
-    pub(crate) fn start_eviction_writes(&mut self) -> Result<bool, ReadError> {
+    pub(crate) fn start_eviction_writes(
+        &mut self,
+        waiting: &mut Waiting<'_, '_>,
+    ) -> Poll<Result<bool, ReadError>> {
         if self.manager.has_victim() {
-            return Ok(true);
+            return Poll::Ready(Ok(true));
         }
         let Self { manager, session, counter, eviction, kind, flush_after, .. } = self;
         let eviction = eviction.get_or_insert_with(|| {
             let counter = WriteCounter::new(counter.statistics(), *kind);
             Box::new(EvictionWriter::new(manager, counter, session.iovecs(), *flush_after))
         });
-        let started = eviction.start(session);
-        started.map_err(|error| ReadError::Eviction(Box::new(error)))
+        let started = eviction.start(session, waiting);
+        started.map_err(|error| match error {
+            WriteError::Cancelled => ReadError::Cancelled,
+            error => ReadError::Eviction(Box::new(error)),
+        })
     }
 
     /// Waits until we have an I/O handle for a write, or until there is a victim and we no longer
@@ -153,6 +163,17 @@ impl Backend {
     /// Sleeps until a handle of the class is free.
     pub(crate) fn sleep_for_handle(&mut self, class: Class) -> Result<(), Cancelled> {
         slept(self.wait_for_handle(&mut Waiting::Sleep, class))
+    }
+
+    /// Waits until a worker has opened a segment.
+    pub(crate) fn wait_for_open(
+        &mut self,
+        waiting: &mut Waiting<'_, '_>,
+        opener: &SegmentOpener,
+    ) -> Poll<Result<(), Cancelled>> {
+        self.timed(waiting, |backend, waiting| {
+            waiting.until(&mut backend.session, || opener.is_done())
+        })
     }
 
     /// Waits until an I/O has ended, whichever session issued it.

@@ -35,6 +35,8 @@ pub(crate) enum ReadStart {
     Joined(u32, WaitRef),
     /// A read of `count` blocks was issued.
     Issued { slot: usize, count: u32 },
+    /// A worker is opening the segment ([`PageReads::opener`](super::PageReads::opener)).
+    NotOpen,
     /// Every buffer is pinned or dirty.
     NoBuffer,
     /// Every I/O handle is in use.

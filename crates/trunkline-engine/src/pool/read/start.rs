@@ -6,6 +6,7 @@
 //!     first block is valid ─────────▶ Hit: one block
 //!     first block is being read ────▶ Joined: one block; the caller waits for that I/O
 //!     otherwise, for as many following blocks as are not in the pool, within one segment:
+//!       the segment's file          (being opened by a worker: NotOpen)
 //!       an I/O handle               (none free: NoHandle)
 //!       buffers for missing blocks  (none available: NoBuffer)
 //!       claim block by block, until another session has claimed one
@@ -38,6 +39,7 @@ use super::completion::{ReadCallback, ReadPayload};
 use super::policy::{PageCheck, PageChecks};
 use super::request::{BlockResult, ReadRequest, ReadStart};
 use crate::Location;
+use crate::storage::SegmentOpener;
 use crate::window::SlotWindow;
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{File, MethodKind, Outcome, Session, Status, WaitRef};
@@ -51,6 +53,8 @@ pub(crate) struct PageReads {
     window: SlotWindow<ReadPayload, PageRead>,
     /// Buffers allocated for the read that is being started.
     allocated: Vec<u32>,
+    /// Opens the segments.
+    opener: SegmentOpener,
     combine_max: u32,
 }
 
@@ -75,7 +79,8 @@ impl PageReads {
             window.item_mut(slot).buffers.reserve_exact(blocks);
         }
         let allocated = Vec::with_capacity(blocks);
-        Self { manager: Arc::clone(manager), window, allocated, combine_max }
+        let opener = SegmentOpener::default();
+        Self { manager: Arc::clone(manager), window, allocated, opener, combine_max }
     }
 
     /// The reads in flight.
@@ -86,6 +91,16 @@ impl PageReads {
     /// The reads in flight, for a caller that waits for them.
     pub(crate) fn window_mut(&mut self) -> &mut SlotWindow<ReadPayload, PageRead> {
         &mut self.window
+    }
+
+    /// Gives up a file that was opened but not used yet.
+    pub(crate) fn forget_opened(&mut self) {
+        self.opener = SegmentOpener::default();
+    }
+
+    /// What a caller waits for after [`ReadStart::NotOpen`].
+    pub(crate) fn opener(&self) -> &SegmentOpener {
+        &self.opener
     }
 
     /// Starts reading the first blocks of the request, unless the first block is already in the
@@ -151,13 +166,12 @@ impl PageReads {
     ) -> Result<Option<ReadStart>, ReadError> {
         let manager = Arc::clone(&self.manager);
         let unpin_present = || present.iter().for_each(|pinned| manager.unpin(pinned.buffer));
-        if !request.relation.is_open(request.first) {
-            // Opening a file may block, so submit the staged I/O first. Otherwise it would be
-            // delayed.
-            session.submit();
-        }
-        let located = match request.relation.locate(request.first) {
-            Ok(located) => located,
+        let located = match self.opener.locate(session, request.relation, request.first) {
+            Ok(Some(located)) => located,
+            Ok(None) => {
+                unpin_present();
+                return Ok(Some(ReadStart::NotOpen));
+            }
             Err(error) => {
                 unpin_present();
                 return Err(error.into());

@@ -4,7 +4,7 @@
 use super::super::descriptor::WriteClaim;
 use super::super::manager::BufferManager;
 use super::super::tag::BufferTag;
-use crate::storage::Relation;
+use crate::storage::{Located, Relation};
 use trunkline_aio::Class;
 use trunkline_format::{BlockNo, Lsn};
 
@@ -26,6 +26,9 @@ pub(crate) struct WriteRequest<'a> {
     /// The LSN up to which the WAL is known to be flushed. This value may be out of date, in which
     /// case we may refuse to write a page that we could have written, but it is never too high.
     pub(crate) durable: Lsn,
+    /// The location of the first block, if the caller has opened its segment. Otherwise the segment
+    /// is opened if necessary, which may block.
+    pub(crate) located: Option<Located>,
 }
 
 impl<'a> WriteRequest<'a> {
@@ -39,7 +42,8 @@ impl<'a> WriteRequest<'a> {
         class: Class,
     ) -> Self {
         let durable = manager.clusters().durable();
-        Self { relation, first, buffers, class, needed: 0, needed_now: false, durable }
+        let located = None;
+        Self { relation, first, buffers, class, needed: 0, needed_now: false, durable, located }
     }
 
     /// The first block.

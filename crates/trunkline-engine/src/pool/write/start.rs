@@ -240,14 +240,17 @@ impl PageWrites {
     }
 }
 
-/// Locates the file of the first block. Returns `None` if the page has been evicted, or dropped
-/// together with its file. If we read the tag while it was changing, there may never have been such
-/// a page.
+/// Locates the file of the first block, unless the caller has done so. Returns `None` if the page
+/// has been evicted, or dropped together with its file. If we read the tag while it was changing,
+/// there may never have been such a page.
 pub(super) fn locate(
     manager: &BufferManager,
     session: &mut Session,
     request: &WriteRequest<'_>,
 ) -> Result<Option<Located>, WriteError> {
+    if let Some(located) = &request.located {
+        return Ok(Some(located.clone()));
+    }
     submit_before_open(session, request);
     match request.relation.locate(request.block()) {
         Ok(located) => Ok(Some(located)),

@@ -1,0 +1,83 @@
+//! Segment opener: locates blocks for a session that must not block while a segment is opened.
+//!
+//! Opening a file may block, even forever if its mount hangs. A thread can do that, but a task of
+//! an async runtime would hold up all other tasks of its thread. So if a segment isn't open, the
+//! opener starts a call ([`trunkline_aio::Session::call`]), and the caller waits for it as it would
+//! wait for an I/O. In a session that may block, the call is over immediately, so both kinds of
+//! callers use the same code.
+
+use trunkline_aio::{Call, Session};
+use trunkline_format::BlockNo;
+use trunkline_format::segment::segment_of;
+
+use super::error::StorageError;
+use super::file_table::Key;
+use super::relation::{Located, Relation};
+
+impl Relation {
+    /// Starts to determine the fork's length ([`Relation::blocks`]). In a session that must not
+    /// block, a worker does that. A task polls with [`Session::poll_for`] until [`Call::is_done`],
+    /// and then takes the result.
+    pub fn count_blocks(&self, session: &mut Session) -> Call<Result<BlockNo, StorageError>> {
+        let theirs = self.clone();
+        let number = self.storage().call_number(self.locator().tablespace);
+        session.call(number, move || theirs.blocks())
+    }
+}
+
+/// Opens one segment at a time, for one stream or session.
+#[derive(Debug, Default)]
+pub(crate) struct SegmentOpener {
+    opening: Option<Opening>,
+}
+
+/// A segment that is being opened, or that was opened but not used yet. We keep the file until it
+/// is used, because the open-file table may evict it before that. Otherwise, two tasks could evict
+/// each other's file for ever.
+#[derive(Debug)]
+struct Opening {
+    key: Key,
+    call: Call<Result<Located, StorageError>>,
+}
+
+impl SegmentOpener {
+    /// Returns the location of `block`, or `None` if its segment is still being opened. The caller
+    /// then waits until [`SegmentOpener::is_done`], and calls this again. If the session's thread
+    /// opens the segment itself, its staged I/O is submitted first.
+    ///
+    /// # Errors
+    /// As for [`Relation::locate`].
+    pub(crate) fn locate(
+        &mut self,
+        session: &mut Session,
+        relation: &Relation,
+        block: BlockNo,
+    ) -> Result<Option<Located>, StorageError> {
+        let key = relation.key(segment_of(block).0);
+        if let Some(file) = relation.storage().table().find(&key) {
+            return relation.locate_in(block, || Ok(file)).map(Some);
+        }
+        // If another segment is being opened, we give up waiting for it. It may be needed again
+        // later, and then it is probably open.
+        let mut opening = match self.opening.take() {
+            Some(opening) if opening.key == key => opening,
+            _ => {
+                let theirs = relation.clone();
+                let number = relation.storage().call_number(relation.locator().tablespace);
+                Opening { key, call: session.call(number, move || theirs.locate(block)) }
+            }
+        };
+        match opening.call.take() {
+            Some(opened) => relation.locate_in(block, || Ok(opened?.file)).map(Some),
+            None => {
+                self.opening = Some(opening);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Whether no segment is being opened.
+    pub(crate) fn is_done(&self) -> bool {
+        self.opening.as_ref().is_none_or(|opening| opening.call.is_done())
+    }
+}

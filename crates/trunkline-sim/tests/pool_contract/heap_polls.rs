@@ -1,0 +1,368 @@
+//! Polled heap scans. A poll blocks neither on the commit log nor on a content lock, and a page of
+//! the commit log is never read while a content lock is held.
+
+use std::fs;
+use std::task::{Context, Poll, Waker};
+use trunkline_aio::facade::Arc;
+use trunkline_engine::heap::{HeapScan, RowFilter, ScanOptions};
+use trunkline_engine::pool::Backend;
+use trunkline_engine::read_stream::{BlockRange, StatementStreams, StreamOptions};
+use trunkline_engine::transactions::Transactions;
+use trunkline_format::page::line_pointer;
+use trunkline_format::transam::RowState;
+use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, TupleBuilder, page_checksum};
+use trunkline_sim::matrix::cluster::check;
+use trunkline_sim::matrix::{Cluster, FileCall, Needs};
+use trunkline_sim::{CountingWaker, PausedIo};
+
+/// The mount of the commit log on the simulated disk.
+const DEVICE: u64 = 2;
+
+/// A transaction whose status is on page 5 of the commit log, and the one after it has aborted.
+const XID: u32 = 5 * 32_768 + 100;
+
+/// The page of the commit log. No block of a table has this number in these cases.
+const LOG_PAGE: BlockNo = 5;
+
+/// Blocks of the table.
+const BLOCKS: BlockNo = 3;
+
+/// A heap page with one row of each transaction, without hint bits.
+fn heap_page(block: BlockNo) -> Vec<u8> {
+    let (mut builder, mut row) = (HeapPageBuilder::new(block), TupleBuilder::new());
+    for value in 0..2 {
+        row.clear();
+        builder.push(&row.int4(value).tuple()).expect("room");
+    }
+    let mut page = builder.finish(false);
+    for item in [1, 2] {
+        let at = usize::from(line_pointer(&page, item).expect("an item").offset);
+        let xmin = XID + u32::from(item) - 1;
+        page[at..at + 4].copy_from_slice(&xmin.to_le_bytes());
+        page[at + 20..at + 22].copy_from_slice(&0x0800_u16.to_le_bytes());
+    }
+    let checksum = page_checksum(&page, block);
+    page[8..10].copy_from_slice(&checksum.to_le_bytes());
+    page.to_vec()
+}
+
+/// Creates relation 1, a table, and a commit log. The first transaction has committed.
+fn create(cluster: &Cluster) {
+    let pages: Vec<u8> = (0..BLOCKS).flat_map(heap_page).collect();
+    cluster.write_segment(1, 0, &pages);
+    let mut log = vec![0; (LOG_PAGE as usize + 1) * BLOCK_SIZE];
+    for (xid, status) in [(XID, 1), (XID + 1, 2)] {
+        log[xid as usize / 4] |= status << (xid % 4 * 2);
+    }
+    let path = cluster.root().join("pg_xact/0000");
+    if cluster.is_simulated() {
+        return cluster.disk.create(path.to_str().expect("a name"), DEVICE, &log);
+    }
+    fs::create_dir_all(path.parent().expect("a directory")).expect("creates it");
+    fs::write(path, log).expect("writes");
+}
+
+/// A scan with a task of its own.
+struct Task {
+    scan: HeapScan<BlockRange>,
+    wakes: Arc<CountingWaker>,
+    waker: Waker,
+    seen: u32,
+}
+
+impl Task {
+    fn new(cluster: &Cluster, backend: &Backend) -> Self {
+        let (wakes, waker) = CountingWaker::new();
+        Self { scan: scan(cluster, backend), wakes, waker, seen: 0 }
+    }
+
+    /// Polls once. Returns the block and the number of its live rows, or `None` at the end.
+    fn poll(&mut self, backend: &mut Backend) -> Poll<Option<(BlockNo, usize)>> {
+        self.seen = self.wakes.count();
+        let polled = self.scan.poll_page(&mut Context::from_waker(&self.waker), backend);
+        polled.map(|page| {
+            page.expect("reads").map(|page| {
+                let states = page.rows().map(|row| row.expect("sound").state);
+                (page.block(), states.filter(|state| *state == RowState::Live).count())
+            })
+        })
+    }
+
+    /// Polls when woken until `over`. No poll may return a page before that.
+    fn poll_until(&mut self, cluster: &Cluster, backend: &mut Backend, over: impl Fn() -> bool) {
+        while !over() {
+            assert!(self.poll(backend).is_pending());
+            cluster.wait_until("a wake-up", || over() || self.wakes.count() > self.seen);
+        }
+        assert!(self.poll(backend).is_pending());
+    }
+
+    /// Polls when woken, until there is a page or the end.
+    fn finish(&mut self, cluster: &Cluster, backend: &mut Backend) -> Option<(BlockNo, usize)> {
+        loop {
+            match self.poll(backend) {
+                Poll::Ready(page) => return page,
+                Poll::Pending => {
+                    cluster.wait_until("a wake-up", || self.wakes.count() > self.seen);
+                }
+            }
+        }
+    }
+
+    fn finish_all(&mut self, cluster: &Cluster, backend: &mut Backend) {
+        for block in 0..BLOCKS {
+            assert_eq!(self.finish(cluster, backend), Some((block, 1)));
+        }
+        assert_eq!(self.finish(cluster, backend), None);
+        assert_eq!(backend.pins(), 0);
+    }
+}
+
+fn scan(cluster: &Cluster, backend: &Backend) -> HeapScan<BlockRange> {
+    let transactions = Arc::new(Transactions::all_frozen(&cluster.storage));
+    let options = ScanOptions { rows: RowFilter::All, ..ScanOptions::default() };
+    let blocks = BlockRange::new(0..BLOCKS);
+    HeapScan::new(backend, &cluster.relation(1), blocks, &transactions, options)
+}
+
+/// Whether another session could change the first page, so that its content lock is free.
+fn is_unlocked(cluster: &Cluster) -> bool {
+    let pin = cluster.backend().read(&cluster.relation(1), 0).expect("in the pool");
+    pin.page().try_write().is_some()
+}
+
+/// Holds back the read of the commit log. A page of a table with this number is not read.
+fn hold_log(cluster: &Cluster) -> PausedIo {
+    cluster.hold(LOG_PAGE)
+}
+
+#[test]
+fn a_poll_waits_for_the_commit_log_without_a_lock() {
+    check(Needs::default(), |cluster| {
+        if !cluster.is_asynchronous() {
+            return;
+        }
+        create(cluster);
+        // The other task's page is in the pool, because some methods can't read while a result is
+        // held back.
+        cluster.read_ok(&mut cluster.backend(), 7);
+        let mut backend = cluster.async_backend();
+        let (mut task, mut other) = (
+            Task::new(cluster, &backend),
+            cluster.stream(&backend, &[7], StreamOptions::default()),
+        );
+        let held = hold_log(cluster);
+        task.poll_until(cluster, &mut backend, || held.has_arrived());
+        assert!(is_unlocked(cluster), "the commit log is read under a content lock");
+        // The other task of this thread goes on.
+        let (wakes, waker) = CountingWaker::new();
+        loop {
+            let before = wakes.count();
+            match other.poll_next(&mut Context::from_waker(&waker), &mut backend) {
+                Poll::Pending => cluster.wait_until("a wake-up", || wakes.count() > before),
+                Poll::Ready(found) => break assert!(found.expect("reads").is_some()),
+            }
+        }
+        drop(other);
+        held.release();
+        task.finish_all(cluster, &mut backend);
+    });
+}
+
+/// The file of the commit log is being opened. A poll neither opens it nor determines its length.
+#[test]
+fn a_poll_waits_while_the_commit_log_is_opened() {
+    check(Needs::default(), |cluster| {
+        if !cluster.is_asynchronous() {
+            return;
+        }
+        create(cluster);
+        cluster.relation(1).locate(0).expect("opened");
+        let mut backend = cluster.async_backend();
+        let mut task = Task::new(cluster, &backend);
+        let opening = cluster.files.hold_open();
+        task.poll_until(cluster, &mut backend, || opening.arrivals() > 0);
+        assert!(is_unlocked(cluster));
+        opening.release();
+        task.finish_all(cluster, &mut backend);
+    });
+}
+
+/// A thread doesn't hold the content lock either while it reads the commit log.
+#[test]
+fn a_thread_reads_the_commit_log_without_a_lock() {
+    check(Needs::default(), |cluster| {
+        create(cluster);
+        let held = hold_log(cluster);
+        let scans = cluster.spawn("scans", |cluster| {
+            let mut backend = cluster.backend();
+            let (mut scan, mut pages) = (scan(cluster, &backend), 0);
+            while let Some(page) = scan.next_page(&mut backend).expect("reads") {
+                assert_eq!(page.rows().count(), 2);
+                pages += 1;
+            }
+            pages
+        });
+        held.wait();
+        assert!(is_unlocked(cluster), "the commit log is read under a content lock");
+        held.release();
+        assert_eq!(scans.join(), BLOCKS);
+    });
+}
+
+/// Two tasks of one session wait for the content locks of different pages.
+#[test]
+fn polls_wait_for_content_locks() {
+    check(Needs::default(), |cluster| {
+        create(cluster);
+        let (mut writer, mut backend) = (cluster.backend(), cluster.async_backend());
+        let pins = [0, 1].map(|block| writer.read(&cluster.relation(1), block).expect("reads"));
+        let mut tasks = [0, 1].map(|_| Task::new(cluster, &backend));
+        // The second task is at the second page.
+        let [first, second] = &mut tasks;
+        assert_eq!(second.finish(cluster, &mut backend), Some((0, 1)));
+        let mut locks = pins.iter().map(|pin| pin.page().try_write().expect("free"));
+        let (one, two) = (locks.next(), locks.next());
+        for task in [&mut *first, &mut *second] {
+            for _ in 0..2 {
+                assert!(task.poll(&mut backend).is_pending());
+            }
+        }
+        drop(one);
+        assert_eq!(first.finish(cluster, &mut backend), Some((0, 1)));
+        assert!(second.poll(&mut backend).is_pending());
+        drop(two);
+        assert_eq!(second.finish(cluster, &mut backend), Some((1, 1)));
+        first.scan.release_ahead();
+        second.scan.release_ahead();
+    });
+}
+
+/// A scan that is suspended while it waits for the commit log or for a lock releases everything,
+/// and later returns the page that it was about to return.
+#[test]
+fn a_scan_that_releases_ahead_skips_no_page() {
+    check(Needs::default(), |cluster| {
+        if !cluster.is_asynchronous() {
+            return;
+        }
+        create(cluster);
+        let mut backend = cluster.async_backend();
+        let mut task = Task::new(cluster, &backend);
+        let held = hold_log(cluster);
+        task.poll_until(cluster, &mut backend, || held.has_arrived());
+        assert!(backend.pins() > 0);
+        task.scan.release_ahead();
+        assert_eq!(backend.pins(), 0);
+        held.release();
+        assert_eq!(task.finish(cluster, &mut backend), Some((0, 1)));
+        let mut writer = cluster.backend();
+        let pin = writer.read(&cluster.relation(1), 1).expect("reads");
+        let lock = pin.page().try_write().expect("free");
+        assert!(task.poll(&mut backend).is_pending());
+        task.scan.release_ahead();
+        assert_eq!(backend.pins(), 0);
+        drop(lock);
+        for page in [Some((1, 1)), Some((2, 1)), None] {
+            assert_eq!(task.finish(cluster, &mut backend), page);
+        }
+    });
+}
+
+/// A cancelled poll skips no page either.
+#[test]
+fn a_cancelled_poll_skips_no_page() {
+    check(Needs::default(), |cluster| {
+        if !cluster.is_asynchronous() {
+            return;
+        }
+        create(cluster);
+        let mut backend = cluster.async_backend();
+        let mut task = Task::new(cluster, &backend);
+        let held = hold_log(cluster);
+        task.poll_until(cluster, &mut backend, || held.has_arrived());
+        backend.session().canceller().cancel();
+        let context = &mut Context::from_waker(&task.waker);
+        match task.scan.poll_page(context, &mut backend) {
+            Poll::Ready(Err(error)) => assert!(error.is_cancelled(), "{error}"),
+            found => panic!("{found:?}"),
+        }
+        backend.session().clear_cancel();
+        held.release();
+        task.finish_all(cluster, &mut backend);
+    });
+}
+
+/// If the commit log can't be read, each row that needs it has the error, and the scan goes on.
+#[test]
+fn a_lost_commit_log_is_an_error_of_each_row() {
+    check(Needs::default(), |cluster| {
+        create(cluster);
+        cluster.relation(1).locate(0).expect("opened");
+        cluster.files.fail(FileCall::Open, libc::EIO);
+        let mut backend = cluster.async_backend();
+        let mut scan = scan(cluster, &backend);
+        let (wakes, waker) = CountingWaker::new();
+        let mut pages = 0;
+        while pages < BLOCKS {
+            let before = wakes.count();
+            match scan.poll_page(&mut Context::from_waker(&waker), &mut backend) {
+                Poll::Pending => cluster.wait_until("a wake-up", || wakes.count() > before),
+                Poll::Ready(page) => {
+                    let page = page.expect("reads").expect("not the end");
+                    assert_eq!(page.len(), 2);
+                    for row in page.rows() {
+                        let error = row.expect_err("not known").to_string();
+                        assert!(error.contains("could not access status"), "{error}");
+                    }
+                    pages += 1;
+                }
+            }
+        }
+        cluster.files.clear_fault();
+    });
+}
+
+/// A statement with two scans, each in a session of its own, is suspended. One of the scans is in
+/// use at that moment, so it releases its pins when its consumer is done with the page.
+#[test]
+fn a_suspended_statement_releases_the_pins_of_all_its_scans() {
+    check(Needs::default(), |cluster| {
+        create(cluster);
+        let statement = StatementStreams::default();
+        let mut backends = [(), ()].map(|()| cluster.backend());
+        let scans = [0, 1].map(|at| statement.register(scan(cluster, &backends[at])));
+        let stream = cluster.stream(&backends[0], &[1, 2, 3], StreamOptions::default());
+        let stream = statement.register(stream);
+        let pins = |backends: &[Backend; 2]| backends.each_ref().map(Backend::pins);
+        stream.lock().next(&mut backends[0]).expect("reads").expect("not the end");
+        for (scan, backend) in scans.iter().zip(&mut backends) {
+            assert!(scan.lock().next_page(backend).expect("reads").is_some());
+        }
+        assert!(pins(&backends).iter().all(|pins| *pins > 0));
+        let mut in_use = scans[1].lock();
+        let page = in_use.next_page(&mut backends[1]).expect("reads").expect("not the end");
+        let suspended = statement.clone();
+        cluster.spawn("suspends", move |_| suspended.release_ahead()).join();
+        assert_eq!(pins(&backends)[0], 0, "the scans that are not in use");
+        assert_eq!((page.block(), page.len()), (1, 2), "the page is still locked");
+        drop(page);
+        assert!(pins(&backends)[1] > 0);
+        drop(in_use);
+        assert_eq!(pins(&backends), [0, 0]);
+        // Every page is returned once.
+        for (scan, (backend, next)) in scans.iter().zip(backends.iter_mut().zip([1, 2])) {
+            let mut scan = scan.lock();
+            for block in next..BLOCKS {
+                let page = scan.next_page(backend).expect("reads").expect("not the end");
+                assert_eq!(page.block(), block);
+            }
+            assert!(scan.next_page(backend).expect("reads").is_none());
+        }
+        let mut stream = stream.lock();
+        for block in [2, 3] {
+            let found = stream.next(&mut backends[0]).expect("reads").expect("not the end");
+            assert_eq!(found.block, block);
+        }
+    });
+}
