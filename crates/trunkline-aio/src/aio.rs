@@ -11,7 +11,7 @@ use crate::method::dispatcher::{Dispatcher, MethodStatus};
 use crate::session::Session;
 use crate::session::cancel::Notifier;
 use crate::storage::file::{File, OpenOptions};
-use crate::storage::region::Region;
+use crate::storage::region::{Populator, Region};
 use crate::tables::method_kind::MethodKind;
 use crate::tables::snapshot::{IoRow, snapshot};
 use crate::tables::statistics::{Counters, Latencies};
@@ -40,8 +40,8 @@ pub struct TooManySessions {
 }
 
 impl Aio {
-    pub(crate) fn new(dispatcher: Dispatcher) -> Self {
-        Self { instance: Arc::new(Instance::new(dispatcher)) }
+    pub(crate) fn new(dispatcher: Dispatcher, populator: Populator) -> Self {
+        Self { instance: Arc::new(Instance::new(dispatcher, populator)) }
     }
 
     fn dispatcher(&self) -> &Dispatcher {

@@ -4,7 +4,9 @@
 //!
 //! We allocate everything an I/O needs before the first I/O is issued: the handles and their
 //! iovecs, session slots, queues with room for every handle, and the page region. The I/O path
-//! itself never allocates memory, so it can't fail with an out-of-memory error.
+//! itself never allocates memory, so it can't fail with an out-of-memory error. The only exception
+//! is the memory of the pages in a large region, which is allocated just before the pages are first
+//! used (`storage/population.rs`).
 
 use crate::aio::Aio;
 use crate::completion::completions::Completions;
@@ -17,7 +19,7 @@ use crate::method::Method;
 use crate::method::dispatcher::{Dispatcher, DispatcherSettings};
 use crate::method::ring::UringSettings;
 use crate::storage::executor::{Executor, Kernel};
-use crate::storage::region::Region;
+use crate::storage::region::{Populator, Region};
 use crate::tables::admission::Admission;
 use crate::tables::handle_table::HandleTable;
 use crate::tables::method_kind::MethodKind;
@@ -221,9 +223,10 @@ impl Builder {
             WorkerPool::new(self.workers, handles, self.worker_queue.min(handles)),
         );
         let region = Region::map(self.region_bytes)?;
+        let populator = Populator::start(&region);
         let in_flight = Arc::new(InFlight::new(completions, self.executor, region));
         let dispatcher = Dispatcher::new(in_flight, self.dispatcher);
         dispatcher.switch(self.method);
-        Ok(Aio::new(dispatcher))
+        Ok(Aio::new(dispatcher, populator))
     }
 }

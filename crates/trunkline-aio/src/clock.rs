@@ -44,3 +44,10 @@ pub fn now() -> Time {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Time(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
+
+/// CPU time of the calling thread. It is not simulated: no schedule may depend on it.
+#[expect(clippy::disallowed_methods, reason = "the façade's own clock")]
+pub(crate) fn thread_cpu_time() -> Time {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Time(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}

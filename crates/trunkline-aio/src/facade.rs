@@ -30,9 +30,13 @@ mod rng;
 #[cfg(all(feature = "sched", not(loom)))]
 pub mod sched;
 pub mod thread;
+#[cfg(not(loom))]
+mod zeroed;
 
 pub use futex::{Futex, FutexWait};
 pub use mutex::{Mutex, MutexGuard};
+#[cfg(not(loom))]
+pub use zeroed::ZeroedSlice;
 
 /// std's `Arc`, or loom's in models. Outside of models and in public signatures, use
 /// [`std::sync::Arc`].

@@ -10,6 +10,7 @@
 use crate::facade::{Mutex, thread};
 use crate::method::dispatcher::Dispatcher;
 use crate::storage::file::FileRegistry;
+use crate::storage::region::Populator;
 use crate::tables::admission::HandleWait;
 use crate::tables::class::Class;
 use std::sync::Arc;
@@ -24,16 +25,19 @@ pub(crate) struct Instance {
     files: Arc<FileRegistry>,
     /// Unused session numbers. Number 0 is never in this list.
     free_sessions: Mutex<Vec<u32>>,
+    /// Its thread ends when the instance is dropped.
+    _populator: Populator,
 }
 
 impl Instance {
-    pub(crate) fn new(dispatcher: Dispatcher) -> Self {
+    pub(crate) fn new(dispatcher: Dispatcher, populator: Populator) -> Self {
         let sessions = dispatcher.in_flight().completions().sessions().len();
         let free_sessions = (OWN_SESSION + 1..sessions).rev().collect();
         Self {
             dispatcher: Arc::new(dispatcher),
             files: Arc::default(),
             free_sessions: Mutex::new(free_sessions),
+            _populator: populator,
         }
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod dispatcher;
 pub(crate) mod fallback;
 pub(crate) mod in_force;
 pub(crate) mod inline;
+pub(crate) mod registration;
 pub(crate) mod ring;
 pub(crate) mod uring;
 pub(crate) mod worker;

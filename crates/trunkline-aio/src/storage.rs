@@ -7,6 +7,7 @@ pub(crate) mod file;
 pub(crate) mod file_system;
 pub(crate) mod operation;
 pub(crate) mod page_cache;
+mod population;
 pub(crate) mod region;
 pub(crate) mod request;
 pub(crate) mod write_latency;

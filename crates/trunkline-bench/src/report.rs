@@ -22,11 +22,14 @@ pub(crate) struct Target {
     pub(crate) cpu: Option<f64>,
     /// Minimum mean number of reads in flight at the device.
     pub(crate) in_flight: Option<f64>,
+    /// Maximum time of one of the contender's runs, in milliseconds.
+    pub(crate) millis: Option<f64>,
 }
 
 impl Target {
     /// No bounds: the line is for information.
-    pub(crate) const NONE: Self = Self { rate: None, rate_low: None, cpu: None, in_flight: None };
+    pub(crate) const NONE: Self =
+        Self { rate: None, rate_low: None, cpu: None, in_flight: None, millis: None };
 
     /// Only a minimum rate ratio.
     pub(crate) const fn rate(least: f64) -> Self {
@@ -104,6 +107,7 @@ impl Line {
             ("rate's interval", '≥', target.rate_low, rate_ratio.low),
             ("CPU", '≤', target.cpu, cpu_ratio.median),
             ("at storage", '≥', target.in_flight, at_storage.unwrap_or(f64::NAN)),
+            ("ms", '≤', target.millis, pairs.medians(|s| s.elapsed * 1e3).contender),
         ];
         let line = Self {
             names,

@@ -16,6 +16,7 @@ mod memory_limit;
 mod options;
 mod pool_page;
 mod pool_reads;
+mod pool_start;
 mod readers;
 mod reads;
 mod side_by_side;
@@ -28,7 +29,7 @@ pub(crate) use memory_limit::one_scan;
 pub(crate) use options::RunOptions;
 
 /// All rows in report order.
-pub(crate) static ROWS: [Row; 19] = [
+pub(crate) static ROWS: [Row; 20] = [
     reads::SEQUENTIAL,
     reads::RANDOM,
     reads::LAG,
@@ -43,6 +44,7 @@ pub(crate) static ROWS: [Row; 19] = [
     pool_reads::POOL_SCANS,
     pool_page::POOL_PAGE,
     pool_reads::POOL_MEMORY,
+    pool_start::POOL_START,
     checkpoint::CHECKPOINT,
     checkpoint_spread::CHECKPOINT_SPREAD,
     bgwriter::BGWRITER,

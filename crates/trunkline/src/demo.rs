@@ -36,7 +36,8 @@ use trunkline_sample::room;
 
 use crate::exit::{Exit, Failure, message};
 use crate::interrupt::Interrupt;
-use crate::io_instance::{IoInstance, memory_available};
+use crate::io_instance::IoInstance;
+use crate::memory_available::memory_available;
 use crate::monitor::JobMonitor;
 use crate::number::number;
 use crate::options::{Context, Global};

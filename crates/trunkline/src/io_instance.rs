@@ -7,7 +7,6 @@
 //! after their job ([`IoInstance::report_fallbacks`]).
 
 use std::cell::Cell;
-use std::fs;
 use std::mem::ManuallyDrop;
 
 use trunkline_aio::{Aio, MethodStatus};
@@ -17,6 +16,7 @@ use trunkline_engine::settings::{IoMethod, Settings};
 use trunkline_format::BLOCK_SIZE;
 
 use crate::exit::{Failure, message};
+use crate::memory_available::memory_available;
 use crate::output::human_bytes;
 
 /// The page region is large enough for full-size read windows on this many mounts. With more
@@ -61,8 +61,8 @@ impl IoInstance {
         bytes_before_pool: usize,
     ) -> Result<IoInstance, Failure> {
         let bytes = u64::from(buffers) * BLOCK_SIZE as u64;
-        // All of the region's memory is touched at startup. If there isn't enough free memory, that
-        // would swap out other programs or wake the OOM killer, so we check first.
+        // The region gets its memory while the pool fills up. If there isn't enough, that would swap
+        // out other programs or wake the OOM killer in the middle of the job, so we check first.
         if let Some(available) = memory_available()
             && bytes > available
         {
@@ -139,13 +139,4 @@ impl IoInstance {
 /// Memory for the read windows of a job that reads whole files.
 pub(crate) fn read_window_bytes(settings: &Settings) -> usize {
     ReadOptions::of(settings).region_bytes(MOUNTS_PLANNED)
-}
-
-/// Returns how much memory can be allocated without swapping, in bytes. Returns `None` if we can't
-/// read `/proc/meminfo`.
-pub(crate) fn memory_available() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-    kilobytes.checked_mul(1024)
 }

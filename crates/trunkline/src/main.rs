@@ -29,6 +29,7 @@ mod interrupt;
 mod io_instance;
 mod io_stats;
 mod man;
+mod memory_available;
 mod monitor;
 mod named_files;
 mod number;

@@ -27,7 +27,7 @@ mod wrapped {
         ($name:ident, $value:ty) => {
             /// See the type of the same name in [`std::sync::atomic`]; each operation is a
             /// switch point.
-            #[derive(Debug, Default)]
+            #[derive(Debug, Default, zerocopy::FromZeros)]
             #[repr(transparent)]
             pub struct $name(std::sync::atomic::$name);
 

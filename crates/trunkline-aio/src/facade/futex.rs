@@ -56,8 +56,7 @@ impl Futex {
     /// already.
     pub fn signal(&self) {
         self.word.fetch_add(1, Ordering::SeqCst);
-        // `INT_MAX`, the kernel's limit.
-        self.wake(u32::MAX >> 1);
+        self.wake(u32::MAX);
     }
 
     /// Sleeps if the word is still `expected`. May return spuriously, so callers must wait in a
@@ -143,6 +142,8 @@ mod kernel {
     }
 
     pub(super) fn wake(word: &AtomicU32, count: u32) {
+        // For the kernel, the count is a signed number. With a negative one it wakes one thread.
+        let count = count.min(i32::MAX as u32);
         // Waking cannot fail on a mapped, aligned word.
         let _ = futex::wake(raw(word), futex::Flags::PRIVATE, count);
     }

@@ -150,6 +150,8 @@ fn recognise(feature: Feature, errno: i32, system: &SystemState) -> Cause {
         libc::EPERM | libc::EACCES => Cause::Permission,
         libc::ENOSYS | libc::EOPNOTSUPP => Cause::Kernel,
         libc::EINVAL if feature == Feature::IoUring => Cause::Kernel,
+        // Before Linux 5.13, the table of registered buffers can't have empty places.
+        libc::EFAULT if feature == Feature::Registration => Cause::Kernel,
         libc::EAGAIN if feature == Feature::Workers => Cause::Threads,
         libc::EMFILE | libc::ENFILE => Cause::Descriptors(system.descriptors),
         libc::ENOMEM => system.locked_memory.map_or(Cause::Other, Cause::LockedMemory),

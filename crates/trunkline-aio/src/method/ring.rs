@@ -1,7 +1,8 @@
 //! A ring: one io_uring instance, used by one thread.
 //!
 //! When we open a ring, we check one by one which features the kernel supports: the set-up flags,
-//! the vectored opcodes for registered memory, and whether the page region can be registered. The
+//! the vectored opcodes for registered memory, and whether the page region can be registered. Parts
+//! of the region that get their memory later are then registered later, too (`registration`). The
 //! ring itself stores only handle indexes. All memory that a running I/O needs (iovecs, frames, the
 //! file) is owned by its handle, so it's safe to drop a ring even if the kernel is still using that
 //! memory.
@@ -28,16 +29,13 @@ use crate::completion::in_flight::{InFlight, Submitted};
 use crate::completion::lanes::Places;
 use crate::limits::LANES_MAX;
 use crate::method::fallback::{Fallback, Feature};
+use crate::method::registration::Registration;
 use crate::storage::operation::Operation;
 use crate::storage::region::Region;
-use crate::storage::request::{IoVec, Request};
+use crate::storage::request::Request;
 use io_uring::{IoUring, opcode, squeue, types};
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
-
-/// The kernel accepts registered buffers of at most 1 GiB, so a larger region is registered in
-/// pieces.
-const PIECE: usize = 1 << 30;
 
 /// Bounds on the number of submission entries; the upper one is the kernel's.
 const ENTRIES_MIN: u32 = 8;
@@ -76,7 +74,7 @@ impl Default for UringSettings {
 /// Features the running rings use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UringFeatures {
-    /// The page region is registered.
+    /// The page region is registered, as far as it is populated.
     pub registered: bool,
     /// Vectored reads and writes of registered memory.
     pub vectored_fixed: bool,
@@ -93,8 +91,8 @@ pub(crate) struct Ring {
     force_async_bytes: u32,
     /// Maximum number of I/Os in the ring.
     places: usize,
-    /// Address of the registered region.
-    base: usize,
+    /// The registered part of the page region, if registration works.
+    registration: Option<Registration>,
     /// The entries that we have pushed but that the kernel hasn't taken yet, oldest first. `None`
     /// stands for the eventfd read. Since the kernel takes entries in order, this queue always
     /// matches the contents of the submission queue.
@@ -139,21 +137,22 @@ impl Ring {
         }
         features.vectored_fixed = probe.is_supported(opcode::ReadvFixed::CODE)
             && probe.is_supported(opcode::WritevFixed::CODE);
-        let mut note = None;
+        let (mut registration, mut note) = (None, None);
         let fixed = [opcode::ReadFixed::CODE, opcode::WriteFixed::CODE];
         if settings.register && fixed.into_iter().all(|code| probe.is_supported(code)) {
-            match register(&ring, region) {
-                Ok(()) => features.registered = true,
+            match Registration::open(&ring.submitter(), region) {
+                Ok(opened) => registration = Some(opened),
                 Err(errno) => note = Some(Fallback::recognise(Feature::Registration, errno)),
             }
         }
         let places = allow_kernel_threads(&ring, places_of(entries));
+        features.registered = registration.is_some();
         let ring = Self {
             ring,
             features,
             force_async_bytes: settings.force_async_bytes,
             places,
-            base: region.span().0.addr(),
+            registration,
             pushed: VecDeque::with_capacity(entries as usize),
             in_flight: 0,
             watching: false,
@@ -161,6 +160,13 @@ impl Ring {
             counter: Box::new(0),
         };
         Ok(Setup { ring, features, note })
+    }
+
+    /// Registers the memory that was populated since the last call. Returns the errno if that
+    /// fails; then the ring continues without further registrations.
+    pub(crate) fn register_populated(&mut self, region: &Region) -> Option<i32> {
+        let registration = self.registration.as_mut()?;
+        registration.follow(&self.ring.submitter(), region).err()
     }
 
     /// Returns how the lanes divide the places. `several` must be true if more than one mount has
@@ -211,7 +217,7 @@ impl Ring {
     fn entry(&self, request: &mut Request<'_>) -> squeue::Entry {
         let fd = types::Fd(request.fd);
         let offset = request.offset;
-        let registered = self.features.registered.then(|| self.piece(request.iovecs)).flatten();
+        let registered = self.registration.as_ref().and_then(|r| r.buffer_of(request.iovecs));
         // The kernel may read the iovecs after submission, which is why they're part of the handle.
         let list = request.iovecs.as_ptr().cast::<libc::iovec>();
         let count = request.iovecs.len() as u32;
@@ -260,18 +266,6 @@ impl Ring {
                 .flags(request.writeback_flags())
                 .build(),
         }
-    }
-
-    /// Returns the index of the registered buffer that contains all pieces of memory. If they are
-    /// in different buffers, returns `None`, and the I/O has to use the opcodes for unregistered
-    /// memory.
-    fn piece(&self, iovecs: &[IoVec]) -> Option<u16> {
-        let number = |address: usize| (address - self.base) / PIECE;
-        let first = number(iovecs.first()?.start.addr());
-        let inside = iovecs.iter().all(|v| {
-            number(v.start.addr()) == first && number(v.start.addr() + v.length - 1) == first
-        });
-        inside.then(|| u16::try_from(first).ok()).flatten()
     }
 
     /// Makes sure that the ring contains a read of the eventfd, which lets sessions wake the driver
@@ -447,20 +441,6 @@ fn build_sized(entries: u32) -> Result<IoUring, i32> {
         }
     }
     Err(libc::EINVAL)
-}
-
-fn register(ring: &IoUring, region: &Region) -> Result<(), i32> {
-    let (base, bytes) = region.span();
-    let pieces: Vec<libc::iovec> = (0..bytes)
-        .step_by(PIECE)
-        .map(|at| libc::iovec {
-            iov_base: base.wrapping_add(at).cast(),
-            iov_len: PIECE.min(bytes - at),
-        })
-        .collect();
-    // SAFETY: the region remains mapped as long as the `InFlight` exists, which is longer than any
-    // driver runs.
-    unsafe { ring.submitter().register_buffers(&pieces) }.map_err(|error| errno_of(&error))
 }
 
 fn errno_of(error: &std::io::Error) -> i32 {

@@ -63,6 +63,8 @@ struct Rings {
     /// Number of drivers with a working ring. The driver that decrements it to 0 switches the
     /// instance to the workers.
     working: AtomicUsize,
+    /// A ring could not register memory that was populated after the start.
+    registration_failed: AtomicBool,
     method: Arc<MethodInForce>,
 }
 
@@ -98,7 +100,12 @@ impl Uring {
         settings: UringSettings,
         number: u64,
     ) -> Result<(Self, Vec<Fallback>), i32> {
-        let rings = Rings { number, working: AtomicUsize::new(0), method: Arc::clone(method) };
+        let rings = Rings {
+            number,
+            working: AtomicUsize::new(0),
+            registration_failed: AtomicBool::new(false),
+            method: Arc::clone(method),
+        };
         let mut uring = Self {
             inboxes: Vec::new(),
             threads: Mutex::default(),
@@ -161,7 +168,8 @@ impl Uring {
     }
 
     pub(crate) fn features(&self) -> UringFeatures {
-        self.features
+        let failed = self.rings.registration_failed.load(Ordering::SeqCst);
+        UringFeatures { registered: self.features.registered && !failed, ..self.features }
     }
 
     /// The number of this start, for [`MethodInForce`].
@@ -286,6 +294,7 @@ impl<'a> Driver<'a> {
                     break;
                 }
             } else {
+                self.register_populated();
                 full = self.fill();
             }
             // Shutdown begins only when there is no I/O in flight, so an idle driver can exit.
@@ -300,6 +309,14 @@ impl<'a> Driver<'a> {
             }
         }
         self.ring.close(&self.inbox.eventfd);
+    }
+
+    /// Registers the memory that has been populated in the meantime.
+    fn register_populated(&mut self) {
+        if let Some(errno) = self.ring.register_populated(self.in_flight.region()) {
+            self.rings.registration_failed.store(true, Ordering::SeqCst);
+            self.rings.method.note(Fallback::recognise(Feature::Registration, errno));
+        }
     }
 
     /// Moves I/O from the lanes to the ring, as far as shares and the ring's size allow. Returns

@@ -1,34 +1,46 @@
 //! The page region: I/O memory, allocated once at start.
 //!
 //! The region is a single anonymous mapping, divided into 8 KiB frames. It uses huge pages if they
-//! are available, is aligned for direct I/O, and is registered with the rings as a whole. A
-//! [`Lease`] gives its owner exclusive use of a run of contiguous frames. An I/O in flight keeps
-//! its lease in the issuer's slot, so that the frames can't be reused while the kernel may still
-//! write to them.
+//! are available, is aligned for direct I/O, and is registered with the rings. A [`Lease`] gives its
+//! owner exclusive use of a run of contiguous frames. An I/O in flight keeps its lease in the
+//! issuer's slot, so that the frames can't be reused while the kernel may still write to them.
+//!
+//! We populate a small region when we map it. To populate gigabytes may take many seconds, and a
+//! start must not wait for that, so a large region is populated while it is in use, ahead of the
+//! I/O (`population`). It is registered with the rings slice by slice, after each slice has been
+//! populated.
+//!
+//! A child process does not inherit the region (`MADV_DONTFORK`). Otherwise a fork would make all
+//! pages copy-on-write, and an I/O in flight could write to a page that only the child still has.
 //!
 //! A buffer pool keeps its leases and shares the frames under its own locking rules. It passes
 //! frame numbers, rather than leases, to its I/O (`Io::read_frames`). In return, the pool must
 //! guarantee that the frames stay leased, and that no thread accesses them in a way that conflicts
 //! with the I/O.
 //!
-//! PostgreSQL's counterpart is its shared memory segment, which is also allocated just once and
-//! uses huge pages if possible (`huge_pages = try`).
+//! PostgreSQL's counterpart is its shared memory segment, which is also mapped just once and uses
+//! huge pages if possible (`huge_pages = try`). Its memory is allocated when a page is first
+//! touched.
 
-use crate::facade::Mutex;
+use super::population::{HUGE_PAGE, Population, free_huge_pages};
+use crate::facade::{Mutex, thread};
 use crate::limits::FRAME_SIZE;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-const HUGE_PAGE: usize = 2 << 20;
+/// A region of up to this size is populated when it is mapped. That takes a few milliseconds, or
+/// tens of them if a hypervisor has to provide the memory. The regions of simulated runs are this
+/// small, so their schedule doesn't depend on the memory.
+const POPULATED_WHEN_MAPPED: usize = 16 << 20;
 
 /// The kind of memory pages backing a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageKind {
     /// Reserved huge pages (`vm.nr_hugepages`).
     Huge,
-    /// Ordinary pages, for which we've requested transparent huge pages.
+    /// Ordinary pages, of which some may be transparent huge pages.
     Transparent,
     /// Ordinary pages.
     Small,
@@ -59,6 +71,7 @@ struct Inner {
     kind: PageKind,
     /// Locked only while leasing or freeing frames.
     free: Mutex<FreeRuns>,
+    population: Population,
 }
 
 // SAFETY: the mapping is plain memory that lives as long as Inner. It is accessed only through
@@ -81,14 +94,15 @@ impl Region {
     pub fn map(bytes: usize) -> std::io::Result<Self> {
         let frames = bytes.div_ceil(FRAME_SIZE).max(1);
         let count = u32::try_from(frames).map_err(|_| std::io::ErrorKind::InvalidInput)?;
-        let (base, mapped, kind) = map_pages(frames * FRAME_SIZE)?;
-        Ok(Self(Arc::new(Inner {
-            base,
-            bytes: mapped,
-            frames: count,
-            kind,
-            free: Mutex::new(FreeRuns::new(count)),
-        })))
+        let (base, bytes, kind) = map_pages(frames * FRAME_SIZE)?;
+        // Reserved huge pages don't need compaction.
+        let free = if kind == PageKind::Huge { || u64::MAX } else { free_huge_pages };
+        let population = Population::new(base, bytes, free);
+        if bytes <= POPULATED_WHEN_MAPPED {
+            population.need(0, bytes);
+        }
+        let free = Mutex::new(FreeRuns::new(count));
+        Ok(Self(Arc::new(Inner { base, bytes, frames: count, kind, free, population })))
     }
 
     /// Leases `frames` contiguous frames, or returns `None` if no run of free frames is long
@@ -123,6 +137,17 @@ impl Region {
         (self.0.base, self.0.frames as usize * FRAME_SIZE)
     }
 
+    /// How the region gets its memory.
+    pub(crate) fn population(&self) -> &Population {
+        &self.0.population
+    }
+
+    /// How much of the region has memory by now, in bytes, rounded up to huge pages. The rest gets
+    /// its memory when it is first used.
+    pub fn populated_bytes(&self) -> u64 {
+        u64::from(self.0.population.populated_units()) * HUGE_PAGE as u64
+    }
+
     /// Address of a frame; `None` if the region has no such frame.
     pub(crate) fn frame_start(&self, frame: u32) -> Option<*mut u8> {
         // SAFETY: below the region's frames, so the address is inside the mapping.
@@ -135,6 +160,44 @@ impl Region {
     }
 }
 
+/// The thread that populates a large region ahead of its use. Dropping it ends the thread.
+#[derive(Debug)]
+pub(crate) struct Populator {
+    region: Region,
+    thread: Option<thread::JoinHandle>,
+}
+
+impl Populator {
+    /// Starts the thread, unless the region is populated already. If the thread can't be started,
+    /// sessions populate all of the memory themselves.
+    pub(crate) fn start(region: &Region) -> Self {
+        let theirs = region.clone();
+        let body = move || theirs.population().run();
+        let large = region.0.bytes > POPULATED_WHEN_MAPPED;
+        let thread = large.then(|| thread::spawn_internal("aio memory", body).ok()).flatten();
+        Self { region: region.clone(), thread }
+    }
+}
+
+impl Drop for Populator {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.region.population().stop();
+            // If the thread panicked, it has already printed the message.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Inner {
+    /// Populates memory that is about to be used.
+    fn need(&self, offset: usize, bytes: usize) {
+        if self.bytes > POPULATED_WHEN_MAPPED {
+            self.population.need(offset, bytes);
+        }
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
         // SAFETY: base and bytes describe the mapping as mmap returned it. There are no leases
@@ -144,37 +207,32 @@ impl Drop for Inner {
     }
 }
 
-/// Maps and populates memory, using the best kind of pages available. Returns address, length and
-/// kind.
+/// Maps the best kind of pages available, without populating them. Returns address, length and kind.
 fn map_pages(bytes: usize) -> std::io::Result<(*mut u8, usize, PageKind)> {
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    if bytes >= HUGE_PAGE {
-        let rounded = bytes.next_multiple_of(HUGE_PAGE);
-        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice aliases nothing.
-        let huge = unsafe {
-            mmap_anonymous(
-                std::ptr::null_mut(),
-                rounded,
-                protection,
-                MapFlags::PRIVATE | MapFlags::HUGETLB,
-            )
-        };
-        if let Ok(base) = huge {
-            return Ok((base.cast(), rounded, PageKind::Huge));
-        }
-    }
     let large = bytes >= HUGE_PAGE;
-    let (base, mapped) = map_aligned(bytes, if large { HUGE_PAGE } else { 4096 })?;
-    // SAFETY: the range was just mapped; the advice changes no content.
-    let advised = unsafe { madvise(base.cast(), mapped, Advice::LinuxHugepage) };
-    // Populate the mapping now, so that no page fault or allocation can happen during an I/O, and
-    // so that registering the region pins huge pages. Direct reads of 128 KiB are then more than
-    // twice as fast (decision 0001). Before Linux 5.14, this call fails and the pages are allocated
-    // on first use.
-    // SAFETY: populating the pages doesn't change their contents, which are zero.
-    let _ = unsafe { madvise(base.cast(), mapped, Advice::LinuxPopulateWrite) };
-    let kind = if advised.is_ok() && large { PageKind::Transparent } else { PageKind::Small };
+    let (base, mapped, kind) = match large.then(|| map_reserved(bytes)).flatten() {
+        Some((base, mapped)) => (base, mapped, PageKind::Huge),
+        None => {
+            let (base, mapped) = map_aligned(bytes, if large { HUGE_PAGE } else { 4096 })?;
+            // SAFETY: the range was just mapped; the advice changes no content.
+            let advised = unsafe { madvise(base.cast(), mapped, Advice::LinuxHugepage) };
+            let transparent = advised.is_ok() && large;
+            (base, mapped, if transparent { PageKind::Transparent } else { PageKind::Small })
+        }
+    };
+    // SAFETY: as above. Every kernel that we support knows this advice.
+    unsafe { madvise(base.cast(), mapped, Advice::LinuxDontFork) }?;
     Ok((base, mapped, kind))
+}
+
+/// Maps reserved huge pages; `None` if there are not enough.
+fn map_reserved(bytes: usize) -> Option<(*mut u8, usize)> {
+    let bytes = bytes.next_multiple_of(HUGE_PAGE);
+    let (protection, flags) =
+        (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::HUGETLB);
+    // SAFETY: a fresh anonymous mapping at an address of the kernel's choice aliases nothing.
+    let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags) };
+    mapped.ok().map(|base| (base.cast(), bytes))
 }
 
 /// Maps whole pages at an address that is a multiple of the given alignment, which must be a power
@@ -232,9 +290,23 @@ impl Lease {
         unsafe { self.region.base.add(self.first as usize * FRAME_SIZE) }
     }
 
-    /// Address and length for the kernel. Valid for as long as the lease exists.
+    /// Makes sure that a frame has memory, before its first use. In a large region this may take a
+    /// few milliseconds. The owner of a lease calls it for frames that it passes to I/O by number or
+    /// fills itself. This is only a matter of speed: the kernel allocates memory that is missing.
+    ///
+    /// # Panics
+    /// If the lease has no such frame.
+    pub fn populate(&self, frame: u32) {
+        assert!(frame < self.frames, "frame {frame} of a lease of {}", self.frames);
+        self.region.need((self.first + frame) as usize * FRAME_SIZE, FRAME_SIZE);
+    }
+
+    /// Address and length for an I/O, which may use all of the frames. Valid for as long as the
+    /// lease exists.
     pub(crate) fn raw(&mut self) -> (*mut u8, usize) {
-        (self.as_ptr(), self.frames as usize * FRAME_SIZE)
+        let bytes = self.frames as usize * FRAME_SIZE;
+        self.region.need(self.first as usize * FRAME_SIZE, bytes);
+        (self.as_ptr(), bytes)
     }
 }
 
@@ -350,5 +422,42 @@ mod tests {
         let region = Region::map(FRAME_SIZE * 3).expect("maps");
         let mut lease = region.lease(2).expect("two");
         assert_eq!(lease.raw().0.addr() % 4096, 0);
+    }
+
+    #[test]
+    fn the_thread_ends_with_the_instance() {
+        let region = Region::map(POPULATED_WHEN_MAPPED + 1).expect("maps");
+        let populator = Populator::start(&region);
+        assert_eq!(Arc::strong_count(&region.0), 3, "the thread, its owner and the region");
+        drop(populator);
+        assert_eq!(Arc::strong_count(&region.0), 1);
+        let small = Region::map(POPULATED_WHEN_MAPPED).expect("maps");
+        let populator = Populator::start(&small);
+        assert!(populator.thread.is_none(), "there is nothing left to populate");
+        assert_eq!(small.populated_bytes(), POPULATED_WHEN_MAPPED as u64);
+    }
+
+    #[test]
+    fn a_child_process_does_not_have_the_region() {
+        for bytes in [FRAME_SIZE, POPULATED_WHEN_MAPPED * 2] {
+            let region = Region::map(bytes).expect("maps");
+            let address = region.0.base;
+            // SAFETY: the child calls only functions that are safe after fork, and exits.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                let mut resident = 0;
+                // SAFETY: mincore writes one byte for one page, or fails if it isn't mapped.
+                unsafe {
+                    let found = libc::mincore(address.cast(), 4096, &mut resident);
+                    libc::_exit(if found == 0 { 1 } else { *libc::__errno_location() });
+                }
+            }
+            assert!(child > 0, "forks");
+            let mut status = 0;
+            // SAFETY: waits for our own child.
+            let ended = unsafe { libc::waitpid(child, &mut status, 0) };
+            assert_eq!((ended, libc::WIFEXITED(status)), (child, true));
+            assert_eq!(libc::WEXITSTATUS(status), libc::ENOMEM, "not mapped in the child");
+        }
     }
 }

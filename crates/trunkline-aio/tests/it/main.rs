@@ -7,6 +7,7 @@
 
 mod allocations;
 mod frames;
+mod memory;
 
 use frames::{Frames, read_frames, write_frames};
 use std::io::Write;

@@ -25,12 +25,13 @@ use super::replacement::clean_bitmap::CleanBitmap;
 use super::tag::BufferTag;
 use super::waiters::{BufferWaiters, SessionSet};
 use std::ops::ControlFlow;
+use trunkline_aio::facade::ZeroedSlice;
 use trunkline_aio::{Cancelled, Notifier, Session};
 
 /// The descriptors of a pool. Buffers are numbered from 0.
 #[derive(Debug)]
 pub(crate) struct Buffers {
-    descriptors: Box<[BufferDescriptor]>,
+    descriptors: ZeroedSlice<BufferDescriptor>,
     clean: CleanBitmap,
     /// Sessions that are waiting for the lock on one buffer, or for others to release their pins on
     /// it.
@@ -45,7 +46,7 @@ impl Buffers {
     pub(crate) fn new(count: u32, notifier: Notifier) -> Self {
         let sessions = notifier.session_numbers();
         Self {
-            descriptors: (0..count).map(|_| BufferDescriptor::new()).collect(),
+            descriptors: ZeroedSlice::new(count as usize),
             clean: CleanBitmap::new(count),
             waiters: BufferWaiters::new(sessions),
             victim_waiters: SessionSet::new(sessions),
@@ -81,7 +82,7 @@ impl Buffers {
 
     /// All buffers with their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &BufferDescriptor)> {
-        (0..).zip(&self.descriptors)
+        (0..).zip(self.descriptors.iter())
     }
 
     /// Releases a pin.

@@ -89,6 +89,11 @@ impl Frames {
         self.lease.first_frame() + buffer
     }
 
+    /// Makes sure that a buffer's frame has memory, before its first use.
+    pub(crate) fn populate(&self, buffer: u32) {
+        self.lease.populate(buffer);
+    }
+
     fn page(&self, buffer: u32) -> *mut PageBytes {
         assert!(buffer < self.lease.frames(), "buffer {buffer} has no frame");
         // SAFETY: within the lease's run of frames, as just checked.

@@ -112,7 +112,8 @@ impl BufferManager {
 
     /// Takes up to `want` empty buffers and pins each of them once. The caller must already have
     /// reserved the pins. Returns fewer buffers than requested, or none, if no more are available
-    /// at the moment. This never waits and never flushes a page.
+    /// at the moment. This never flushes a page and never waits for I/O or locks on pages, but it
+    /// populates the frames of buffers that are used for the first time.
     pub(crate) fn allocate(
         &self,
         want: u32,
@@ -122,7 +123,11 @@ impl BufferManager {
     ) {
         let (replacement, mapping) = (&self.replacement, &self.mapping);
         let buffers = self.buffers();
-        Allocation { replacement, buffers, mapping, tally, taken }.take(want, ring);
+        let first = taken.len();
+        Allocation { replacement, buffers, mapping, tally, taken: &mut *taken }.take(want, ring);
+        // Frames of a large pool get their memory when they are first used. That may take a while,
+        // so it must happen before anything is claimed.
+        taken.iter().skip(first).for_each(|&buffer| self.frames.populate(buffer));
     }
 
     /// Whether [`BufferManager::allocate`] would find a buffer now.

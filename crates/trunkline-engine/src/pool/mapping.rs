@@ -31,7 +31,7 @@ use super::descriptor::{BufferDescriptor, BufferState, BufferWord, flag};
 use super::tag::BufferTag;
 use trunkline_aio::WaitRef;
 use trunkline_aio::facade::atomic::{AtomicU32, Ordering};
-use trunkline_aio::facade::{Mutex, MutexGuard};
+use trunkline_aio::facade::{Mutex, MutexGuard, ZeroedSlice};
 
 /// Number of partitions, each with its own lock (PostgreSQL's `NUM_BUFFER_PARTITIONS`).
 const PARTITIONS: usize = 128;
@@ -45,7 +45,7 @@ const STEPS_MAX: u32 = 64;
 #[derive(Debug)]
 pub(crate) struct BufferMapping {
     /// First buffer of each chain, plus one; 0 is an empty chain.
-    heads: Box<[AtomicU32]>,
+    heads: ZeroedSlice<AtomicU32>,
     /// One lock per partition. It protects the partition's chains, that is, their heads and links,
     /// and the tags of the buffers in them.
     partitions: Box<[Mutex<()>]>,
@@ -74,7 +74,7 @@ impl BufferMapping {
     pub(crate) fn new(buffers: u32) -> Self {
         let heads = (buffers as usize * 2).next_power_of_two().max(PARTITIONS);
         Self {
-            heads: (0..heads).map(|_| AtomicU32::new(0)).collect(),
+            heads: ZeroedSlice::new(heads),
             partitions: (0..PARTITIONS).map(|_| Mutex::new(())).collect(),
         }
     }

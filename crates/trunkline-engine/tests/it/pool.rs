@@ -65,6 +65,29 @@ fn read_list(backend: &mut Backend, relation: &Relation, list: Vec<u32>, options
     assert_eq!(backend.pins(), 0);
 }
 
+/// A pool of gigabytes must not wait for all of its memory, but I/O must not have to wait for page
+/// faults either.
+#[test]
+fn frames_get_their_memory_when_they_are_first_used() {
+    const AHEAD: u64 = 16 << 20;
+    let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    write_relation(root.path(), 400);
+    for method in METHODS {
+        let aio = aio(method);
+        let relation = storage(&aio, root.path(), false).relation(LOCATOR, Fork::Main);
+        let pool = Pool::new(&aio, 8_192).expect("a pool");
+        let mut backend = pool.backend(BackendType::Client).expect("a session");
+        assert_eq!(aio.region().populated_bytes(), 0, "{method}");
+        let options = StreamOptions::default();
+        for used in [1, 400_u32] {
+            read_list(&mut backend, &relation, (0..used).collect(), options);
+            let needed = u64::from(used) * BLOCK_SIZE as u64;
+            let populated = aio.region().populated_bytes();
+            assert!((needed..=needed + 2 * AHEAD).contains(&populated), "{method}: {populated}");
+        }
+    }
+}
+
 #[test]
 fn all_ways_to_read_return_the_pages_of_the_file() {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

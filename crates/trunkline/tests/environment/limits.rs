@@ -1,6 +1,7 @@
 //! Low resource limits: locked memory and open files.
 
 use std::fs;
+use std::process::Command;
 
 use crate::cluster::Cluster;
 use crate::need;
@@ -35,6 +36,28 @@ fn little_locked_memory() {
         assert!(report.has_message("warning", &reason), "{case}");
         assert!(report.has_message("hint", "raise the limit: ulimit -l unlimited"), "{case}");
     }
+}
+
+/// Memory is registered while the pool fills, so the limit is reached in the middle of the job.
+#[test]
+fn locked_memory_runs_out() {
+    if !need::root() {
+        return;
+    }
+    let (files, blocks) = (6, 1_024);
+    let cluster = Cluster::with_files(files, blocks);
+    let copy = cluster.beside("trunkline");
+    fs::copy(binary(), &copy).expect("copied");
+    let mut command = Command::new("prlimit");
+    command.arg(format!("--memlock={0}:{0}", 4 << 20)).args(UNPRIVILEGED).arg(&copy);
+    command.args(["prewarm", "--json", "--io-method", "io_uring", "--io-direct", "data"]);
+    command.args(["--shared-buffers", "256MB", "-D"]).arg(&cluster.path);
+    let report = run(command.env_remove("PGDATA").current_dir("/"));
+    assert_eq!(report.code, 0, "{report:?}");
+    assert_eq!(report.summary["io_method"], "io_uring", "{report:?}");
+    assert_eq!(report.summary["blocks"], files * blocks, "{report:?}");
+    let reason = "io_uring works without registered memory: the limit of locked memory is 4096 kB";
+    assert!(report.has_message("warning", reason), "{report:?}");
 }
 
 #[test]

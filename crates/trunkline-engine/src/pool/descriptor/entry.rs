@@ -21,7 +21,10 @@ use trunkline_aio::facade::thread;
 ///
 /// We align descriptors to cache lines, just as PostgreSQL pads its own (`BUFFERDESC_PAD_TO_SIZE`),
 /// so that sessions that pin neighbouring buffers don't contend for the same line.
-#[derive(Debug)]
+///
+/// A descriptor of an empty buffer is all zeros, so we don't have to initialise the array of a large
+/// pool ([`trunkline_aio::facade::ZeroedSlice`]).
+#[derive(Debug, zerocopy::FromZeros)]
 #[repr(align(64))]
 pub(crate) struct BufferDescriptor {
     word: BufferWord,
@@ -38,16 +41,6 @@ pub(crate) struct BufferDescriptor {
 const _: () = assert!(size_of::<BufferDescriptor>() == 64);
 
 impl BufferDescriptor {
-    /// An empty buffer.
-    pub(crate) fn new() -> Self {
-        Self {
-            word: BufferWord::new(),
-            tag: [AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0)],
-            io: AtomicU64::new(0),
-            next: AtomicU32::new(0),
-        }
-    }
-
     /// The state word.
     pub(crate) fn word(&self) -> &BufferWord {
         &self.word

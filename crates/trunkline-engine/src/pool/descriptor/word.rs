@@ -56,10 +56,12 @@ pub(crate) struct Unpinned {
 
 /// The atomic state word of one buffer.
 #[derive(Debug)]
+#[cfg_attr(not(loom), derive(zerocopy::FromZeros))]
 pub(crate) struct BufferWord(AtomicU64);
 
 impl BufferWord {
-    /// The word of an empty buffer.
+    /// The word of an empty buffer. The pool starts with all words zero instead.
+    #[cfg(test)]
     pub(crate) fn new() -> Self {
         Self(AtomicU64::new(0))
     }

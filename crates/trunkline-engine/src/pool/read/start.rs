@@ -18,10 +18,11 @@
 //! because the session that holds the resource may itself be waiting for the claimed page. The
 //! order is: pins, file, I/O handle, buffers, claims.
 //!
-//! None of these functions waits. If a resource is unavailable, we undo what we have done so far
-//! and report which resource is missing, so that the caller can wait for it. The caller must
-//! already have reserved the pins. We release the buffers of blocks that we could not claim, so
-//! that no state is carried over to the next call (`docs/postgres-lessons.md#lesson-13`).
+//! None of these functions waits, except that a buffer that is used for the first time may have to
+//! get its memory. If a resource is unavailable, we undo what we have done so far and report which
+//! resource is missing, so that the caller can wait for it. The caller must already have reserved
+//! the pins. We release the buffers of blocks that we could not claim, so that no state is carried
+//! over to the next call (`docs/postgres-lessons.md#lesson-13`).
 //!
 //! After we've looked up a block, but before we claim it, another session may claim or even read
 //! it. Because a claim is a compare-exchange, exactly one session reads each block. If another
