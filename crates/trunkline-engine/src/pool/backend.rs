@@ -58,8 +58,6 @@ impl Backend {
         session: Session,
         kind: BackendType,
     ) -> Self {
-        // An earlier session with the same number may have had a higher one. Lowering it can't fail.
-        let _ = manager.limits().guarantee(session.id(), PINS_GUARANTEED);
         Self {
             manager: Arc::clone(manager),
             session,
@@ -126,8 +124,8 @@ impl Backend {
     /// free at once, and sessions that need fewer pins may be admitted before it.
     ///
     /// # Errors
-    /// The pool doesn't have that many buffers, or the number is raised while the session holds
-    /// pins. Nothing has changed then.
+    /// The number is higher than 255 or than the number of buffers, or it is raised while the
+    /// session holds pins. Nothing has changed then.
     pub fn guarantee_pins(&mut self, pins: u32) -> Result<(), GuaranteeError> {
         self.manager.limits().guarantee(self.session.id(), pins)
     }
@@ -214,6 +212,9 @@ impl Drop for Backend {
             eviction.take_ended();
         }
         self.counter.publish();
+        // Pins may outlive the backend, and the next session with the same number starts with the
+        // default. Lowering the number can't fail.
+        let _ = self.manager.limits().guarantee(self.session.id(), PINS_GUARANTEED);
         self.manager.limits().return_permits(self.session.id());
     }
 }

@@ -45,6 +45,7 @@ const STEPS_MAX: u32 = 64;
 #[derive(Debug)]
 pub(crate) struct BufferMapping {
     /// First buffer of each chain, plus one; 0 is an empty chain.
+    /// The memory begins at a page, so the buckets of neighbouring blocks are in one cache line.
     heads: ZeroedSlice<AtomicU32>,
     /// One lock per partition. It protects the partition's chains, that is, their heads and links,
     /// and the tags of the buffers in them.

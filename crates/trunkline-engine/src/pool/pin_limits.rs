@@ -121,10 +121,10 @@ pub(crate) struct TooManyPins(pub(crate) u32);
 /// A session can't be guaranteed the number of pins that an operation needs. Nothing has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GuaranteeError {
-    /// The pool will never have that many buffers for one session.
+    /// No session can have that many: the limit is the size of the pool, but at most 255.
     #[error(
         "the operation needs {pins} pinned pages at a time, but a session can have at most {limit} \
-         in a pool of {buffers} buffers (shared_buffers)"
+         in a pool of {buffers} buffers"
     )]
     TooMany {
         /// Pins requested.
@@ -211,23 +211,23 @@ impl PinLimiter {
             let (pins, buffers) = (pins_wanted, self.buffers);
             return Err(GuaranteeError::TooMany { pins, limit, buffers });
         }
-        let raise = |old| {
-            let free = pins(old) == 0 && guaranteed(old) < wanted;
-            free.then_some(GUARANTEE * u64::from(wanted))
-        };
-        let lower = |old| {
-            let fewer = u64::from(guaranteed(old).checked_sub(wanted)?);
-            Some(old - GUARANTEE * fewer)
+        let change = |old| match guaranteed(old).checked_sub(wanted) {
+            Some(fewer) => Some(old - GUARANTEE * u64::from(fewer)),
+            // Without permits, the session has to be admitted again.
+            None => (pins(old) == 0).then_some(GUARANTEE * u64::from(wanted)),
         };
         let account = self.account(session);
-        if let Some(old) = account.update(raise) {
-            self.reclaimed(session, permits(old), old);
-        } else if account.update(lower).is_none() {
+        let Some(old) = account.update(change) else {
             let held = pins(account.load());
             return Err(GuaranteeError::PinsHeld { pins: pins_wanted, held });
+        };
+        if guaranteed(old) < wanted {
+            self.reclaimed(session, permits(old), old);
         }
-        if !self.waiters.is_empty() {
+        if guaranteed(old) != wanted && !self.waiters.is_empty() {
             self.reclaim(session);
+            // Even if there was nothing to reclaim, one of this session's own streams may be
+            // waiting for admission, and may need fewer permits now.
             self.waiters.notify(&self.notifier);
         }
         Ok(())
@@ -303,14 +303,18 @@ impl PinLimiter {
             // Other sessions may have permits that they aren't using. They normally keep them,
             // because that saves them this call on their next read, so we reclaim unused permits
             // only if we have run out of free ones.
-            self.admitted.iter().filter(|&other| other != session).for_each(|other| {
-                self.reclaim(other);
-            });
-            if !self.take(guaranteed) {
+            let others = self.admitted.iter().filter(|&other| other != session);
+            let reclaimed = others.filter(|&other| self.reclaim(other)).count();
+            let taken = self.take(guaranteed);
+            if reclaimed > 0 {
+                // Let other waiters try as well. We may have reclaimed more than this session needs.
+                // Or it needs more than that, but one of them doesn't, and the session from which
+                // we reclaimed the permits can't notify it any more.
+                self.waiters.notify(&self.notifier);
+            }
+            if !taken {
                 return false;
             }
-            // We may have reclaimed more than this session needs, so let other waiters try as well.
-            self.waiters.notify(&self.notifier);
         }
         // Add it to the set first, so that no permits are hidden from other sessions.
         self.admitted.insert(session);
@@ -404,3 +408,6 @@ impl PinLimiter {
         &self.accounts[session as usize]
     }
 }
+
+#[cfg(test)]
+mod tests;
