@@ -129,14 +129,14 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
         let copied = copy(engine.pool(), &dir, &database, tasks, outputs, options, observer);
         copied.map_err(|error| copy_failure(error, args, &dir))
     })?;
+    report_findings(&report);
+    report_missing_values(&report);
+    io_stats::report_warnings(&report.warnings, report.warnings_lost);
     // After an interrupt, some of the files don't exist.
     let has_script = args.writes_script() && report.end == End::Complete;
     if let Some(directory) = args.output.as_deref().filter(|_| has_script) {
         loads.write(args, directory, (&database, &text), &report, &interrupt)?;
     }
-    report_findings(&report);
-    report_missing_values(&report);
-    io_stats::report_warnings(&report.warnings, report.warnings_lost);
     let catalog_is_complete = catalog.faults().is_empty() && database.faults().is_empty();
     let inputs_are_complete = catalog_is_complete && sources.is_complete && partial_files == 0;
     let nothing_missing = inputs_are_complete && left_out.is_empty() && report.findings_total == 0;

@@ -27,7 +27,7 @@ use trunkline_aio::facade::hash::{Map, Set};
 use trunkline_format::Oid;
 use trunkline_format::catalog::{RelationKind, SequenceRow, TypeRow};
 use trunkline_format::sequence::Sequence;
-use trunkline_format::text_output::{IntervalStyle, TypeCatalog};
+use trunkline_format::text_output::{FIRST_USER_OID, IntervalStyle, TypeCatalog};
 
 use super::escape::LineFormat;
 use super::sql_types::{PG_CATALOG, built_in_type, identifier, is_loadable, literal};
@@ -50,10 +50,11 @@ SET lc_monetary = 'C';
 /// psql's variables.
 const SUMMARY: &str = r#"
 DO $$ BEGIN
-    IF EXISTS (SELECT FROM trunkline_load WHERE loaded <> expected) THEN
+    IF EXISTS (SELECT FROM trunkline_load WHERE loaded IS DISTINCT FROM expected) THEN
         RAISE EXCEPTION 'not all rows are loaded: %',
-            (SELECT string_agg(format('%s has %s of %s', name, loaded, expected), ', ' ORDER BY name)
-            FROM trunkline_load WHERE loaded <> expected);
+            (SELECT string_agg(format('%s has %s of %s', name, coalesce(loaded, 0), expected),
+                ', ' ORDER BY name)
+            FROM trunkline_load WHERE loaded IS DISTINCT FROM expected);
     END IF;
 END $$;
 SELECT count(*) AS tables, coalesce(sum(loaded), 0) AS rows FROM trunkline_load \gset
@@ -119,11 +120,13 @@ impl<'d> LoadScript<'d> {
             IntervalStyle::SqlStandard => "sql_standard",
             IntervalStyle::Iso8601 => "iso_8601",
         };
+        // A psqlrc file may have turned AUTOCOMMIT off, and psql's \encoding goes on after an error.
         let encoding = format.encoding;
         let start = format!(
             "-- Loads the copies in this directory. Run psql in it: psql -d DATABASE -f load.sql\n\
              -- This restores names, types, rows and sequences, and nothing else.\n\n\
-             \\set ON_ERROR_STOP on\n\\set QUIET on\n\\encoding {encoding}\n{SETTINGS}\
+             \\set ON_ERROR_STOP on\n\\set QUIET on\n\\set AUTOCOMMIT on\n\
+             SET client_encoding = '{encoding}';\n{SETTINGS}\
              SET IntervalStyle = '{style}';\n\n\
              -- Fails if psql runs in another directory.\n\
              CREATE TEMP TABLE trunkline_manifest (line text);\n\
@@ -175,6 +178,18 @@ impl<'d> LoadScript<'d> {
             comment(b"A materialized view.", &mut self.create);
         }
         self.push(&[b"CREATE TABLE ", &name, b" (", &lines, b"\n);\n"]);
+        // What is expected is known before anything is loaded. If a table can't even be counted
+        // afterwards, for example because the disk is full, it counts as not loaded.
+        let mut quoted = Vec::new();
+        literal(&name, &mut quoted);
+        let rows = copied.rows.to_string();
+        self.push(&[
+            b"INSERT INTO trunkline_load VALUES (",
+            &quoted,
+            b", ",
+            rows.as_bytes(),
+            b");\n",
+        ]);
         if !copied.whole {
             comment(b"Damaged rows are missing in this file:", &mut self.load);
         }
@@ -184,10 +199,9 @@ impl<'d> LoadScript<'d> {
         // psql would replace a leading tilde.
         literal(&[b"./", &copied.file[..]].concat(), &mut self.load);
         self.load.extend([b" with (", &self.options[..], b")\n"].concat());
-        self.load.extend_from_slice(b"INSERT INTO trunkline_load VALUES (");
-        literal(&name, &mut self.load);
-        let rows = format!(", {}, (SELECT count(*) FROM ", copied.rows);
-        self.load.extend([rows.as_bytes(), &name, b"));\n"].concat());
+        let count = [b"(SELECT count(*) FROM ", &name[..], b")"].concat();
+        let row = [b" WHERE name = ", &quoted[..], b";\n"].concat();
+        self.load.extend([b"UPDATE trunkline_load SET loaded = ", &count[..], &row].concat());
     }
 
     /// Adds a sequence with its current value.
@@ -331,7 +345,13 @@ impl<'d> LoadScript<'d> {
                 let element = self.database.type_row(row.element);
                 element.is_some_and(|it| !it.is_array()) && self.create(row.element)
             }
-            b'b' | b'd' | b'r' | b'm' if is_system => is_loadable(oid),
+            // An extension may have put its types into pg_catalog, and types in a temporary schema
+            // can't be created.
+            _ if is_system => {
+                oid.0 < FIRST_USER_OID
+                    && matches!(row.kind, b'b' | b'd' | b'r' | b'm')
+                    && is_loadable(oid)
+            }
             b'e' => self.create_enum(&row),
             b'c' => self.create_composite(&row),
             b'd' => self.create_domain(&row),
@@ -341,10 +361,11 @@ impl<'d> LoadScript<'d> {
         usable
     }
 
-    /// Whether the type is one of the server's own.
+    /// Whether the type is in a schema in which we can't create any.
     fn is_of_system(&self, row: &TypeRow) -> bool {
-        let schema = self.database.schema(row.schema);
-        row.schema == PG_CATALOG || schema.is_some_and(|it| *it.name == *b"information_schema")
+        let is_system =
+            |name: &[u8]| name.starts_with(b"pg_") || name == b"information_schema".as_slice();
+        self.database.schema(row.schema).is_some_and(|it| is_system(&it.name))
     }
 
     fn create_enum(&mut self, row: &TypeRow) -> bool {

@@ -119,11 +119,16 @@ fn said(output: Output) -> (Option<i32>, String) {
     (output.status.code(), text(output.stderr))
 }
 
-/// Loads a directory into a new database, as a user would.
+/// Loads a directory into a new database, as a user would whose psqlrc file turns AUTOCOMMIT off.
 fn load(server: &Server, database: &str, directory: &Path) -> (Option<i32>, String) {
     server.sql("postgres", &format!("create database {database} encoding 'UTF8'"));
     let mut psql = server.psql(database);
-    said(psql.current_dir(directory).args(["-f", "load.sql"]).output().expect("runs"))
+    said(run_script(&mut psql, directory))
+}
+
+fn run_script(psql: &mut Command, directory: &Path) -> Output {
+    let args = ["-v", "AUTOCOMMIT=off", "-f", "load.sql"];
+    psql.current_dir(directory).args(args).output().expect("runs")
 }
 
 /// What a database contains: the rows of each table, the columns, and the sequences.
@@ -194,6 +199,13 @@ fn what_fails(stopped: &Stopped, target: &Server) {
     assert_eq!(copy(stopped, &path, &args), (Some(0), String::new()));
     let script = fs::read_to_string(path.join("load.sql")).expect("a script");
     assert!(script.contains("-- Left out: pg_catalog.pg_class is a system catalog\n"), "{script}");
+    // Tables that can't be counted, as on a full disk, count as not loaded.
+    let uncounted: Vec<&str> = script.lines().filter(|it| !it.starts_with("UPDATE")).collect();
+    fs::write(path.join("load.sql"), uncounted.join("\n")).expect("written");
+    let (code, text) = load(target, "uncounted", &path);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("\"public\".\"loose\" has 0 of 5000, "), "{text}");
+    fs::write(path.join("load.sql"), script).expect("written");
     // A table whose file has lost a row, and one with a value that its type refuses.
     let change = |name: &str, change: &dyn Fn(String) -> String| {
         let file = path.join(name);
@@ -215,8 +227,7 @@ fn what_fails(stopped: &Stopped, target: &Server) {
     assert_eq!(target.sql("short", "select count(*) from serials"), b"3\n");
     // Again: nothing is loaded twice.
     let mut psql = target.psql("short");
-    let again = psql.current_dir(&path).args(["-f", "load.sql"]).output().expect("runs");
-    let (code, text) = said(again);
+    let (code, text) = said(run_script(&mut psql, &path));
     assert!(code == Some(3) && text.contains("already exists"), "{text}");
     assert_eq!(target.sql("short", "select count(*) from serials"), b"3\n");
     // In another directory: nothing is created.
@@ -312,5 +323,30 @@ fn copies_of_another_encoding_are_converted() {
         assert_eq!(copy(&stopped, &path, &args), (Some(0), String::new()));
         assert_eq!(load(&target, "d", &path), (Some(0), String::new()));
         assert_eq!(text(target.sql("d", "select * from tür")), "süß\té\n");
+        // There is no conversion between these encodings, so nothing may be loaded.
+        target.sql("postgres", "create database koi encoding 'KOI8R' template template0");
+        let (code, said) = said(run_script(&mut target.psql("koi"), &path));
+        assert!(code == Some(3) && said.contains("onversion between LATIN1"), "{code:?}: {said}");
+        let tables = "select count(*) from pg_class where relnamespace = 'public'::regnamespace";
+        assert_eq!(target.sql("koi", tables), b"0\n");
+    }
+}
+
+/// A type that an extension put among the server's own is not in the loading server.
+#[test]
+fn extensions_in_pg_catalog_are_not_needed() {
+    for bin in servers() {
+        let server = Server::start(&bin, &[]);
+        let objects = "create extension citext schema pg_catalog;
+            create domain name_of as citext; create type pair as (c citext, n int);
+            create table t (c citext, a citext[], d name_of, p pair);
+            insert into t values ('A', '{B}', 'C', '(D,1)');";
+        server.script("postgres", objects, false);
+        let stopped = server.stop();
+        let target = Server::start(&bin, &[]);
+        let (_home, path) = place();
+        assert_eq!(copy(&stopped, &path, &["--all"]), (Some(0), String::new()));
+        assert_eq!(load(&target, "d", &path), (Some(0), String::new()));
+        assert_eq!(target.sql("d", "select * from t"), b"A\t{B}\tC\t(D,1)\n");
     }
 }
