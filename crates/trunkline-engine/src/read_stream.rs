@@ -365,9 +365,8 @@ impl<S: BlockSource> ReadStream<S> {
     }
 
     /// Releases the pins on the current page and on all pages that were pinned ahead, and those of
-    /// the source. A consumer
-    /// that is about to wait for something else should call this, because other sessions may need
-    /// the buffers. No blocks are skipped: the stream reads the released blocks again when the
+    /// the source. A consumer that is about to wait for something else should call this, because
+    /// other sessions may need the buffers. No blocks are skipped: the stream reads the released blocks again when the
     /// consumer needs them, and it usually finds them still in the pool.
     pub fn release_ahead(&mut self) {
         self.give_up_wait();
@@ -516,6 +515,11 @@ where
 {
     fn release_ahead(&mut self) {
         ReadStream::release_ahead(self);
+        // Nothing else would wake a task whose last poll has returned `Pending`, because the stream
+        // isn't registered for anything any more.
+        if let Some(wait) = &self.wait {
+            wait.wake_tasks();
+        }
     }
 }
 

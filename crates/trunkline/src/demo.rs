@@ -157,7 +157,7 @@ fn scale_that_fits(directory: &Path, wanted: u32) -> Result<u32, Failure> {
 fn default_buffers(scale: u32, settings: &Settings) -> u32 {
     let bytes = accounts::bytes(scale);
     let buffers = bytes / 8192 + BUFFERS_EXTRA;
-    let fits = memory_available().is_some_and(|free| bytes <= free / MEMORY_FRACTION);
+    let fits = memory_available().is_some_and(|free| bytes <= free.bytes / MEMORY_FRACTION);
     match u32::try_from(buffers) {
         Ok(buffers) if fits => buffers.max(settings.shared_buffers()),
         _ => settings.shared_buffers(),

@@ -64,12 +64,13 @@ impl IoInstance {
         // The region gets its memory while the pool fills up. If there isn't enough, that would swap
         // out other programs or wake the OOM killer in the middle of the job, so we check first.
         if let Some(available) = memory_available()
-            && bytes > available
+            && bytes > available.bytes
         {
-            let (wanted, available) = (human_bytes(bytes), human_bytes(available));
+            let place = if available.is_of_group { " in its control group" } else { "" };
+            let (wanted, available) = (human_bytes(bytes), human_bytes(available.bytes));
             let text = format!(
                 "could not map shared memory: shared_buffers needs {wanted}, but only {available} \
-                 are available"
+                 are available{place}"
             );
             return Err(Failure::cannot_run(text).with_hint("reduce shared_buffers"));
         }

@@ -5,7 +5,8 @@
 //! the pool with the available memory before they start:
 //!
 //! ```text
-//! error: could not map shared memory: shared_buffers needs 6.0 GB, but only 2.0 GB are available
+//! error: could not map shared memory: shared_buffers needs 6.0 GB, but only 2.0 GB are available in its
+//! control group
 //! ```
 //!
 //! The page cache counts as available, because the kernel reclaims it first. Limits that can't be
@@ -34,13 +35,20 @@ const VERSION_2: Version = Version {
     page_cache: ["inactive_file", "active_file"],
 };
 
-/// Returns how much memory can be allocated without swapping, in bytes. Returns `None` if we can't
-/// read `/proc/meminfo`.
-pub(crate) fn memory_available() -> Option<u64> {
+/// Memory that can be allocated without swapping.
+pub(crate) struct MemoryAvailable {
+    pub(crate) bytes: u64,
+    /// Whether a control group sets this limit, rather than the machine.
+    pub(crate) is_of_group: bool,
+}
+
+/// Returns how much memory is available, or `None` if we can't read `/proc/meminfo`.
+pub(crate) fn memory_available() -> Option<MemoryAvailable> {
     let machine = value(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")?;
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let groups = available_in_groups(Path::new("/sys/fs/cgroup"), &groups);
-    Some(machine.checked_mul(1024)?.min(groups))
+    let machine = machine.checked_mul(1024)?;
+    Some(MemoryAvailable { bytes: machine.min(groups), is_of_group: groups < machine })
 }
 
 /// The bytes available in the groups that `/proc/self/cgroup` lists, and in the groups above them.

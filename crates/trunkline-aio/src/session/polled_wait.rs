@@ -58,6 +58,12 @@ impl PolledWait {
         self.handle.leave();
     }
 
+    /// Wakes the tasks of the session, so that they poll again. This is for a thread that has ended
+    /// what one of them was waiting for, for example its place in a queue.
+    pub fn wake_tasks(&self) {
+        self.sessions.slot(self.session).event().wake_tasks();
+    }
+
     /// Joins the queue for a handle.
     pub(super) fn enter_queue(&mut self, class: Class) {
         self.handle.enter(class);

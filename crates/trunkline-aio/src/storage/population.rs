@@ -266,8 +266,16 @@ impl Population {
     /// Chooses the kind of page for the next slice, after a unit of the given kind took this much
     /// CPU time.
     fn choose_pages(&self, huge: bool, time: Duration) {
-        // The atomic is stored in any case, so that a simulated schedule doesn't depend on the time.
-        self.huge.store(huge == (time <= SLOW), Ordering::Relaxed);
+        let chosen = self.huge.load(Ordering::Relaxed);
+        let next = match (huge, time <= SLOW) {
+            (true, is_fast) => is_fast,
+            (false, false) => true,
+            // The slice may have small pages only because too few huge ones were free.
+            (false, true) => chosen,
+        };
+        // The atomic is loaded and stored in any case, so that a simulated schedule doesn't depend
+        // on the time.
+        self.huge.store(next, Ordering::Relaxed);
     }
 
     /// Calls `madvise` with an advice that doesn't change the contents. Returns whether it succeeds.
@@ -317,9 +325,10 @@ impl Population {
     }
 }
 
-/// How many huge pages are free on this machine.
+/// How many huge pages are free on this machine. Without `/proc/buddyinfo`, which a container may
+/// hide, we can't tell, and rely on the time that a unit takes.
 pub(crate) fn free_huge_pages() -> u64 {
-    free_in(&fs::read_to_string("/proc/buddyinfo").unwrap_or_default())
+    fs::read_to_string("/proc/buddyinfo").map_or(u64::MAX, |text| free_in(&text))
 }
 
 /// Number of free huge pages according to `/proc/buddyinfo`. A line shows, after the name of the

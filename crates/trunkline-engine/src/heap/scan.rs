@@ -176,7 +176,11 @@ impl<S: BlockSource> HeapScan<S> {
         self.judge.lock_wait = None;
         match std::mem::take(&mut self.judge.unfinished) {
             // The consumer hasn't received the current page yet.
-            true => self.stream.release_all(),
+            true => {
+                // Don't keep the frame and the file of a commit log page that is being read.
+                self.judge.statuses.begin();
+                self.stream.release_all();
+            }
             false => self.stream.release_ahead(),
         }
     }
@@ -203,6 +207,10 @@ where
 {
     fn release_ahead(&mut self) {
         HeapScan::release_ahead(self);
+        // As for a stream: no signal would wake the scan's task.
+        if let Some(wait) = &self.wait {
+            wait.wake_tasks();
+        }
     }
 }
 

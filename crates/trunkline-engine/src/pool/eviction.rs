@@ -180,10 +180,14 @@ impl EvictionWriter {
             let waited = match refused {
                 Ok(None) => break true,
                 Ok(Some(Refused::NotOpen)) => {
+                    // An earlier poll may have joined the queue for a handle. While we wait for
+                    // something else, the next session in the queue must get it.
+                    waiting.leave_queue();
                     let opened = waiting.until(session, || self.opener.is_done());
                     opened.map_err(WriteError::from)
                 }
                 Ok(Some(Refused::LogFirst(lsn))) => {
+                    waiting.leave_queue();
                     manager.clusters().flush_log(waiting, session, lsn)
                 }
                 // Other sessions hold all the handles, but their writes provide victims too.

@@ -34,7 +34,9 @@ use trunkline_aio::facade::{Arc, Mutex, MutexGuard};
 
 /// Something that holds pages ahead of its consumer and can release them.
 pub trait ReleaseAhead: Send {
-    /// Releases all pins. The consumer must still get every page.
+    /// Releases all pins. The consumer must still get every page. If it is a task that waits for
+    /// the stream, it must be woken, because the stream no longer waits for anything. Its waker is
+    /// called while the stream is locked.
     fn release_ahead(&mut self);
 }
 

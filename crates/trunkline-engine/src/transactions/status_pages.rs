@@ -46,6 +46,8 @@ pub struct StatusPages {
 impl StatusPages {
     /// Starts to judge another heap page.
     pub(crate) fn begin(&mut self) {
+        // The next attempt to read a page may succeed.
+        self.held.retain(|(_, page)| page.as_ref().err().is_none_or(|fault| fault.is_absent()));
         let surplus = self.held.len().saturating_sub(KEPT_MAX);
         self.held.drain(..surplus);
         self.missing.clear();

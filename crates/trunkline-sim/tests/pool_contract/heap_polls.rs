@@ -293,7 +293,8 @@ fn a_cancelled_poll_skips_no_page() {
     });
 }
 
-/// If the commit log can't be read, each row that needs it has the error, and the scan goes on.
+/// If the commit log can't be read, each row that needs it has the error, and the scan goes on. The
+/// next page that needs it tries again.
 #[test]
 fn a_lost_commit_log_is_an_error_of_each_row() {
     check(Needs::default(), |cluster| {
@@ -312,14 +313,53 @@ fn a_lost_commit_log_is_an_error_of_each_row() {
                     let page = page.expect("reads").expect("not the end");
                     assert_eq!(page.len(), 2);
                     for row in page.rows() {
+                        if pages == 2 {
+                            row.expect("the log can be read again");
+                            continue;
+                        }
                         let error = row.expect_err("not known").to_string();
                         assert!(error.contains("could not access status"), "{error}");
                     }
                     pages += 1;
+                    if pages == 2 {
+                        cluster.files.clear_fault();
+                    }
                 }
             }
         }
-        cluster.files.clear_fault();
+    });
+}
+
+/// A task whose scan is suspended while it waits is woken, because the scan has given up its places
+/// in queues: nothing else would wake it.
+#[test]
+fn a_suspended_scan_wakes_its_task() {
+    check(Needs::default(), |cluster| {
+        create(cluster);
+        let statement = StatementStreams::default();
+        let mut backend = cluster.async_backend();
+        let scan = statement.register(scan(cluster, &backend));
+        let (wakes, waker) = CountingWaker::new();
+        let mut writer = cluster.backend();
+        let pin = writer.read(&cluster.relation(1), 0).expect("reads");
+        let lock = pin.page().try_write().expect("free");
+        // Suspended between two polls, and during a poll.
+        for is_in_use in [false, true] {
+            let mut guard = scan.lock();
+            let context = &mut Context::from_waker(&waker);
+            assert!(guard.poll_page(context, &mut backend).is_pending());
+            let before = wakes.count();
+            if is_in_use {
+                statement.release_ahead();
+                drop(guard);
+            } else {
+                drop(guard);
+                statement.release_ahead();
+            }
+            assert!(wakes.count() > before, "in use: {is_in_use}");
+            assert_eq!(backend.pins(), 0);
+        }
+        drop(lock);
     });
 }
 

@@ -213,15 +213,23 @@ fn no_huge_pages_where_too_few_are_free() {
 #[test]
 fn a_slow_unit_changes_the_kind_of_page() {
     let slow = SLOW + Duration::from_nanos(1);
-    for (huge, time, refused) in
-        [(true, SLOW, false), (true, slow, true), (false, SLOW, true), (false, slow, false)]
-    {
+    // The choice so far, the kind of a slice, the time of a unit of it, and whether the next slice
+    // refuses huge pages.
+    for (chosen, huge, time, refused) in [
+        (true, true, SLOW, false),
+        (true, true, slow, true),
+        (false, false, SLOW, true),
+        (false, false, slow, false),
+        // Too few huge pages were free, which says nothing about the time that they take.
+        (true, false, SLOW, false),
+    ] {
         let mapped = Mapped::new(WRITABLE, || u64::MAX);
         let population = &mapped.population;
+        population.huge.store(chosen, Ordering::Relaxed);
         population.choose_pages(huge, time);
         population.need(0, 1);
         let start = population.base.addr();
-        assert_eq!(refuses_huge_pages(start), refused, "{huge}, {time:?}");
+        assert_eq!(refuses_huge_pages(start), refused, "{chosen}, {huge}, {time:?}");
         assert!(!refuses_huge_pages(start + SLICE_MIN), "only the slice that is used");
     }
 }
