@@ -139,9 +139,12 @@ fn passed_tests(output: &str) -> Vec<&str> {
 }
 
 /// Derives the verdict from how a test run ended. Only a test that failed on its own has caught the
-/// mutant. A cargo error or an external signal proves nothing.
+/// mutant. A cargo error or an external signal proves nothing. A process that aborts itself, as it
+/// does for a panic in a completion, has failed too, even if the test harness could not print the
+/// message any more.
 fn verdict(outcome: &Outcome, hang_is_ok: bool) -> Verdict {
-    let noticed = outcome.text.contains("panicked at") || Tally::read(&outcome.text).failed > 0;
+    let noticed = ["panicked at", "SIGABRT"].iter().any(|sign| outcome.text.contains(sign))
+        || Tally::read(&outcome.text).failed > 0;
     match outcome.code {
         Some(0) => Verdict::Survived("the test passes with the bug in it".to_owned()),
         // terminated by `timeout`, or killed together with it
@@ -208,6 +211,8 @@ mod tests {
     fn only_a_failing_test_catches() {
         assert!(judged(Some(101), FAILED, false));
         assert!(judged(Some(101), "thread 'x' panicked at src/x.rs:1:2", false));
+        assert!(judged(Some(101), "(signal: 6, SIGABRT: process abort signal)", false));
+        assert!(!judged(Some(101), "(signal: 9, SIGKILL: kill)", false));
         assert!(!judged(Some(0), "test result: ok. 1 passed; 0 failed", false));
         assert!(!judged(Some(101), "error[E0308]: mismatched types", false));
     }
