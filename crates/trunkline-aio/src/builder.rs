@@ -102,7 +102,7 @@ impl Builder {
     /// counterpart of PostgreSQL's `MaxBackends`, so it also counts sessions that serve no client.
     ///
     /// A session needs about 250 bytes when the instance starts, and one bit in every handle, which
-    /// is another 128 bytes with 1,024 handles. A buffer pool adds about 80 bytes.
+    /// is another 128 bytes with 1,024 handles. A buffer pool adds 88 bytes.
     #[must_use]
     pub fn sessions(mut self, sessions: u32) -> Self {
         self.sessions = sessions.clamp(1, SESSIONS_MAX as u32);

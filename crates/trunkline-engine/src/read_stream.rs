@@ -26,8 +26,7 @@
 //!   reference to it, and continues to look ahead (`docs/postgres-lessons.md#lesson-15`). If the
 //!   other session's read fails, the stream reads the page itself.
 //! - If a segment isn't open, a worker opens it for a session that must not block. Until it is
-//!   open,
-//!   the stream returns the pages that it has.
+//!   open, the stream returns the pages that it has.
 //! - If a read is short, the stream continues it where it ended. If a read fails, the stream
 //!   retries it block by block to find the bad block. The error names that block, and is returned
 //!   only after all the pages that precede it. The stream can continue after an error.
@@ -37,8 +36,8 @@
 //!   tasks can poll them. Dropping a stream releases all of its pins, even with reads in flight. If
 //!   the stream was woken for a free handle that it doesn't need any more, another session is woken
 //!   instead.
-//! - The source may have to wait too, for example because it reads pages through a stream of its own.
-//!   The stream then returns the pages it has, while both streams look ahead (`source`).
+//! - The source may have to wait too, for example because it reads pages through a stream of its
+//!   own. The stream then returns the pages it has, while both streams look ahead (`source`).
 //! - [`ReadStream::release_ahead`] releases all the pages that were pinned ahead. A consumer should
 //!   call it before it waits for something else. The stream looks up the released blocks again
 //!   later, when the consumer needs them.
@@ -366,8 +365,8 @@ impl<S: BlockSource> ReadStream<S> {
 
     /// Releases the pins on the current page and on all pages that were pinned ahead, and those of
     /// the source. A consumer that is about to wait for something else should call this, because
-    /// other sessions may need the buffers. No blocks are skipped: the stream reads the released blocks again when the
-    /// consumer needs them, and it usually finds them still in the pool.
+    /// other sessions may need the buffers. No blocks are skipped: the stream reads the released
+    /// blocks again when the consumer needs them, and it usually finds them still in the pool.
     pub fn release_ahead(&mut self) {
         self.give_up_wait();
         self.release_current();

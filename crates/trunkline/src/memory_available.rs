@@ -1,12 +1,12 @@
 //! How much memory the process can still use, on the machine and in its control groups.
 //!
 //! A process that exceeds the limit of its control group is killed. A pool gets its memory while it
-//! fills up, so that would happen in the middle of a job. The commands therefore compare the size of
-//! the pool with the available memory before they start:
+//! fills up, so that would happen in the middle of a job. The commands therefore compare the size
+//! of the pool with the available memory before they start:
 //!
 //! ```text
-//! error: could not map shared memory: shared_buffers needs 6.0 GB, but only 2.0 GB are available in its
-//! control group
+//! error: could not map shared memory: shared_buffers needs 6.0 GB, but only 2.0 GB are
+//! available in its control group
 //! ```
 //!
 //! The page cache counts as available, because the kernel reclaims it first. Limits that can't be

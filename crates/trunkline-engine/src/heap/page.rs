@@ -81,8 +81,8 @@ enum Verdict {
 
 impl PageRows {
     /// Determines the visibility of the rows on `page`. Any information about the previous page is
-    /// overwritten. If `status` has not loaded the status of a row, that row is left out, and the
-    /// caller must load it and call this again.
+    /// overwritten. If `status` has not loaded the status of a row, that row is left out. The
+    /// caller must then load the missing statuses and call this again.
     pub(super) fn prepare<S: XidStatusLookup<Error = TransactionError>>(
         &mut self,
         page: &PageBytes,

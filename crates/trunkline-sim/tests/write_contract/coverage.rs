@@ -3,8 +3,8 @@
 //!
 //! A cell counts as reached only if the fault struck the site's I/O, and we had stopped the same
 //! I/O's thread in the cell's state, while another session was reading the pages. We recognise the
-//! I/O by its class, operation, file and session, and a copy also by its block. At the end, all pages must be on disk. If a sync
-//! has failed, every later checkpoint must fail instead.
+//! I/O by its class, operation, file and session, and a copy also by its block. At the end, all
+//! pages must be on disk. If a sync has failed, every later checkpoint must fail instead.
 //!
 //! Other file system calls, which allocate space, change the length of a file, or create and remove
 //! it, are tested in `calls`. Under io_uring we use a real disk, so we can inject faults only by

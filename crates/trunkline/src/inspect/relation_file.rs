@@ -8,8 +8,8 @@
 //! ```
 //! A file needs no catalog, so that its pages can be decoded even if nothing else can be read. A
 //! name that could also be a file's, such as `orders`, means the relation wherever relations can be
-//! looked up, that is, with a data directory; `./orders` means the file. Names of relation files, such as `16384_vm`, mean the file
-//! if there is one.
+//! looked up, that is, with a data directory; `./orders` means the file. Names of relation files,
+//! such as `16384_vm`, mean the file if there is one.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
