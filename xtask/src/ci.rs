@@ -40,8 +40,6 @@ enum Tests {
 }
 
 impl Tests {
-    const ALL: [Self; 2] = [Self::Shipped, Self::Scheduler];
-
     fn name(self) -> &'static str {
         match self {
             Self::Shipped => "test",
@@ -81,17 +79,16 @@ pub(crate) fn run(checkout: &Checkout, depth: Depth) -> Result<(), Failure> {
     done
 }
 
-/// Builds the tests without running them.
+/// Builds the tests of the step `test` without running them.
 pub(crate) fn build_tests(checkout: &Checkout) -> Result<(), Failure> {
-    let build = |tests: &Tests| checkout.cargo(&format!("test {} --no-run", tests.packages()));
-    Tests::ALL.iter().try_for_each(|tests| build(tests).run())
+    checkout.cargo(&format!("test {} --no-run", Tests::Shipped.packages())).run()
 }
 
-/// Runs the tests and nothing else. Returns the number of tests that passed.
+/// Runs the step `test` and nothing else. Returns the number of tests that passed.
 pub(crate) fn tests_alone(checkout: &Checkout) -> Result<u64, Failure> {
     let mut run = Run::new(checkout);
     let made = run.fixtures()?;
-    Tests::ALL.iter().try_for_each(|tests| run.test_run(*tests, &made))?;
+    run.test_run(Tests::Shipped, &made)?;
     Ok(run.tests)
 }
 

@@ -28,7 +28,8 @@ const USAGE: &str = "\
 usage: cargo xtask soak <name>
 
   faults           a million faults on the simulated disk, under the seeded pool workload
-  stress           the tests of ci ten times in a row, while other threads keep CPUs and disk busy
+  stress           the test step of ci ten times in a row, while other threads keep CPUs and
+                   disk busy
   bare-root        .ci/run in a bare Debian root, which has none of the packages it needs
   servers BIN...   random databases, compared with the PostgreSQL servers in these folders
   checksums BIN... only what pg_checksums finds in random databases, with and without damage";

@@ -1,8 +1,9 @@
-//! **Stress**: the tests of CI, ten times in a row on a busy machine. A test that depends on speed
-//! or on the order in which threads happen to run passes on a developer's idle machine and fails
-//! here.
+//! **Stress**: the step `test` of CI, ten times in a row on a busy machine. A test that depends on
+//! speed or on the order in which threads happen to run passes on a developer's idle machine and
+//! fails here. The other tests run under the scheduler: a seed decides which thread runs, so load
+//! changes nothing.
 //!
-//! The load is in this process, so that it ends with it: two spinning threads for each CPU, and one
+//! The load is in this process, so that it ends with it: a spinning thread for each CPU, and one
 //! thread that keeps writing and syncing a file on the file system of the target directory.
 
 use std::fs::{self, File};
@@ -17,8 +18,6 @@ use crate::tree::Checkout;
 
 /// How often the tests run.
 const ROUNDS: u32 = 10;
-/// Spinning threads for each CPU.
-const SPINNERS_PER_CPU: usize = 2;
 /// Size in bytes of the file that is written over and over.
 const FILE_BYTES: usize = 64 << 20;
 
@@ -43,7 +42,7 @@ fn under_load<T>(file: &Path, body: impl FnOnce() -> Result<T, Failure>) -> Resu
     let over = AtomicBool::new(false);
     let cpus = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
-        for _ in 0..cpus * SPINNERS_PER_CPU {
+        for _ in 0..cpus {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
