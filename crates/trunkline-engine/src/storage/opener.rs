@@ -6,7 +6,7 @@
 //! wait for an I/O. In a session that may block, the call is over immediately, so both kinds of
 //! callers use the same code.
 
-use trunkline_aio::{Call, Session};
+use trunkline_aio::{Call, File, Session};
 use trunkline_format::BlockNo;
 use trunkline_format::segment::segment_of;
 
@@ -31,19 +31,23 @@ pub(crate) struct SegmentOpener {
     opening: Option<Opening>,
 }
 
-/// A segment that is being opened, or that was opened but not used yet. We keep the file until it
-/// is used, because the open-file table may evict it before that. Otherwise, two tasks could evict
-/// each other's file for ever.
+/// A segment that is being opened, or that was opened but not used yet.
 #[derive(Debug)]
 struct Opening {
     key: Key,
-    call: Call<Result<Located, StorageError>>,
+    call: Call<Result<File, StorageError>>,
+    /// The call's result. We keep the file until it has been used, because the open-file table may
+    /// evict it before that. Otherwise, two tasks could evict each other's file forever.
+    file: Option<File>,
 }
 
 impl SegmentOpener {
     /// Returns the location of `block`, or `None` if its segment is still being opened. The caller
     /// then waits until [`SegmentOpener::is_done`], and calls this again. If the session's thread
     /// opens the segment itself, its staged I/O is submitted first.
+    ///
+    /// If the caller can't use the file yet, for example because there is no I/O handle, it calls
+    /// this again later. Otherwise it calls [`SegmentOpener::close`].
     ///
     /// # Errors
     /// As for [`Relation::locate`].
@@ -57,27 +61,39 @@ impl SegmentOpener {
         if let Some(file) = relation.storage().table().find(&key) {
             return relation.locate_in(block, || Ok(file)).map(Some);
         }
-        // If another segment is being opened, we give up waiting for it. It may be needed again
-        // later, and then it is probably open.
-        let mut opening = match self.opening.take() {
+        let opening = match &mut self.opening {
             Some(opening) if opening.key == key => opening,
-            _ => {
+            // If another segment is being opened, we give up waiting for it. It may be needed again
+            // later, and then it is probably open.
+            opening => {
                 let theirs = relation.clone();
                 let number = relation.storage().call_number(relation.locator().tablespace);
-                Opening { key, call: session.call(number, move || theirs.locate(block)) }
+                let open = move || theirs.locate(block).map(|located| located.file);
+                opening.insert(Opening { key, call: session.call(number, open), file: None })
             }
         };
         match opening.call.take() {
-            Some(opened) => relation.locate_in(block, || Ok(opened?.file)).map(Some),
-            None => {
-                self.opening = Some(opening);
-                Ok(None)
+            Some(Ok(file)) => opening.file = Some(file),
+            Some(Err(error)) => {
+                self.opening = None;
+                return Err(error);
             }
+            None => {}
         }
+        let file = opening.file.clone();
+        file.map(|file| relation.locate_in(block, || Ok(file))).transpose()
     }
 
     /// Whether no segment is being opened.
     pub(crate) fn is_done(&self) -> bool {
         self.opening.as_ref().is_none_or(|opening| opening.call.is_done())
+    }
+
+    /// Closes the opener's file, because it has been used or isn't needed. A segment that is still
+    /// being opened isn't affected, because a task may be waiting for that.
+    pub(crate) fn close(&mut self) {
+        if self.is_done() {
+            self.opening = None;
+        }
     }
 }

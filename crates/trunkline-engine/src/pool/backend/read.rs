@@ -26,6 +26,8 @@ impl Backend {
         match read {
             Ok(buffer) => Ok(Pin::new(&self.manager, session, buffer)),
             Err(error) => {
+                // A session that was cancelled while it waited won't need the opened file.
+                self.reads.forget_opened();
                 self.manager.limits().give_back(session, 1);
                 Err(error)
             }

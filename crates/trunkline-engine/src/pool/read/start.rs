@@ -113,6 +113,23 @@ impl PageReads {
         &mut self,
         session: &mut Session,
         request: &ReadRequest<'_>,
+        ring: Option<&mut RingBuffer>,
+        tally: &mut Tally,
+    ) -> Result<ReadStart, ReadError> {
+        let started = self.find_or_start(session, request, ring, tally);
+        // Keep an opened file only if the caller is going to wait and then try again.
+        use ReadStart::{NoBuffer, NoHandle, NotOpen};
+        if !matches!(started, Ok(NotOpen | NoHandle | NoBuffer)) {
+            self.opener.close();
+        }
+        started
+    }
+
+    /// [`PageReads::start`], with an opened file still at hand.
+    fn find_or_start(
+        &mut self,
+        session: &mut Session,
+        request: &ReadRequest<'_>,
         mut ring: Option<&mut RingBuffer>,
         tally: &mut Tally,
     ) -> Result<ReadStart, ReadError> {
