@@ -6,20 +6,24 @@
 //!      └──────────────────────── the read was short ◀────────────────┘
 //! ```
 //! Reading may take a long time, so a session must not hold a content lock during a read.
+//!
+//! Many scans may start at the same time and need the same page. Only one of them reads it, and the
+//! others wait until that I/O has completed. They don't wait for the other scan to be polled, so if
+//! it hasn't put the page into the cache by then, the next one reads the page itself.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::task::{Poll, ready};
 
 use trunkline_aio::facade::Arc;
-use trunkline_aio::{Call, Cancelled, Class, File, Session, Slots, Status};
+use trunkline_aio::{Call, Cancelled, Class, File, Session, Slots, Status, WaitRef};
 use trunkline_format::transam::SlruPosition;
-use trunkline_format::{BLOCK_SIZE, Oid, PageBytes};
+use trunkline_format::{BLOCK_SIZE, PageBytes};
 
 use super::error::{SlruFault, SlruProblem};
-use super::page_cache::{CachedPage, Slru};
+use super::page_cache::{CachedPage, Key, Slru};
 use super::slru::SlruFiles;
-use crate::storage::Storage;
+use crate::storage::{DEFAULT_TABLESPACE, Storage};
 use crate::waiting::Waiting;
 
 /// Maximum number of attempts to read a page that is entirely within the file. After a short read,
@@ -35,6 +39,7 @@ type Opened = Result<(File, u64), SlruProblem>;
 /// caller must decide what a missing page means.
 #[derive(Debug)]
 pub(super) struct PageRead {
+    key: Key,
     storage: Storage,
     path: PathBuf,
     offset: u64,
@@ -59,21 +64,25 @@ impl PageRead {
         slru: Slru,
         place: SlruPosition,
     ) -> Self {
+        let key = (slru, place.page);
         let (storage, path) = (files.storage().clone(), files.path(slru, place.segment()));
         let offset = SlruPosition { byte: 0, ..place }.offset();
         let step = Step::Opening(open(session, &storage, &path, offset, None));
-        Self { storage, path, offset, reads: 0, step }
+        Self { key, storage, path, offset, reads: 0, step }
     }
 
-    /// Goes on until the page is there, or until the step has to wait.
+    /// Goes on until the page is there, or until the step has to wait. Returns `None` if another
+    /// session's read of the page has ended, so that the page may be in the cache by now. If it
+    /// isn't, the caller calls this again.
     ///
     /// # Errors
     /// The session was cancelled. If the page can't be read, that is the page's fault.
     pub(super) fn advance(
         &mut self,
+        files: &SlruFiles,
         session: &mut Session,
         waiting: &mut Waiting<'_, '_>,
-    ) -> Poll<Result<CachedPage, Cancelled>> {
+    ) -> Poll<Result<Option<CachedPage>, Cancelled>> {
         loop {
             let next = match &mut self.step {
                 Step::Opening(call) => match call.take() {
@@ -84,17 +93,29 @@ impl PageRead {
                         continue;
                     }
                 },
-                Step::Open(file, length) => match issue(session, file, self.offset) {
-                    Some(issued) => {
-                        // An earlier poll may have joined the queue for a handle.
-                        waiting.leave_queue();
-                        issued.map(|slots| Step::Reading(file.clone(), *length, slots))
+                Step::Open(file, length) => {
+                    match issue(files, self.key, session, file, self.offset) {
+                        Issue::NoHandle => {
+                            ready!(waiting.for_handle(session, Class::Foreground))?;
+                            continue;
+                        }
+                        // In the other cases, an earlier poll may have joined the queue for a
+                        // handle.
+                        Issue::Other(io) => {
+                            waiting.leave_queue();
+                            ready!(waiting.for_io(session, io))?;
+                            return Poll::Ready(Ok(None));
+                        }
+                        Issue::Issued(slots) => {
+                            waiting.leave_queue();
+                            Ok(Step::Reading(file.clone(), *length, slots))
+                        }
+                        Issue::Failed(problem) => {
+                            waiting.leave_queue();
+                            Err(problem)
+                        }
                     }
-                    None => {
-                        ready!(waiting.for_handle(session, Class::Foreground))?;
-                        continue;
-                    }
-                },
+                }
                 Step::Reading(file, length, slots) => {
                     let outcome = ready!(waiting.for_slot(session, slots, 0))?;
                     let found = (outcome.count as usize).min(BLOCK_SIZE);
@@ -102,7 +123,7 @@ impl PageRead {
                     match outcome.errno().filter(|_| outcome.status == Status::Error) {
                         Some(errno) => Err(SlruProblem::Read(io::Error::from_raw_os_error(errno))),
                         None if found == BLOCK_SIZE => {
-                            return Poll::Ready(Ok(Ok(copy(slots))));
+                            return Poll::Ready(Ok(Some(Ok(copy(slots)))));
                         }
                         // If the file ends within this page, a short read is all we can get.
                         None if found as u64 >= *length => Err(SlruProblem::Short { found }),
@@ -121,7 +142,8 @@ impl PageRead {
                 Ok(step) => self.step = step,
                 Err(problem) => {
                     let (path, offset) = (self.path.clone(), self.offset);
-                    return Poll::Ready(Ok(Err(Arc::new(SlruFault { path, offset, problem }))));
+                    let fault = Arc::new(SlruFault { path, offset, problem });
+                    return Poll::Ready(Ok(Some(Err(fault))));
                 }
             }
         }
@@ -137,8 +159,8 @@ fn open(
     offset: u64,
     file: Option<File>,
 ) -> Call<Opened> {
-    // These files are not in a tablespace, but beside the default one.
-    let number = storage.call_number(Oid(0));
+    // These files are not in a tablespace, but usually on the mount of the default one.
+    let number = storage.call_number(DEFAULT_TABLESPACE);
     let (storage, path) = (storage.clone(), path.to_owned());
     session.call(number, move || {
         // Never use direct I/O here: the server also reads and writes these files through the page
@@ -157,20 +179,41 @@ fn open(
     })
 }
 
-/// Issues the read into a leased frame. Returns `None` if there is no handle. We lease the frame
-/// from the page region, because that memory is registered with the rings.
-fn issue(session: &mut Session, file: &File, offset: u64) -> Option<Result<Slots, SlruProblem>> {
-    let Some(lease) = session.lease(1) else {
+/// What became of an attempt to issue a read.
+enum Issue {
+    Issued(Slots),
+    /// Another session is reading the page.
+    Other(WaitRef),
+    /// Every I/O handle is in use.
+    NoHandle,
+    Failed(SlruProblem),
+}
+
+/// Issues the read into a leased frame, unless another session is reading the page. We lease the
+/// frame from the page region, because that memory is registered with the rings. There aren't many
+/// frames, so we lease one only for a read that starts immediately.
+fn issue(files: &SlruFiles, key: Key, session: &mut Session, file: &File, offset: u64) -> Issue {
+    let before = files.last_read(&key);
+    if let Some(other) = before.filter(|io| !session.is_complete(*io)) {
+        return Issue::Other(other);
+    }
+    let lease = session.lease(1);
+    let Some(handle) = session.try_acquire(Class::Foreground) else { return Issue::NoHandle };
+    let Some(lease) = lease else {
         let text = "no frame of the page region is free for a read";
-        return Some(Err(SlruProblem::Read(io::Error::other(text))));
+        return Issue::Failed(SlruProblem::Read(io::Error::other(text)));
     };
+    if let Some(faster) = files.note_read(key, before, handle.wait_ref()) {
+        return Issue::Other(faster);
+    }
     let mut slots = Slots::new(1);
     if let Some(memory) = slots.memory(0) {
         memory.push(lease);
     }
-    let io = session.try_acquire(Class::Foreground)?.needed_now();
-    let issued = io.read(file, offset, BLOCK_SIZE as u32, &mut slots, 0);
-    Some(issued.map(|_| slots).map_err(|error| SlruProblem::Read(io::Error::other(error))))
+    match handle.needed_now().read(file, offset, BLOCK_SIZE as u32, &mut slots, 0) {
+        Ok(_) => Issue::Issued(slots),
+        Err(error) => Issue::Failed(SlruProblem::Read(io::Error::other(error))),
+    }
 }
 
 /// Copies the page out of the frame. There aren't many frames, and we may keep the page for a long

@@ -6,7 +6,9 @@
 
 use std::path::PathBuf;
 
+use trunkline_aio::WaitRef;
 use trunkline_aio::facade::Mutex;
+use trunkline_aio::facade::hash::Map;
 use trunkline_format::PgVersion;
 use trunkline_format::transam::commit_log;
 use trunkline_format::transam::multixact::{self, MultixactLayout};
@@ -20,13 +22,17 @@ pub(super) struct SlruFiles {
     storage: Storage,
     layout: MultixactLayout,
     cache: Mutex<PageCache>,
+    /// The last read of each page that isn't in the cache. If the session that issued it gives up,
+    /// it remains here, but by then its I/O has ended or will end without that session.
+    reads: Mutex<Map<Key, WaitRef>>,
 }
 
 impl SlruFiles {
     /// The SLRU files of a cluster with the given version. Doesn't read anything yet.
     pub(super) fn new(storage: &Storage, version: PgVersion) -> Self {
         let layout = MultixactLayout::of(version);
-        Self { storage: storage.clone(), layout, cache: Mutex::default() }
+        let (cache, reads) = (Mutex::default(), Mutex::default());
+        Self { storage: storage.clone(), layout, cache, reads }
     }
 
     /// The layout of the multixact files.
@@ -44,14 +50,35 @@ impl SlruFiles {
         self.cache.lock().get(key)
     }
 
-    /// Adds a page that was just read to the cache. Two scans may read the same page at the same
-    /// time. That's harmless, because the second scan just replaces the cached page with an
-    /// identical copy.
+    /// Returns the last read of a page, which may have completed.
+    pub(super) fn last_read(&self, key: &Key) -> Option<WaitRef> {
+        self.reads.lock().get(key).copied()
+    }
+
+    /// Notes that `io` is about to read a page, provided that `before` is still the page's last
+    /// read. If another session was faster, returns that session's read instead.
+    pub(super) fn note_read(
+        &self,
+        key: Key,
+        before: Option<WaitRef>,
+        io: WaitRef,
+    ) -> Option<WaitRef> {
+        let mut reads = self.reads.lock();
+        let faster = reads.get(&key).copied().filter(|last| before != Some(*last));
+        if faster.is_none() {
+            reads.insert(key, io);
+        }
+        faster
+    }
+
+    /// Adds a page that was just read to the cache. If two sessions read the same page after all,
+    /// the second one just replaces the cached page with an identical copy.
     pub(super) fn remember(&self, key: Key, page: &CachedPage) {
         // Don't remember I/O errors, because the next attempt to read the page may succeed.
         if page.as_ref().err().is_none_or(|fault| fault.is_absent()) {
             self.cache.lock().insert(key, page.clone());
         }
+        self.reads.lock().remove(&key);
     }
 
     /// Returns the path of a segment. The length of segment names depends on the PostgreSQL

@@ -86,12 +86,20 @@ impl Transactions {
     /// the newest page, we report a transaction as in progress if it has no page, because its
     /// outcome was never recorded.
     ///
+    /// Each page is read only once into `pages`, even if the read fails. Pass the same `pages` to
+    /// look up many transactions.
+    ///
     /// # Errors
     /// See [`TransactionError`]. `NotRecorded` means that the commit log has been truncated and no
     /// longer covers this transaction. In that case, the row that refers to the transaction is
     /// damaged.
-    pub fn fate(&self, session: &mut Session, xid: u32) -> Result<XidStatus, TransactionError> {
-        self.load_and_find(session, |pages| self.find_fate(pages, xid))
+    pub fn fate(
+        &self,
+        session: &mut Session,
+        pages: &mut StatusPages,
+        xid: u32,
+    ) -> Result<XidStatus, TransactionError> {
+        self.load_and_find(session, pages, |pages| self.find_fate(pages, xid))
     }
 
     /// [`Transactions::fate`] from the pages at hand.
@@ -145,7 +153,7 @@ impl Transactions {
         session: &mut Session,
         multi: u32,
     ) -> Result<Vec<Member>, TransactionError> {
-        self.load_and_find(session, |pages| {
+        self.load_and_find(session, &mut StatusPages::default(), |pages| {
             let mut members = Vec::new();
             self.each_member(pages, multi, |member| members.push(member))?;
             Ok(members)
@@ -162,7 +170,8 @@ impl Transactions {
         session: &mut Session,
         multi: u32,
     ) -> Result<Option<u32>, TransactionError> {
-        self.load_and_find(session, |pages| self.find_updater(pages, multi))
+        let find = |pages: &mut StatusPages| self.find_updater(pages, multi);
+        self.load_and_find(session, &mut StatusPages::default(), find)
     }
 
     /// [`Transactions::updater`] from the pages at hand.
@@ -192,7 +201,8 @@ impl Transactions {
         session: &mut Session,
         tuple: &HeapTuple<'_>,
     ) -> Result<RowState, TransactionError> {
-        self.load_and_find(session, |pages| row_state(tuple, &mut self.lookup(pages)))
+        let find = |pages: &mut StatusPages| row_state(tuple, &mut self.lookup(pages));
+        self.load_and_find(session, &mut StatusPages::default(), find)
     }
 
     /// Reads the pages that lookups have missed. The caller must not hold a content lock.
@@ -213,13 +223,13 @@ impl Transactions {
     fn load_and_find<T>(
         &self,
         session: &mut Session,
+        pages: &mut StatusPages,
         find: impl Fn(&mut StatusPages) -> Result<T, TransactionError>,
     ) -> Result<T, TransactionError> {
-        let mut pages = StatusPages::default();
         loop {
-            match find(&mut pages) {
+            match find(pages) {
                 Err(TransactionError::NotLoaded { .. }) => {
-                    slept(self.load(&mut pages, session, &mut Waiting::Sleep))?;
+                    slept(self.load(pages, session, &mut Waiting::Sleep))?;
                 }
                 found => return found,
             }

@@ -17,7 +17,7 @@
 //! status pages. We therefore keep the last few, which also saves most accesses to the shared
 //! cache. PostgreSQL's `transam.c` remembers only the last transaction (`cachedFetchXid`).
 
-use std::task::Poll;
+use std::task::{Poll, ready};
 
 use trunkline_aio::{Cancelled, Session};
 use trunkline_format::PageBytes;
@@ -39,14 +39,14 @@ pub struct StatusPages {
     held: Vec<(Key, CachedPage)>,
     /// Pages that lookups needed but did not find.
     missing: Vec<(Key, SlruPosition)>,
-    /// The read of the last one of these.
+    /// The read of the last one of `missing`.
     reading: Option<PageRead>,
 }
 
 impl StatusPages {
-    /// Starts to judge another heap page.
+    /// Starts to judge another heap page. A page that could not be read will be tried again, and a
+    /// read that is still in flight is abandoned.
     pub(crate) fn begin(&mut self) {
-        // The next attempt to read a page may succeed.
         self.held.retain(|(_, page)| page.as_ref().err().is_none_or(|fault| fault.is_absent()));
         let surplus = self.held.len().saturating_sub(KEPT_MAX);
         self.held.drain(..surplus);
@@ -106,16 +106,25 @@ impl StatusPages {
         waiting: &mut Waiting<'_, '_>,
     ) -> Poll<Result<(), Cancelled>> {
         while let Some(&(key, place)) = self.missing.last() {
-            let (slru, _) = key;
-            let start = || PageRead::start(files, session, slru, place);
-            let mut read = self.reading.take().unwrap_or_else(start);
-            let Poll::Ready(page) = read.advance(session, waiting) else {
-                self.reading = Some(read);
-                return Poll::Pending;
+            // Another session may have read the page in the meantime.
+            let cached = files.cached(&key);
+            let page = match cached {
+                Some(page) => {
+                    waiting.leave_queue();
+                    page
+                }
+                None => {
+                    let start = || PageRead::start(files, session, key.0, place);
+                    let read = self.reading.get_or_insert_with(start);
+                    let Some(page) = ready!(read.advance(files, session, waiting))? else {
+                        continue;
+                    };
+                    files.remember(key, &page);
+                    page
+                }
             };
-            let page = page?;
+            self.reading = None;
             self.missing.pop();
-            files.remember(key, &page);
             self.held.push((key, page));
         }
         Poll::Ready(Ok(()))

@@ -8,7 +8,7 @@ use trunkline_aio::facade::Arc;
 use trunkline_engine::heap::{HeapScan, RowFilter, ScanOptions};
 use trunkline_engine::pool::{Backend, BackendType, Pool};
 use trunkline_engine::storage::{OpenFiles, Relation, RelationLocator, Storage};
-use trunkline_engine::transactions::Transactions;
+use trunkline_engine::transactions::{StatusPages, Transactions};
 use trunkline_format::transam::multixact::{MemberStatus, member_place};
 use trunkline_format::transam::{RowState, XidStatus, commit_log};
 use trunkline_format::{Fork, Oid};
@@ -70,7 +70,8 @@ impl Cluster {
     }
 
     fn fate(&mut self, xid: u32) -> Result<XidStatus, String> {
-        let found = self.transactions.fate(self.backend.session(), xid);
+        let pages = &mut StatusPages::default();
+        let found = self.transactions.fate(self.backend.session(), pages, xid);
         found.map_err(|error| self.text(&error))
     }
 

@@ -7,9 +7,9 @@ use trunkline_aio::facade::Arc;
 use trunkline_engine::heap::{HeapScan, RowFilter, ScanOptions};
 use trunkline_engine::pool::Backend;
 use trunkline_engine::read_stream::{BlockRange, StatementStreams, StreamOptions};
-use trunkline_engine::transactions::Transactions;
+use trunkline_engine::transactions::{StatusPages, Transactions};
 use trunkline_format::page::line_pointer;
-use trunkline_format::transam::RowState;
+use trunkline_format::transam::{RowState, XidStatus};
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, TupleBuilder, page_checksum};
 use trunkline_sim::matrix::cluster::check;
 use trunkline_sim::matrix::{Cluster, FileCall, Needs};
@@ -72,8 +72,12 @@ struct Task {
 
 impl Task {
     fn new(cluster: &Cluster, backend: &Backend) -> Self {
+        Self::of(scan(cluster, backend))
+    }
+
+    fn of(scan: HeapScan<BlockRange>) -> Self {
         let (wakes, waker) = CountingWaker::new();
-        Self { scan: scan(cluster, backend), wakes, waker, seen: 0 }
+        Self { scan, wakes, waker, seen: 0 }
     }
 
     /// Polls once. Returns the block and the number of its live rows, or `None` at the end.
@@ -95,6 +99,15 @@ impl Task {
             cluster.wait_until("a wake-up", || over() || self.wakes.count() > self.seen);
         }
         assert!(self.poll(backend).is_pending());
+    }
+
+    /// Polls while another task's read of the commit log is held back. This task opens the file, and
+    /// then finds that the page is being read. If the open takes longer, it finds that out later.
+    fn poll_while_held(&mut self, cluster: &Cluster, backend: &mut Backend) {
+        for _ in 0..3 {
+            assert!(self.poll(backend).is_pending());
+            cluster.let_others_run();
+        }
     }
 
     /// Polls when woken, until there is a page or the end.
@@ -119,10 +132,17 @@ impl Task {
 }
 
 fn scan(cluster: &Cluster, backend: &Backend) -> HeapScan<BlockRange> {
-    let transactions = Arc::new(Transactions::all_frozen(&cluster.storage));
+    scan_with(cluster, backend, &Arc::new(Transactions::all_frozen(&cluster.storage)))
+}
+
+fn scan_with(
+    cluster: &Cluster,
+    backend: &Backend,
+    transactions: &Arc<Transactions>,
+) -> HeapScan<BlockRange> {
     let options = ScanOptions { rows: RowFilter::All, ..ScanOptions::default() };
     let blocks = BlockRange::new(0..BLOCKS);
-    HeapScan::new(backend, &cluster.relation(1), blocks, &transactions, options)
+    HeapScan::new(backend, &cluster.relation(1), blocks, transactions, options)
 }
 
 /// Whether another session could change the first page, so that its content lock is free.
@@ -166,6 +186,83 @@ fn a_poll_waits_for_the_commit_log_without_a_lock() {
         drop(other);
         held.release();
         task.finish_all(cluster, &mut backend);
+    });
+}
+
+/// Tasks of several sessions need the same page of the commit log. Only one of them reads it.
+#[test]
+fn tasks_share_the_read_of_a_status_page() {
+    check(Needs::default(), |cluster| {
+        if !cluster.is_asynchronous() {
+            return;
+        }
+        create(cluster);
+        let mut reader = cluster.backend();
+        (0..BLOCKS).for_each(|block| _ = reader.read(&cluster.relation(1), block).expect("reads"));
+        let transactions = Arc::new(Transactions::all_frozen(&cluster.storage));
+        let mut backends = [(); 4].map(|()| cluster.async_backend());
+        let mut tasks =
+            backends.each_ref().map(|backend| Task::of(scan_with(cluster, backend, &transactions)));
+        cluster.probe.record();
+        let held = hold_log(cluster);
+        let [first, others @ ..] = &mut tasks;
+        first.poll_until(cluster, &mut backends[0], || held.has_arrived());
+        for (task, backend) in others.iter_mut().zip(&mut backends[1..]) {
+            task.poll_while_held(cluster, backend);
+        }
+        held.release();
+        for (task, backend) in tasks.iter_mut().zip(&mut backends) {
+            task.finish_all(cluster, backend);
+        }
+        assert_eq!(cluster.reads(), [(LOG_PAGE, 1)]);
+    });
+}
+
+/// The task that reads the page of the commit log isn't polled any more, or it is dropped. Others
+/// that wait for its read don't depend on it.
+#[test]
+fn a_scan_does_not_depend_on_the_task_that_reads_its_status_page() {
+    check(Needs::default(), |cluster| {
+        if !cluster.is_asynchronous() {
+            return;
+        }
+        create(cluster);
+        let mut reader = cluster.backend();
+        (0..BLOCKS).for_each(|block| _ = reader.read(&cluster.relation(1), block).expect("reads"));
+        let mut backends = [(); 2].map(|()| cluster.async_backend());
+        for drops in [false, true] {
+            let transactions = Arc::new(Transactions::all_frozen(&cluster.storage));
+            let [first, second] = &mut backends;
+            let mut stops = Task::of(scan_with(cluster, first, &transactions));
+            let mut waits = Task::of(scan_with(cluster, second, &transactions));
+            let held = hold_log(cluster);
+            stops.poll_until(cluster, first, || held.has_arrived());
+            waits.poll_while_held(cluster, second);
+            let stops = (!drops).then_some(stops);
+            held.release();
+            waits.finish_all(cluster, second);
+            drop(stops);
+        }
+    });
+}
+
+/// `inspect clog` looks up one transaction after another with the same pages. A page that can't be
+/// read must not be read again for each of them.
+#[test]
+fn lookups_with_the_same_pages_read_each_page_once() {
+    check(Needs::default(), |cluster| {
+        create(cluster);
+        let transactions = Transactions::all_frozen(&cluster.storage);
+        let (mut backend, mut pages) = (cluster.backend(), StatusPages::default());
+        cluster.fail(LOG_PAGE, libc::EIO);
+        let mut fate = |pages: &mut StatusPages, xid| {
+            transactions.fate(backend.session(), pages, xid).map_err(|error| error.to_string())
+        };
+        fate(&mut pages, XID).expect_err("not read");
+        cluster.probe.keep_results();
+        let error = fate(&mut pages, XID + 1).expect_err("not read again");
+        assert!(error.contains("could not access status"), "{error}");
+        assert_eq!(fate(&mut StatusPages::default(), XID), Ok(XidStatus::Committed));
     });
 }
 

@@ -11,7 +11,7 @@ use std::fs;
 use serde::Serialize;
 use trunkline_aio::facade::Arc;
 use trunkline_engine::datadir::DataDir;
-use trunkline_engine::transactions::{TransactionError, Transactions};
+use trunkline_engine::transactions::{StatusPages, TransactionError, Transactions};
 use trunkline_format::heap_tuple::{BOOTSTRAP_XID, FROZEN_XID};
 use trunkline_format::transam::{FIRST_NORMAL_XID, XidStatus, commit_log, precedes};
 
@@ -78,6 +78,7 @@ struct ClogSummary {
 pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failure> {
     let (dir, mut catalog_session, transactions) = open(context)?;
     let session = catalog_session.backend.session();
+    let mut pages = StatusPages::default();
     if args.xids.is_empty() {
         let checkpoint = &dir.control().checkpoint;
         let (oldest, next) = (checkpoint.oldest_xid, checkpoint.next_xid);
@@ -93,7 +94,7 @@ pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failu
                 break;
             }
             report.counted += 1;
-            match transactions.fate(session, xid) {
+            match transactions.fate(session, &mut pages, xid) {
                 Ok(XidStatus::Committed) => report.committed += 1,
                 Ok(XidStatus::Aborted) => report.aborted += 1,
                 Ok(XidStatus::InProgress) => report.in_progress += 1,
@@ -144,7 +145,7 @@ pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failu
             2 => "committed: FrozenTransactionId".to_owned(),
             // The commit log can't distinguish between a prepared transaction and a transaction
             // that was running when the server crashed. Both are "in progress".
-            _ => match transactions.fate(session, xid) {
+            _ => match transactions.fate(session, &mut pages, xid) {
                 Ok(XidStatus::InProgress) if prepared.contains(&xid) => "prepared".to_owned(),
                 Ok(fate) => fate.to_string(),
                 Err(error) => unknown(&error, &mut exit),
@@ -208,6 +209,7 @@ pub(super) fn multixact(context: &Context<'_>, args: &MultixactArgs) -> Result<E
         return Ok(Exit::Good);
     }
     let (mut members, mut exit) = (Vec::new(), Exit::Good);
+    let mut pages = StatusPages::default();
     for &multixact in &args.multis {
         let found = match transactions.members(session, multixact) {
             Ok(found) => found,
@@ -225,7 +227,7 @@ pub(super) fn multixact(context: &Context<'_>, args: &MultixactArgs) -> Result<E
             };
             let fate = match xid {
                 BOOTSTRAP_XID | FROZEN_XID => XidStatus::Committed.to_string(),
-                _ => match transactions.fate(session, xid) {
+                _ => match transactions.fate(session, &mut pages, xid) {
                     Ok(fate) => fate.to_string(),
                     Err(error) => unknown(&error, &mut exit),
                 },
