@@ -20,7 +20,7 @@ pub enum Format {
     Csv,
 }
 
-/// Why a delimiter and a null string can't be used, in the words of `COPY`.
+/// Why a delimiter and a null string can't be used, in the words of `COPY` if it refuses them, too.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FormatError {
     /// The delimiter is empty, or longer than a byte.
@@ -41,6 +41,11 @@ pub enum FormatError {
     /// The null string would be read as two values.
     #[error("COPY delimiter must not appear in the NULL specification")]
     DelimiterInNull,
+    /// A part of the null string would be read as the end of the data, or as an escape of the
+    /// delimiter that follows. `COPY ... TO` writes such a null string, but `COPY ... FROM` then loses
+    /// rows without an error.
+    #[error("null string must not contain \"\\.\" or end with a backslash")]
+    NullIsEscape,
     /// The null string would be read as a quoted value.
     #[error("CSV quote character must not appear in the NULL specification")]
     QuoteInNull,
@@ -74,7 +79,7 @@ impl LineFormat {
     /// A format with another delimiter or null string than its defaults.
     ///
     /// # Errors
-    /// [`FormatError`]: `COPY` refuses them, too.
+    /// [`FormatError`]: `COPY` refuses them, too, or could not read the lines.
     pub fn new(
         format: Format,
         delimiter: Option<&[u8]>,
@@ -108,8 +113,12 @@ impl LineFormat {
         if null.contains(&delimiter) {
             return Err(FormatError::DelimiterInNull);
         }
-        if format == Format::Csv && null.contains(&QUOTE) {
-            return Err(FormatError::QuoteInNull);
+        match format {
+            Format::Text if has_misread_escape(&null) => return Err(FormatError::NullIsEscape),
+            // The line of a single column.
+            Format::Csv if *null == *b"\\." => return Err(FormatError::NullIsEscape),
+            Format::Csv if null.contains(&QUOTE) => return Err(FormatError::QuoteInNull),
+            _ => {}
         }
         let is_custom = delimiter != default.delimiter || null != default.null;
         Ok(Self { format, delimiter, null, is_custom })
@@ -228,6 +237,18 @@ const LANES: usize = 32;
 #[inline]
 fn is_special(byte: u8) -> bool {
     (byte < b' ') | (byte == b'\\')
+}
+
+/// Whether a null string of the text format contains `\.` or ends with a backslash, where two
+/// backslashes stand for one.
+fn has_misread_escape(null: &[u8]) -> bool {
+    let mut bytes = null.iter();
+    while let Some(byte) = bytes.next() {
+        if *byte == b'\\' && matches!(bytes.next(), None | Some(b'.')) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Whether any of the eight bytes in a word is special. This is the classic word-at-a-time ("SWAR")
@@ -399,7 +420,6 @@ mod tests {
         for (format, null, expected) in [
             (Format::Text, "", true),
             (Format::Text, "NULL", true),
-            (Format::Text, "\\", false),
             (Format::Text, "\\N", false),
             (Format::Text, "\\n", true),
             (Format::Text, "\\\\", true),
@@ -415,7 +435,7 @@ mod tests {
     fn what_copy_refuses() {
         use FormatError::{
             Delimiter, DelimiterEndsLine, DelimiterInNull, DelimiterIsQuote, DelimiterLength,
-            NullEndsLine, QuoteInNull,
+            NullEndsLine, NullIsEscape, QuoteInNull,
         };
         for (format, delimiter, null, expected) in [
             (Format::Text, "ab", "", DelimiterLength),
@@ -428,10 +448,17 @@ mod tests {
             (Format::Csv, "\"", "", DelimiterIsQuote),
             (Format::Csv, ";", "a\r", NullEndsLine),
             (Format::Text, "|", "a|", DelimiterInNull),
+            (Format::Text, "|", "\\.", NullIsEscape),
+            (Format::Text, "|", "a\\\\\\.b", NullIsEscape),
+            (Format::Text, "|", "\\", NullIsEscape),
+            (Format::Csv, ";", "\\.", NullIsEscape),
             (Format::Csv, ";", "\"", QuoteInNull),
         ] {
             let made = LineFormat::new(format, Some(delimiter.as_bytes()), Some(null.as_bytes()));
             assert_eq!(made, Err(expected));
+        }
+        for (format, null) in [(Format::Text, "a\\\\.b"), (Format::Csv, "a\\.")] {
+            assert!(LineFormat::new(format, None, Some(null.as_bytes())).is_ok(), "{null}");
         }
         let part = LineFormat::new(Format::Csv, Some(b"\xa7"), None);
         assert_eq!(part, Err(DelimiterLength));

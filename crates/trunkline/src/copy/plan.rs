@@ -188,7 +188,7 @@ fn plan_many(
     let (mut tasks, mut paths, mut same_names) = (Vec::new(), Vec::new(), false);
     let (mut loads, mut left_out) = (Loads::default(), LeftOut::default());
     let mut sequences = Vec::new();
-    for (table, name) in relations_with_files(args, database)? {
+    for (table, name) in relations_with_files(args, database, &mut loads)? {
         if table.kind == RelationKind::Sequence {
             sequences.push(table);
             continue;
@@ -241,11 +241,12 @@ fn plan_many(
     Ok(CopyPlan { tasks, paths: Some(paths), loads, left_out, same_names })
 }
 
-/// Returns the selected relations, each with the name of its file. Prints a note about each foreign
-/// table.
+/// Returns the selected relations, each with the name of its file. Foreign tables are left out, with
+/// a note.
 fn relations_with_files<'d>(
     args: &CopyArgs,
     database: &'d Database,
+    loads: &mut Loads,
 ) -> Result<Vec<(&'d RelationInfo, FileName)>, Failure> {
     let extension = match args.format {
         FormatArg::Text => "copy",
@@ -256,6 +257,7 @@ fn relations_with_files<'d>(
         let is_foreign = table.kind == RelationKind::ForeignTable;
         if is_foreign && let Err(error) = database.table_files(table) {
             message("note", format_args!("{error}; skipped"));
+            loads.leave_out(error.to_string());
         }
         !is_foreign
     });

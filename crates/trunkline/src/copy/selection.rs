@@ -8,6 +8,8 @@
 //!   otherwise copy what should be left out.
 //! - A partitioned table stands for its partitions, in exclusions too: we copy rows, and it has none.
 //! - Patterns don't match system catalogs, which could not be loaded again. They can be named.
+//! - A sequence is copied only if it matches by itself. `pg_dump` also brings the sequences that a
+//!   matching table owns, but the columns of our copies have no defaults that would use them.
 //! - A pattern without a schema matches in `public` only, like a name. In `pg_dump`, this depends on
 //!   the `search_path` of the role that connects, and we have no role.
 
@@ -52,7 +54,7 @@ pub(super) fn selected<'d>(
         wanted.extend(leaves(database, relation).iter().map(|leaf| leaf.oid));
     }
     for text in &args.patterns {
-        wanted.extend(matching_tables(database, text)?);
+        wanted.extend(matching_tables(database, text, args.writes_script())?);
     }
     if args.tables.is_empty() && args.patterns.is_empty() {
         let of_schemas = match args.schemas.is_empty() {
@@ -66,7 +68,7 @@ pub(super) fn selected<'d>(
         wanted.extend(user_tables(database).filter(in_schema).map(|relation| relation.oid));
     }
     for text in &args.exclude_tables {
-        for oid in matching_tables(database, text)? {
+        for oid in matching_tables(database, text, true)? {
             wanted.remove(&oid);
         }
     }
@@ -114,8 +116,13 @@ pub(super) fn is_system(schema: &[u8]) -> bool {
 }
 
 /// Returns the tables that match a pattern, and the partitions of those that are partitioned. As in
-/// `pg_dump`, the children of other parents have to match by themselves.
-fn matching_tables(database: &Database, text: &OsString) -> Result<BTreeSet<Oid>, Failure> {
+/// `pg_dump`, the children of other parents have to match by themselves. A pattern that matches only
+/// sequences is an error unless there are `sequences` to copy.
+fn matching_tables(
+    database: &Database,
+    text: &OsString,
+    sequences: bool,
+) -> Result<BTreeSet<Oid>, Failure> {
     let pattern = TablePattern::parse(text.as_bytes()).map_err(Failure::usage)?;
     let mut found = BTreeSet::new();
     for relation in user_tables(database) {
@@ -124,7 +131,8 @@ fn matching_tables(database: &Database, text: &OsString) -> Result<BTreeSet<Oid>
             Some(wanted) => wanted.matches(&schema),
             None => schema == DEFAULT_SCHEMA,
         };
-        if in_schema && pattern.table.matches(&relation.name) {
+        let may_match = sequences || relation.kind != RelationKind::Sequence;
+        if in_schema && may_match && pattern.table.matches(&relation.name) {
             found.insert(relation.oid);
             if relation.is_partitioned() {
                 found.extend(leaves(database, relation).iter().map(|leaf| leaf.oid));

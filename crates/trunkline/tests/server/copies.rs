@@ -151,6 +151,10 @@ fn tables_that_cannot_be_copied_are_counted() {
             assert!(report.contains("Files kept:    2\n"), "{report}");
             assert!(report.contains("Left out:      3 tables\n"), "{report}");
             assert_eq!(said(&output).0, Some(1));
+            let script = home.path().join(name).join("load.sql");
+            let script = std::fs::read_to_string(script).expect("a script");
+            let foreign = "-- Left out: public.far is a foreign table: ";
+            assert!(script.contains(foreign), "{script}");
         }
         // A single table without its partition.
         let path = home.path().join("parent").to_string_lossy().into_owned();
