@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 
 use trunkline_format::{ClusterState, ControlFile, Oid};
 
-pub use self::control::read_control_file;
+pub use self::control::{read_control_file, read_control_file_despite_crc};
 pub use self::error::{DataDirError, Unsafe, Warning};
 pub(crate) use self::files::database_directory;
 pub use self::files::{DEFAULT_TABLESPACE, FileEntry, FileList, GLOBAL_TABLESPACE, Tablespace};

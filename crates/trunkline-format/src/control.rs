@@ -205,6 +205,18 @@ impl ControlFile {
         if found != expected {
             return Err(ControlError::Crc { found, expected });
         }
+        Self::parse_despite_crc(bytes)
+    }
+
+    /// Parses a file whose CRC may be wrong, so that its values can at least be shown to a person.
+    /// Some of them may be wrong too, so nothing else must rely on them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`ControlFile::parse`], except [`ControlError::Crc`].
+    pub fn parse_despite_crc(bytes: &[u8]) -> Result<Self, ControlError> {
+        let layout = Layout::of(bytes)?;
+        let too_short = ControlError::TooShort { found: bytes.len(), expected: layout.size() };
         let version = layout.version(bytes)?;
         let float_format = layout.float_format(bytes).ok_or(too_short)?;
         if float_format != FLOAT_FORMAT.to_bits() {

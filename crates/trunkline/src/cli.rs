@@ -5,9 +5,11 @@
 //! doc comments on these types into help texts.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use trunkline_engine::settings::Settings;
 
 use crate::column_sum::ColumnSumArgs;
@@ -15,41 +17,26 @@ use crate::completions::CompletionsArgs;
 use crate::copy::CopyArgs;
 use crate::demo::DemoArgs;
 use crate::exit::{Exit, Failure};
+use crate::help_text;
 use crate::inspect::InspectCommand;
 use crate::man::ManArgs;
-use crate::options::{Context, Global, IoArgs, PoolArgs, WithIo, WithPool};
+use crate::options::{
+    Context, Global, IoArgs, PoolArgs, WithIo, WithPool, with_default_pool, without_options,
+};
 use crate::prewarm::PrewarmArgs;
 use crate::tables::TablesArgs;
 use crate::verify::VerifyArgs;
 
-/// The version of the program and the commit that it was built from.
-const VERSION: &str = env!("TRUNKLINE_VERSION");
+const LONG_ABOUT: &str = "\
+trunkline reads the data directory of a stopped PostgreSQL cluster (version 15 to 19) directly, \
+without a server. It lists and copies tables, checks pages, rows and indexes, and prewarms \
+relations, using asynchronous and direct I/O. It never writes to a data directory.";
 
-const AFTER_HELP: &str = "\
-Examples:
-  trunkline tables -D DIR -d bench --sort size             list the tables of a database
-  trunkline copy -D DIR -d bench public.accounts           print a table as COPY ... TO STDOUT does
-  trunkline verify -D /backup/main --io-method io_uring    check every page of a stopped cluster
-  trunkline verify -D DIR -d bench --deep                  check a database, rows and indexes too
-  trunkline prewarm -D DIR 5/16384 --shared-buffers 1GB    load a table into a buffer pool
-  trunkline inspect control -D DIR                         print the control file
-  trunkline inspect page -D DIR -d bench public.t 3        decode a page of a table
-  trunkline inspect page --json base/5/1259.1 131072       decode a page of a file, as JSON
-  trunkline inspect tuple -D DIR -d bench public.t '(0,1)' decode a row version column by column
-  trunkline inspect btree -D DIR -d bench public.t_pkey    describe an index level by level
-  trunkline demo                                           compare I/O methods on this machine
-
-Exit status:
-  0 good, 1 something is wrong with the data, 2 wrong usage, 3 cannot run, 130 interrupted,
-  141 the reader of the output is gone, 143 terminated
-
-trunkline never writes to a data directory.";
-
-/// trunkline reads the data directory of a stopped PostgreSQL cluster (version 15 to 19) directly,
-/// without a server. It lists and copies tables, checks pages, rows and indexes, and prewarms
-/// relations, using asynchronous and direct I/O.
+/// The command line.
 #[derive(Debug, Parser)]
-#[command(name = "trunkline", version = VERSION, after_help = AFTER_HELP)]
+#[command(name = "trunkline", version = help_text::VERSION, after_help = help_text::after_help())]
+#[command(about = "Read the data directory of a stopped PostgreSQL cluster without a server")]
+#[command(long_about = LONG_ABOUT)]
 #[command(disable_help_flag = true)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
@@ -67,10 +54,12 @@ pub(crate) enum Command {
     /// Decode and print the contents of a file.
     #[command(subcommand)]
     Inspect(InspectCommand),
-    /// Check every page of a data directory, as pg_checksums --check does but more thoroughly, and
-    /// optionally also check rows and indexes.
+    /// Check the pages of a data directory, and optionally its rows and indexes.
+    ///
+    /// The counts are those of pg_checksums --check, but other damage is found too, and files that
+    /// are missing or too short.
     Verify(WithPool<VerifyArgs>),
-    /// Print the rows of a table as COPY ... TO STDOUT does, or copy every table into a file.
+    /// Print a table as COPY ... TO STDOUT does, or copy tables into files.
     Copy(Box<WithPool<CopyArgs>>),
     /// List the databases of a stopped cluster, or the tables of a database.
     Tables(WithIo<TablesArgs>),
@@ -99,7 +88,41 @@ pub(crate) enum Command {
     Sum(WithPool<ColumnSumArgs>),
 }
 
+/// Global options that mean nothing to a command that doesn't read a data directory.
+const OF_DATA_DIRECTORY: [&str; 3] = ["pgdata", "tablespace_mapping", "force_unclean"];
+
+/// Global options that, in addition, mean nothing to a command that only prints a text.
+const OF_REPORT: [&str; 2] = ["json", "no_progress"];
+
+/// The whole command line, with the help that differs between commands.
+pub(crate) fn command() -> clap::Command {
+    let command = Cli::command();
+    let global = |ids: &[&str]| -> Vec<Arg> {
+        let of_ids = |arg: &&Arg| ids.contains(&arg.get_id().as_str());
+        command.get_arguments().filter(of_ids).cloned().collect()
+    };
+    let (of_data_directory, of_report) = (global(&OF_DATA_DIRECTORY), global(&OF_REPORT));
+    let without_all = |text| without_options(without_options(text, &of_data_directory), &of_report);
+    command
+        .mut_subcommand("copy", |copy| with_default_pool(copy, "32MB"))
+        .mut_subcommand("demo", |demo| {
+            let demo = with_default_pool(demo, "the size of the table, if memory allows");
+            without_options(demo, &of_data_directory)
+        })
+        .mut_subcommand("completions", without_all)
+        .mut_subcommand("man", without_all)
+}
+
 impl Cli {
+    /// Parses the command line.
+    ///
+    /// # Errors
+    /// What clap prints: help, the version, or an error.
+    pub(crate) fn parse_args(args: impl IntoIterator<Item = OsString>) -> clap::error::Result<Cli> {
+        let mut matches = command().try_get_matches_from(args)?;
+        Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command()))
+    }
+
     /// Returns the options and settings for the command. An option given after the command
     /// overrides the same option before it. If both `-c` and a named option such as `--io-method`
     /// are given on the same side of the command, the named option wins.
@@ -153,7 +176,7 @@ impl Command {
 ///
 /// We don't let clap print its messages and exit by itself. Our messages must start with the
 /// program's name, and we must handle a closed pipe in the same way as for all other output.
-pub(crate) fn report(error: &clap::Error) -> ExitCode {
+pub(crate) fn report(mut error: clap::Error) -> ExitCode {
     if !error.use_stderr() {
         return match error.print() {
             Ok(()) => Exit::Good.into(),
@@ -163,6 +186,14 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
                 failure.exit.into()
             }
         };
+    }
+    // clap suggests `-- -x` wherever a command has positional arguments. Nearly always, `-x` was
+    // meant as an option.
+    if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
+        tips.retain(|tip| !tip.to_string().starts_with("to pass "));
+        if !tips.is_empty() {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        }
     }
     let text = error.render().to_string();
     match text.strip_prefix("error: ") {
@@ -176,11 +207,10 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]

@@ -130,8 +130,9 @@ impl Interrupt {
         let text = match end {
             End::Complete => return otherwise,
             End::Cancelled => "interrupted; counts cover only part of the data",
+            // A file system may hang, or the reader of our output may be slow.
             End::Abandoned => {
-                "interrupted while I/O was hanging; counts cover only part of the data"
+                "interrupted before all I/O had ended; counts cover only part of the data"
             }
         };
         message("warning", text);

@@ -24,6 +24,7 @@ mod data_dir;
 mod demo;
 mod escape;
 mod exit;
+mod help_text;
 mod inspect;
 mod interrupt;
 mod io_instance;
@@ -44,7 +45,6 @@ mod verify;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
 use trunkline_aio::facade::env;
 
 use crate::cli::{Cli, Command};
@@ -55,9 +55,9 @@ fn main() -> ExitCode {
     if std::env::args_os().skip(1).take_while(|arg| arg != "--").any(|arg| arg == "--json") {
         exit::print_messages_as_json();
     }
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::parse_args(std::env::args_os()) {
         Ok(cli) => cli,
-        Err(error) => return cli::report(&error),
+        Err(error) => return cli::report(error),
     };
     match run(&cli) {
         Ok(exit) => exit.into(),
@@ -80,8 +80,8 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Prewarm(command) => prewarm::run(&context, &command.args),
         Command::Sum(command) => column_sum::run(&context, &command.args),
         Command::Demo(command) => demo::run(&context, &command.args, cache_directory()),
-        Command::Completions(args) => completions::run(Cli::command(), args),
-        Command::Man(args) => man::run(Cli::command(), args),
+        Command::Completions(args) => completions::run(&cli::command(), args),
+        Command::Man(args) => man::run(cli::command(), args),
     }
 }
 

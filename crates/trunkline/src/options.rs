@@ -9,31 +9,37 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use clap::builder::TypedValueParser;
-use clap::{ArgAction, Args};
+use clap::builder::{OsStringValueParser, PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, ArgAction, Args, Command, ValueHint};
 use trunkline_aio::facade::env;
 use trunkline_engine::catalog::QualifiedName;
 use trunkline_engine::settings::Settings;
 use trunkline_format::Fork;
 
 use crate::exit::Failure;
-use crate::text_settings::parse_text_setting;
+use crate::text_settings::{TEXT_SETTINGS, parse_text_setting};
 
-/// Options of every command.
+/// Options of every command. They have a section of their own in the help, because clap would
+/// otherwise mix them with the options of the command.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Common options")]
 pub(crate) struct Global {
     /// Data directory.
+    // An empty PGDATA is as good as none, so the parser must accept it.
     #[arg(short = 'D', long, env = "PGDATA", value_name = "DIR", global = true)]
-    pub(crate) pgdata: Option<PathBuf>,
+    #[arg(value_parser = OsStringValueParser::new().map(PathBuf::from))]
+    #[arg(value_hint = ValueHint::DirPath)]
+    pgdata: Option<PathBuf>,
 
     /// Read a tablespace from NEWDIR instead of OLDDIR, which is where its link in pg_tblspc
     /// points. May be repeated, but all of these options must come before the command or all of
     /// them after it.
     #[arg(short = 'T', long, value_name = "OLDDIR=NEWDIR", global = true)]
-    #[arg(value_parser = clap::builder::OsStringValueParser::new().try_map(parse_mapping))]
+    #[arg(value_parser = OsStringValueParser::new().try_map(parse_mapping))]
     pub(crate) tablespace_mapping: Vec<(PathBuf, PathBuf)>,
 
-    /// Print JSON, one object per line; messages too, on standard error.
+    /// Print JSON, one object per line; messages too, on standard error. copy prints rows only in
+    /// the formats of COPY, so it takes this only together with -o.
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
@@ -51,12 +57,17 @@ pub(crate) struct Global {
 }
 
 impl Global {
+    /// The data directory, if `-D` or `$PGDATA` names one.
+    pub(crate) fn pgdata(&self) -> Option<&PathBuf> {
+        self.pgdata.as_ref().filter(|path| !path.as_os_str().is_empty())
+    }
+
     /// The data directory.
     ///
     /// # Errors
     /// [`Exit::Usage`](crate::exit::Exit::Usage) if neither `-D` nor `$PGDATA` names one.
     pub(crate) fn require_pgdata(&self) -> Result<&PathBuf, Failure> {
-        self.pgdata.as_ref().filter(|path| *path.as_os_str() != *OsString::new()).ok_or_else(|| {
+        self.pgdata().ok_or_else(|| {
             Failure::usage("no data directory given").with_hint("use -D DIR, or set PGDATA")
         })
     }
@@ -87,12 +98,12 @@ pub(crate) struct Context<'c> {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "I/O")]
 pub(crate) struct IoArgs {
-    /// I/O method: sync, worker or io_uring [default: worker].
-    #[arg(long, value_name = "METHOD")]
+    /// I/O method [default: worker].
+    #[arg(long, value_name = "METHOD", value_parser = one_of(&["sync", "worker", "io_uring"]))]
     io_method: Option<String>,
 
-    /// Bypass the operating system's cache for the listed kinds of files; only "data" is supported.
-    #[arg(long, value_name = "LIST")]
+    /// Bypass the operating system's cache for the listed kinds of files.
+    #[arg(long, value_name = "LIST", value_parser = one_of(&["data"]))]
     io_direct: Option<String>,
 
     /// Number of I/Os to keep in flight, 0 to 1000 [default: 16].
@@ -103,9 +114,8 @@ pub(crate) struct IoArgs {
     #[arg(long, value_name = "SIZE")]
     io_combine_limit: Option<String>,
 
-    /// Set a PostgreSQL setting by name. It must be a setting for I/O, buffers or pages, or, if the
-    /// command is copy, one that affects how values are printed, such as TimeZone. May be repeated.
-    #[arg(short = 'c', value_name = "NAME=VALUE")]
+    /// Set a PostgreSQL setting by name. May be repeated; --help lists the settings.
+    #[arg(short = 'c', value_name = "NAME=VALUE", long_help = settings_help())]
     settings: Vec<String>,
 }
 
@@ -184,10 +194,70 @@ pub(crate) struct WithPool<A: Args> {
 /// Options of commands that use a buffer pool.
 #[derive(Debug, Args)]
 pub(crate) struct PoolArgs {
-    /// Size of the buffer pool, in blocks or with a unit, at least 16 blocks [default: 128MB; for
-    /// copy: 32MB; for demo: the size of its table, if memory allows].
+    /// Size of the buffer pool, in blocks or with a unit, at least 16 blocks [default: 128MB].
     #[arg(long, value_name = "SIZE", help_heading = "I/O")]
     pub(crate) shared_buffers: Option<String>,
+}
+
+/// Changes the help of `--shared-buffers` for a command with another default.
+pub(crate) fn with_default_pool(command: Command, default: &str) -> Command {
+    command.mut_arg("shared_buffers", |arg| {
+        let text = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        arg.help(text.replace("128MB", default))
+    })
+}
+
+/// Hides global options that mean nothing to a command. They are still accepted, because they may
+/// stand before the command.
+pub(crate) fn without_options(command: Command, global: &[Arg]) -> Command {
+    command.args(global.iter().map(|arg| arg.clone().hide(true)))
+}
+
+/// The long help of `-c`.
+fn settings_help() -> String {
+    let names = |names: Vec<&str>| names.join(", ");
+    format!(
+        "Set a PostgreSQL setting by name. May be repeated. The settings are {}; and, if the \
+         command is copy, {}",
+        names(Settings::default().iter().map(|(spec, _)| spec.name).collect()),
+        names(TEXT_SETTINGS.iter().map(|(name, _)| *name).collect()),
+    )
+}
+
+/// A parser that passes every value on, but knows which ones to list in help and completions. The
+/// engine judges the values, so that the messages are PostgreSQL's.
+#[derive(Clone)]
+pub(crate) struct Listed<P> {
+    parser: P,
+    values: &'static [&'static str],
+}
+
+impl<P: TypedValueParser> TypedValueParser for Listed<P> {
+    type Value = P::Value;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<P::Value, clap::Error> {
+        self.parser.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.values.iter().map(PossibleValue::new)))
+    }
+}
+
+/// A parser for a setting with these values.
+pub(crate) fn one_of(values: &'static [&'static str]) -> Listed<StringValueParser> {
+    Listed { parser: StringValueParser::new(), values }
+}
+
+/// A parser for forks.
+pub(crate) fn fork() -> impl TypedValueParser<Value = Fork> {
+    let parser = StringValueParser::new().try_map(|text| parse_fork(&text));
+    Listed { parser, values: &["main", "fsm", "vm", "init"] }
 }
 
 /// The database in which names are looked up.
@@ -231,7 +301,7 @@ impl DatabaseArgs {
 }
 
 /// The message is that of `pg_prewarm`.
-pub(crate) fn parse_fork(text: &str) -> Result<Fork, &'static str> {
+fn parse_fork(text: &str) -> Result<Fork, &'static str> {
     let found = Fork::ALL.into_iter().find(|fork| fork.to_string() == text);
     found.ok_or("invalid fork name; valid fork names are main, fsm, vm and init")
 }
@@ -245,6 +315,10 @@ fn parse_mapping(text: OsString) -> Result<(PathBuf, PathBuf), &'static str> {
         [old, new.get(1..).unwrap_or_default()].map(|path| PathBuf::from(OsStr::from_bytes(path)));
     match old.is_absolute() && new.is_absolute() {
         true => Ok((old, new)),
+        // pg_dump's -T excludes a table.
+        false if at.is_none() => {
+            Err("expected OLDDIR=NEWDIR; to leave tables out of a copy, use --exclude-table")
+        }
         false => Err("expected OLDDIR=NEWDIR, both of them absolute paths"),
     }
 }

@@ -51,6 +51,18 @@ pub(crate) fn print_report(
     if global.json { print_json(json) } else { print(&text()) }
 }
 
+/// Prints rows that have no report around them: as a table, or one JSON object per line.
+pub(crate) fn print_rows<T: Serialize>(
+    global: &Global,
+    rows: &[T],
+    columns: &[Column<T>],
+) -> Result<(), Failure> {
+    match global.json {
+        true => write(&rows.iter().map(json_line).collect::<Result<String, _>>()?),
+        false => print(&table(rows, columns)),
+    }
+}
+
 /// Writes text with control characters escaped, except line feeds and tabs.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     write(&escape_control_characters(text, &['\n', '\t']))
@@ -79,9 +91,13 @@ fn write(text: &str) -> Result<(), Failure> {
 
 /// Writes one JSON value and a line feed.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    let mut text = serde_json::to_string(value).map_err(Failure::cannot_run)?;
-    text.push('\n');
-    write(&text)
+    write(&json_line(value)?)
+}
+
+fn json_line(value: &impl Serialize) -> Result<String, Failure> {
+    let mut line = serde_json::to_string(value).map_err(Failure::cannot_run)?;
+    line.push('\n');
+    Ok(line)
 }
 
 /// Formats `Name:  value` lines, with the values aligned at column `width`.

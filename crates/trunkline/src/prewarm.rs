@@ -26,7 +26,7 @@ use crate::data_dir::{self, moved_tablespace_hint, relative};
 use crate::exit::{Exit, Failure, message};
 use crate::named_files::FileSelection;
 use crate::number::number;
-use crate::options::{Context, DatabaseArgs, parse_fork};
+use crate::options::{Context, DatabaseArgs, fork};
 
 /// Which cache to load, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -58,8 +58,8 @@ pub(crate) struct PrewarmArgs {
     #[arg(long, value_enum, default_value = "buffer")]
     mode: Mode,
 
-    /// Fork to load: main, fsm, vm or init [default: main, or every fork if no relation is named].
-    #[arg(long, value_parser = parse_fork)]
+    /// Fork to load [default: main, or every fork if no relation is named].
+    #[arg(long, value_parser = fork())]
     fork: Option<Fork>,
 
     /// First block of each relation [default: 0].

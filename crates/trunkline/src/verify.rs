@@ -77,8 +77,8 @@ pub(crate) struct VerifyArgs {
     #[arg(long)]
     deep: bool,
 
-    /// Number of tables to check rows and indexes of at the same time.
-    #[arg(long, short = 'j', value_name = "N", default_value_t = 1)]
+    /// Number of tables whose rows and indexes are checked at the same time.
+    #[arg(long, short = 'j', value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     #[arg(value_parser = number(1..=64_u32))]
     jobs: u32,
 }

@@ -245,7 +245,7 @@ impl CatalogError {
                 "DROP DATABASE was interrupted; a server only allows dropping it again".to_owned(),
             ),
             Self::NotReadable { reason: Unreadable::Kind(RelationKind::View), .. } => {
-                Some("copy the tables that the view reads".to_owned())
+                Some("name the tables that the view reads".to_owned())
             }
             Self::Layout { .. } => Some(
                 "its files were made by a server that is not quite of the version that \

@@ -45,6 +45,17 @@ pub fn read_control_file(path: &Path) -> Result<ControlFile, DataDirError> {
     }
 }
 
+/// Reads a control file whose CRC is wrong, to show what is left of it.
+///
+/// # Errors
+/// As for [`read_control_file`]: other kinds of damage are still refused.
+pub fn read_control_file_despite_crc(path: &Path) -> Result<ControlFile, DataDirError> {
+    let bytes = small_file::read(path, CONTROL_BYTES)?
+        .ok_or_else(|| DataDirError::io("open file", path, Errno::NOENT.into()))?;
+    ControlFile::parse_despite_crc(&bytes)
+        .map_err(|source| DataDirError::Control { path: path.to_owned(), source })
+}
+
 /// The control file of a data directory, parsed and as bytes.
 pub(super) fn read_control(directory: &Path) -> Result<(ControlFile, Vec<u8>), DataDirError> {
     read_parsed(&directory.join(CONTROL_NAME))?.ok_or_else(|| missing(directory, CONTROL_NAME))

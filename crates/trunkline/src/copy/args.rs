@@ -38,7 +38,6 @@ pub(crate) struct CopyArgs {
     /// Table, materialized view or catalog: SCHEMA.TABLE, or DATABASE.SCHEMA.TABLE. With several
     /// names, each table is written to its own file in the directory given by -o.
     #[arg(value_name = "TABLE", conflicts_with = "all")]
-    #[arg(required_unless_present_any = ["all", "patterns", "schemas"])]
     pub(super) tables: Vec<OsString>,
 
     #[command(flatten)]
@@ -124,12 +123,15 @@ pub(crate) struct CopyArgs {
     #[arg(long)]
     pub(super) no_state: bool,
 
-    /// Skip damaged rows and report them at the end.
+    /// Continue when something can't be copied, such as a damaged row, a table whose file is
+    /// missing, or a foreign partition. Each is reported at once and counted at the end, and the
+    /// exit status is 1.
     #[arg(long)]
     pub(super) keep_going: bool,
 
     /// Number of tables to copy into a directory at the same time [default: number of processors].
     #[arg(short = 'j', long, value_name = "N", value_parser = number(1..=64_u32))]
+    #[arg(allow_negative_numbers = true)]
     pub(super) jobs: Option<u32>,
 
     #[command(flatten)]
@@ -161,10 +163,15 @@ impl CopyArgs {
     pub(super) fn check(&self) -> Result<(), Failure> {
         let refuse = |text: &str, hint: &str| Err(Failure::usage(text).with_hint(hint));
         if !self.copies_many() {
-            if !self.exclude_schemas.is_empty() || !self.exclude_tables.is_empty() {
-                return refuse("there is nothing to exclude from one table", "use --all, -n or -t");
-            }
-            return Ok(());
+            let excludes = !self.exclude_schemas.is_empty() || !self.exclude_tables.is_empty();
+            return match (self.tables.is_empty(), excludes) {
+                (true, true) => refuse("no tables given", "use --all to copy all the others"),
+                (true, false) => refuse("no tables given", "name some, or use --all, -n or -t"),
+                (false, true) => {
+                    refuse("there is nothing to exclude from one table", "use --all, -n or -t")
+                }
+                (false, false) => Ok(()),
+            };
         }
         if self.output.is_none() {
             return refuse("several tables are written to a directory", "use -o DIRECTORY");

@@ -36,6 +36,10 @@ const TABLE_HINT: &str = "a pattern without a schema matches only tables in publ
 /// The hint if no schema matches.
 const SCHEMA_HINT: &str = "patterns don't match system schemas; system catalogs are copied by name";
 
+/// The hint if nothing matches and the pattern was changed to lower case.
+const CAPITALS_HINT: &str =
+    "capital letters need double quotes, and the shell needs more around them: '\"Name\"'";
+
 /// Returns the relations to copy, by OID. They include sequences if there will be a script that loads
 /// the copies, and foreign tables, whose rows are elsewhere, so that the caller can say so.
 pub(super) fn selected<'d>(
@@ -140,7 +144,7 @@ fn matching_tables(
         }
     }
     if found.is_empty() {
-        return Err(no_match("tables", text).with_hint(TABLE_HINT));
+        return Err(no_match("tables", text, TABLE_HINT));
     }
     Ok(found)
 }
@@ -155,15 +159,21 @@ fn matching_schemas(database: &Database, texts: &[OsString]) -> Result<BTreeSet<
             .filter(|schema| !is_system(&schema.name) && pattern.matches(&schema.name))
             .peekable();
         if matching.peek().is_none() {
-            return Err(no_match("schemas", text).with_hint(SCHEMA_HINT));
+            return Err(no_match("schemas", text, SCHEMA_HINT));
         }
         found.extend(matching.map(|schema| schema.oid));
     }
     Ok(found)
 }
 
-/// The failure for a pattern that matches nothing, in the words of `pg_dump`.
-fn no_match(what: &str, pattern: &OsString) -> Failure {
+/// The failure for a pattern that matches nothing, in the words of `pg_dump`. `hint` is given
+/// unless the pattern has capitals, which patterns change to lower case like SQL does.
+fn no_match(what: &str, pattern: &OsString, hint: &str) -> Failure {
     let pattern = pattern.to_string_lossy();
-    Failure::usage(format_args!("no matching {what} were found for pattern \"{pattern}\""))
+    let is_folded = !pattern.contains('"') && pattern.bytes().any(|byte| byte.is_ascii_uppercase());
+    let text = format!("no matching {what} were found for pattern \"{pattern}\"");
+    Failure::usage(text).with_hint(match is_folded {
+        true => CAPITALS_HINT,
+        false => hint,
+    })
 }

@@ -1,5 +1,7 @@
 //! Options of `trunkline copy` that affect how values are printed.
 
+use crate::options::one_of;
+
 /// Options that affect how values are printed.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Output of values")]
@@ -12,13 +14,13 @@ pub(crate) struct TextArgs {
     #[arg(long, value_name = "STYLE")]
     pub(super) datestyle: Option<String>,
 
-    /// Style of intervals: postgres, postgres_verbose, sql_standard or iso_8601 [default: the
-    /// database's].
+    /// Style of intervals [default: the database's].
     #[arg(long, value_name = "STYLE")]
+    #[arg(value_parser = one_of(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]))]
     pub(super) intervalstyle: Option<String>,
 
-    /// Format of bytea: hex or escape [default: the database's].
-    #[arg(long, value_name = "FORMAT")]
+    /// Format of bytea [default: the database's].
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(&["hex", "escape"]))]
     pub(super) bytea_output: Option<String>,
 
     /// Digits of floating-point numbers: 1 to 3 for the shortest exact form, -15 to 0 for fewer

@@ -92,7 +92,8 @@ impl OpenDatabase {
     }
 }
 
-/// The beginning of a text, on one line, escaped as `COPY` does.
+/// The beginning of a text, on one line. Like psql, we escape control characters but not
+/// backslashes, because a person reads this: a bytea is `\x00ff`.
 pub(super) fn shortened(text: &[u8]) -> String {
     // It would be wasteful to convert all of a long value, so we only convert a prefix. The prefix
     // contains at least one more character than we show, so that we can see whether the value was
@@ -111,11 +112,9 @@ fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
         match char {
-            '\\' => shown.push_str("\\\\"),
             '\u{8}' => shown.push_str("\\b"),
             '\u{b}' => shown.push_str("\\v"),
             '\u{c}' => shown.push_str("\\f"),
-            // COPY prints other control characters unchanged, but this goes to a terminal.
             other if other.is_control() => shown.extend(other.escape_default()),
             other => shown.push(other),
         }
@@ -131,7 +130,7 @@ mod tests {
     fn values_are_cut_and_escaped() {
         assert_eq!(shortened(b"a\tb\n"), "a\\tb\\n");
         let text = b"it's (1,\"a,b\"\"c\\d\") \x08\x0B\x0C\r\x1B";
-        assert_eq!(shortened(text), "it's (1,\"a,b\"\"c\\\\d\") \\b\\v\\f\\r\\u{1b}");
+        assert_eq!(shortened(text), "it's (1,\"a,b\"\"c\\d\") \\b\\v\\f\\r\\u{1b}");
         let long = "ä".repeat(100);
         assert_eq!(shortened(long.as_bytes()), "ä".repeat(60) + "…");
         assert_eq!(shortened("ä".repeat(60).as_bytes()), "ä".repeat(60));

@@ -30,7 +30,7 @@ use super::relation_file;
 use super::tuple_header::TupleHeader;
 use crate::exit::{Exit, Failure, message};
 use crate::number::number;
-use crate::options::{Context, DatabaseArgs, Global, parse_fork};
+use crate::options::{Context, DatabaseArgs, Global, fork};
 use crate::output::{Column, object, print_report, properties, table};
 
 /// Options of the command.
@@ -49,8 +49,8 @@ pub(crate) struct PageArgs {
     #[arg(value_parser = number(0..=u32::MAX))]
     block: Option<u32>,
 
-    /// Fork of the relation: main, fsm, vm or init [default: main, or the fork of the file].
-    #[arg(long, value_parser = parse_fork)]
+    /// Fork of the relation [default: main, or the fork of the file].
+    #[arg(long, value_parser = fork())]
     fork: Option<Fork>,
 }
 
@@ -150,7 +150,7 @@ fn blocks_hint(first: BlockNo, bytes: u64) -> String {
 /// we can't find the control file, or if we can't decode it.
 fn cluster_checksums(global: &Global, file: &Path) -> Option<bool> {
     let above = file.canonicalize().unwrap_or_default();
-    let candidates = above.ancestors().skip(1).chain(global.pgdata.as_deref());
+    let candidates = above.ancestors().skip(1).chain(global.pgdata().map(PathBuf::as_path));
     let control =
         candidates.map(|directory| directory.join("global/pg_control")).find(|p| p.exists());
     control.and_then(|path| read_control_file(&path).ok()).map(|control| control.checksums())

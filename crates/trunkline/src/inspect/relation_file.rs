@@ -33,7 +33,7 @@ pub(super) fn find(
     let given = Path::new(relation);
     let is_name = database_of_name(relation).is_some();
     let is_relation_file = relation.to_str().and_then(RelationFile::parse).is_some();
-    let is_looked_up = is_name && !is_relation_file && context.global.pgdata.is_some();
+    let is_looked_up = is_name && !is_relation_file && context.global.pgdata().is_some();
     if database.dbname.is_none() && !is_looked_up && is_file(given) {
         return of_fork(given, fork);
     }
@@ -49,7 +49,7 @@ pub(super) fn find(
     if given.is_absolute() || given.exists() {
         return Ok(given.to_owned());
     }
-    let Some(root) = &context.global.pgdata else {
+    let Some(root) = context.global.pgdata() else {
         let text = format!("file \"{}\" does not exist", given.display());
         let hint = "use -D DIR to look below a data directory, and -d DATABASE to look up a name";
         return Err(Failure::cannot_run(text).with_hint(hint));

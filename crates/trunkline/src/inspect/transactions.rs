@@ -20,7 +20,7 @@ use crate::data_dir;
 use crate::exit::{Exit, Failure, message, plain};
 use crate::number::number;
 use crate::options::Context;
-use crate::output::{Column, object, print_report, properties, table};
+use crate::output::{Column, object, print_report, print_rows, properties};
 
 /// Maximum number of transactions that the summary counts, from the newest back.
 const COUNTED_MAX: u32 = 10_000_000;
@@ -163,7 +163,7 @@ pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failu
         (">byte", |entry| entry.byte.to_string()),
         (">bit", |entry| entry.bit.to_string()),
     ];
-    print_report(context.global, &statuses, || table(&statuses, &columns))?;
+    print_rows(context.global, &statuses, &columns)?;
     Ok(exit)
 }
 
@@ -241,6 +241,6 @@ pub(super) fn multixact(context: &Context<'_>, args: &MultixactArgs) -> Result<E
         ("lock", |member| member.status.clone()),
         ("status", |member| member.fate.clone()),
     ];
-    print_report(context.global, &members, || table(&members, &columns))?;
+    print_rows(context.global, &members, &columns)?;
     Ok(exit)
 }

@@ -176,7 +176,7 @@ fn errors_name_what_is_wrong() {
         (vec!["s1.ty", "--datestyle", "German"], 2, "invalid value for parameter \"DateStyle\""),
         (vec!["s1.ty", "--json"], 2, "--json requires --output: rows are printed as by COPY"),
         (vec!["s1.ty", "--all"], 2, "the argument '[TABLE]...' cannot be used with '--all'"),
-        (vec![], 2, "the following required arguments were not provided"),
+        (vec![], 2, "hint: name some, or use --all, -n or -t"),
     ] {
         let (found, out, err) = copy(&fixture, &args);
         assert_eq!((found, out.as_str()), (code, ""), "{args:?}: {err}");

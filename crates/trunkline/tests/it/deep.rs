@@ -146,6 +146,9 @@ fn relations_are_inspected_by_name() {
         assert!(out.contains("aborted        ") && out.contains("in progress    1\n"), "{out}");
         let out = good(&data, &["inspect", "clog", "2", "3"]);
         assert!(out.contains("pg_xact/0000"), "{out}");
+        let out = good(&data, &["inspect", "clog", "2", "3", "--json"]);
+        let xids: Vec<Value> = out.lines().map(|line| json(line)["xid"].clone()).collect();
+        assert_eq!(xids, [2, 3]);
         let out = good(&data, &["inspect", "multixact", "1"]);
         assert!(out.contains("committed") || out.contains("in progress"), "{out}");
         let (code, out, err) = on(&data, &["inspect", "multixact", "1", "4000000000"]);
@@ -187,6 +190,7 @@ fn inspect_errors_name_what_is_wrong() {
         ),
         (&["btree", "-d", "bench", "public.pgbench_tellers_pkey", "77"][..], 2, "past the end"),
         (&["toast", "-d", "bench", "public.pgbench_tellers", "1"][..], 2, "has no TOAST table"),
+        (&["page", "-d", "fixture", "s1.vw"][..], 2, "hint: name the tables that the view reads"),
     ] {
         let (found, out, err) = on(&data, &[&["inspect"][..], args].concat());
         assert_eq!((found, out.as_str()), (code, ""), "{args:?}: {err}");

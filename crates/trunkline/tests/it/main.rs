@@ -124,6 +124,21 @@ fn help_says_what_the_tool_is_and_shows_examples() {
         assert_eq!(help("-?"), help("-h"), "{command:?}");
         assert_eq!(help("-?").0, 0, "{command:?}");
     }
+    let help = |command| run([command, "--help"]).1;
+    assert!(help("verify").contains("[default: 128MB]"), "{}", help("verify"));
+    assert!(help("copy").contains("[default: 32MB]"), "{}", help("copy"));
+    for name in ["zero_damaged_pages", "io_max_concurrency", "extra_float_digits"] {
+        assert!(help("copy").contains(name), "{name}");
+    }
+    // Options that mean nothing to a command are accepted, but not listed.
+    assert!(help("demo").contains("--json") && !help("demo").contains("--force-unclean"));
+    assert!(help("man").contains("--help") && !help("man").contains("--json"));
+    assert_eq!(run(["man", "--json", "-D", "x"]).0, 0);
+    // The options of all commands come after those of the command.
+    let copy = help("copy");
+    let at = |text| copy.find(text).unwrap_or_else(|| panic!("{text}: {copy}"));
+    assert!(at("--exclude-schema") < at("Common options:") && at("--jobs") < at("--no-progress"));
+    assert!(at("Common options:") < at("--tablespace-mapping"));
     let (code, out, _) = run(["--version"]);
     let version = concat!("trunkline ", env!("CARGO_PKG_VERSION"));
     assert!(code == 0 && out.starts_with(version), "{out}");
@@ -152,6 +167,10 @@ fn wrong_usage_is_reported_with_exit_code_2() {
             vec!["inspect", "page", "x", "4294967296"],
             "trunkline: error: invalid value '4294967296' for '[BLOCK]': must be in range \
              0..4294967295\n",
+        ),
+        (
+            vec!["inspect", "clog", "-d", "shop"],
+            "trunkline: error: unexpected argument '-d' found\n\nUsage:",
         ),
         (
             vec!["inspect", "clog", "x"],
@@ -209,6 +228,38 @@ fn a_control_file_that_cannot_be_read_is_an_error() {
     let (code, _, err) = inspect(cluster.at("short"));
     assert_eq!(code, 3);
     assert!(err.starts_with("trunkline: error: \""), "{err}");
+}
+
+#[test]
+fn a_control_file_with_a_wrong_crc_is_printed_with_a_warning() {
+    let cluster = Cluster::new(1);
+    let inspect = |path: PathBuf| run(["inspect".into(), "control".into(), path]);
+    let (_, good, _) = inspect(cluster.at("global/pg_control"));
+    let mut bytes = fs::read(cluster.at("global/pg_control")).expect("read");
+    // The oldest transaction.
+    bytes[96] ^= 1;
+    cluster.write("damaged", &bytes);
+    let (code, out, err) = inspect(cluster.at("damaged"));
+    let differ = good.lines().zip(out.lines()).filter(|(good, bad)| good != bad).count();
+    assert_eq!((code, out.lines().count(), differ), (1, good.lines().count(), 1), "{out}");
+    assert!(err.starts_with("trunkline: warning: \"") && err.contains("CRC 0x"), "{err}");
+    assert!(err.ends_with("; do not trust the values below\n"), "{err}");
+    // A layout that we don't know is still refused.
+    bytes[12] ^= 1;
+    cluster.write("damaged", &bytes);
+    let (code, out, _) = inspect(cluster.at("damaged"));
+    assert_eq!((code, out.as_str()), (3, ""));
+}
+
+#[test]
+fn an_empty_data_directory_counts_as_none() {
+    for args in [&["verify"][..], &["verify", "-D", ""], &["inspect", "page", "16384"]] {
+        let output = trunkline().args(args).env("PGDATA", "").output().expect("runs");
+        let err = String::from_utf8(output.stderr).expect("text");
+        assert!(!err.contains("a value is required"), "{err}");
+        let hint = "trunkline: hint: use -D DIR";
+        assert!(err.contains(hint), "{args:?}: {err}");
+    }
 }
 
 #[test]

@@ -11,9 +11,10 @@ fn completions_are_scripts_of_the_shell() {
     for shell in ["bash", "zsh", "fish"] {
         let (code, script, err) = run(["completions", shell]);
         assert_eq!((code, err.as_str()), (0, ""));
-        for word in ["inspect", "prewarm", "io-method"] {
+        for word in ["inspect", "prewarm", "io-method", "io_uring", "sql_standard", "fsm"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
+        assert!(!script.contains("our scans") && !script.contains("__sum"), "a hidden command");
         let Ok(mut child) = Command::new(shell).arg("-n").stdin(Stdio::piped()).spawn() else {
             println!("skipped: {shell} is not installed, so its completions are not parsed");
             continue;
@@ -30,15 +31,36 @@ fn completions_are_scripts_of_the_shell() {
 fn manual_pages_cover_every_command() {
     let (code, page, err) = run(["man"]);
     assert_eq!((code, err.as_str()), (0, ""));
-    assert!(page.contains(".TH trunkline 1 "), "{page}");
+    assert!(page.contains(".TH TRUNKLINE 1 "), "{page}");
     let home = tempfile::tempdir().expect("a directory");
     let directory = home.path().to_str().expect("text");
     let (code, out, err) = run(["man", directory]);
     assert_eq!((code, out.as_str(), err.as_str()), (0, "", ""));
     for name in ["trunkline", "trunkline-copy", "trunkline-inspect-page"] {
         let page = fs::read_to_string(home.path().join(format!("{name}.1"))).expect("a page");
-        assert!(page.contains(&format!(".TH {name} 1 ")), "{page}");
+        assert!(page.contains(&format!(".TH {} 1 ", name.to_uppercase())), "{page}");
+        let at = |heading| page.find(heading).unwrap_or_else(|| panic!("{heading}: {page}"));
+        let places = [
+            ".SH NAME\n",
+            ".SH SYNOPSIS\n",
+            ".SH DESCRIPTION\n",
+            ".SH OPTIONS\n",
+            "COMMON OPTIONS",
+            ".SH ENVIRONMENT\n",
+            "Data directory, unless",
+            ".SH \"EXIT STATUS\"\n",
+            ".SH EXAMPLES\n",
+        ];
+        let places = places.map(at);
+        assert!(places.is_sorted(), "{places:?}: {page}");
+        assert!(!page.contains("EXTRA") && !page.contains("help(1)"), "{page}");
     }
+    let copy = fs::read_to_string(home.path().join("trunkline-copy.1")).expect("a page");
+    assert!(copy.contains("\ntrunkline\\-copy \\- print a table as COPY"), "{copy}");
+    assert!(
+        copy.contains("\n.nf\ntrunkline copy \\-D DIR \\-d bench public.accounts\n.fi\n"),
+        "{copy}"
+    );
     assert!(!home.path().join("trunkline-sum.1").exists(), "a hidden command");
     let (code, _, err) = run(["man", "/nowhere"]);
     assert_eq!(code, 3);
