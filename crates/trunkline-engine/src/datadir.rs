@@ -157,6 +157,12 @@ impl DataDir {
         &self.warnings
     }
 
+    /// Whether the cluster was shut down cleanly, so that the files contain all changes. Otherwise
+    /// they may contradict each other.
+    pub fn is_clean(&self) -> bool {
+        !self.warnings.iter().any(|warning| matches!(warning, Warning::Forced(_)))
+    }
+
     /// Checks that no server has been started since the directory was opened. This is cheap,
     /// because it only reads two small files.
     ///

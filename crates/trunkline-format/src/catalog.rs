@@ -8,6 +8,7 @@
 //! ```text
 //!   describe_catalog! {
 //!       PG_NAMESPACE = "pg_namespace", 2615;                  name, OID, where its file number is
+//!       index "pg_namespace_oid_index", 2685;                 an index with an entry for every row
 //!       columns { oid: Oid, nspname: Name, nspowner: Oid,     every column with its type and the
 //!                 nspacl: AclItemArray }                      versions that have it
 //!       row NamespaceRow { oid: Oid = oid,                    the columns that are decoded, and the
@@ -53,7 +54,8 @@ mod tuple;
 pub use codes::{Generated, Persistence, RelationKind};
 pub use data_types::*;
 pub use description::{
-    CatalogColumn, CatalogLayout, CatalogTable, ColumnType, Described, Mismatch, NAME_SIZE,
+    CatalogColumn, CatalogIndex, CatalogLayout, CatalogTable, ColumnType, Described, Mismatch,
+    NAME_SIZE,
 };
 pub use objects::{InternalFunction, ObjectRow};
 pub use relations::*;

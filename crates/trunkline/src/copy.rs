@@ -89,7 +89,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     let cluster = engine.cluster_of(dir.clone());
     let interrupt = Interrupt::install()?;
     let mut backend = engine.session()?;
-    let on_damage = if args.keep_going { OnDamage::Collect } else { OnDamage::Fail };
+    let on_damage = if args.keep_going { OnDamage::Rescue } else { OnDamage::Fail };
     let catalog_failure = |error| catalog_failure(error, &dir);
     let catalog = cluster.read_catalog(&mut backend, on_damage).map_err(catalog_failure)?;
     let database = catalog.database(&mut backend, &args.database.of(&args.tables)?);

@@ -30,14 +30,21 @@ pub enum OnDamage {
     /// silently be missing.
     #[default]
     Fail,
-    /// Leave it out and record it in [`super::Catalog::faults`] or [`super::Database::faults`].
+    /// Leave it out and record it in [`super::Catalog::faults`] or [`super::Database::faults`]. If
+    /// a catalog has lost pages at its end, that is still an error, because any number of objects
+    /// may be missing.
     Collect,
+    /// Record that, too, and continue with what is left.
+    Rescue,
 }
 
 /// State that all databases of a cluster share. Immutable after [`super::Catalog::open`].
 #[derive(Debug)]
 pub(super) struct Cluster {
     pub(super) version: PgVersion,
+    /// Whether the cluster was shut down cleanly. Otherwise, an index may refer to pages that were
+    /// never written.
+    pub(super) clean: bool,
     pub(super) storage: Storage,
     pub(super) transactions: Arc<Transactions>,
     /// The map in `global`.
@@ -50,17 +57,27 @@ pub(super) struct Cluster {
     pub(super) faults: Vec<CatalogError>,
 }
 
+/// The files of a catalog.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CatalogLocator {
+    pub(super) table: &'static CatalogTable,
+    pub(super) rows: RelationLocator,
+    /// Its index, see [`CatalogTable::index`]. `None` if `pg_class` has no row for the index.
+    pub(super) index: Option<RelationLocator>,
+}
+
 impl Cluster {
     /// The files of a shared catalog.
     pub(super) fn shared_catalog(
         &self,
         table: &'static CatalogTable,
-    ) -> Result<RelationLocator, CatalogError> {
-        let file = self.map.file_of(table.oid);
-        file.map(global).ok_or_else(|| CatalogError::NoCatalog {
+    ) -> Result<CatalogLocator, CatalogError> {
+        let file = |oid| self.map.file_of(oid).map(global);
+        let rows = file(table.oid).ok_or_else(|| CatalogError::NoCatalog {
             table: table.name,
             database: "global".to_owned(),
-        })
+        })?;
+        Ok(CatalogLocator { table, rows, index: file(table.index.oid) })
     }
 }
 
@@ -109,13 +126,16 @@ impl<'c> RelationMaps<'c> {
     }
 
     /// The files of a mapped catalog.
-    pub(super) fn mapped(&self, table: &CatalogTable) -> Option<RelationLocator> {
-        if table.shared {
-            return self.shared_map.file_of(table.oid).map(global);
-        }
+    pub(super) fn mapped(&self, table: &'static CatalogTable) -> Option<CatalogLocator> {
         let (tablespace, database) = (self.tablespace, self.database);
-        let file = self.map.file_of(table.oid);
-        file.map(|relfilenode| RelationLocator { tablespace, database, relfilenode })
+        let file = |oid| match table.shared {
+            true => self.shared_map.file_of(oid).map(global),
+            false => {
+                let file = self.map.file_of(oid);
+                file.map(|relfilenode| RelationLocator { tablespace, database, relfilenode })
+            }
+        };
+        Some(CatalogLocator { table, rows: file(table.oid)?, index: file(table.index.oid) })
     }
 }
 

@@ -9,17 +9,17 @@ use trunkline_aio::facade::hash::Map;
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::btree::{KeyColumn, KeyLayout, Order};
 use trunkline_format::catalog::{
-    DatabaseRow, IndexRow, NamespaceRow, OperatorClassRow, Persistence, RangeRow, RelationKind,
-    TypeRow,
+    CatalogTable, DatabaseRow, IndexRow, NamespaceRow, OperatorClassRow, Persistence, RangeRow,
+    RelationKind, TypeRow,
 };
 use trunkline_format::text_output::{ObjectClass, UnsupportedReason, UnsupportedType};
 use trunkline_format::{Fork, Oid};
 
-use super::cluster::Cluster;
+use super::cluster::{CatalogLocator, Cluster};
 use super::error::{CatalogError, Unreadable};
 use super::name::quoted;
 use super::objects::Objects;
-use super::relation::{BTREE_METHOD, ColumnInfo, HEAP_METHOD, RelationInfo};
+use super::relation::{BTREE_METHOD, ColumnInfo, HEAP_METHOD, RelationInfo, catalog_in};
 use crate::btree::Index;
 use crate::heap::ToastTable;
 use crate::storage::{Relation, RelationLocator};
@@ -81,7 +81,8 @@ impl Database {
     }
 
     /// Damage that we skipped in this database's catalogs, in the order we found it. This is empty
-    /// unless the catalog was opened with [`super::OnDamage::Collect`].
+    /// unless the catalog was opened with [`super::OnDamage::Collect`] or
+    /// [`super::OnDamage::Rescue`].
     pub fn faults(&self) -> &[CatalogError] {
         &self.faults
     }
@@ -166,6 +167,17 @@ impl Database {
     /// The name of an access method.
     pub fn access_method(&self, oid: Oid) -> Option<&[u8]> {
         self.access_methods.get(&oid).map(|name| &**name)
+    }
+
+    /// The files of a catalog.
+    pub(super) fn catalog(
+        &self,
+        table: &'static CatalogTable,
+    ) -> Result<CatalogLocator, CatalogError> {
+        catalog_in(&self.relations, table).ok_or_else(|| CatalogError::NoCatalog {
+            table: table.name,
+            database: self.display_name(),
+        })
     }
 
     /// The main fork of a relation, if it has files.

@@ -44,7 +44,8 @@ impl Catalog {
     /// As [`Catalog::open`]. `on_damage` also applies to every database opened later.
     ///
     /// # Errors
-    /// As [`Catalog::open`]; for damaged rows and pages only with [`OnDamage::Fail`].
+    /// As [`Catalog::open`]; for damaged rows and pages only with [`OnDamage::Fail`], and for a
+    /// catalog that has lost pages at its end, not with [`OnDamage::Rescue`].
     pub fn open_with(
         dir: &DataDir,
         storage: &Storage,
@@ -54,6 +55,7 @@ impl Catalog {
         let version = dir.control().version;
         let mut cluster = Cluster {
             version,
+            clean: dir.is_clean(),
             storage: storage.clone(),
             transactions: Arc::new(Transactions::of_datadir(dir, storage)),
             map: read_map(storage, Oid(0), GLOBAL_TABLESPACE, version)?,

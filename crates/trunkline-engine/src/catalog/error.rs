@@ -7,10 +7,10 @@
 use std::path::PathBuf;
 
 use thiserror::Error;
-use trunkline_format::Oid;
-use trunkline_format::catalog::{Mismatch, RelationKind, RowError};
+use trunkline_format::catalog::{CatalogTable, Mismatch, RelationKind, RowError};
 use trunkline_format::relmap::RelationMapError;
 use trunkline_format::sequence::SequenceError;
+use trunkline_format::{BlockNo, Oid, Tid};
 
 use super::name::NameProblem;
 use crate::Location;
@@ -120,6 +120,26 @@ pub enum CatalogError {
         /// The first column that differs.
         source: Mismatch,
     },
+    /// Pages at the end of a catalog are missing.
+    #[error(
+        "file \"{}\" ({}) has {found} blocks, expected at least {expected}: index {} has an entry \
+         for row {row}, unless that entry is damaged",
+        path.display(),
+        table.name,
+        table.index.name
+    )]
+    Short {
+        /// The segment that should contain the first missing block.
+        path: PathBuf,
+        /// The catalog.
+        table: &'static CatalogTable,
+        /// The number of blocks of the catalog.
+        found: BlockNo,
+        /// The least number of blocks that it must have.
+        expected: BlockNo,
+        /// The last row in its index.
+        row: Tid,
+    },
     /// A row of a catalog is damaged.
     #[error("{location}: {source}")]
     Row {
@@ -209,13 +229,21 @@ impl CatalogError {
         )
     }
 
-    /// Whether a catalog row or page is damaged, in which case the other rows can still be read.
+    /// Whether a catalog row or page is damaged or missing, in which case the other rows can still
+    /// be read.
     pub fn is_damage(&self) -> bool {
         match self {
-            Self::Row { .. } | Self::LongValue { .. } | Self::HeapRow(_) => true,
+            Self::Row { .. } | Self::LongValue { .. } | Self::HeapRow(_) | Self::Short { .. } => {
+                true
+            }
             Self::Heap(error) => !error.is_cancelled(),
             _ => false,
         }
+    }
+
+    /// Whether a catalog has lost pages at its end, so that any number of objects may be missing.
+    pub fn is_short(&self) -> bool {
+        matches!(self, Self::Short { .. })
     }
 
     /// Returns the file of the commit log or of multixacts that is missing, short or unreadable, if
@@ -250,6 +278,10 @@ impl CatalogError {
             Self::Layout { .. } => Some(
                 "its files were made by a server that is not quite of the version that \
                  global/pg_control says"
+                    .to_owned(),
+            ),
+            Self::Short { .. } => Some(
+                "restore the file; copy --keep-going copies what the rest of it describes"
                     .to_owned(),
             ),
             Self::Directory(error) => error.hint().map(str::to_owned),

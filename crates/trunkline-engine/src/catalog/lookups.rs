@@ -37,17 +37,13 @@ impl Database {
                 continue;
             }
             self.check_layout(table)?;
-            let locator = self.relation(table.oid).and_then(|relation| relation.locator);
-            let locator = locator.ok_or_else(|| CatalogError::NoCatalog {
-                table: table.name,
-                database: self.display_name(),
-            })?;
+            let locator = self.catalog(table)?;
             // Damage in these catalogs affects only callers that print these types. We therefore
             // always return it as an error, even if other damage is being collected.
             let mut faults = Faults::new(OnDamage::Fail);
             let mut reader = Reader { backend, cluster: &self.cluster, faults: &mut faults };
             let mut rows = Vec::new();
-            reader.scan(table, locator, |tuple| {
+            reader.scan(locator, |tuple| {
                 rows.push(ObjectRow::decode(tuple)?);
                 Ok(())
             })?;

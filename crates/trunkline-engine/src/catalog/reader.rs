@@ -12,11 +12,10 @@ use trunkline_format::catalog::{
     CatalogRow, CatalogTable, CatalogTuple, PG_ATTRIBUTE, PG_CLASS, PG_DATABASE, RowError,
 };
 
-use super::cluster::{Cluster, OnDamage};
+use super::cluster::{CatalogLocator, Cluster, OnDamage};
 use super::error::CatalogError;
 use crate::heap::{HeapError, HeapScan, ScanOptions};
 use crate::pool::{Backend, ReadError};
-use crate::storage::RelationLocator;
 
 /// Reads catalogs with a backend.
 pub(super) struct Reader<'r> {
@@ -37,11 +36,16 @@ impl Faults {
         Self { on_damage, found: Vec::new() }
     }
 
-    /// Records damage, or returns it as an error if damage isn't being collected. A cancelled read
-    /// isn't damage, so we always return that as an error.
+    /// Records damage, or returns it as an error if damage of this kind isn't being collected. A
+    /// cancelled read isn't damage, so we always return that as an error.
     pub(super) fn take(&mut self, error: CatalogError) -> Result<(), CatalogError> {
         let cancelled = matches!(&error, CatalogError::Heap(error) if error.is_cancelled());
-        if self.on_damage == OnDamage::Fail || cancelled {
+        let fails = match self.on_damage {
+            OnDamage::Fail => true,
+            OnDamage::Collect => error.is_short(),
+            OnDamage::Rescue => false,
+        };
+        if fails || cancelled {
             return Err(error);
         }
         self.found.push(error);
@@ -49,9 +53,14 @@ impl Faults {
     }
 
     /// Records an error that may be just a consequence of earlier damage. If we haven't found any
-    /// damage so far, the error must have some other cause, so we return it.
+    /// damage so far, the error must have some other cause, so we return it. If a catalog has lost
+    /// pages, there may be lots of consequences, so we don't record them.
     pub(super) fn take_consequence(&mut self, error: CatalogError) -> Result<(), CatalogError> {
-        if self.found.is_empty() { Err(error) } else { self.take(error) }
+        match &*self.found {
+            [] => Err(error),
+            found if found.iter().any(CatalogError::is_short) => Ok(()),
+            _ => self.take(error),
+        }
     }
 
     /// Removes and returns the first recorded error.
@@ -68,10 +77,10 @@ impl Reader<'_> {
     /// The visible rows of a catalog.
     pub(super) fn rows<R: CatalogRow>(
         &mut self,
-        locator: RelationLocator,
+        locator: CatalogLocator,
     ) -> Result<Vec<R>, CatalogError> {
         let mut rows = Vec::new();
-        self.scan(R::CATALOG, locator, |tuple| {
+        self.scan(locator, |tuple| {
             rows.push(R::decode(tuple)?);
             Ok(())
         })?;
@@ -82,29 +91,33 @@ impl Reader<'_> {
     /// damage, so when damage is being collected we return no rows.
     pub(super) fn rows_at<R: CatalogRow>(
         &mut self,
-        locator: Result<RelationLocator, CatalogError>,
+        locator: Result<CatalogLocator, CatalogError>,
     ) -> Result<Vec<R>, CatalogError> {
         match locator {
             Ok(locator) => self.rows(locator),
-            Err(error) => self.faults.take(error).map(|()| Vec::new()),
+            Err(error) => self.faults.take_consequence(error).map(|()| Vec::new()),
         }
     }
 
-    /// Passes the visible rows of a catalog to `each`.
+    /// Passes the visible rows of a catalog to `each`. Checks first that the catalog isn't too short.
     pub(super) fn scan(
         &mut self,
-        table: &'static CatalogTable,
-        locator: RelationLocator,
+        locator: CatalogLocator,
         mut each: impl FnMut(&mut CatalogTuple<'_, '_>) -> Result<(), RowError>,
     ) -> Result<(), CatalogError> {
-        let relation = self.cluster.storage.relation(locator, Fork::Main);
-        let layout = table.layout(self.cluster.version);
-        let (transactions, options) = (&self.cluster.transactions, ScanOptions::default());
-        let mut scan = match HeapScan::of_table(self.backend, &relation, transactions, options) {
-            Ok(scan) => scan,
+        let table = locator.table;
+        let relation = self.cluster.storage.relation(locator.rows, Fork::Main);
+        let blocks = match relation.blocks() {
+            Ok(blocks) => blocks,
             Err(error) if is_essential(table) => return Err(error.into()),
             Err(error) => return self.faults.take(error.into()),
         };
+        if let Some(error) = self.short(&relation, blocks, locator)? {
+            self.faults.take(error)?;
+        }
+        let layout = table.layout(self.cluster.version);
+        let (transactions, options) = (&self.cluster.transactions, ScanOptions::default());
+        let mut scan = HeapScan::of_blocks(self.backend, &relation, blocks, transactions, options);
         loop {
             let page = match scan.next_page(self.backend) {
                 Ok(Some(page)) => page,

@@ -6,11 +6,12 @@ use std::ops::{Deref, Range};
 
 use trunkline_format::Oid;
 use trunkline_format::catalog::{
-    AttributeRow, ClassRow, Generated, PG_ATTRIBUTE, RelationKind, RowError,
+    AttributeRow, CatalogTable, ClassRow, Generated, PG_ATTRIBUTE, RelationKind, RowError,
 };
 use trunkline_format::deform::{Attribute, missing_value};
 use trunkline_format::varlena::Varlena;
 
+use super::cluster::CatalogLocator;
 use super::name::quoted;
 use crate::storage::RelationLocator;
 
@@ -62,6 +63,18 @@ impl RelationInfo {
     pub fn is_partitioned(&self) -> bool {
         matches!(self.kind, RelationKind::PartitionedTable | RelationKind::PartitionedIndex)
     }
+}
+
+/// The files of a catalog, by its row in `pg_class`. `relations` must be sorted by OID.
+pub(super) fn catalog_in(
+    relations: &[RelationInfo],
+    table: &'static CatalogTable,
+) -> Option<CatalogLocator> {
+    let file = |oid| {
+        let at = relations.binary_search_by_key(&oid, |relation| relation.oid).ok()?;
+        relations.get(at)?.locator
+    };
+    Some(CatalogLocator { table, rows: file(table.oid)?, index: file(table.index.oid) })
 }
 
 /// A column of a relation.

@@ -23,8 +23,7 @@ impl Database {
         backend: &mut Backend,
     ) -> Result<(Vec<SequenceRow>, Vec<CatalogError>), CatalogError> {
         self.check_layout(&PG_SEQUENCE)?;
-        let locator = self.relation(PG_SEQUENCE.oid).and_then(|relation| relation.locator);
-        let locator = locator.ok_or_else(|| self.no_catalog())?;
+        let locator = self.catalog(&PG_SEQUENCE)?;
         let mut faults = Faults::new(OnDamage::Collect);
         let mut reader = Reader { backend, cluster: &self.cluster, faults: &mut faults };
         let rows = reader.rows::<SequenceRow>(locator)?;

@@ -50,7 +50,7 @@ impl Database {
         // database.
         let (mut long, mut own) = (ToastBatch::new(), Vec::new());
         let mut reader = Reader { backend, cluster, faults: &mut faults };
-        reader.scan(table, locator, |tuple| {
+        reader.scan(locator, |tuple| {
             let row = RoleSettingRow::decode(tuple)?;
             let is_own = row.database == self.info.oid;
             if row.role != Oid(0) || !(is_own || row.database == Oid(0)) {

@@ -16,13 +16,12 @@ use trunkline_format::catalog::{
 };
 use trunkline_format::text_output::{Base, FIRST_USER_OID};
 
-use super::cluster::{Cluster, OnDamage, RelationMaps};
+use super::cluster::{CatalogLocator, Cluster, OnDamage, RelationMaps};
 use super::database::Database;
 use super::error::CatalogError;
 use super::reader::{Faults, Reader};
-use super::relation::{ColumnInfo, RelationInfo};
+use super::relation::{ColumnInfo, RelationInfo, catalog_in};
 use crate::pool::Backend;
-use crate::storage::RelationLocator;
 
 /// The catalogs in a snapshot.
 static CATALOGS: [&CatalogTable; 12] = [
@@ -72,11 +71,9 @@ impl Database {
         let columns = load_columns(&mut reader, mapped(&PG_ATTRIBUTE)?, &mut relations)?;
         // Locates a catalog that isn't mapped, by its row in pg_class.
         let find = |table: &'static CatalogTable| {
-            let at = relations.binary_search_by_key(&table.oid, |relation| relation.oid).ok();
-            let relation = at.and_then(|at| relations.get(at));
-            let found = relation.and_then(|relation| relation.locator);
             // A mapped catalog can be located through the map, even if its pg_class row is missing.
-            found.or_else(|| maps.mapped(table)).ok_or_else(|| unknown(table))
+            let found = catalog_in(&relations, table).or_else(|| maps.mapped(table));
+            found.ok_or_else(|| unknown(table))
         };
         let mut schemas = reader.rows_at::<NamespaceRow>(find(&PG_NAMESPACE))?;
         schemas.sort_by_key(|schema| schema.oid);
@@ -139,8 +136,8 @@ impl Database {
     /// records for each of them a built-in type with the same output function. `pg_proc` is one of
     /// the largest catalogs, so we only read it if there are base types of extensions.
     ///
-    /// If damage is not being collected, we ignore damage in `pg_proc`: if we can't find a type's
-    /// function, we just refuse to print the type. But if we don't know whether a row is visible,
+    /// If damage is not being collected, we ignore damaged rows and pages of `pg_proc`: if we can't
+    /// find a type's function, we just refuse to print the type. But if we don't know whether a row is visible,
     /// because a file of the commit log is missing, we must remember that for the refusal, which
     /// would blame the type instead.
     fn find_printed_as(
@@ -150,16 +147,16 @@ impl Database {
     ) -> Result<(), CatalogError> {
         let is_added = |row: &TypeRow| row.oid.0 >= FIRST_USER_OID;
         let bases = || self.types.values().filter(|row| row.kind == b'b' && !row.is_array());
-        let locator = self.relation(PG_PROC.oid).and_then(|relation| relation.locator);
+        let locator = catalog_in(&self.relations, &PG_PROC);
         let Some(locator) = locator.filter(|_| bases().any(is_added)) else { return Ok(()) };
         if self.check_layout(&PG_PROC).is_err() {
             return Ok(());
         }
-        let mut found = Faults::new(OnDamage::Collect);
+        let mut found = Faults::new(OnDamage::Rescue);
         let mut reader = Reader { backend, cluster: &self.cluster, faults: &mut found };
         let outputs: Set<Oid> = bases().map(|row| row.output).collect();
         let mut sources: Map<Oid, Box<[u8]>> = Map::default();
-        reader.scan(&PG_PROC, locator, |tuple| {
+        reader.scan(locator, |tuple| {
             if let Some(function) = InternalFunction::decode(tuple)?
                 && outputs.contains(&function.oid)
             {
@@ -169,7 +166,7 @@ impl Database {
         })?;
         let mut output_fault = None;
         for error in found.into_found() {
-            if self.cluster.on_damage == OnDamage::Collect {
+            if self.cluster.on_damage != OnDamage::Fail || error.is_short() {
                 faults.take(error)?;
             } else if error.file_fault().is_some() {
                 output_fault.get_or_insert(Arc::new(error));
@@ -193,6 +190,10 @@ impl Database {
     /// Compares the columns that `pg_attribute` lists for a catalog with the layout that we used to
     /// decode it.
     pub(super) fn check_layout(&self, table: &'static CatalogTable) -> Result<(), CatalogError> {
+        if self.faults.iter().any(CatalogError::is_short) {
+            // Rows of pg_attribute may be missing. We have already reported that.
+            return Ok(());
+        }
         let found = self.relation(table.oid);
         let columns = found.and_then(|relation| self.columns.get(relation.columns()));
         let described = columns.unwrap_or_default().iter().map(|column| Described {
@@ -210,11 +211,11 @@ impl Database {
 /// each of the `relations`, which must be sorted by OID, which columns belong to it.
 fn load_columns(
     reader: &mut Reader<'_>,
-    locator: RelationLocator,
+    locator: CatalogLocator,
     relations: &mut [RelationInfo],
 ) -> Result<Vec<ColumnInfo>, CatalogError> {
     let mut columns = Vec::new();
-    reader.scan(&PG_ATTRIBUTE, locator, |tuple| {
+    reader.scan(locator, |tuple| {
         let row = AttributeRow::decode(tuple)?;
         let relation = row.relation;
         columns.extend(ColumnInfo::of_row(row)?.map(|column| (relation, column)));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::content_problem::ContentProblem;
 use super::finding::{Finding, FindingKind};
+use super::length_bound::LengthProof;
 use crate::catalog::CatalogError;
 use crate::datadir::{DataDir, DataDirError, ProblemKind};
 use crate::heap::HeapError;
@@ -13,6 +14,17 @@ use crate::storage::StorageError;
 
 /// Returns the finding for a fault in the catalogs of a database, or in the shared catalogs.
 pub(super) fn finding_of(dir: &DataDir, database: Option<&str>, fault: &CatalogError) -> Finding {
+    if let CatalogError::Short { path, table, found, expected, row } = fault {
+        let catalog = format!("pg_catalog.{}", table.name);
+        let name = match database.filter(|_| !table.shared) {
+            Some(database) => format!("{database}.{catalog}"),
+            None => catalog,
+        };
+        let proof = LengthProof::Entry { index: table.index.name.into(), row: *row };
+        let kind = FindingKind::Short { found: *found, expected: *expected, proof };
+        let (path, relation) = (path.clone(), Some(name.into()));
+        return Finding { path, relation, block: None, item: None, kind, more: 0 };
+    }
     let unreadable = |text| FindingKind::Content(ContentProblem::Unreadable(text));
     let (path, block, item, kind) = match (fault, file_fault(fault)) {
         (_, Some((path, kind))) => (path, None, None, kind),

@@ -34,7 +34,7 @@ use super::length_bound::{LengthBound, LengthBounds};
 use super::scope::{Scope, locator_of};
 use super::status_files::StatusFiles;
 use crate::catalog::{Catalog, CatalogError, Database, OnDamage, RelationPath, first_file};
-use crate::datadir::{DataDir, FileEntry, FileList, ProblemKind, Warning};
+use crate::datadir::{DataDir, FileEntry, FileList, ProblemKind};
 use crate::pool::Backend;
 use crate::storage::{RelationLocator, Storage};
 
@@ -76,7 +76,7 @@ impl CatalogFiles {
         scope: &Scope,
         checks_contents: bool,
     ) -> Self {
-        let clean = !dir.warnings().iter().any(|warning| matches!(warning, Warning::Forced(_)));
+        let clean = dir.is_clean();
         let mut files = Self {
             dir: dir.clone(),
             relations: BTreeMap::new(),
@@ -219,7 +219,7 @@ impl CatalogFiles {
             |path: &Path| is_covered(path) || list.files.iter().any(|file| file.path == path);
         let mut reported = BTreeSet::new();
         for Fault { finding, of_page } in std::mem::take(&mut *self.faults.lock()) {
-            let of_file = !matches!(finding.kind, FindingKind::Content(_));
+            let of_file = matches!(finding.kind, FindingKind::File(_) | FindingKind::NotOpened(_));
             if (of_page || of_file) && is_known(&finding.path) {
                 continue;
             }

@@ -85,6 +85,26 @@ fn listed(database: &Database) -> Vec<[String; 4]> {
     found
 }
 
+/// The index of each catalog must be the one that we describe, and have an entry for every row.
+#[test]
+fn catalogs_have_the_indexes_that_prove_their_length() {
+    for (major, data) in fixtures() {
+        let mut opened = Opened::new(&data, MethodKind::Sync, 512, false);
+        let database = opened.database("bench").expect("opened");
+        for catalog in CATALOGS {
+            let row = database.index(catalog.index.oid).expect("an index");
+            let is_whole = row.valid && row.ready && row.live && !row.partial;
+            assert!(row.table == catalog.oid && is_whole, "{major}: {row:?}");
+            let relation = database.relation(row.index).expect("a relation");
+            assert_eq!(text(&relation.name), catalog.index.name, "{major}");
+            assert_eq!(
+                text(database.access_method(relation.access_method).expect("named")),
+                "btree"
+            );
+        }
+    }
+}
+
 /// Names, kinds and columns must match the server's, with every I/O method, both in a small and in
 /// a large pool.
 #[test]

@@ -9,6 +9,7 @@ use crate::ids::Oid;
 describe_catalog! {
     /// Types (`catalog/pg_type.h`).
     PG_TYPE = "pg_type", 1247, mapped;
+    index "pg_type_oid_index", 2703;
     columns {
         oid: Oid,
         typname: Name,
@@ -86,6 +87,7 @@ impl TypeRow {
 describe_catalog! {
     /// Labels of enums (`catalog/pg_enum.h`).
     PG_ENUM = "pg_enum", 3501;
+    index "pg_enum_oid_index", 3502;
     columns {
         oid: Oid,
         enumtypid: Oid,
@@ -109,6 +111,7 @@ describe_catalog! {
 describe_catalog! {
     /// Range types (`catalog/pg_range.h`).
     PG_RANGE = "pg_range", 3541;
+    index "pg_range_rngtypid_index", 3542;
     columns {
         rngtypid: Oid,
         rngsubtype: Oid,
@@ -137,6 +140,7 @@ describe_catalog! {
 describe_catalog! {
     /// Functions and procedures (`catalog/pg_proc.h`), up to the last column that we read.
     PG_PROC = "pg_proc", 1255, mapped, open;
+    index "pg_proc_oid_index", 2690;
     columns {
         oid: Oid,
         proname: Name,
@@ -170,6 +174,7 @@ describe_catalog! {
 describe_catalog! {
     /// Operators (`catalog/pg_operator.h`).
     PG_OPERATOR = "pg_operator", 2617;
+    index "pg_operator_oid_index", 2688;
     columns {
         oid: Oid,
         oprname: Name,
@@ -192,6 +197,7 @@ describe_catalog! {
 describe_catalog! {
     /// Collations (`catalog/pg_collation.h`).
     PG_COLLATION = "pg_collation", 3456;
+    index "pg_collation_oid_index", 3085;
     columns {
         oid: Oid,
         collname: Name,
@@ -212,6 +218,7 @@ describe_catalog! {
 describe_catalog! {
     /// Text search configurations (`catalog/pg_ts_config.h`).
     PG_TS_CONFIG = "pg_ts_config", 3602;
+    index "pg_ts_config_oid_index", 3712;
     columns {
         oid: Oid,
         cfgname: Name,
@@ -224,6 +231,7 @@ describe_catalog! {
 describe_catalog! {
     /// Text search dictionaries (`catalog/pg_ts_dict.h`).
     PG_TS_DICT = "pg_ts_dict", 3600;
+    index "pg_ts_dict_oid_index", 3605;
     columns {
         oid: Oid,
         dictname: Name,

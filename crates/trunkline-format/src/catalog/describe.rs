@@ -4,6 +4,7 @@
 //! type can't refer to a column that the catalog doesn't have. [`super`] shows an example.
 //!
 //! - Flags of [`super::CatalogTable`] may follow the OID: `mapped`, `shared`, `open`.
+//! - The index is a unique B-tree on the catalog, with its name and OID.
 //! - A column is `name: Type`, where the type is a [`super::ColumnType`]. `.since(V18)` and
 //!   `.until(V17)` restrict it to a range of versions, and `.nullable()` says that a fixed-size
 //!   column can be null. If a column has a different position or type in some versions, list it
@@ -19,6 +20,7 @@ macro_rules! describe_catalog {
     (
         $(#[$table_doc:meta])*
         $table:ident = $name:literal, $oid:literal $(, $flag:ident)*;
+        index $index:literal, $index_oid:literal;
         columns {
             $($column:ident: $kind:ident $(.$limit:ident($($version:ident)?))*,)*
         }
@@ -33,7 +35,7 @@ macro_rules! describe_catalog {
         $(#[$table_doc])*
         pub static $table: $crate::catalog::CatalogTable = $crate::catalog::CatalogTable {
             $($flag: true,)*
-            ..$crate::catalog::CatalogTable::new($name, $oid, &[
+            ..$crate::catalog::CatalogTable::new($name, $oid, ($index, $index_oid), &[
                 $($crate::catalog::CatalogColumn::new(
                     stringify!($column),
                     $crate::catalog::ColumnType::$kind,

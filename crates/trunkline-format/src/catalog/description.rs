@@ -115,6 +115,15 @@ impl CatalogColumn {
     }
 }
 
+/// An index of a catalog. It is shared and mapped if the catalog is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CatalogIndex {
+    /// `relname`.
+    pub name: &'static str,
+    /// Its OID, the same in all versions.
+    pub oid: Oid,
+}
+
 /// A catalog, with the columns of all versions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CatalogTable {
@@ -122,6 +131,8 @@ pub struct CatalogTable {
     pub name: &'static str,
     /// Its OID, the same in all versions.
     pub oid: Oid,
+    /// A unique B-tree that has an entry for each of its rows.
+    pub index: CatalogIndex,
     /// Whether all databases share it, in which case its files are in `global`.
     pub shared: bool,
     /// Whether its file number is stored in `pg_filenode.map`. If so, its `relfilenode` in
@@ -137,9 +148,11 @@ impl CatalogTable {
     pub(super) const fn new(
         name: &'static str,
         oid: u32,
+        (index, index_oid): (&'static str, u32),
         columns: &'static [CatalogColumn],
     ) -> Self {
-        Self { name, oid: Oid(oid), shared: false, mapped: false, columns, open: false }
+        let index = CatalogIndex { name: index, oid: Oid(index_oid) };
+        Self { name, oid: Oid(oid), index, shared: false, mapped: false, columns, open: false }
     }
 
     /// The columns in `version` and their layout.

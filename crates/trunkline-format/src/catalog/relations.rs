@@ -11,6 +11,7 @@ use crate::ids::Oid;
 describe_catalog! {
     /// Relations of all kinds (`catalog/pg_class.h`).
     PG_CLASS = "pg_class", 1259, mapped;
+    index "pg_class_oid_index", 2662;
     columns {
         oid: Oid,
         relname: Name,
@@ -102,6 +103,7 @@ describe_catalog! {
     /// Columns (`catalog/pg_attribute.h`). PostgreSQL 16 moved and shrank several columns to make
     /// the row smaller. `attstattarget` became nullable in 17.
     PG_ATTRIBUTE = "pg_attribute", 1249, mapped;
+    index "pg_attribute_relid_attnum_index", 2659;
     columns {
         attrelid: Oid,
         attname: Name,
@@ -180,6 +182,7 @@ impl AttributeRow {
 describe_catalog! {
     /// Indexes (`catalog/pg_index.h`).
     PG_INDEX = "pg_index", 2610;
+    index "pg_index_indexrelid_index", 2679;
     columns {
         indexrelid: Oid,
         indrelid: Oid,
@@ -265,6 +268,7 @@ impl IndexRow {
 describe_catalog! {
     /// Inheritance parents of tables and partitions (`catalog/pg_inherits.h`).
     PG_INHERITS = "pg_inherits", 2611;
+    index "pg_inherits_relid_seqno_index", 2680;
     columns {
         inhrelid: Oid,
         inhparent: Oid,
@@ -285,6 +289,7 @@ describe_catalog! {
 describe_catalog! {
     /// Schemas (`catalog/pg_namespace.h`).
     PG_NAMESPACE = "pg_namespace", 2615;
+    index "pg_namespace_oid_index", 2685;
     columns {
         oid: Oid,
         nspname: Name,
@@ -303,6 +308,7 @@ describe_catalog! {
 describe_catalog! {
     /// Access methods (`catalog/pg_am.h`).
     PG_AM = "pg_am", 2601;
+    index "pg_am_oid_index", 2652;
     columns {
         oid: Oid,
         amname: Name,
@@ -321,6 +327,7 @@ describe_catalog! {
 describe_catalog! {
     /// Operator classes (`catalog/pg_opclass.h`).
     PG_OPCLASS = "pg_opclass", 2616;
+    index "pg_opclass_oid_index", 2687;
     columns {
         oid: Oid,
         opcmethod: Oid,
@@ -346,6 +353,7 @@ describe_catalog! {
 describe_catalog! {
     /// Sequence parameters (`catalog/pg_sequence.h`).
     PG_SEQUENCE = "pg_sequence", 2224;
+    index "pg_sequence_seqrelid_index", 5002;
     columns {
         seqrelid: Oid,
         seqtypid: Oid,

@@ -12,6 +12,7 @@ use crate::ids::Oid;
 describe_catalog! {
     /// Databases (`catalog/pg_database.h`).
     PG_DATABASE = "pg_database", 1262, shared, mapped;
+    index "pg_database_oid_index", 2672;
     columns {
         oid: Oid,
         datname: Name,
@@ -78,6 +79,7 @@ impl DatabaseRow {
 describe_catalog! {
     /// Tablespaces (`catalog/pg_tablespace.h`).
     PG_TABLESPACE = "pg_tablespace", 1213, shared, mapped;
+    index "pg_tablespace_oid_index", 2697;
     columns {
         oid: Oid,
         spcname: Name,
@@ -97,6 +99,7 @@ describe_catalog! {
 describe_catalog! {
     /// Roles (`catalog/pg_authid.h`).
     PG_AUTHID = "pg_authid", 1260, shared, mapped;
+    index "pg_authid_oid_index", 2677;
     columns {
         oid: Oid,
         rolname: Name,
@@ -117,6 +120,7 @@ describe_catalog! {
     /// Settings stored by `ALTER DATABASE … SET` and `ALTER ROLE … SET`
     /// (`catalog/pg_db_role_setting.h`).
     PG_DB_ROLE_SETTING = "pg_db_role_setting", 2964, shared, mapped;
+    index "pg_db_role_setting_databaseid_rol_index", 2965;
     columns {
         setdatabase: Oid,
         setrole: Oid,

@@ -30,6 +30,8 @@ const LEAVE_OUT: &str = "restore the file, or use --keep-going to leave out the 
 pub(super) fn catalog_failure(error: CatalogError, dir: &DataDir) -> Failure {
     let hint = match &error {
         error if error.file_fault().is_some() => Some(LEAVE_OUT),
+        // It has its own hint.
+        error if error.is_short() => None,
         error => error.is_damage().then_some(KEEP_GOING),
     };
     database_failure(error, dir).with_hint_if_any(hint)
