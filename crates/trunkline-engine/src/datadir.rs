@@ -106,7 +106,8 @@ impl DataDir {
     /// tablespaces.
     ///
     /// # Errors
-    /// [`DataDirError::NoTablespace`] if no link points to such a target; [`DataDirError::Io`].
+    /// [`DataDirError::NoTablespace`] if no link points to such a target; [`DataDirError::Io`] if a
+    /// directory cannot be read or doesn't exist.
     pub fn with_tablespaces(self, moves: &[(PathBuf, PathBuf)]) -> Result<DataDir, DataDirError> {
         let links = files::links(&self.path)?;
         let mut moved = self.moved;
@@ -118,6 +119,7 @@ impl DataDir {
             if moved.len() == before {
                 return Err(DataDirError::NoTablespace { path: self.path, target: old.clone() });
             }
+            fs::read_dir(new).map_err(|source| DataDirError::io("open directory", new, source))?;
         }
         Ok(DataDir { moved, ..self })
     }

@@ -69,7 +69,7 @@ mod value_id_set;
 mod xid_range;
 
 pub use catalog_files::CatalogFiles;
-pub use catalog_summary::CatalogSummary;
+pub use catalog_summary::{CatalogSummary, DoubtfulLength};
 pub use content_job::verify_contents;
 pub use content_options::{Checks, ContentOptions, Only};
 pub use content_problem::{ContentProblem, HeaderId, InvalidTarget};

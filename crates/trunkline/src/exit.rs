@@ -93,6 +93,19 @@ impl Failure {
         Failure::new(Exit::Findings, text)
     }
 
+    /// We lacked the permission to read `count` files. `others` is the number of other findings. The
+    /// user must not overlook them because of the exit status.
+    pub(crate) fn denied(count: u64, others: u64) -> Failure {
+        let what = if count == 1 { "file or directory" } else { "files or directories" };
+        let others = match others {
+            0 => String::new(),
+            1 => "; 1 other finding".to_owned(),
+            others => format!("; {others} other findings"),
+        };
+        let text = format!("{count} {what} could not be read: permission denied{others}");
+        Failure::cannot_run(text).with_hint("run as the user that owns the data directory")
+    }
+
     /// A signal ended the command before it had a result. `exit` is [`Exit::Interrupted`] or
     /// [`Exit::Terminated`].
     pub(crate) fn interrupted(exit: Exit) -> Failure {
@@ -301,6 +314,14 @@ impl From<CatalogError> for Failure {
             CatalogError::Directory(error) => return error.into(),
             CatalogError::Heap(HeapError::Read(error)) => return error.into(),
             CatalogError::Storage(error) => return ReadError::Storage(error).into(),
+            CatalogError::File { table, source } => {
+                let name = table.name;
+                let failure = Failure::from(ReadError::Storage(source));
+                return Failure {
+                    text: failure.text.map(|text| format!("{name}: {text}")),
+                    ..failure
+                };
+            }
             _ if error.is_usage() => Exit::Usage,
             // A file is missing that records whether the row is visible. The row may be fine.
             _ if error.file_fault().is_some() => Exit::CannotRun,

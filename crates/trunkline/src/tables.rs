@@ -8,7 +8,8 @@
 //! ```
 //! The row counts are the planner's estimates from `pg_class.reltuples`, because we'd have to read
 //! every page to count the rows. Sizes are file sizes. As in `pg_table_size`, the size of a table
-//! includes all forks, the TOAST table and the TOAST index, but not the table's own indexes.
+//! includes all forks, the TOAST table and the TOAST index, but not the table's own indexes. If files
+//! are missing or can't be read, the list says so instead of showing a smaller size.
 //!
 //! `--cached` must not change what it shows. We measure before we read the catalogs, and read them
 //! with direct I/O, which leaves nothing in the page cache.
@@ -19,26 +20,31 @@ mod names;
 mod relations;
 mod sizes;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 
 use trunkline_aio::facade::Arc;
-use trunkline_engine::catalog::{CatalogError, Database};
-use trunkline_engine::datadir::DataDir;
+use trunkline_engine::catalog::Database;
+use trunkline_engine::datadir::{DataDir, Problem, ProblemKind};
 use trunkline_engine::settings::Settings;
 
 use crate::catalog_session::CatalogSession;
-use crate::data_dir;
-use crate::exit::{Exit, Failure, message};
+use crate::data_dir::{self, relative};
+use crate::exit::{Exit, Failure, message, warnings};
 use crate::io_instance::IoInstance;
 use crate::options::{Context, DatabaseArgs};
 use crate::output::{object, print_report, table};
-use databases::{DATABASE_COLUMNS, databases};
+use databases::{DATABASE_COLUMNS, DatabaseLine, databases};
 use listing::{Listing, SortKey, columns};
 pub(crate) use names::encoding_name;
 use names::{SHARED_CATALOG_ENCODING, shown_name};
-use relations::{RELATION_COLUMNS, relations};
+use relations::{RELATION_COLUMNS, RelationLine, relations};
 use sizes::Sizes;
+
+/// Maximum number of files and directories to list that could not be read.
+const PROBLEMS_LISTED_MAX: usize = 100;
 
 /// Buffers of the I/O instance that only opens files.
 const BUFFERS_MIN: u32 = 16;
@@ -81,8 +87,9 @@ pub(crate) fn run(context: &Context<'_>, args: &TablesArgs) -> Result<Exit, Fail
     let name = name.or(default);
     args.check(name.is_some())?;
     let dir = data_dir::open(global)?;
-    let sizes = Sizes::of(&dir, args.measuring_io(settings)?.as_ref().map(IoInstance::aio))?;
+    let mut sizes = Sizes::of(&dir, args.measuring_io(settings)?.as_ref().map(IoInstance::aio))?;
     let (session, database) = args.read_catalogs(&dir, settings, name.as_deref())?;
+    sizes.compare_tablespaces(&session.catalog);
     let listing = Listing { sort: args.sort, cached: args.cached };
     let Some(database) = database else {
         let databases = databases(&session.catalog, &sizes, listing);
@@ -90,7 +97,10 @@ pub(crate) fn run(context: &Context<'_>, args: &TablesArgs) -> Result<Exit, Fail
         let json = object! { schema: 1, command: "tables", databases: &databases };
         let columns = columns(&DATABASE_COLUMNS, args.cached);
         print_report(global, &json, || table(&databases, &columns))?;
-        return Ok(exit(session.catalog.faults().iter()));
+        let infos = session.catalog.databases().iter();
+        let problems = infos.flat_map(|info| sizes.problems_of(info));
+        let is_damaged = databases.iter().any(DatabaseLine::is_damaged);
+        return exit(&dir, problems, is_damaged || !session.catalog.faults().is_empty());
     };
     let relations = relations(&database, &dir, &sizes, args.all, listing);
     dir.recheck()?;
@@ -98,7 +108,9 @@ pub(crate) fn run(context: &Context<'_>, args: &TablesArgs) -> Result<Exit, Fail
     let json = object! { schema: 1, command: "tables", database: name, relations: &relations };
     let columns = columns(&RELATION_COLUMNS, args.cached);
     print_report(global, &json, || table(&relations, &columns))?;
-    Ok(exit(session.catalog.faults().iter().chain(database.faults())))
+    let is_damaged = relations.iter().any(RelationLine::is_damaged);
+    let has_faults = !(session.catalog.faults().is_empty() && database.faults().is_empty());
+    exit(&dir, sizes.problems_of(database.info()), is_damaged || has_faults)
 }
 
 impl TablesArgs {
@@ -156,7 +168,24 @@ impl TablesArgs {
     }
 }
 
-/// If we had to skip a damaged catalog row, the list is incomplete. That counts as a finding.
-fn exit<'f>(mut faults: impl Iterator<Item = &'f CatalogError>) -> Exit {
-    if faults.next().is_none() { Exit::Good } else { Exit::Findings }
+/// Warns of the files and directories because of which sizes are unknown. If some of them can't be
+/// read, we don't know whether anything is wrong with the data. Otherwise, it counts as a finding if
+/// something is missing, or if we had to skip a damaged catalog row.
+fn exit<'p>(
+    dir: &DataDir,
+    problems: impl Iterator<Item = &'p Problem>,
+    is_damaged: bool,
+) -> Result<Exit, Failure> {
+    // A problem may concern several databases.
+    let problems: BTreeMap<&Path, &ProblemKind> =
+        problems.map(|problem| (&*problem.path, &problem.kind)).collect();
+    let listed = problems.iter().take(PROBLEMS_LISTED_MAX);
+    let listed = listed.map(|(path, kind)| format!("{}: {kind}", relative(path, dir.path())));
+    warnings(listed, problems.len().saturating_sub(PROBLEMS_LISTED_MAX) as u64);
+    let denied = problems.values().filter(|kind| kind.is_denied()).count() as u64;
+    match denied {
+        0 if is_damaged => Ok(Exit::Findings),
+        0 => Ok(Exit::Good),
+        denied => Err(Failure::denied(denied, 0)),
+    }
 }

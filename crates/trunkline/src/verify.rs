@@ -23,6 +23,7 @@ mod findings;
 mod pages;
 mod scope;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -36,7 +37,7 @@ use trunkline_engine::verify::{
 
 use crate::catalog_session::catalog_files;
 use crate::data_dir::{self, moved_tablespace_hint, relative};
-use crate::exit::{Exit, Failure, message};
+use crate::exit::{Exit, Failure, message, warnings};
 use crate::interrupt::Interrupt;
 use crate::io_instance::{IoInstance, read_window_bytes};
 use crate::monitor::run_job;
@@ -45,6 +46,9 @@ use crate::options::{Context, DatabaseArgs};
 use crate::output::print_report;
 use pages::PagesOutput;
 use scope::{Scope, name_relations};
+
+/// Maximum number of warnings about relations that used to be longer. The JSON report lists all.
+const DOUBTFUL_LISTED_MAX: usize = 100;
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
@@ -163,27 +167,25 @@ pub(crate) fn run(context: &Context<'_>, args: &VerifyArgs) -> Result<Exit, Fail
     let more = contents.as_ref().map_or(0, |contents| contents.findings_total);
     let total = pages.findings_total() + more;
     if pages.denied > 0 && end == End::Complete {
-        return Err(denied(pages.denied, total.saturating_sub(pages.denied)));
+        // If we can't read a table's file, its rows are another finding about the same file.
+        let denied = pages.findings.iter().filter(|finding| finding.kind.is_denied());
+        let denied: BTreeSet<&Path> = denied.map(|finding| &*finding.path).collect();
+        let again = contents.iter().flat_map(|contents| &contents.findings);
+        let again = again.filter(|finding| denied.contains(&*finding.path)).count() as u64;
+        return Err(Failure::denied(pages.denied, total.saturating_sub(pages.denied + again)));
     }
     let exit = if total == 0 { Exit::Good } else { Exit::Findings };
     Ok(interrupt.exit_after(end, exit))
 }
 
-/// Returns the failure if we lacked the permission to read some files. `others` is the number of
-/// other findings. The user must not overlook them because of the exit status.
-fn denied(count: u64, others: u64) -> Failure {
-    let what = if count == 1 { "file or directory" } else { "files or directories" };
-    let others = match others {
-        0 => String::new(),
-        1 => "; 1 other finding".to_owned(),
-        others => format!("; {others} other findings"),
-    };
-    Failure::cannot_run(format_args!("{count} {what} could not be read: permission denied{others}"))
-        .with_hint("run as the user that owns the data directory")
-}
-
 /// Prints notes to standard error: things worth knowing that aren't findings.
 fn report_notes(pages: &VerifyReport, contents: Option<&ContentReport>, root: &Path) {
+    let doubtful = pages.catalogs.iter().flat_map(|catalogs| &catalogs.doubtful);
+    let omitted = doubtful.clone().count().saturating_sub(DOUBTFUL_LISTED_MAX) as u64;
+    let listed = doubtful.take(DOUBTFUL_LISTED_MAX).map(|doubtful| {
+        format!("{}: {}: {doubtful}", doubtful.relation, relative(&doubtful.path, root))
+    });
+    warnings(listed, omitted);
     for note in &pages.notes {
         message("note", format_args!("{}: {}", relative(&note.path, root), note.kind));
     }

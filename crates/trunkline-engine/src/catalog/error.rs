@@ -120,6 +120,15 @@ pub enum CatalogError {
         /// The first column that differs.
         source: Mismatch,
     },
+    /// The file of a catalog is missing or cannot be used.
+    #[error("{}: {source}", table.name)]
+    File {
+        /// The catalog.
+        table: &'static CatalogTable,
+        /// What is wrong with the file.
+        #[source]
+        source: StorageError,
+    },
     /// Pages at the end of a catalog are missing.
     #[error(
         "file \"{}\" ({}) has {found} blocks, expected at least {expected}: index {} has an entry \
@@ -285,7 +294,9 @@ impl CatalogError {
                     .to_owned(),
             ),
             Self::Directory(error) => error.hint().map(str::to_owned),
-            Self::Storage(error) => error.hint().map(str::to_owned),
+            Self::Storage(error) | Self::File { source: error, .. } => {
+                error.hint().map(str::to_owned)
+            }
             _ => None,
         }
     }

@@ -109,8 +109,8 @@ impl Reader<'_> {
         let relation = self.cluster.storage.relation(locator.rows, Fork::Main);
         let blocks = match relation.blocks() {
             Ok(blocks) => blocks,
-            Err(error) if is_essential(table) => return Err(error.into()),
-            Err(error) => return self.faults.take(error.into()),
+            Err(source) if is_essential(table) => return Err(CatalogError::File { table, source }),
+            Err(source) => return self.faults.take(CatalogError::File { table, source }),
         };
         if let Some(error) = self.short(&relation, blocks, locator)? {
             self.faults.take(error)?;
@@ -127,8 +127,12 @@ impl Reader<'_> {
                     // at all, for example because open() failed, we would report the same error
                     // again for every block.
                     match error {
-                        HeapError::Read(ReadError::Storage(error)) if is_essential(table) => {
-                            return Err(error.into());
+                        HeapError::Read(ReadError::Storage(source)) => {
+                            let error = CatalogError::File { table, source };
+                            return match is_essential(table) {
+                                true => Err(error),
+                                false => self.faults.take(error),
+                            };
                         }
                         HeapError::Read(ref of_file) if of_file.block().is_none() => {
                             return self.faults.take(error.into());

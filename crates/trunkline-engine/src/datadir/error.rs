@@ -113,7 +113,7 @@ pub enum DataDirError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unsafe {
     /// A server is running, so pages may change while we read them.
-    #[error("a server is running ({0})")]
+    #[error("a server {verb} running ({server})", verb = be(.0), server = .0)]
     Server(Server),
     /// The cluster was not shut down cleanly, so the newest changes are only in the WAL.
     #[error("global/pg_control says \"{0}\", expected \"shut down\"")]
@@ -121,6 +121,14 @@ pub enum Unsafe {
     /// A base backup that was never recovered.
     #[error("file backup_label exists: a base backup that was never recovered")]
     BackupLabel,
+}
+
+/// Whether a server is running, or may be.
+fn be(server: &Server) -> &'static str {
+    match server {
+        Server::Unclear => "may be",
+        _ => "is",
+    }
 }
 
 /// What a user should know about an opened directory.
@@ -165,6 +173,10 @@ impl DataDirError {
                 Some(Unsafe::Server(Server::Running(Process { at_home: Some(false), .. }))) => {
                     "the process works in another directory; if it is not a server, remove the \
                      stale postmaster.pid, or use --force-unclean"
+                }
+                Some(Unsafe::Server(Server::Unclear)) => {
+                    "either a server is starting, or postmaster.pid was left behind by a crash; if \
+                     no server is running, remove it, or use --force-unclean"
                 }
                 Some(Unsafe::Server(_)) => {
                     "stop the server first, or use --force-unclean: pages may then change while \

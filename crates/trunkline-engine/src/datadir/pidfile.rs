@@ -41,7 +41,7 @@ pub enum Server {
     Running(Process),
     /// There is no process id in the file. Either a server is just starting, or the file is
     /// damaged. To be safe, we assume that a server is running.
-    #[error("{NAME} names no process")]
+    #[error("{NAME} contains no process id")]
     Unclear,
 }
 
@@ -141,11 +141,11 @@ mod tests {
 
     #[test]
     fn contents() {
-        check("", "postmaster.pid names no process");
-        check("x\n", "postmaster.pid names no process");
-        check("0\n", "postmaster.pid names no process");
-        check("99999999999\n", "postmaster.pid names no process");
-        check("\u{0}\u{0}", "postmaster.pid names no process");
+        check("", "postmaster.pid contains no process id");
+        check("x\n", "postmaster.pid contains no process id");
+        check("0\n", "postmaster.pid contains no process id");
+        check("99999999999\n", "postmaster.pid contains no process id");
+        check("\u{0}\u{0}", "postmaster.pid contains no process id");
         // Larger than the kernel's largest process id.
         check("2147483647\n/data\n", "postmaster.pid names process 2147483647, which is gone");
         check("-2147483647", "postmaster.pid names process 2147483647, which is gone");

@@ -102,6 +102,12 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
+    /// Whether we lack the permission to read it.
+    pub fn is_denied(&self) -> bool {
+        let ProblemKind::Unreadable(error) = self else { return false };
+        error.kind() == io::ErrorKind::PermissionDenied
+    }
+
     /// Whether the problem means that data may be missing or unread. A file with an unknown name,
     /// for example, doesn't.
     pub fn is_finding(&self) -> bool {

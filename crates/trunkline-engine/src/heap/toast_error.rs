@@ -10,6 +10,7 @@ use trunkline_format::{Oid, Tid};
 
 use super::error::HeapError;
 use crate::btree::BtreeError;
+use crate::pool::ReadError;
 use crate::transactions::{SlruFault, TransactionError};
 
 /// A TOAST value that is not available. Clones are cheap.
@@ -26,6 +27,18 @@ pub struct ToastError {
 }
 
 impl ToastError {
+    /// Whether a whole file of the TOAST table or its index can't be used, so that other values have
+    /// the same problem.
+    pub fn is_of_file(&self) -> bool {
+        match &self.problem {
+            ToastProblem::Page(error) => matches!(**error, HeapError::Read(ReadError::Storage(_))),
+            ToastProblem::Index(error) => {
+                matches!(**error, BtreeError::Read(ReadError::Storage(_)))
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the file of the commit log or of multixacts that is at fault, if it isn't the value.
     pub fn file_fault(&self) -> Option<&SlruFault> {
         match &self.problem {

@@ -30,7 +30,11 @@ pub enum StorageError {
     },
     /// The segment file doesn't exist: the relation was removed or truncated, or has lost a
     /// segment.
-    #[error("{location} does not exist: the segment file is missing")]
+    #[error(
+        "could not open file \"{}\"{}: No such file or directory",
+        location.path().display(),
+        target_block(location)
+    )]
     SegmentMissing {
         /// The requested block.
         location: Location,
@@ -191,6 +195,12 @@ impl StorageError {
             _ => None,
         }
     }
+}
+
+/// The requested block, as in PostgreSQL's message, unless it is the first one of the relation.
+fn target_block(location: &Location) -> String {
+    let block = location.block().filter(|block| *block > 0);
+    block.map(|block| format!(" (target block {block})")).unwrap_or_default()
 }
 
 /// Look up the directory's file system, because the file itself may no longer exist.

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use trunkline_aio::facade::Arc;
+
 use super::content_problem::ContentProblem;
 use super::finding::{Finding, FindingKind};
 use super::length_bound::LengthProof;
@@ -14,20 +16,20 @@ use crate::storage::StorageError;
 
 /// Returns the finding for a fault in the catalogs of a database, or in the shared catalogs.
 pub(super) fn finding_of(dir: &DataDir, database: Option<&str>, fault: &CatalogError) -> Finding {
-    if let CatalogError::Short { path, table, found, expected, row } = fault {
-        let catalog = format!("pg_catalog.{}", table.name);
-        let name = match database.filter(|_| !table.shared) {
-            Some(database) => format!("{database}.{catalog}"),
-            None => catalog,
-        };
-        let proof = LengthProof::Entry { index: table.index.name.into(), row: *row };
-        let kind = FindingKind::Short { found: *found, expected: *expected, proof };
-        let (path, relation) = (path.clone(), Some(name.into()));
-        return Finding { path, relation, block: None, item: None, kind, more: 0 };
-    }
     let unreadable = |text| FindingKind::Content(ContentProblem::Unreadable(text));
+    let mut relation: Option<Arc<str>> = database.map(Into::into);
+    if let CatalogError::Short { table, .. } | CatalogError::File { table, .. } = fault {
+        let database = database.filter(|_| !table.shared);
+        let database = database.map(|name| format!("{name}.")).unwrap_or_default();
+        relation = Some(format!("{database}pg_catalog.{}", table.name).into());
+    }
     let (path, block, item, kind) = match (fault, file_fault(fault)) {
         (_, Some((path, kind))) => (path, None, None, kind),
+        (CatalogError::Short { path, table, found, expected, row }, None) => {
+            let proof = LengthProof::Entry { index: table.index.name.into(), row: *row };
+            let kind = FindingKind::Short { found: *found, expected: *expected, proof };
+            (path.clone(), None, None, kind)
+        }
         (CatalogError::Row { location, source }, None) => (
             location.path().to_owned(),
             location.block(),
@@ -50,7 +52,7 @@ pub(super) fn finding_of(dir: &DataDir, database: Option<&str>, fault: &CatalogE
             (path.to_owned(), block, None, unreadable(other.to_string()))
         }
     };
-    Finding { path, relation: database.map(Into::into), block, item, kind, more: 0 }
+    Finding { path, relation, block, item, kind, more: 0 }
 }
 
 /// Whether the fault is a page of a catalog that can't be read. Verifying the pages of that file
@@ -71,12 +73,14 @@ fn file_fault(fault: &CatalogError) -> Option<(PathBuf, FindingKind)> {
         }
         CatalogError::Directory(DataDirError::Io { path, source, .. })
         | CatalogError::Storage(StorageError::Io { path, source, .. })
+        | CatalogError::File { source: StorageError::Io { path, source, .. }, .. }
         | CatalogError::Heap(HeapError::Read(ReadError::Storage(StorageError::Io {
             path,
             source,
             ..
         }))) => (path, source),
         CatalogError::Storage(StorageError::SegmentMissing { location })
+        | CatalogError::File { source: StorageError::SegmentMissing { location }, .. }
         | CatalogError::Heap(HeapError::Read(ReadError::Storage(StorageError::SegmentMissing {
             location,
         }))) => return Some(missing(location.path())),

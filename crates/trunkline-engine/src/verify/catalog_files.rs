@@ -25,7 +25,7 @@ use trunkline_format::segment::segment_of;
 use trunkline_format::{BlockNo, Fork, Oid, PageBytes, RelationFile, SEGMENT_BLOCKS};
 
 use super::catalog_fault;
-use super::catalog_summary::CatalogSummary;
+use super::catalog_summary::{CatalogSummary, DoubtfulLength};
 use super::cataloged_relation::{CatalogedRelation, StorageKind};
 use super::content_report::Skipped;
 use super::finding::{Finding, FindingKind};
@@ -269,7 +269,11 @@ impl CatalogFiles {
         lengths: &BTreeMap<RelationLocator, BlockNo>,
         findings: &FindingLog,
     ) -> CatalogSummary {
-        let mut summary = CatalogSummary { skipped: self.skipped.clone(), ..<_>::default() };
+        let mut summary = CatalogSummary {
+            lengths_compared: self.clean,
+            skipped: self.skipped.clone(),
+            ..<_>::default()
+        };
         // Whether we have read all pages of a B-tree.
         let is_whole = |index: RelationLocator| {
             lengths.contains_key(&index) && !self.bounds.is_incomplete(index)
@@ -277,17 +281,21 @@ impl CatalogFiles {
         for (locator, relation) in &self.relations {
             summary.relations += 1;
             let Some(&found) = lengths.get(locator) else { continue };
-            if !(self.clean && relation.is_length_proven(*locator, is_whole)) {
-                summary.unproven += 1;
+            // The segment that should contain the first missing block.
+            let path = || self.path(*locator, Fork::Main, segment_of(found).0);
+            let is_proven = self.clean && relation.is_length_proven(*locator, is_whole);
+            if !is_proven {
+                summary.unproven.push(Arc::clone(&relation.name));
             }
             let bounds = self.bounds.of(*locator).into_iter().chain(relation.least_blocks());
             let bound = bounds.max_by_key(|bound| bound.blocks).filter(|_| self.clean);
             if let Some(LengthBound { blocks, proof }) = bound.filter(|bound| found < bound.blocks)
             {
-                // Report the segment that should contain the first missing block.
-                let path = self.path(*locator, Fork::Main, segment_of(found).0);
                 let kind = FindingKind::Short { found, expected: blocks, proof };
-                findings.file(path, Some(&relation.name), kind);
+                findings.file(path(), Some(&relation.name), kind);
+            } else if self.clean && !is_proven && found < relation.pages {
+                let (relation, pages) = (Arc::clone(&relation.name), relation.pages);
+                summary.doubtful.push(DoubtfulLength { relation, path: path(), found, pages });
             }
         }
         summary

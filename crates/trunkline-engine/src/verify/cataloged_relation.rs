@@ -23,6 +23,9 @@ pub(super) struct CatalogedRelation {
     /// one yet. If `CREATE INDEX CONCURRENTLY` fails, the index remains like that.
     pub(super) has_init: bool,
     pub(super) storage: StorageKind,
+    /// Its length at the last `VACUUM` or `ANALYZE` (`pg_class.relpages`). 0 if that is unknown, or
+    /// says nothing about its length now.
+    pub(super) pages: BlockNo,
 }
 
 /// The contents of a relation's files, insofar as they determine its minimum length.
@@ -72,7 +75,12 @@ impl CatalogedRelation {
         let has_main = !relation.kind.is_table_like() || relation.access_method == HEAP_METHOD;
         let is_built = relation.kind != RelationKind::Index || index.is_some_and(|row| row.ready);
         let has_init = unlogged && has_main && is_built;
-        Self { name: format!("{of}{name}").into(), unlogged, has_main, has_init, storage }
+        // Recovery makes an unlogged relation empty, but doesn't update pg_class. A foreign access
+        // method may count pages in another way.
+        let is_counted = !unlogged && storage != StorageKind::Unknown;
+        let pages = u32::try_from(relation.pages).unwrap_or_default();
+        let pages = if is_counted { pages } else { 0 };
+        Self { name: format!("{of}{name}").into(), unlogged, has_main, has_init, storage, pages }
     }
 
     /// Returns the number of blocks that the relation must have even if it is empty.

@@ -134,7 +134,9 @@ impl ContentJob {
                     self.results.skipped(name.into(), error.to_string());
                 }
                 Err(error) => {
-                    self.catalog_fault(Some(&crate::catalog::quoted(&info.name)), &error);
+                    let name = crate::catalog::quoted(&info.name);
+                    self.catalog_fault(Some(&name), &error);
+                    self.results.skipped(name.into(), format!("contents not checked: {error}"));
                 }
             }
         }

@@ -109,6 +109,8 @@ pub enum ContentProblem {
         column: String,
         /// What is wrong with the value.
         error: String,
+        /// Whether a whole file cannot be used, so that other values have the same problem.
+        of_file: bool,
     },
     /// A visible heap-only tuple can't be reached from any root line pointer, so index scans don't
     /// find it.

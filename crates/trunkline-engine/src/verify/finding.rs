@@ -91,11 +91,10 @@ impl FindingKind {
     /// contents.
     pub fn is_denied(&self) -> bool {
         match self {
-            FindingKind::Unreadable(error)
-            | FindingKind::NotOpened(error)
-            | FindingKind::File(ProblemKind::Unreadable(error)) => {
+            FindingKind::Unreadable(error) | FindingKind::NotOpened(error) => {
                 error.kind() == io::ErrorKind::PermissionDenied
             }
+            FindingKind::File(problem) => problem.is_denied(),
             _ => false,
         }
     }

@@ -38,7 +38,7 @@ pub(super) struct Group {
 pub(super) enum GroupPlace {
     /// Anywhere in an index, or in the rows of its table.
     Index(Option<String>),
-    /// On a page.
+    /// On a page, or anywhere in the relation.
     Page(Option<BlockNo>),
 }
 

@@ -1,7 +1,7 @@
 //! The minimum length of a relation, and the reference that proves it.
 //!
 //! PostgreSQL doesn't record the length of a relation anywhere. `pg_class.relpages` is just an
-//! estimate, and if a file was cut off at a page boundary, it is still a valid file. But other pages
+//! estimate, which makes us doubt a length but proves nothing (decision 0020), and if a file was cut off at a page boundary, it is still a valid file. But other pages
 //! may refer to the pages that are missing.
 //!
 //! ```text

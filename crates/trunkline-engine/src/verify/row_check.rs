@@ -23,7 +23,7 @@ use super::hot_chains::HotRoots;
 use super::key_hash::KeyHash;
 use super::sink::Sink;
 use super::status_files::Needed;
-use crate::heap::{ToastBatch, ToastProblem, ToastReader};
+use crate::heap::{ToastBatch, ToastError, ToastProblem, ToastReader};
 use crate::pool::{Backend, ReadError};
 use crate::transactions::TransactionError;
 
@@ -197,7 +197,11 @@ impl<'t> RowCheck<'t> {
                         continue;
                     }
                     at(match cell {
-                        Cell::Toast(_) => ContentProblem::Toast { column: name(), error },
+                        Cell::Toast(_) => {
+                            let of_file =
+                                self.toast_error(*cell).is_some_and(ToastError::is_of_file);
+                            ContentProblem::Toast { column: name(), error, of_file }
+                        }
                         _ => ContentProblem::Value { column: name(), error },
                     });
                     continue;
@@ -225,11 +229,16 @@ impl<'t> RowCheck<'t> {
     /// If a chunk of a value has unknown visibility because a file is missing or too short, returns
     /// the error about that file. In that case, nothing is wrong with the value or its row.
     fn unknown_chunk(&self, cell: Cell<'_>) -> Option<&TransactionError> {
-        let Cell::Toast(number) = cell else { return None };
-        match &self.batch.value(number)?.err()?.problem {
+        match &self.toast_error(cell)?.problem {
             ToastProblem::Transaction { error, .. } if error.file_fault().is_some() => Some(error),
             _ => None,
         }
+    }
+
+    /// Why a value could not be fetched from TOAST.
+    fn toast_error(&self, cell: Cell<'_>) -> Option<&ToastError> {
+        let Cell::Toast(number) = cell else { return None };
+        self.batch.value(number)?.err()
     }
 
     /// Returns the payload of a column after detoasting. Returns `None` if the column is null, or

@@ -94,9 +94,10 @@ impl<'r> Sink<'r> {
         problem: ContentProblem,
     ) {
         let path = files.path(segment_of(block.unwrap_or_default()).0);
+        let is_of_file = matches!(problem, ContentProblem::Toast { of_file: true, .. });
         let place = match problem.index() {
             Some(index) => GroupPlace::Index(index.map(str::to_owned)),
-            None => GroupPlace::Page(block),
+            None => GroupPlace::Page(block.filter(|_| !is_of_file)),
         };
         let group = Group { relation: Arc::clone(name), problem: problem.likeness(), place };
         let (relation, kind) = (Some(Arc::clone(name)), FindingKind::Content(problem));

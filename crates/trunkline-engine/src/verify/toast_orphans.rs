@@ -99,14 +99,17 @@ impl<'t> ReferencedValues<'t> {
         sink: &Sink<'_>,
     ) -> Result<(), ReadError> {
         if self.incomplete {
-            sink.skipped(self.table, "orphaned TOAST values: rows are damaged".into());
+            let reason = "not checked for orphaned TOAST values, as some rows could not be read";
+            sink.skipped(self.table, reason.into());
             return Ok(());
         }
         match self.find_orphans(backend, transactions, options, sink) {
             Ok(None) => {}
             Ok(Some(orphans)) => sink.orphans(orphans),
             Err(error) if error.is_cancelled() => return Err(ReadError::Cancelled),
-            Err(error) => sink.skipped(self.table, format!("orphaned TOAST values: {error}")),
+            Err(error) => {
+                sink.skipped(self.table, format!("not checked for orphaned TOAST values: {error}"))
+            }
         }
         Ok(())
     }

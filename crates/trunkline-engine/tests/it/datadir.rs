@@ -100,7 +100,8 @@ fn pid_file_without_a_process() {
     fake.write("postmaster.pid", b"");
     assert_eq!(
         fake.refusal(),
-        "\"DIR\" is not safe to read: a server is running (postmaster.pid names no process)"
+        "\"DIR\" is not safe to read: a server may be running (postmaster.pid contains no process \
+         id)"
     );
 }
 

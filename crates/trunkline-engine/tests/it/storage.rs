@@ -173,21 +173,19 @@ fn missing_segments() {
     relation.locate(2 * SEGMENT_BLOCKS).expect("the third is there");
     assert_eq!(
         refusal(&fake, relation.locate(131_100)),
-        "block 131100 of file \"DIR/base/5/16384.1\" does not exist: the segment file is missing"
+        "could not open file \"DIR/base/5/16384.1\" (target block 131100): No such file or directory"
     );
     assert_eq!(relation.blocks().expect("blocks"), 131_072);
     assert_eq!(storage.files().open(), 2, "a failure takes no place");
 
     let vm = storage.relation(locator(16384), Fork::Vm);
-    let missing =
-        "block 0 of file \"DIR/base/5/16384_vm\" does not exist: the segment file is missing";
+    let missing = "could not open file \"DIR/base/5/16384_vm\": No such file or directory";
     assert_eq!(refusal(&fake, vm.locate(0)), missing);
     assert_eq!(refusal(&fake, vm.blocks()), missing);
     let nowhere = RelationLocator { tablespace: Oid(16500), database: Oid(6), relfilenode: 1 };
     assert_eq!(
         refusal(&fake, storage.relation(nowhere, Fork::Main).locate(0)),
-        "block 0 of file \"DIR/pg_tblspc/16500/PG_18_202506291/6/1\" does not exist: the segment \
-         file is missing"
+        "could not open file \"DIR/pg_tblspc/16500/PG_18_202506291/6/1\": No such file or directory"
     );
 }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use trunkline_engine::catalog::CatalogError;
 use trunkline_engine::copy::{CopyError, PlanError};
 use trunkline_engine::datadir::DataDir;
+use trunkline_engine::storage::StorageError;
 
 use super::args::CopyArgs;
 use crate::catalog_session::database_failure;
@@ -22,6 +23,9 @@ pub(super) fn at(path: &Path, error: &io::Error) -> io::Error {
 
 /// The hint for damaged data.
 const KEEP_GOING: &str = "use --keep-going to skip damaged rows";
+
+/// The hint for a missing relation file.
+const RESTORE: &str = "restore the file, or use --keep-going to leave out what was in it";
 
 /// The hint for a missing or short file of the commit log or of multixacts.
 const LEAVE_OUT: &str = "restore the file, or use --keep-going to leave out the rows that need it";
@@ -61,6 +65,9 @@ pub(super) fn copy_failure(error: CopyError, args: &CopyArgs, dir: &DataDir) -> 
         CopyError::Finding { ref finding, .. } => match finding.storage() {
             Some(storage) if let Some(target) = dir.dangling_link(storage.path()) => {
                 Failure::cannot_run(&error).with_hint(moved_tablespace_hint(&target))
+            }
+            Some(StorageError::SegmentMissing { .. }) => {
+                Failure::findings(&error).with_hint(RESTORE)
             }
             // If the error has its own hint, such as for a missing permission, it isn't caused by
             // damage.

@@ -3,10 +3,10 @@
 use serde::Serialize;
 use trunkline_engine::catalog::{Catalog, DatabaseRow};
 
-use super::listing::{Listing, SortKey, share, sort};
+use super::listing::{Listing, SortKey, is_false, share, size, sort};
 use super::names::{SHARED_CATALOG_ENCODING, encoding_name, shown_name};
 use super::sizes::Sizes;
-use crate::output::{Column, size_pretty};
+use crate::output::Column;
 
 /// A database in the list.
 #[derive(Serialize)]
@@ -15,7 +15,11 @@ pub(super) struct DatabaseLine {
     oid: u32,
     encoding: &'static str,
     tablespace: String,
-    bytes: u64,
+    /// `None` if the directory of the database is missing.
+    bytes: Option<u64>,
+    /// Whether files are missing or could not be read, so that `bytes` is too small.
+    #[serde(skip_serializing_if = "is_false")]
+    incomplete: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_cached: Option<u64>,
     template: bool,
@@ -23,10 +27,19 @@ pub(super) struct DatabaseLine {
     invalid: bool,
 }
 
+impl DatabaseLine {
+    /// Whether something is missing that a server would need. `DROP DATABASE` has already removed
+    /// files of an invalid database.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.incomplete && !self.invalid
+    }
+}
+
 /// A line for each database, in the order of the options.
 pub(super) fn databases(catalog: &Catalog, sizes: &Sizes, listing: Listing) -> Vec<DatabaseLine> {
     let line = |info: &DatabaseRow| {
-        let size = sizes.of_database(info.oid);
+        let sum = sizes.of_database(info);
+        let size = sum.found();
         let tablespace = catalog.tablespaces().iter().find(|space| space.oid == info.tablespace);
         DatabaseLine {
             name: shown_name(&info.name, SHARED_CATALOG_ENCODING),
@@ -36,8 +49,9 @@ pub(super) fn databases(catalog: &Catalog, sizes: &Sizes, listing: Listing) -> V
                 || info.tablespace.to_string(),
                 |space| shown_name(&space.name, SHARED_CATALOG_ENCODING),
             ),
-            bytes: size.bytes,
-            bytes_cached: listing.cached.then_some(size.cached),
+            bytes: size.map(|size| size.bytes),
+            incomplete: !sum.is_complete(),
+            bytes_cached: size.filter(|_| listing.cached).map(|size| size.cached),
             template: info.is_template,
             allows_connections: info.allows_connections,
             invalid: info.is_invalid(),
@@ -46,7 +60,7 @@ pub(super) fn databases(catalog: &Catalog, sizes: &Sizes, listing: Listing) -> V
     let mut lines: Vec<DatabaseLine> = catalog.databases().iter().map(line).collect();
     lines.sort_by(|one, other| one.name.cmp(&other.name));
     sort(&mut lines, |line| match listing.sort {
-        SortKey::Size => Some(line.bytes),
+        SortKey::Size => line.bytes,
         SortKey::Cached => line.bytes_cached,
         SortKey::Name | SortKey::Rows => None,
     });
@@ -60,10 +74,10 @@ pub(super) const DATABASE_COLUMNS: [Column<DatabaseLine>; 7] = [
     (">oid", |line| line.oid.to_string()),
     ("encoding", |line| line.encoding.to_owned()),
     ("tablespace", |line| line.tablespace.clone()),
-    (">size", |line| size_pretty(line.bytes)),
-    (">cached", |line| {
-        let share = line.bytes_cached.map(|cached| share(cached, line.bytes));
-        share.unwrap_or_default()
+    (">size", |line| size(line.bytes, line.incomplete)),
+    (">cached", |line| match (line.bytes_cached, line.bytes) {
+        (Some(cached), Some(bytes)) => share(cached, bytes),
+        _ => String::new(),
     }),
     ("note", |line| {
         let notes = [

@@ -37,6 +37,22 @@ pub(super) fn columns<T>(all: &[Column<T>], cached: bool) -> Vec<Column<T>> {
     all.iter().filter(|(heading, _)| cached || *heading != ">cached").copied().collect()
 }
 
+/// A size, or what is known about it. `None` stands for a file or directory that is missing.
+pub(super) fn size(bytes: Option<u64>, incomplete: bool) -> String {
+    match bytes {
+        None => "missing".to_owned(),
+        Some(0) if incomplete => "unknown".to_owned(),
+        Some(bytes) if incomplete => format!("at least {}", size_pretty(bytes)),
+        Some(bytes) => size_pretty(bytes),
+    }
+}
+
+/// For fields that are left out unless they are true.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(super) fn is_false(value: &bool) -> bool {
+    !value
+}
+
 /// A part of a size, also in per cent: `16 kB (25 %)`.
 pub(super) fn share(part: u64, whole: u64) -> String {
     match whole {

@@ -1,15 +1,15 @@
 //! The list of a database's relations.
 
 use serde::Serialize;
-use trunkline_engine::catalog::Database;
+use trunkline_engine::catalog::{Database, HEAP_METHOD};
 use trunkline_engine::datadir::DataDir;
 use trunkline_format::catalog::RelationKind;
 
-use super::listing::{Listing, SortKey, share, sort};
+use super::listing::{Listing, SortKey, is_false, share, size, sort};
 use super::names::shown_name;
-use super::sizes::Sizes;
+use super::sizes::{Sizes, Sum};
 use crate::data_dir::relative;
-use crate::output::{Column, size_pretty};
+use crate::output::Column;
 
 /// A relation in the list.
 #[derive(Serialize)]
@@ -20,13 +20,23 @@ pub(super) struct RelationLine {
     kind: String,
     /// Estimated number of rows; `None` if the relation was never vacuumed or analyzed.
     rows: Option<f32>,
-    /// `None` for relations without files.
+    /// `None` for relations without files, or if they are missing.
     bytes: Option<u64>,
+    /// Whether files are missing or could not be read, so that `bytes` is too small.
+    #[serde(skip_serializing_if = "is_false")]
+    incomplete: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_cached: Option<u64>,
     file: Option<String>,
     persistence: String,
     access_method: Option<String>,
+}
+
+impl RelationLine {
+    /// Whether something is missing that a server would need.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.incomplete
+    }
 }
 
 /// A line for each relation, in the order of the options. Only with `all` are there lines for
@@ -45,7 +55,10 @@ pub(super) fn relations(
         if !all && (is_internal(relation.kind) || is_system(&schema)) {
             continue;
         }
-        let size = sizes.of_relation(database, relation);
+        let sum = sizes.of_relation(database, relation);
+        let size = sum.and_then(Sum::found);
+        // Only its access method knows which files another table has.
+        let is_known = !relation.kind.is_table_like() || relation.access_method == HEAP_METHOD;
         let method = database.access_method(relation.access_method);
         lines.push(RelationLine {
             schema,
@@ -54,6 +67,7 @@ pub(super) fn relations(
             kind: relation.kind.to_string(),
             rows: relation.rows.filter(|_| counts_rows(relation.kind)),
             bytes: size.map(|size| size.bytes),
+            incomplete: is_known && sum.is_some_and(|sum| !sum.is_complete()),
             bytes_cached: size.filter(|_| listing.cached).map(|size| size.cached),
             file: database.files(relation).map(|files| relative(&files.path(0), dir.path())),
             persistence: relation.persistence.to_string(),
@@ -99,9 +113,8 @@ pub(super) const RELATION_COLUMNS: [Column<RelationLine>; 8] = [
     ("kind", |line| line.kind.clone()),
     (">rows", |line| line.rows.map(|rows| format!("{rows:.0}")).unwrap_or_default()),
     (">size", |line| match (line.bytes, &line.file) {
-        (Some(bytes), _) => size_pretty(bytes),
-        (None, Some(_)) => "missing".to_owned(),
         (None, None) => String::new(),
+        (bytes, _) => size(bytes, line.incomplete),
     }),
     (">cached", |line| match (line.bytes_cached, line.bytes) {
         (Some(cached), Some(bytes)) => share(cached, bytes),
@@ -126,6 +139,7 @@ mod tests {
             kind: "table".into(),
             rows: None,
             bytes: None,
+            incomplete: true,
             bytes_cached: None,
             file: Some("base/5/1".into()),
             persistence: "permanent".into(),

@@ -7,8 +7,11 @@
 //! ```
 //! What is cached is measured before anything else is read, and without reading the files
 //! (mincore(2)).
+//!
+//! If something is missing or can't be read, a sum of the rest would look like a small database. We
+//! therefore keep track of which sums are incomplete.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -16,8 +19,12 @@ use std::os::unix::fs::MetadataExt;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::process::geteuid;
 use trunkline_aio::{Aio, OpenOptions, residency};
-use trunkline_engine::catalog::{Database, RelationInfo};
-use trunkline_engine::datadir::{DataDir, FileEntry};
+use trunkline_engine::catalog::{
+    Catalog, Database, DatabaseRow, RelationInfo, RelationPath, first_file,
+};
+use trunkline_engine::datadir::{
+    DEFAULT_TABLESPACE, DataDir, FileEntry, GLOBAL_TABLESPACE, Problem, ProblemKind,
+};
 use trunkline_engine::storage::RelationLocator;
 use trunkline_format::{Fork, Oid};
 
@@ -26,8 +33,13 @@ use crate::exit::Failure;
 /// Total file size of each relation and of each database. We walk through all files once and add up
 /// their sizes, which is cheaper than calling stat for every relation's files.
 pub(super) struct Sizes {
+    dir: DataDir,
     relations: BTreeMap<RelationLocator, FileSizes>,
     databases: BTreeMap<Oid, Size>,
+    /// Tablespaces and databases that have a file there.
+    places: BTreeSet<(Oid, Oid)>,
+    /// Why the sums are incomplete.
+    problems: Vec<Problem>,
 }
 
 /// Bytes in files, and how many of them are in the page cache; 0 if that was not measured.
@@ -35,6 +47,31 @@ pub(super) struct Sizes {
 pub(super) struct Size {
     pub(super) bytes: u64,
     pub(super) cached: u64,
+}
+
+/// The sum of the files of a relation or a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sum {
+    /// Nothing is missing.
+    Complete(Size),
+    /// Something is missing, or could not be read.
+    AtLeast(Size),
+    /// Its main file or directory doesn't exist.
+    Missing,
+}
+
+impl Sum {
+    /// What was found; `None` if its main file or directory doesn't exist.
+    pub(super) fn found(self) -> Option<Size> {
+        match self {
+            Self::Complete(size) | Self::AtLeast(size) => Some(size),
+            Self::Missing => None,
+        }
+    }
+
+    pub(super) fn is_complete(self) -> bool {
+        matches!(self, Self::Complete(_))
+    }
 }
 
 impl Size {
@@ -51,14 +88,23 @@ struct FileSizes {
     /// Whether the first segment of the main fork exists. If it doesn't, the relation has been
     /// dropped, and any other forks are only leftovers.
     exists: bool,
+    /// Whether another segment or fork is missing or could not be examined.
+    incomplete: bool,
 }
 
 impl Sizes {
     /// Adds up all files of the directory. Measures what is cached if there is an I/O instance to
     /// open the files with.
     pub(super) fn of(dir: &DataDir, cache: Option<&Aio>) -> Result<Sizes, Failure> {
-        let mut sizes = Sizes { relations: BTreeMap::new(), databases: BTreeMap::new() };
-        for file in dir.relation_files().files {
+        let list = dir.relation_files();
+        let mut sizes = Sizes {
+            dir: dir.clone(),
+            relations: BTreeMap::new(),
+            databases: BTreeMap::new(),
+            places: BTreeSet::new(),
+            problems: list.problems.into_iter().filter(|it| hides_files(&it.kind)).collect(),
+        };
+        for file in list.files {
             let cached = cache.map_or(Ok(0), |aio| cached_bytes(aio, &file))?;
             let FileEntry { tablespace, database, relfilenode, bytes, .. } = file;
             let size = Size { bytes, cached };
@@ -67,29 +113,95 @@ impl Sizes {
             relation.size.add(size);
             relation.exists |= file.fork == Fork::Main && file.segment == 0;
             sizes.databases.entry(database).or_default().add(size);
+            sizes.places.insert((tablespace, database));
+        }
+        for problem in &sizes.problems {
+            let path = RelationPath::of(dir, &problem.path);
+            if let Some(locator) = path.and_then(|path| path.locator()) {
+                sizes.relations.entry(locator).or_default().incomplete = true;
+            }
         }
         Ok(sizes)
     }
 
-    pub(super) fn of_database(&self, oid: Oid) -> Size {
-        self.databases.get(&oid).copied().unwrap_or_default()
+    /// Adds problems for the tablespaces that the catalog names, but that have no link.
+    pub(super) fn compare_tablespaces(&mut self, catalog: &Catalog) {
+        let links = self.dir.path().join("pg_tblspc");
+        for tablespace in catalog.tablespaces() {
+            let path = links.join(tablespace.oid.to_string());
+            let is_built_in = [DEFAULT_TABLESPACE, GLOBAL_TABLESPACE].contains(&tablespace.oid);
+            if !is_built_in && path.symlink_metadata().is_err() {
+                self.problems.push(Problem { path, kind: ProblemKind::Missing });
+            }
+        }
+    }
+
+    /// The problems because of which the sum of a database's files is incomplete.
+    pub(super) fn problems_of(&self, info: &DatabaseRow) -> impl Iterator<Item = &Problem> {
+        self.problems.iter().filter(|problem| match RelationPath::of(&self.dir, &problem.path) {
+            Some(RelationPath { database: Some(oid), .. }) => oid == info.oid,
+            // A directory above those of databases. Any database may have relations in any
+            // tablespace, except that those in the default one are in the database's own directory.
+            Some(RelationPath { tablespace, .. }) => {
+                tablespace != DEFAULT_TABLESPACE || info.tablespace == DEFAULT_TABLESPACE
+            }
+            None => true,
+        })
+    }
+
+    pub(super) fn of_database(&self, info: &DatabaseRow) -> Sum {
+        let size = self.databases.get(&info.oid).copied().unwrap_or_default();
+        if self.problems_of(info).next().is_some() {
+            Sum::AtLeast(size)
+        } else if self.places.contains(&(info.tablespace, info.oid)) {
+            Sum::Complete(size)
+        } else {
+            Sum::Missing
+        }
     }
 
     /// Returns the size of a relation, including its TOAST table. Returns `None` if the relation
-    /// has no files or if they are missing.
-    pub(super) fn of_relation(&self, database: &Database, relation: &RelationInfo) -> Option<Size> {
+    /// has no files.
+    pub(super) fn of_relation(&self, database: &Database, relation: &RelationInfo) -> Option<Sum> {
         let own = |relation: &RelationInfo| {
-            let files = self.relations.get(&relation.locator?)?;
-            files.exists.then_some(files.size)
+            let locator = relation.locator?;
+            let is_hidden = |problem: &Problem| {
+                matches!(problem.kind, ProblemKind::Unreadable(_))
+                    && first_file(&self.dir, locator).starts_with(&problem.path)
+            };
+            Some(match self.relations.get(&locator).filter(|files| files.exists) {
+                Some(files) if files.incomplete => Sum::AtLeast(files.size),
+                Some(files) => Sum::Complete(files.size),
+                None if self.problems.iter().any(is_hidden) => Sum::AtLeast(Size::default()),
+                None => Sum::Missing,
+            })
         };
-        let mut size = own(relation)?;
-        let Some(toast) = database.relation(relation.toast) else { return Some(size) };
-        size.add(own(toast).unwrap_or_default());
-        for row in database.indexes_of(toast.oid) {
-            size.add(database.relation(row.index).and_then(own).unwrap_or_default());
+        let whole = own(relation)?;
+        let Some(mut size) = whole.found() else { return Some(whole) };
+        let mut is_complete = whole.is_complete();
+        let toast = database.relation(relation.toast);
+        let indexes = toast.iter().flat_map(|toast| database.indexes_of(toast.oid));
+        let indexes = indexes.map(|row| database.relation(row.index));
+        for part in toast.into_iter().map(Some).chain(indexes) {
+            let part = part.and_then(own);
+            is_complete &= part.is_some_and(Sum::is_complete);
+            size.add(part.and_then(Sum::found).unwrap_or_default());
         }
-        Some(size)
+        Some(if is_complete { Sum::Complete(size) } else { Sum::AtLeast(size) })
     }
+}
+
+/// Whether files may be missing in the listing because of a problem.
+fn hides_files(kind: &ProblemKind) -> bool {
+    matches!(
+        kind,
+        ProblemKind::Unreadable(_)
+            | ProblemKind::Symlink
+            | ProblemKind::NotAFile
+            | ProblemKind::NotATablespace { .. }
+            | ProblemKind::Dangling { .. }
+            | ProblemKind::MissingSegment { .. }
+    )
 }
 
 /// How many bytes of a file are in the page cache. The file is opened but not read.

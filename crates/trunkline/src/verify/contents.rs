@@ -10,7 +10,7 @@ use trunkline_engine::job::End;
 use trunkline_engine::verify::{ContentReport, Orphans};
 
 use super::findings;
-use crate::exit::message;
+use crate::exit::{message, plain};
 use crate::io_stats::io_json;
 use crate::output::{fields, human_bytes, object, throughput};
 
@@ -55,7 +55,7 @@ pub(super) fn text(report: &ContentReport, root: &Path) -> String {
 /// The report as JSON.
 pub(super) fn json(report: &ContentReport, root: &Path) -> impl Serialize {
     let skipped = report.skipped.iter().map(|skipped| {
-        object! { relation: skipped.relation.to_string(), reason: &skipped.reason }
+        object! { relation: skipped.relation.to_string(), reason: plain(&skipped.reason) }
     });
     // These are notes, not findings.
     let orphans = report.orphans.iter().map(|orphans| {

@@ -8,6 +8,8 @@ use trunkline_engine::job::{End, IoSummary};
 use trunkline_engine::verify::{ContentReport, Skipped, VerifyReport};
 
 use super::{contents, findings};
+use crate::data_dir::relative;
+use crate::exit::plain;
 use crate::io_stats::io_json;
 use crate::output::{cache_mode, fields, human_bytes, object, throughput};
 
@@ -50,16 +52,20 @@ impl PagesOutput<'_> {
 
     /// What was compared with the catalogs, and what nothing proves.
     fn catalog_lines(&self) -> String {
-        let unproven;
+        let (unproven, doubtful);
         let lines: &[(&str, &dyn Display)] = match &self.report.catalogs {
             Some(catalogs) => {
-                unproven = match catalogs.unproven {
-                    0 => "0".to_owned(),
-                    count => format!("{count} (no index refers to all pages of these relations)"),
+                let why = "no index refers to all pages of these relations; --json lists them";
+                unproven = match catalogs.unproven.len() {
+                    // The reason follows.
+                    count if count == 0 || !catalogs.lengths_compared => count.to_string(),
+                    count => format!("{count} ({why})"),
                 };
+                doubtful = catalogs.doubtful.len();
                 &[
                     ("Relations in the catalogs", &catalogs.relations),
                     ("Lengths unproven", &unproven),
+                    ("Lengths doubtful", &doubtful),
                 ]
             }
             None if self.files_only => &[("Relations in the catalogs", &"not compared")],
@@ -68,7 +74,7 @@ impl PagesOutput<'_> {
         let mut text = fields(33, lines);
         for Skipped { relation, reason } in self.report.catalogs.iter().flat_map(|all| &all.skipped)
         {
-            let _ = writeln!(text, "Not compared: {relation}: {reason}");
+            let _ = writeln!(text, "Not compared: {relation}: {}", plain(reason));
         }
         text
     }
@@ -103,11 +109,22 @@ impl PagesOutput<'_> {
         let contents = contents.map(|contents| contents::json(contents, self.root));
         let catalogs = report.catalogs.as_ref().map(|catalogs| {
             let skipped = catalogs.skipped.iter().map(|skipped| {
-                object! { relation: skipped.relation.to_string(), reason: &skipped.reason }
+                object! { relation: skipped.relation.to_string(), reason: plain(&skipped.reason) }
+            });
+            let unproven = catalogs.unproven.iter().map(ToString::to_string);
+            let doubtful = catalogs.doubtful.iter().map(|doubtful| {
+                object! {
+                    relation: doubtful.relation.to_string(),
+                    file: relative(&doubtful.path, self.root),
+                    blocks: doubtful.found,
+                    relpages: doubtful.pages,
+                }
             });
             object! {
                 relations: catalogs.relations,
-                lengths_unproven: catalogs.unproven,
+                lengths_unproven: catalogs.unproven.len(),
+                relations_unproven: unproven.collect::<Vec<_>>(),
+                lengths_doubtful: doubtful.collect::<Vec<_>>(),
                 skipped: skipped.collect::<Vec<_>>(),
             }
         });

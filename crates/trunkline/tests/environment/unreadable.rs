@@ -82,13 +82,22 @@ fn a_file_without_permission_to_read_is_an_error() {
             let ended = copy.run(args);
             assert_eq!(ended.status.code(), Some(3), "{path}: {args:?}: {ended:?}");
             assert!(ended.stdout.contains(&format!("{path}: {text}\n")), "{args:?}: {ended:?}");
+            assert!(!ended.stdout.contains("(os error "), "{ended:?}");
+            // Nothing else is wrong.
             let error =
-                "trunkline: error: 1 file or directory could not be read: permission denied";
+                "trunkline: error: 1 file or directory could not be read: permission denied\n";
             assert!(ended.stderr.contains(error), "{args:?}: {ended:?}");
             let hint = "trunkline: hint: run as the user that owns the data directory\n";
             assert!(ended.stderr.ends_with(hint), "{args:?}: {ended:?}");
             // The rows that we could not read may refer to these values.
             assert!(!ended.stderr.contains("TOAST values are not referenced"), "{ended:?}");
+        }
+        if path == &directory {
+            let ended = copy.run(&["tables"]);
+            let line = ended.stdout.lines().find(|line| line.starts_with("bench "));
+            assert!(line.is_some_and(|line| line.contains("  unknown")), "{ended:?}");
+            assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+            assert!(ended.stderr.contains(&format!("{path}: {text}\n")), "{ended:?}");
         }
         set_mode(&copy.data.join(path), mode);
     }

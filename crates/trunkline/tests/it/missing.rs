@@ -126,6 +126,7 @@ fn missing_files_are_found() {
             || fs::remove_file(copy.path(&table)).expect("removed"),
             &[format!("bench.public.pgbench_branches: {table}: {missing}")],
         );
+        a_missing_table_is_named(&copy, &table);
         let (code, _, _) = copy.run(&["verify"]);
         assert_eq!(code, 0);
         // A catalog without which we don't know anything about the database.
@@ -133,8 +134,11 @@ fn missing_files_are_found() {
         let bytes = fs::read(copy.path(&class)).expect("read");
         fs::remove_file(copy.path(&class)).expect("removed");
         let (found, out) = copy.findings();
-        assert_eq!(found, [format!("bench: {class}: {missing}")], "{out}");
+        assert_eq!(found, [format!("bench.pg_catalog.pg_class: {class}: {missing}")], "{out}");
         assert!(out.contains("\nNot compared: bench: "), "{out}");
+        let (code, out, err) = copy.run(&["verify", "--rows"]);
+        let note = "trunkline: note: bench: contents not checked: pg_class: could not open file \"";
+        assert!(code == 1 && err.contains(note), "{out}{err}");
         let (code, out, err) = copy.run(&["tables", "-d", "bench"]);
         assert_eq!((code, out.as_str()), (1, ""), "{err}");
         assert!(err.starts_with("trunkline: error: ") && err.lines().count() == 1, "{err}");
@@ -149,12 +153,73 @@ fn missing_files_are_found() {
         let (found, out) = copy.findings();
         assert_eq!(found, [format!("bench: {directory}: {missing}")], "{out}");
         assert!(out.contains("\nNot compared: bench: "), "{out}");
+        a_missing_database_has_no_size(&copy);
         fs::rename(copy.path("elsewhere"), copy.path(&directory)).expect("moved");
         // The map of the shared catalogs.
         fs::remove_file(copy.path("global/pg_filenode.map")).expect("removed");
         let (found, out) = copy.findings();
         assert_eq!(found, [format!("global/pg_filenode.map: {missing}")], "{out}");
         assert!(out.contains("\nNot compared: all databases: "), "{out}");
+    }
+}
+
+/// The messages about a table without its file say what a server would say.
+fn a_missing_table_is_named(copy: &Copy, file: &str) {
+    let away = copy.path("elsewhere");
+    fs::rename(copy.path(file), &away).expect("moved");
+    let (code, _, err) = copy.run(&["copy", "-d", "bench", "public.pgbench_branches"]);
+    let path = copy.path(file).display().to_string();
+    let expected = format!(
+        "trunkline: error: public.pgbench_branches: could not open file \"{path}\": No such file or \
+         directory\ntrunkline: hint: restore the file, or use --keep-going to leave out what was in it\n"
+    );
+    assert_eq!((code, err), (1, expected));
+    let (code, out, _) = copy.run(&["tables", "-d", "bench"]);
+    let line = out.lines().find(|line| line.contains(" pgbench_branches ")).expect("listed");
+    assert!(code == 1 && line.contains("  missing  "), "{code} {out}");
+    fs::rename(away, copy.path(file)).expect("moved");
+    assert_eq!(copy.run(&["tables", "-d", "bench"]).0, 0);
+}
+
+/// A database without its directory must not look like a small one.
+fn a_missing_database_has_no_size(copy: &Copy) {
+    let (code, out, err) = copy.run(&["tables"]);
+    let line = out.lines().find(|line| line.starts_with("bench ")).expect("listed");
+    assert!(line.contains("  missing") && (code, &*err) == (1, ""), "{code} {out}{err}");
+    let (_, out, _) = copy.run(&["tables", "--json"]);
+    let databases = json(&out)["databases"].clone();
+    let mut databases = databases.as_array().expect("databases").iter();
+    let bench = databases.find(|line| line["name"] == "bench").expect("listed");
+    assert!(bench["bytes"].is_null() && bench["incomplete"] == true, "{bench}");
+}
+
+/// Nothing proves the length of a hash index, but `pg_class` says how long it was.
+#[test]
+fn a_relation_that_was_longer_is_a_warning() {
+    for fixture in fixtures() {
+        let copy = Copy::of(&fixture);
+        let file = copy.file("fixture", "bt_h");
+        let blocks = copy.blocks(&file);
+        copy.cut(&file, 2);
+        let (code, out, err) = copy.run(&["verify"]);
+        let text = format!("relation has 2 blocks, but had {blocks} at its last VACUUM or ANALYZE");
+        let warning =
+            format!("trunkline: warning: fixture.s1.bt_h: {file}: {text}; pages at its end ");
+        assert!(err.starts_with(&warning) && err.lines().count() == 1, "{err}");
+        assert!(code == 0 && out.contains("Lengths doubtful:                1\n"), "{out}");
+        let (code, out, _) = copy.run(&["verify", "--json"]);
+        let catalogs = &json(&out)["catalogs"];
+        let expected = serde_json::json!([{
+            "relation": "fixture.s1.bt_h", "file": file, "blocks": 2, "relpages": blocks,
+        }]);
+        assert_eq!((code, &catalogs["lengths_doubtful"]), (0, &expected));
+        let unproven = catalogs["relations_unproven"].as_array().expect("names");
+        assert!(unproven.contains(&"fixture.s1.bt_h".into()), "{unproven:?}");
+        assert_eq!(catalogs["lengths_unproven"], unproven.len());
+        // We don't compare lengths if the files contradict each other.
+        fs::write(copy.path("backup_label"), "").expect("written");
+        let (_, out, err) = copy.run(&["verify", "--force-unclean"]);
+        assert!(!err.contains(&text) && !out.contains("no index refers"), "{out}{err}");
     }
 }
 
