@@ -63,6 +63,7 @@ use crate::pool::{
     Backend, BufferManager, BufferTag, IoCounter, PageReads, PinRef, Policy, ReadError, RingBuffer,
     Tally,
 };
+use crate::settings::Settings;
 use crate::storage::Relation;
 use crate::waiting::{Waiting, slept};
 use blocked::{Blocked, ReadInFlight};
@@ -177,7 +178,7 @@ impl<S: BlockSource> ReadStream<S> {
         // Each run of adjacent frames needs one iovec. In the worst case, no two frames are
         // adjacent.
         let combine = options.combine.clamp(1, backend.iovecs() as u32);
-        let reads = options.concurrency.clamp(1, 1000);
+        let reads = Settings::stream_slots(options.concurrency);
         // Allow for twice as many pages as can be in flight. If results arrive in bursts, the next
         // reads should already be in flight while the consumer is still processing the last burst.
         let blocks = (2 * options.concurrency.min(1000) + 1).saturating_mul(combine);

@@ -7,8 +7,10 @@ use trunkline_aio::Class;
 /// Options of a read stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamOptions {
-    /// Maximum number of reads in flight (`effective_io_concurrency`), from 0 to 1000. If this is
-    /// 0, each page is read in the consumer's thread, and only when the consumer asks for it.
+    /// Number of reads to keep at the storage (`effective_io_concurrency`), from 0 to 1000. To
+    /// achieve that, the stream has up to an eighth more in flight, because some of them have
+    /// already completed when it starts the next ones. If this is 0, each page is read in the
+    /// consumer's thread, and only when the consumer asks for it.
     pub concurrency: u32,
     /// Maximum number of blocks in one read (`io_combine_limit`), 1 to 128.
     pub combine: u32,

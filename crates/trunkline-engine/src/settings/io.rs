@@ -21,7 +21,8 @@ impl Settings {
     /// may have to wait for a free handle.
     pub fn io_builder(&self) -> Builder {
         let depth = self.effective_io_concurrency().max(self.maintenance_io_concurrency());
-        let quota = self.io_max_concurrency().unwrap_or(SESSION_QUOTA.max(depth + 1));
+        let needed = Self::stream_slots(depth) + 1;
+        let quota = self.io_max_concurrency().unwrap_or(SESSION_QUOTA.max(needed));
         let handles = quota.saturating_mul(2).max(HANDLES_MIN);
         let workers = WorkerSettings {
             min: self.io_min_workers() as usize,
@@ -36,6 +37,19 @@ impl Settings {
             .session_quota(quota)
             .iovecs(self.io_max_combine_limit() as usize)
             .workers(workers)
+    }
+
+    /// Number of slots, and so of handles, that a read stream needs to keep `concurrency` reads at
+    /// the storage: one in eight more.
+    ///
+    /// A slot stays occupied until the session takes the read's result. Before that, the completion
+    /// passes through one or two threads that all have to be woken, and results may wait for the
+    /// rest of their group. If there were only as many slots as reads, the storage would have fewer
+    /// (decision 0016). With a concurrency of less than eight there are no additional slots, so a
+    /// low limit is exact.
+    pub(crate) fn stream_slots(concurrency: u32) -> u32 {
+        let reads = concurrency.clamp(1, 1000);
+        reads + reads / 8
     }
 }
 

@@ -157,6 +157,31 @@ fn lesson_15_a_repeated_block_joins_its_read_in_flight() {
     });
 }
 
+/// Completed reads occupy slots until the session takes their results, so a stream needs more slots
+/// than it should have reads at the storage. A low limit stays exact.
+#[test]
+fn a_stream_has_an_eighth_more_slots_than_its_concurrency() {
+    let needs = Needs { buffers: 512, blocks: 256, seeds: 3, ..Needs::one_session() };
+    check_simulated(needs, |cluster| {
+        // No read completes before this thread waits, because that is when virtual time passes.
+        cluster.plan.set(vec![Rule::new(Operation::Readv, 1, SLOW).times(u64::MAX)]);
+        // The blocks aren't adjacent, so each read is of one block.
+        let list: Vec<BlockNo> = (0..256).step_by(2).collect();
+        for (concurrency, slots) in [(7, 7), (16, 18)] {
+            cluster.pool.evict_all();
+            let mut backend = cluster.async_backend();
+            let options = StreamOptions { concurrency, ..full(128) };
+            let mut stream = cluster.stream(&backend, &list, options);
+            if cluster.is_asynchronous() {
+                let mut context = Context::from_waker(Waker::noop());
+                assert!(stream.poll_next(&mut context, &mut backend).is_pending());
+                assert_eq!(stream.stats().ios, slots);
+            }
+            assert_eq!(cluster.drain(&mut backend, &mut stream).len(), list.len());
+        }
+    });
+}
+
 /// Every other page is a hit. These hits must not reduce the look-ahead distance to one. See
 /// `docs/postgres-lessons.md#lesson-16`.
 #[test]
