@@ -18,7 +18,7 @@
 use trunkline_format::heap_tuple::{
     HAS_NULL, MIN_TUPLE_SIZE, NATTS, XMAX_INVALID, XMIN_COMMITTED, is_all_visible,
 };
-use trunkline_format::page::HEADER_SIZE;
+use trunkline_format::page::{HEADER_SIZE, load_into_cache};
 use trunkline_format::{
     BLOCK_SIZE, HeapTuple, LinePointer, LinePointerFlags, PageBytes, PageHeader, Visible,
 };
@@ -143,7 +143,7 @@ impl PageSum {
 /// ```
 pub fn sum_int4(page: &PageBytes, column: FixedColumn) -> PageSum {
     let fast = Fast::new(page, column);
-    touch(page);
+    load_into_cache(page);
     let mut total = PageSum::default();
     // Process the line pointers in reverse order. Tuples are added to a page from the end towards
     // the beginning, so by going backwards we read them in order of increasing address, which is
@@ -161,15 +161,6 @@ pub fn sum_int4(page: &PageBytes, column: FixedColumn) -> PageSum {
         }
     }
     total
-}
-
-/// Loads the page into the CPU cache. These loads don't depend on one another, so the CPU has as
-/// many cache misses in flight as it can. In the loop over the rows it has only a few, because it
-/// must get through all checks of a row before it reaches the next row.
-fn touch(page: &PageBytes) {
-    const CACHE_LINE: usize = 64;
-    let bytes = page.iter().step_by(CACHE_LINE).fold(0, |all, byte| all | byte);
-    std::hint::black_box(bytes);
 }
 
 /// The line pointers before `pd_lower`, but not beyond the end of the page.

@@ -13,6 +13,7 @@ use std::task::{Context, Poll, ready};
 use trunkline_aio::PolledWait;
 use trunkline_aio::facade::Arc;
 use trunkline_format::BlockNo;
+use trunkline_format::page::load_into_cache;
 
 use super::error::HeapError;
 use super::page::{HeapPage, PageRows, RowFilter};
@@ -251,6 +252,8 @@ impl Judge {
             // If an earlier poll has left a page unread, we read it before we lock anything.
             ready!(self.transactions.load(&mut self.statuses, backend.session(), waiting))?;
             let page = ready!(backend.lock_shared(waiting, pin, &mut self.lock_wait))?;
+            // The rows, and soon the caller, read most of the page.
+            load_into_cache(&page);
             let mut lookup = self.transactions.lookup(&mut self.statuses);
             self.page_rows.prepare(&page, &self.relation, block, self.rows, &mut lookup)?;
             if self.statuses.is_complete() {

@@ -19,14 +19,20 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
+use std::num::NonZeroU64;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{Advice, OFlags, fadvise};
 use rustix::io::Errno;
 use trunkline_engine::copy::Output;
 
 use super::failures::at;
+
+/// How many bytes we write before the kernel starts to write them to the disk.
+const WINDOW: u64 = 16 << 20;
+/// How many windows have time to reach the disk before they stay in the page cache.
+const WINDOWS: u64 = 4;
 
 /// A file that gets its final name when it is complete.
 #[derive(Debug)]
@@ -37,6 +43,10 @@ pub(super) struct PartialFile {
     path: PathBuf,
     /// Whether we must not remove the file any more.
     finished: bool,
+    /// Bytes written.
+    written: u64,
+    /// The value of `written` when we last called [`PartialFile::write_behind`].
+    advised: u64,
 }
 
 impl PartialFile {
@@ -57,7 +67,14 @@ impl PartialFile {
             match File::options().write(true).create_new(true).open(&partial) {
                 Ok(file) => {
                     let (partial, path) = (partial.clone(), path.clone());
-                    let mut created = PartialFile { file, partial, path, finished: false };
+                    let mut created = PartialFile {
+                        file,
+                        partial,
+                        path,
+                        finished: false,
+                        written: 0,
+                        advised: 0,
+                    };
                     let lock = try_lock(&created.file);
                     match lock.map_err(|error| at(&created.partial, &error))? {
                         Lock::Acquired if !is_named(&created.file, &created.partial)? => {}
@@ -75,6 +92,20 @@ impl PartialFile {
                 Err(error) => return Err(at(&path, &error)),
             }
         }
+    }
+
+    /// Makes the kernel start to write the last window to the disk, and drop the windows before it
+    /// from the page cache if it has written them. Otherwise a large copy would fill the cache with
+    /// pages that are not read again soon, at the expense of the tables that it reads, and all
+    /// of them would be written at the end, while [`Output::sync`] waits (decision 0018).
+    fn write_behind(&mut self) {
+        self.advised = self.written;
+        // Pages that were not written in time stay in the cache. We look at the last windows only,
+        // because if the disk is slow, there may be many such pages.
+        let start = self.written.saturating_sub(WINDOWS * WINDOW);
+        let length = NonZeroU64::new(self.written - start);
+        // This doesn't report errors of the disk, and if it fails, the only effect is on speed.
+        let _ = fadvise(&self.file, start, length, Advice::DontNeed);
     }
 
     /// Renames the file to its final name. If `NAME.partial` is no longer our file, we must not
@@ -100,7 +131,12 @@ impl PartialFile {
 
 impl Output for PartialFile {
     fn write(&mut self, lines: &[u8]) -> io::Result<()> {
-        self.file.write_all(lines).map_err(|error| at(&self.path, &error))
+        self.file.write_all(lines).map_err(|error| at(&self.path, &error))?;
+        self.written += lines.len() as u64;
+        if self.written - self.advised >= WINDOW {
+            self.write_behind();
+        }
+        Ok(())
     }
 
     // This is the first half of PostgreSQL's durable_rename. If we renamed an unsynced file, a crash
@@ -220,6 +256,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trunkline_aio::{Builder, MethodKind, OpenOptions, residency};
 
     #[test]
     fn only_a_complete_file_gets_its_name() {
@@ -281,6 +318,30 @@ mod tests {
         assert_eq!(fs::read(&path).expect("read"), b"1\n");
         drop(PartialFile::create(path.clone()).expect("created"));
         assert!(!partial.exists());
+    }
+
+    #[test]
+    fn what_has_reached_the_disk_leaves_the_page_cache() {
+        let aio = Builder::new().method(MethodKind::Sync).start().expect("started");
+        // Not in /tmp, which may be a tmpfs.
+        let program = std::env::current_exe().expect("a program");
+        let home = tempfile::tempdir_in(program.parent().expect("its directory"));
+        let home = home.expect("a directory");
+        let path = home.path().join("t.copy");
+        let cached = || {
+            let partial = with_suffix(&path, ".partial");
+            let file = aio.open(&partial, OpenOptions::default()).expect("opened");
+            residency(&file).expect("measured").cached
+        };
+        let mut output = PartialFile::create(path.clone()).expect("created");
+        let window = vec![b'x'; WINDOW as usize];
+        let (end, rest) = window.split_last().expect("not empty");
+        output.write(rest).expect("written");
+        output.file.sync_data().expect("on disk");
+        assert_eq!(cached(), WINDOW);
+        output.write(&[*end]).expect("written");
+        // The kernel keeps a page that it is using at this moment.
+        assert!(cached() < WINDOW / 2, "{} bytes are cached", cached());
     }
 
     /// Without locks, another copy could replace our file while we write it.
