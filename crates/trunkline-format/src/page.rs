@@ -131,11 +131,6 @@ pub enum LinePointerFlags {
     Dead,
 }
 
-impl LinePointerFlags {
-    /// All states, by their number on disk.
-    const ALL: [Self; 4] = [Self::Unused, Self::Normal, Self::Redirect, Self::Dead];
-}
-
 /// `ItemIdData`: a line pointer, 4 bytes on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinePointer {
@@ -154,7 +149,12 @@ impl LinePointer {
     pub fn from_bits(bits: u32) -> Self {
         Self {
             offset: (bits & 0x7FFF) as u16,
-            flags: LinePointerFlags::ALL[(bits >> 15 & 3) as usize],
+            flags: match bits >> 15 & 3 {
+                0 => LinePointerFlags::Unused,
+                1 => LinePointerFlags::Normal,
+                2 => LinePointerFlags::Redirect,
+                _ => LinePointerFlags::Dead,
+            },
             length: (bits >> 17) as u16,
         }
     }
@@ -181,8 +181,10 @@ impl LinePointer {
 /// at `pd_lower` or at the end of the page, whichever comes first. There can therefore be at most
 /// 2042 line pointers, even if `pd_lower` is damaged.
 pub fn line_pointers(page: &PageBytes) -> impl Iterator<Item = (u16, LinePointer)> + '_ {
-    let count = PageHeader::parse(page).line_pointer_count();
-    (1..=count).map_while(|item| Some((item, line_pointer(page, item)?)))
+    let count = usize::from(PageHeader::parse(page).line_pointer_count());
+    let (pointers, _) = page[usize::from(HEADER_SIZE)..].as_chunks();
+    let pointers = pointers.iter().take(count);
+    (1..).zip(pointers.map(|bytes| LinePointer::from_bits(u32::from_le_bytes(*bytes))))
 }
 
 /// Returns line pointer number `item`, counted from 1, or `None` if `item` is 0 or the line pointer

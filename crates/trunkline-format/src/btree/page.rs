@@ -282,9 +282,10 @@ impl<'a> BtreePage<'a> {
         if self.is_ignored() {
             return None;
         }
-        let is_inner = !self.is_leaf();
-        let entries = self.entries().filter(|_| is_inner);
-        let children = entries.filter_map(|entry| entry.ok()?.child());
+        // A leaf has no children, and verification calls this for every leaf of every B-tree, so we
+        // must not look at its entries.
+        let entries = (!self.is_leaf()).then(|| self.entries());
+        let children = entries.into_iter().flatten().filter_map(|entry| entry.ok()?.child());
         children.chain(self.left()).chain(self.right()).max()
     }
 }

@@ -5,7 +5,6 @@
 use super::finding::Finding;
 use crate::heap_tuple::{HAS_NULL, MAX_HEAP_ATTRIBUTES, MIN_TUPLE_SIZE, NATTS, TUPLE_HEADER_SIZE};
 use crate::ids::{BLOCK_SIZE, PageBytes};
-use crate::little_endian::read_at;
 use crate::page::{
     HEADER_SIZE, LINE_POINTER_SIZE, LinePointer, LinePointerFlags, PageHeader, line_pointer,
     line_pointers,
@@ -37,18 +36,21 @@ pub(super) fn check_line_pointers(
     }
     let mut room = Room::new(header.special);
     for (item, pointer) in line_pointers(page) {
-        match pointer.flags {
-            LinePointerFlags::Unused if pointer.length != 0 => {
-                return Err(Finding::UnusedWithLength { item, length: pointer.length });
+        // Almost all line pointers are normal, so we test for that before the other states.
+        if pointer.flags != LinePointerFlags::Normal {
+            match pointer.flags {
+                LinePointerFlags::Unused if pointer.length != 0 => {
+                    return Err(Finding::UnusedWithLength { item, length: pointer.length });
+                }
+                LinePointerFlags::Unused => continue,
+                LinePointerFlags::Redirect if heap => {
+                    check_redirect(page, item, pointer.offset, count)?;
+                    continue;
+                }
+                LinePointerFlags::Redirect => return Err(Finding::RedirectInIndex { item }),
+                LinePointerFlags::Dead if pointer.length == 0 => continue,
+                LinePointerFlags::Dead | LinePointerFlags::Normal => {}
             }
-            LinePointerFlags::Unused => continue,
-            LinePointerFlags::Redirect if heap => {
-                check_redirect(page, item, pointer.offset, count)?;
-                continue;
-            }
-            LinePointerFlags::Redirect => return Err(Finding::RedirectInIndex { item }),
-            LinePointerFlags::Dead if pointer.length == 0 => continue,
-            LinePointerFlags::Dead | LinePointerFlags::Normal => {}
         }
         check_place(header, item, pointer, least_length(kind))?;
         if !room.take(page, item, pointer) {
@@ -107,16 +109,15 @@ fn check_place(
 }
 
 fn check_tuple(page: &PageBytes, item: u16, pointer: LinePointer) -> Result<(), Finding> {
-    let at = usize::from(pointer.offset);
-    // These reads can't fail, because we have already checked that the item is inside the page and
-    // is large enough to contain a tuple header.
-    let (Some(infomask2), Some(infomask), Some(length)) = (
-        read_at::<u16>(page, at + 18),
-        read_at::<u16>(page, at + 20),
-        read_at::<u8>(page, at + 22),
-    ) else {
+    // This can't fail, because we have already checked that the item is inside the page and is large
+    // enough to contain a tuple header.
+    let tuple = page.get(usize::from(pointer.offset)..);
+    let Some(header) = tuple.and_then(|tuple| tuple.first_chunk::<23>()) else {
         return Ok(());
     };
+    let infomask2 = u16::from_le_bytes([header[18], header[19]]);
+    let infomask = u16::from_le_bytes([header[20], header[21]]);
+    let length = header[22];
     let natts = infomask2 & NATTS;
     if natts > MAX_HEAP_ATTRIBUTES {
         return Err(Finding::TupleAttributes { item, natts });
@@ -130,10 +131,11 @@ fn check_tuple(page: &PageBytes, item: u16, pointer: LinePointer) -> Result<(), 
 }
 
 /// Detects items that overlap each other. A server adds items to a page from the end towards the
-/// beginning, so on most pages each item ends where the previous item starts, or before it. As long
-/// as this is the case, it is enough to remember the lowest offset so far. However, the items can
-/// be in a different order after the page has been pruned and defragmented. When we find such an
-/// item, we switch to a bitmap.
+/// beginning, so on most heap pages each item ends where the previous item starts, or before it. As
+/// long as this is the case, it is enough to remember the lowest offset so far. However, the items
+/// can be in a different order after the page has been pruned and defragmented, and the high key of
+/// a B-tree page is its first item, but often the last one that was added. When we find an item out
+/// of order, we switch to a bitmap.
 struct Room {
     lowest: u16,
     taken: Option<Granules>,
@@ -154,6 +156,12 @@ impl Room {
             self.lowest = pointer.offset;
             return true;
         }
+        self.take_from_bitmap(page, item, pointer)
+    }
+
+    /// Switches to a bitmap, in which all earlier items are already marked.
+    #[cold]
+    fn take_from_bitmap(&mut self, page: &PageBytes, item: u16, pointer: LinePointer) -> bool {
         let earlier = line_pointers(page).take(usize::from(item) - 1);
         let placed = earlier.filter(|(_, earlier)| has_bytes(*earlier));
         let taken = self.taken.insert(Granules::default());
@@ -184,14 +192,22 @@ impl Granules {
         let first = usize::from(pointer.offset) / 8;
         let last = usize::from(pointer.end().saturating_sub(1)) / 8;
         let (first_word, last_word) = (first / 64, last / 64);
-        let words = self.0.iter_mut().enumerate().take(last_word + 1).skip(first_word);
-        let mut free = true;
-        for (index, word) in words {
-            let from = if index == first_word { first % 64 } else { 0 };
-            let to = if index == last_word { last % 64 } else { 63 };
-            let mask = (u64::MAX << from) & (u64::MAX >> (63 - to));
-            free &= *word & mask == 0;
+        let Some(words) = self.0.get_mut(first_word..=last_word) else { return false };
+        let (from, to) = (u64::MAX << (first % 64), u64::MAX >> (63 - last % 64));
+        // Most items are small, so most of them have all of their bits in one word.
+        if let [word] = words {
+            let mask = from & to;
+            let free = *word & mask == 0;
             *word |= mask;
+            return free;
+        }
+        let mut free = true;
+        let count = words.len();
+        for (index, word) in words.iter_mut().enumerate() {
+            let from = if index == 0 { from } else { u64::MAX };
+            let to = if index + 1 == count { to } else { u64::MAX };
+            free &= *word & from & to == 0;
+            *word |= from & to;
         }
         free
     }
