@@ -259,11 +259,11 @@ impl Session {
         }
     }
 
-    /// Returns true if the session should try the page cache for a read. We count a miss in
-    /// advance, and reset the count on a hit. If there have been many misses in a row, we try only
-    /// one in 16 reads.
-    fn looks_cached(&mut self, io: WaitRef) -> bool {
-        if !self.dispatcher.may_be_cached(io) {
+    /// Returns true if the session should try the page cache for a read. A read that is `large`
+    /// may have any length. We count a miss in advance, and reset the count on a hit. If there have
+    /// been many misses in a row, we try only one in 16 reads.
+    fn looks_cached(&mut self, io: WaitRef, large: bool) -> bool {
+        if !self.dispatcher.may_be_cached(io, large) {
             return false;
         }
         self.cache_misses = self.cache_misses.saturating_add(1);

@@ -218,13 +218,14 @@ impl Dispatcher {
     }
 
     /// Returns true if a STAGED I/O is a read for which the session should try the page cache
-    /// first. This is never the case under `sync`, where the session executes the read anyway and
-    /// the attempt would only cost an additional system call.
-    pub(crate) fn may_be_cached(&self, io: WaitRef) -> bool {
+    /// first, however long it is if `large` is true. This is never the case under `sync`, where the
+    /// session executes the read anyway and the attempt would only cost an additional system call.
+    pub(crate) fn may_be_cached(&self, io: WaitRef, large: bool) -> bool {
         let handle = self.in_flight.completions().handles().handle(io.index());
+        let below = self.settings.try_cached_below;
         handle.is_buffered()
             && handle.operation() == Operation::Readv
-            && handle.length() < self.settings.try_cached_below
+            && (handle.length() < below || large && below > 0)
             && self.current() != MethodKind::Sync
     }
 

@@ -79,13 +79,15 @@ pub struct Io<'s> {
     io: WaitRef,
     /// See [`Io::needed_now`].
     needed_now: bool,
+    /// See [`Io::try_cached`].
+    try_cached: bool,
     /// See [`Io::durable`].
     durable: bool,
 }
 
 impl<'s> Io<'s> {
     pub(super) fn new(session: &'s mut Session, io: WaitRef) -> Self {
-        Self { session, io, needed_now: false, durable: false }
+        Self { session, io, needed_now: false, try_cached: false, durable: false }
     }
 
     /// Returns the reference that other sessions can use to wait for this I/O. It must be obtained
@@ -100,6 +102,17 @@ impl<'s> Io<'s> {
     /// for this.
     pub fn needed_now(mut self) -> Self {
         self.needed_now = true;
+        self
+    }
+
+    /// If this I/O is a buffered read, the calling thread first tries to read the data from the page
+    /// cache without waiting, even if the read is large. By default, only smaller reads are tried
+    /// ([`Builder::try_cached_below`](crate::Builder::try_cached_below)), because copying many pages
+    /// takes a while, and other threads can do that in parallel. This is for callers that have a
+    /// thread on each CPU and use the pages as soon as they have been copied. Like all other reads,
+    /// they are not tried under `sync` or if that setting is 0, and less often after many misses.
+    pub fn try_cached(mut self) -> Self {
+        self.try_cached = true;
         self
     }
 
@@ -361,7 +374,7 @@ impl<'s> Io<'s> {
             session.dispatcher.execute_needed(io);
             return;
         }
-        if session.looks_cached(io) && session.dispatcher.execute_cached(io) {
+        if session.looks_cached(io, self.try_cached) && session.dispatcher.execute_cached(io) {
             session.cache_misses = 0;
             return;
         }

@@ -90,6 +90,34 @@ fn many_reads_arrive_in_the_right_memory() {
 }
 
 #[test]
+fn the_caller_may_try_the_page_cache_for_a_large_read() {
+    const LENGTH: usize = 16 * BLOCK;
+    let sample = sample(16);
+    // Whether the builder turns trying off, whether the read asks for it, and whether it is tried.
+    let cases = [(false, false, 0), (false, true, 1), (true, true, 0)];
+    for method in [MethodKind::Worker, MethodKind::IoUring] {
+        for (off, try_cached, expected) in cases {
+            let builder = Builder::new().method(method);
+            let builder = if off { builder.try_cached_below(0) } else { builder };
+            let aio = builder.start().expect("starts");
+            let file = aio.open(sample.path(), OpenOptions::default()).expect("opens");
+            let mut session = aio.session().expect("a session");
+            let mut slots = Slots::new(1);
+            let lease = aio.region().lease(16).expect("frames");
+            slots.memory(0).expect("idle").push(lease);
+            let io = session.acquire(Class::Maintenance).expect("a handle");
+            let io = if try_cached { io.try_cached() } else { io };
+            io.read(&file, 0, LENGTH as u32, &mut slots, 0).expect("defined");
+            let outcome = session.wait(&mut slots, 0).expect("waits");
+            assert_eq!((outcome.status, outcome.count), (Status::Ok, LENGTH as u32));
+            assert!(slots.memory(0).expect("idle")[0].iter().eq(&numbered(16)), "{method}");
+            let cached = aio.counters().cached;
+            assert_eq!(cached, expected, "{method}, off: {off}, asked: {try_cached}");
+        }
+    }
+}
+
+#[test]
 fn written_bytes_are_there_after_fdatasync() {
     for method in METHODS {
         for direct in [false, true] {
