@@ -1,9 +1,9 @@
 //! **Raw file scan.** Reads whole relation files, in any order, bypassing the buffer pool.
 //!
 //! ```text
-//!   files, by mount ──▶ one worker per mount: a session and a window of buffers
-//!                        ReadQueue: next run of blocks (≤ io_combine_limit) ──▶ read ──▶ visitor
-//!                              ▲ rest of a short read, blocks of a failed read ◀──┘
+//!   files, by mount ──▶ ReadQueue ──▶ up to four workers: a session and a window of buffers each
+//!                       next run of blocks (≤ io_combine_limit) ──▶ read ──▶ visitor
+//!                           ▲ rest of a short read, blocks of a failed read ◀──┘
 //! ```
 //!
 //! We use this scan to verify pages and to prewarm the page cache. Both need each page only once,
@@ -14,8 +14,7 @@
 //! Each worker leases a small window of buffers. It always takes the buffer that was used most
 //! recently, because that buffer's memory is most likely to still be in the CPU cache.
 //!
-//! There is a separate worker for each mount, so that a hung file system doesn't hold up the
-//! others.
+//! Each mount has its own workers, so that a hung file system doesn't hold up the others.
 //!
 //! A failed read doesn't end the scan. Instead, we read the blocks of that run again, one by one,
 //! to find out which of them can't be read. The rules for this are in `file_reads.rs`.

@@ -90,6 +90,10 @@ mod wrapped {
                     sched::point();
                     self.0.fetch_max(value, order)
                 }
+                pub fn fetch_min(&self, value: $value, order: Ordering) -> $value {
+                    sched::point();
+                    self.0.fetch_min(value, order)
+                }
             }
         };
     }

@@ -1,5 +1,5 @@
 //! A worker's reads: a window of leased buffers, each used by one read at a time, and the queue
-//! that the reads come from.
+//! that the reads come from, which it shares with the other workers of its mount.
 //!
 //! This module decides what to do with a read's outcome:
 //!
@@ -15,16 +15,13 @@
 //! them in practice on network and FUSE file systems. We've reached the end of the file only if a
 //! read returns zero bytes.
 
-use std::collections::BTreeMap;
-use std::rc::Rc;
-
 use rustix::io::Errno;
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{Cancelled, Io, Outcome, Session, Status};
 use trunkline_format::BLOCK_SIZE;
 
 use super::read_queue::{BlockRun, ReadQueue};
 use super::visitor::{Context, ReadFailure, ReadPayload};
-use crate::datadir::FileEntry;
 use crate::job::JobError;
 use crate::window::SlotWindow;
 
@@ -37,14 +34,10 @@ const FRAGMENTS_MAX: u32 = 32;
 /// issued.
 pub(super) struct FileReads<'s> {
     context: Context<'s>,
-    queue: ReadQueue<'s>,
+    queue: &'s Mutex<ReadQueue>,
     /// Each slot keeps its leased buffer. The slot's item is the run that is being read into that
     /// buffer.
     window: SlotWindow<ReadPayload, Option<BlockRun>>,
-    /// Files that turned out to be shorter than expected, by file id, each with its lowest missing
-    /// block. Since reads complete in any order, a later read may find that even more blocks are
-    /// missing. That's why we don't report these files until the end.
-    shrunk: BTreeMap<u64, (FileEntry, ReadFailure)>,
 }
 
 impl<'s> FileReads<'s> {
@@ -52,7 +45,7 @@ impl<'s> FileReads<'s> {
     /// can't lease any at all.
     pub(super) fn new(
         context: Context<'s>,
-        queue: ReadQueue<'s>,
+        queue: &'s Mutex<ReadQueue>,
         slots: usize,
     ) -> Result<Self, JobError> {
         let blocks = context.options.combine_blocks;
@@ -66,12 +59,7 @@ impl<'s> FileReads<'s> {
         for (slot, lease) in leases.into_iter().enumerate() {
             window.memory(slot).push(lease);
         }
-        Ok(Self { context, queue, window, shrunk: BTreeMap::new() })
-    }
-
-    /// The reads that are still to be issued.
-    pub(super) fn queue(&mut self) -> &mut ReadQueue<'s> {
-        &mut self.queue
+        Ok(Self { context, queue, window })
     }
 
     /// The reads in flight.
@@ -79,10 +67,19 @@ impl<'s> FileReads<'s> {
         &self.window
     }
 
-    /// Returns the next run to read. Returns `None` if there is nothing left to read, or if we
-    /// can't open the next file until one of the files that are still being read has been closed.
+    /// Returns the next run to read; see [`ReadQueue::next`].
     pub(super) fn next_run(&mut self) -> Option<BlockRun> {
-        self.queue.next(self.window.in_flight())
+        self.queue.lock().next(self.context)
+    }
+
+    /// Takes back a run that couldn't be issued, so that it is the next one to be read.
+    pub(super) fn put_back(&mut self, run: BlockRun) {
+        self.queue.lock().put_back(run);
+    }
+
+    /// Calls `advise` for up to `runs` runs before they are read; see [`ReadQueue::look_ahead`].
+    pub(super) fn look_ahead(&mut self, runs: usize, advise: impl Fn(&BlockRun)) {
+        self.queue.lock().look_ahead(self.context, runs, advise);
     }
 
     /// Issues a read into an idle slot.
@@ -91,7 +88,7 @@ impl<'s> FileReads<'s> {
     /// If there is no idle slot.
     pub(super) fn issue(&mut self, io: Io<'_>, run: BlockRun) {
         let slot = self.window.expect_idle();
-        let file = Rc::clone(&run.file);
+        let file = Arc::clone(&run.file);
         let first = file.block_no(run.block);
         self.context.job.observer().reading(&file.entry.path, first, run.blocks);
         *self.window.payload(slot) = ReadPayload { fork: file.entry.fork, first, bad: 0 };
@@ -151,7 +148,7 @@ impl<'s> FileReads<'s> {
         } else if attempts == FRAGMENTS_MAX {
             self.only_fragments(rest);
         } else {
-            self.queue.retry(rest);
+            self.queue.lock().retry(rest);
         }
     }
 
@@ -171,14 +168,14 @@ impl<'s> FileReads<'s> {
     fn read_failed(&mut self, run: BlockRun, errno: i32) {
         let Context { job, visitor, .. } = self.context;
         if run.blocks > 1 {
-            self.queue.retry(BlockRun { singly: true, ..run });
+            self.queue.lock().retry(BlockRun { singly: true, ..run });
             return;
         }
         let BlockRun { file, block, .. } = run;
         job.count(1, 0);
         let number = file.block_no(block);
         visitor.failed(&file.entry, ReadFailure::Read { block: number, errno });
-        if file.count_failure() && block + 1 < file.end.get() && file.truncate(block + 1) {
+        if file.count_failure() && block + 1 < file.end() && file.truncate(block + 1) {
             let block = number.saturating_add(1);
             visitor.failed(&file.entry, ReadFailure::GaveUp { block });
         }
@@ -195,34 +192,14 @@ impl<'s> FileReads<'s> {
         }
         if run.blocks > 1 {
             let (block, blocks) = (run.block + 1, run.blocks - 1);
-            self.queue.retry(BlockRun { block, blocks, attempts: 0, ..run.clone() });
+            self.queue.lock().retry(BlockRun { block, blocks, attempts: 0, ..run.clone() });
         }
         self.read_failed(BlockRun { blocks: 1, ..run }, Errno::IO.raw_os_error());
     }
 
-    /// Lowers the end of the file to the first missing block, and saves the failure so that
-    /// [`Self::finish`] can report it. If we later find that an even lower block is missing, that
-    /// failure replaces this one.
+    /// Records that a file ends before a run.
     fn file_shrank(&mut self, rest: &BlockRun) {
-        let BlockRun { file, block, blocks, .. } = rest;
-        self.context.job.count(*blocks, 0);
-        if file.truncate(*block) {
-            // Some file systems still report the old length here, even though the read has shown
-            // that the block isn't there. Cap the length, because otherwise the error message would
-            // contradict itself.
-            let end = (u64::from(*block) + 1) * BLOCK_SIZE as u64;
-            let found = file.file.length().unwrap_or_default();
-            let found = if found < end { found } else { end - BLOCK_SIZE as u64 };
-            let (block, expected) = (file.block_no(*block), file.entry.bytes);
-            let failure = ReadFailure::Shrank { block, found, expected };
-            self.shrunk.insert(file.file.id(), (file.entry.clone(), failure));
-        }
-    }
-
-    /// Reports the files that have shrunk. Must be called only after all reads have completed.
-    pub(super) fn finish(&mut self) {
-        for (entry, failure) in std::mem::take(&mut self.shrunk).into_values() {
-            self.context.visitor.failed(&entry, failure);
-        }
+        self.context.job.count(rest.blocks, 0);
+        self.queue.lock().file_shrank(&rest.file, rest.block);
     }
 }

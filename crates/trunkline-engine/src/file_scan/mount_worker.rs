@@ -1,48 +1,51 @@
-//! The worker that reads one mount's files.
+//! A worker that reads one mount's files, along with the other workers of the mount.
 //!
 //! If a read can be served from the page cache, it has already completed by the time the call that
 //! issues it returns. The worker then visits its pages right away, so that the next read can reuse
-//! the memory while it is still in the CPU cache. All other reads are handled in the order in which
-//! they complete, which is OK because the visitor doesn't depend on the order of the blocks.
+//! the memory while it is still in the CPU cache. Passing such reads to other threads would only
+//! cost time, because each CPU has its own worker (decision 0017). All other reads are handled in
+//! the order in which they complete, which is OK because the visitor doesn't depend on the order of
+//! the blocks.
 
+use trunkline_aio::facade::Mutex;
 use trunkline_aio::{Cancelled, Class, MethodKind, Session};
 use trunkline_format::BLOCK_SIZE;
 
 use super::file_reads::FileReads;
 use super::read_queue::ReadQueue;
 use super::visitor::Context;
-use crate::datadir::FileEntry;
 use crate::job::JobError;
 
 /// We refill the window only when a quarter of it is free. If we did so after each completion,
 /// every system call would submit just one read.
 const REFILL_FRACTION: usize = 4;
 
-/// The resources given to a worker: how many buffers its window may have, and how many files it may
-/// keep open.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    pub(super) slots: usize,
-    pub(super) open_files: usize,
-}
-
-/// Reads all `files`, none of which is empty.
+/// Reads until the queue is empty, as one of `workers` workers with a window of up to `slots`
+/// buffers each.
+///
+/// # Errors
+/// There is no session or no memory, and that is also true of all other workers of this mount. If
+/// one of them could start, it reads everything.
 pub(super) fn read(
     context: Context<'_>,
-    files: &[FileEntry],
-    limits: Limits,
+    queue: &Mutex<ReadQueue>,
+    workers: usize,
+    slots: usize,
 ) -> Result<(), JobError> {
-    let mut session = context.job.session()?;
-    let queue = ReadQueue::new(context, files, limits.open_files);
-    let mut reads = FileReads::new(context, queue, limits.slots)?;
-    // The `sync` method executes each read while it is being submitted, so there can't be more than
-    // one read in flight.
+    let session = context.job.session();
+    let reads = FileReads::new(context, queue, slots);
+    let (mut session, mut reads) = match session.and_then(|session| Ok((session, reads?))) {
+        Ok(started) => started,
+        Err(error) if queue.lock().refuse_worker(workers) => return Err(error),
+        Err(_) => return Ok(()),
+    };
+    // The `sync` method executes each read while it is being submitted, so this worker can't have
+    // more than one read in flight.
     let sync = context.job.aio().method_status().used == MethodKind::Sync;
     let ended = match sync || context.options.depth <= 1 {
         true => one_by_one(context, &mut session, &mut reads),
         false => many_in_flight(context, &mut session, &mut reads),
     };
-    reads.finish();
     // Don't treat cancellation as an error of the job, because the caller asked for it.
     let _: Result<(), Cancelled> = ended;
     Ok(())
@@ -58,7 +61,7 @@ fn one_by_one(
 ) -> Result<(), Cancelled> {
     let ahead = if options.depth > 1 && !options.direct { options.depth } else { 0 };
     while !job.is_stopping() {
-        reads.queue().look_ahead(ahead as usize, |run| {
+        reads.look_ahead(ahead as usize, |run| {
             let offset = u64::from(run.block) * BLOCK_SIZE as u64;
             let length = u64::from(run.blocks) * BLOCK_SIZE as u64;
             session.advise(&run.file.file, offset, length);
@@ -107,10 +110,10 @@ fn fill(
         } else if let Some(io) = batch.try_acquire(Class::Maintenance) {
             io
         } else {
-            reads.queue().put_back(run);
+            reads.put_back(run);
             break;
         };
-        reads.issue(io, run);
+        reads.issue(io.try_cached(), run);
         // Reads that were served from the page cache have already completed. Handle them now, so
         // that we can use their buffers again within this batch.
         reads.complete_finished();

@@ -11,8 +11,8 @@ use crate::settings::Settings;
 pub struct ReadOptions {
     /// Whether to bypass the operating system's page cache (`O_DIRECT`).
     pub direct: bool,
-    /// Number of reads to keep in flight on each mount. If this is 0 or 1, the worker executes the
-    /// reads itself, one at a time.
+    /// Number of reads to keep in flight on each mount. If this is 0 or 1, the mount has only one
+    /// worker, which executes the reads itself, one at a time.
     pub depth: u32,
     /// Blocks combined into one read, 1 to 128.
     pub combine_blocks: u32,

@@ -1,18 +1,19 @@
-//! The queue of reads for one mount. It determines the order in which the reads are issued.
+//! The queue of reads for one mount. It determines the order in which the reads are issued. All
+//! workers of the mount take their reads from it.
 //!
 //! Retries are issued first: the rest of a short read, or the blocks of a failed run, one by one.
 //! After that come the files, and each file is read from front to back. We don't open a file until
 //! we are about to read its first block, and we close it when its last [`BlockRun`] is dropped.
 //! This way, we only need a few open files at a time, no matter how large the cluster is.
 
-use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::rc::Rc;
 
 use rustix::io::Errno;
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::atomic::{AtomicU32, Ordering};
 use trunkline_aio::{File, OpenOptions};
-use trunkline_format::BlockNo;
+use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 use super::visitor::{Context, ReadFailure};
 use crate::datadir::FileEntry;
@@ -22,20 +23,24 @@ use crate::datadir::FileEntry;
 const FAILED_BLOCKS_MAX: u32 = 1024;
 
 /// How many times we try to open a file if the process has run out of file descriptors and this
-/// worker has no open files that it could close.
+/// scan has no open files on the mount that it could close.
 const OPEN_ATTEMPTS: u32 = 100;
 
-/// A file that is being read. The runs of a file share it through an `Rc`, and the file is closed
+/// A file that is being read. The runs of a file share it through an `Arc`, and the file is closed
 /// when the last of them is dropped.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     pub(super) entry: FileEntry,
     pub(super) file: File,
     /// The block to stop at (exclusive). We lower this if we find that the file has shrunk, or if
-    /// too many of its blocks have failed.
-    pub(super) end: Cell<u32>,
+    /// too many of its blocks have failed. A worker that doesn't see the new value yet just reads a
+    /// few more blocks, so relaxed ordering is enough for this and for `failed`.
+    end: AtomicU32,
     /// Blocks that failed so far.
-    failed: Cell<u32>,
+    failed: AtomicU32,
+    /// Counts the open files of a queue; see [`ReadQueue::open_files`]. It comes after `file`, so
+    /// that a file is closed before it no longer counts.
+    _counted: Arc<()>,
 }
 
 impl OpenFile {
@@ -45,25 +50,27 @@ impl OpenFile {
         self.entry.first_block().unwrap_or_default().saturating_add(block)
     }
 
+    /// The block to stop at (exclusive).
+    pub(super) fn end(&self) -> u32 {
+        self.end.load(Ordering::Relaxed)
+    }
+
     /// Lowers the end to `block`. Returns false if it was already at or below that block.
     pub(super) fn truncate(&self, block: u32) -> bool {
-        let shorter = block < self.end.get();
-        self.end.set(self.end.get().min(block));
-        shorter
+        block < self.end.fetch_min(block, Ordering::Relaxed)
     }
 
     /// Counts a failed block. Returns true when the limit is reached, but not for any further
     /// failures.
     pub(super) fn count_failure(&self) -> bool {
-        self.failed.set(self.failed.get() + 1);
-        self.failed.get() == FAILED_BLOCKS_MAX
+        self.failed.fetch_add(1, Ordering::Relaxed) + 1 == FAILED_BLOCKS_MAX
     }
 }
 
 /// Consecutive blocks of a file, for one read.
 #[derive(Debug, Clone)]
 pub(super) struct BlockRun {
-    pub(super) file: Rc<OpenFile>,
+    pub(super) file: Arc<OpenFile>,
     /// The first block, relative to the file.
     pub(super) block: u32,
     pub(super) blocks: u32,
@@ -75,33 +82,77 @@ pub(super) struct BlockRun {
 }
 
 /// One mount's unread files, and the runs to repeat.
-pub(super) struct ReadQueue<'s> {
-    context: Context<'s>,
-    files: std::slice::Iter<'s, FileEntry>,
+pub(super) struct ReadQueue {
+    files: std::vec::IntoIter<FileEntry>,
     retries: VecDeque<BlockRun>,
     /// Runs for which we have called `posix_fadvise` but haven't issued a read yet. Only the `sync`
     /// method uses this.
     advised: VecDeque<BlockRun>,
     /// The file that is being read, and its next block.
-    current: Option<(Rc<OpenFile>, u32)>,
+    current: Option<(Arc<OpenFile>, u32)>,
     /// A file that we could not open because there were no free file descriptors.
-    deferred: Option<&'s FileEntry>,
+    deferred: Option<FileEntry>,
     /// Maximum number of files to keep open, so that the scan doesn't use up all of the process's
     /// file descriptors.
     open_files_max: usize,
+    /// Each open file holds a clone of this.
+    open_files: Arc<()>,
+    /// Files that turned out to be shorter than expected, by file id, each with its lowest missing
+    /// block. Since reads complete in any order, a later read may find that even more blocks are
+    /// missing. That's why we don't report these files until the end.
+    shrunk: BTreeMap<u64, (FileEntry, ReadFailure)>,
+    /// Workers that could not start.
+    workers_refused: usize,
 }
 
-impl<'s> ReadQueue<'s> {
-    pub(super) fn new(context: Context<'s>, files: &'s [FileEntry], open_files_max: usize) -> Self {
+impl ReadQueue {
+    pub(super) fn new(files: Vec<FileEntry>, open_files_max: usize) -> Self {
         Self {
-            context,
-            files: files.iter(),
+            files: files.into_iter(),
             retries: VecDeque::new(),
             advised: VecDeque::new(),
             current: None,
             deferred: None,
             open_files_max,
+            open_files: Arc::new(()),
+            shrunk: BTreeMap::new(),
+            workers_refused: 0,
         }
+    }
+
+    /// The number of files that are open, including those that are only kept open by reads in
+    /// flight.
+    fn open_files(&self) -> usize {
+        Arc::strong_count(&self.open_files) - 1
+    }
+
+    /// Lowers the end of the run's file to `block`, its first missing block, and saves the failure
+    /// so that it can be reported. If we later find that an even lower block is missing, that
+    /// failure replaces this one.
+    pub(super) fn file_shrank(&mut self, file: &OpenFile, block: u32) {
+        if file.truncate(block) {
+            // Some file systems still report the old length here, even though the read has shown
+            // that the block isn't there. Cap the length, because otherwise the error message would
+            // contradict itself.
+            let end = (u64::from(block) + 1) * BLOCK_SIZE as u64;
+            let found = file.file.length().unwrap_or_default();
+            let found = if found < end { found } else { end - BLOCK_SIZE as u64 };
+            let (block, expected) = (file.block_no(block), file.entry.bytes);
+            let failure = ReadFailure::Shrank { block, found, expected };
+            self.shrunk.insert(file.file.id(), (file.entry.clone(), failure));
+        }
+    }
+
+    /// Takes the files that have shrunk. Must be called only after all reads have completed.
+    pub(super) fn take_shrunk(&mut self) -> Vec<(FileEntry, ReadFailure)> {
+        std::mem::take(&mut self.shrunk).into_values().collect()
+    }
+
+    /// Counts a worker that could not start, out of `workers`. Returns true if none of them can, so
+    /// that nothing will be read from this queue.
+    pub(super) fn refuse_worker(&mut self, workers: usize) -> bool {
+        self.workers_refused += 1;
+        self.workers_refused == workers
     }
 
     /// Queues a run to be read again.
@@ -114,16 +165,16 @@ impl<'s> ReadQueue<'s> {
         self.retries.push_front(run);
     }
 
-    /// Returns the next run to read. `in_flight` is the number of runs in flight, each of which may
-    /// be keeping a file open. Returns `None` if all files have been read. If there are runs in
-    /// flight, it also returns `None` when we've reached the limit on open files. In that case, the
-    /// caller must wait for a read to complete, so that its file can be closed.
-    pub(super) fn next(&mut self, in_flight: usize) -> Option<BlockRun> {
-        let job = self.context.job;
+    /// Returns the next run to read. Returns `None` if all files have been read. It also returns
+    /// `None` when we've reached the limit on open files. In that case, the caller must wait for
+    /// its reads to complete, so that their files can be closed. If it has none in flight, it can
+    /// leave the rest to the workers that have.
+    pub(super) fn next(&mut self, context: Context<'_>) -> Option<BlockRun> {
+        let job = context.job;
         while let Some(mut run) = self.retries.pop_front() {
             // Since this run was queued, we've either found that the file is shorter than expected,
             // or given up on it.
-            if run.block >= run.file.end.get() {
+            if run.block >= run.file.end() {
                 job.count(run.blocks, 0);
                 continue;
             }
@@ -136,19 +187,24 @@ impl<'s> ReadQueue<'s> {
             return Some(run);
         }
         while let Some(run) = self.advised.pop_front() {
-            if run.block < run.file.end.get() {
+            if run.block < run.file.end() {
                 return Some(run);
             }
             job.count(run.blocks, 0);
         }
-        self.take(in_flight)
+        self.take(context)
     }
 
     /// Takes runs from the files until `runs` of them are ready, and calls `advise` for each new
     /// run.
-    pub(super) fn look_ahead(&mut self, runs: usize, advise: impl Fn(&BlockRun)) {
+    pub(super) fn look_ahead(
+        &mut self,
+        context: Context<'_>,
+        runs: usize,
+        advise: impl Fn(&BlockRun),
+    ) {
         while self.advised.len() < runs {
-            let Some(run) = self.take(self.advised.len()) else { return };
+            let Some(run) = self.take(context) else { return };
             advise(&run);
             self.advised.push_back(run);
         }
@@ -156,15 +212,15 @@ impl<'s> ReadQueue<'s> {
 
     /// Takes the next run from the current file, or opens the next file. If a file can't be opened,
     /// it is reported and skipped.
-    fn take(&mut self, in_flight: usize) -> Option<BlockRun> {
-        let Context { job, options, visitor } = self.context;
+    fn take(&mut self, context: Context<'_>) -> Option<BlockRun> {
+        let Context { job, options, visitor } = context;
         loop {
             if let Some((file, block)) = self.current.take() {
-                let left = file.end.get().saturating_sub(block);
+                let left = file.end().saturating_sub(block);
                 if left > 0 {
                     let blocks = left.min(options.combine_blocks);
                     if left > blocks {
-                        self.current = Some((Rc::clone(&file), block + blocks));
+                        self.current = Some((Arc::clone(&file), block + blocks));
                     }
                     let (attempts, singly) = (0, false);
                     return Some(BlockRun { file, block, blocks, attempts, singly });
@@ -174,19 +230,18 @@ impl<'s> ReadQueue<'s> {
                 job.count(file.entry.blocks().saturating_sub(block), 0);
             }
             let entry = self.deferred.take().or_else(|| self.files.next())?;
-            // Each run in flight may be keeping a different file open, so the number of runs is an
-            // upper bound on the number of our open files.
-            let opened = match in_flight < self.open_files_max {
-                true => self.open(entry, in_flight),
+            let opened = match self.open_files() < self.open_files_max {
+                true => self.open(context, &entry),
                 false => Ok(None),
             };
             match opened {
                 Ok(Some(file)) => {
-                    let (end, failed) = (Cell::new(entry.blocks()), Cell::new(0));
-                    let first = visitor.skipped(entry);
+                    let (end, failed) = (AtomicU32::new(entry.blocks()), AtomicU32::new(0));
+                    let first = visitor.skipped(&entry);
                     job.count(first, 0);
-                    let file = OpenFile { entry: entry.clone(), file, end, failed };
-                    self.current = Some((Rc::new(file), first));
+                    let _counted = Arc::clone(&self.open_files);
+                    let file = OpenFile { entry, file, end, failed, _counted };
+                    self.current = Some((Arc::new(file), first));
                 }
                 Ok(None) => {
                     self.deferred = Some(entry);
@@ -194,7 +249,7 @@ impl<'s> ReadQueue<'s> {
                 }
                 Err(error) => {
                     job.count(entry.blocks(), 0);
-                    visitor.failed(entry, ReadFailure::Open(error));
+                    visitor.failed(&entry, ReadFailure::Open(error));
                 }
             }
         }
@@ -205,8 +260,8 @@ impl<'s> ReadQueue<'s> {
     ///
     /// This doesn't follow symbolic links. A relation file is never a symbolic link, and following
     /// one could take us outside the data directory.
-    fn open(&self, entry: &FileEntry, in_flight: usize) -> io::Result<Option<File>> {
-        let Context { job, options, .. } = self.context;
+    fn open(&self, context: Context<'_>, entry: &FileEntry) -> io::Result<Option<File>> {
+        let Context { job, options, .. } = context;
         let options =
             OpenOptions { direct: options.direct, no_follow: true, ..OpenOptions::default() };
         let mut attempt = 0;
@@ -214,7 +269,7 @@ impl<'s> ReadQueue<'s> {
             match job.aio().open(&entry.path, options) {
                 Ok(file) => return Ok(Some(file)),
                 Err(error) if !is_descriptor_shortage(&error) => return Err(error),
-                Err(_) if in_flight > 0 => return Ok(None),
+                Err(_) if self.open_files() > 0 => return Ok(None),
                 Err(error) if attempt == OPEN_ATTEMPTS || job.is_stopping() => return Err(error),
                 // All file descriptors are in use by other threads, so wait until one of these
                 // threads exits.

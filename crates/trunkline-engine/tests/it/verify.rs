@@ -2,11 +2,12 @@
 //! end early.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use trunkline_aio::MethodKind;
-use trunkline_aio::facade::Arc;
-use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
+use trunkline_aio::facade::atomic::{AtomicBool, AtomicU64, Ordering};
+use trunkline_aio::facade::{Arc, Futex, thread};
 use trunkline_engine::datadir::FileEntry;
 use trunkline_engine::file_scan::ReadOptions;
 use trunkline_engine::job::{End, JobError, Observer, Unobserved};
@@ -381,6 +382,66 @@ fn permission_denied() {
             ["base/5/16384: could not be opened: Permission denied (os error 13)"]
         );
         assert_eq!((report.files, report.blocks), (1, 3));
+    }
+}
+
+/// An observer that holds the worker that reads first until another worker reads as well.
+#[derive(Default)]
+struct Meeting {
+    readers: AtomicU64,
+    second: Futex,
+    /// The first worker no longer waits.
+    over: AtomicBool,
+    met: AtomicBool,
+}
+
+impl Observer for Meeting {
+    fn reading(&self, _path: &Path, _first: u32, _blocks: u32) {
+        let seen = self.second.epoch();
+        if self.readers.fetch_add(1, Ordering::SeqCst) == 0 {
+            self.second.wait(seen, Some(Duration::from_secs(60)));
+            self.over.store(true, Ordering::SeqCst);
+        } else if !self.over.load(Ordering::SeqCst) {
+            self.met.store(true, Ordering::SeqCst);
+            self.second.signal();
+        }
+    }
+}
+
+#[test]
+fn several_workers_read_a_file() {
+    if thread::available_parallelism() == 1 {
+        return;
+    }
+    let fake = Fake::new();
+    fake.write("base/5/16384", &pages(0..300));
+    let dir = fake.open().expect("opened");
+    for method in METHODS {
+        let meeting = Arc::new(Meeting::default());
+        let observer = Arc::clone(&meeting);
+        let report = verify(&instance(method), &dir, OPTIONS, observer).expect("verified");
+        assert_eq!((report.blocks, report.findings_total()), (300, 0), "{method}");
+        let readers = meeting.readers.load(Ordering::SeqCst);
+        assert!(meeting.met.load(Ordering::SeqCst), "{method}: {readers} reads by one worker");
+    }
+}
+
+#[test]
+fn one_buffer_is_enough_for_all_workers() {
+    let fake = Fake::new();
+    fake.write("base/5/16384", &pages(0..3000));
+    let dir = fake.open().expect("opened");
+    for method in METHODS {
+        let aio = instance(method);
+        let lease = || aio.region().lease(READ.combine_blocks);
+        let mut held: Vec<_> = std::iter::from_fn(lease).collect();
+        let error = verify(&aio, &dir, OPTIONS, Arc::new(Unobserved)).expect_err("no memory");
+        assert!(matches!(error, JobError::Memory { blocks: 16 }), "{method}: {error:?}");
+        held.pop();
+        for _ in 0..10 {
+            let report = verified(&aio, &dir, OPTIONS);
+            assert_eq!((report.blocks, report.findings_total()), (3000, 0), "{method}");
+        }
     }
 }
 
