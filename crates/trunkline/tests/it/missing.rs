@@ -412,6 +412,21 @@ fn a_missing_second_segment_is_found() {
     assert_eq!(found, [expected]);
 }
 
+/// If the file of a TOAST table is missing, all values in it have the same problem.
+#[test]
+fn values_of_a_missing_toast_file_are_a_few_lines() {
+    let Some(fixture) = fixtures().pop() else { return };
+    let copy = Copy::of(&fixture);
+    // The TOAST table of pg_rewrite.
+    fs::remove_file(copy.path(&copy.file("fixture", "pg_toast_2618"))).expect("removed");
+    let (code, out, err) = copy.run(&["verify", "--rows", "fixture.pg_catalog.pg_rewrite"]);
+    let lines: Vec<&str> = out.lines().filter(|line| line.contains(" in TOAST: ")).collect();
+    assert!(code == 1 && lines.len() == 3, "{out}{err}");
+    assert!(lines.iter().any(|line| line.ends_with(" more like this)")), "{out}");
+    let note = "pg_rewrite: not checked for orphaned TOAST values: could not open file \"";
+    assert!(err.contains(note), "{err}");
+}
+
 /// If half of a table is missing, half of the entries of its index point to rows that don't exist.
 #[test]
 fn many_problems_of_one_index_are_a_few_lines() {
