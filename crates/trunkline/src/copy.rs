@@ -14,8 +14,8 @@
 //! it's the same as that of `COPY (SELECT ctid, * ...)`, which also includes stored generated
 //! columns.
 //!
-//! If the named table is partitioned, we copy its partitions. If it has child tables, we also copy
-//! their rows unless `--only` is given. By default, the copy stops at the first row that can't be
+//! If the named table is partitioned, we copy its partitions. As in `COPY table`, the rows of other
+//! child tables are not those of their parent. By default, the copy stops at the first row that can't be
 //! read, with an error that gives the row's location. With `--keep-going`, we skip unreadable rows
 //! and report them at the end, so that the user can rescue data from a damaged cluster.
 //!

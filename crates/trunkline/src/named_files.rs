@@ -115,7 +115,7 @@ pub(crate) fn relations_with_files<'d>(
     let mut relations: Vec<&RelationInfo> = Vec::new();
     for name in names {
         let named = database.resolve(name.as_bytes())?;
-        let parts = if named.is_partitioned() { database.leaves(named) } else { vec![named] };
+        let parts = database.leaves(named);
         if parts.is_empty() {
             let text = format!("{} has no partitions", database.qualified_name(named));
             message("note", text);

@@ -307,9 +307,9 @@ impl Database {
         found.collect()
     }
 
-    /// Returns the tables that a query on the given relation reads: the relation itself, and its
-    /// partitions or children at any depth. Partitioned tables are not included, because they have
-    /// no rows of their own. As in `find_all_inheritors`, the tables are sorted by level, and by
+    /// Returns the relation itself, or its partitions at any depth if it is partitioned, because a
+    /// partitioned relation has no rows of its own. Children of a table that is not partitioned
+    /// are not included. As in `find_all_inheritors`, the partitions are sorted by level, and by
     /// OID within a level.
     pub fn leaves(&self, relation: &RelationInfo) -> Vec<&RelationInfo> {
         let Some(first) = self.relation(relation.oid) else { return Vec::new() };
@@ -317,10 +317,12 @@ impl Database {
         let mut next = 0;
         while let Some(parent) = found.get(next) {
             next += 1;
+            if !parent.is_partitioned() {
+                continue;
+            }
             let children = self.children.get(&parent.oid).map_or(&[][..], Vec::as_slice);
             for child in children.iter().filter_map(|&child| self.relation(child)) {
-                // If a child has two parents, we must list it only once. This check also ends the
-                // loop if damaged rows form a cycle.
+                // Damaged rows can form a cycle, or give a partition two parents.
                 if !found.iter().any(|known| known.oid == child.oid) {
                     found.push(child);
                 }

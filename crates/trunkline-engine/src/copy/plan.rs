@@ -1,8 +1,7 @@
 //! Copy plans: which columns of a table to copy, and how to print them.
 //!
-//! The user names one table, and the columns of that table determine the output. Its partitions or
-//! child tables may have the same columns in a different order, and may have dropped columns in
-//! between. We therefore make a separate plan for each table, and match the columns by name, like
+//! The user names one table, and the columns of that table determine the output. Its partitions may
+//! have the same columns in a different order, and may have dropped columns in between. We therefore make a separate plan for each table, and match the columns by name, like
 //! PostgreSQL's attribute maps (`attmap.c`).
 
 use std::path::PathBuf;
@@ -174,7 +173,7 @@ impl ColumnNames {
 
 impl Plan {
     /// Builds a plan for printing the columns listed in `names`, in that order. The plan covers
-    /// only the rows of the table itself, not those of its children. This also loads the catalogs
+    /// only the rows of the table itself, not those of its partitions. This also loads the catalogs
     /// we need for values that are printed as names, such as `regclass` values and enum labels.
     ///
     /// # Errors

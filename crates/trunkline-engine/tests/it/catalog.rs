@@ -242,10 +242,8 @@ fn partitions_toast_and_indexes() {
         let mut found = names(&database, &leaves);
         found.sort();
         assert_eq!(found, ["s1.part_2023", "s1.part_2024_a", "s1.part_2024_def", "s1.part_att"]);
-        assert_eq!(
-            names(&database, &database.leaves(resolve("s1.inh_p"))),
-            ["s1.inh_p", "s1.inh_c"]
-        );
+        // A parent that is not partitioned has rows of its own.
+        assert_eq!(names(&database, &database.leaves(resolve("s1.inh_p"))), ["s1.inh_p"]);
         assert_eq!(names(&database, &database.leaves(resolve("s1.ty"))), ["s1.ty"]);
 
         let files = database.table_files(resolve("s1.toast")).expect("files");

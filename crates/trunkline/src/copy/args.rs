@@ -107,10 +107,6 @@ pub(crate) struct CopyArgs {
     #[arg(long)]
     pub(super) header: bool,
 
-    /// Leave out the rows of partitions and inheritance children.
-    #[arg(long)]
-    pub(super) only: bool,
-
     /// Row versions to print. If they are not only the visible ones, each is printed with its xmin,
     /// xmax and state, unless --no-state is given. If a row version is not live, some of its values
     /// may already have been removed, for example from TOAST. These values are printed as nulls,
@@ -176,8 +172,8 @@ impl CopyArgs {
         if self.output.is_none() {
             return refuse("several tables are written to a directory", "use -o DIRECTORY");
         }
-        if self.only || !self.columns.is_empty() {
-            return refuse("--only and --columns are for one table", "copy the tables one by one");
+        if !self.columns.is_empty() {
+            return refuse("--columns is for one table", "copy the tables one by one");
         }
         Ok(())
     }

@@ -27,11 +27,11 @@ use super::failures::plan_failure;
 use super::load::{CopiedTable, Loads};
 use super::outputs::{self, CopyDirectory, CopyDirectoryError, FileName, Files, Stdout, TableName};
 use super::report::LeftOut;
-use super::selection::{leaves, selected};
+use super::selection::selected;
 use super::text_settings::TextSettingSources;
 use crate::exit::{Failure, message};
 
-/// The hint if a partition or child of a table cannot be read.
+/// The hint if a partition cannot be read.
 const SKIP_PARTITION: &str =
     "use --keep-going to skip it and copy the others, or copy each of them by name";
 
@@ -130,9 +130,8 @@ impl CopyPlan {
     }
 }
 
-/// Plans the copy of one table, including its partitions or child tables. The columns to copy are
-/// the named table's columns. A child table may store them in a different order, so each child gets
-/// its own [`Plan`].
+/// Plans the copy of one table, or of its partitions. The columns to copy are the named table's
+/// columns. A partition may store them in a different order, so each gets its own [`Plan`].
 fn plan_one(
     args: &CopyArgs,
     database: &Database,
@@ -151,13 +150,8 @@ fn plan_one(
         let other = wanted.iter().find(|name| !name.is_ascii());
         with_encoding_hint(plan_failure(error), other.map_or(&[], |name| name), database)
     })?;
-    let tables = match args.only {
-        true => vec![relation],
-        false => leaves(database, relation),
-    };
     let (mut plans, mut left_out) = (Vec::new(), LeftOut::default());
-    // A partitioned table has no rows of its own.
-    for table in tables.into_iter().filter(|table| !table.is_partitioned()) {
+    for table in database.leaves(relation) {
         match Plan::new(database, backend, table, &names.shown) {
             Ok(plan) => plans.push(plan),
             Err(PlanError::Catalog(error @ CatalogError::NotReadable { .. }))

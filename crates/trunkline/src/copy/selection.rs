@@ -19,12 +19,12 @@ use std::os::unix::ffi::OsStrExt;
 
 use trunkline_engine::catalog::{Database, RelationInfo};
 use trunkline_format::Oid;
-use trunkline_format::catalog::{Persistence, RelationKind};
+use trunkline_format::catalog::RelationKind;
 
 use super::args::CopyArgs;
 use super::columns::with_encoding_hint;
 use super::pattern::{NamePattern, TablePattern};
-use crate::exit::{Failure, message};
+use crate::exit::Failure;
 
 /// The schema in which patterns without a schema match.
 const DEFAULT_SCHEMA: &[u8] = b"public";
@@ -55,7 +55,7 @@ pub(super) fn selected<'d>(
         if !relation.is_partitioned() {
             database.table_files(relation)?;
         }
-        wanted.extend(leaves(database, relation).iter().map(|leaf| leaf.oid));
+        wanted.extend(database.leaves(relation).iter().map(|leaf| leaf.oid));
     }
     for text in &args.patterns {
         wanted.extend(matching_tables(database, text, args.writes_script())?);
@@ -83,24 +83,6 @@ pub(super) fn selected<'d>(
         _ => !it.is_partitioned(),
     };
     Ok(relations.filter(|it| wanted.contains(&it.oid)).filter(is_copied).collect())
-}
-
-/// Returns the tables with the rows of a named table: the table itself, and its partitions or
-/// children. We skip another session's temporary tables with a note. The session has ended, and a
-/// query would not have seen them either.
-pub(super) fn leaves<'d>(database: &'d Database, relation: &RelationInfo) -> Vec<&'d RelationInfo> {
-    let mut found = database.leaves(relation);
-    found.retain(|table| {
-        let is_visible = table.persistence != Persistence::Temporary
-            || relation.persistence == Persistence::Temporary;
-        if !is_visible {
-            let name = database.qualified_name(table);
-            let text = "is a temporary table of another session, invisible to queries; skipped";
-            message("note", format_args!("{name} {text}"));
-        }
-        is_visible
-    });
-    found
 }
 
 /// Returns the relations that patterns can match: tables with rows, or with partitions that have
@@ -139,7 +121,7 @@ fn matching_tables(
         if in_schema && may_match && pattern.table.matches(&relation.name) {
             found.insert(relation.oid);
             if relation.is_partitioned() {
-                found.extend(leaves(database, relation).iter().map(|leaf| leaf.oid));
+                found.extend(database.leaves(relation).iter().map(|leaf| leaf.oid));
             }
         }
     }

@@ -90,7 +90,6 @@ fn compare(rng: &mut Rng, stopped: &Stopped, table: &str, expected: &[u8], seed:
         "-d",
         "postgres",
         table,
-        "--only",
         "--ctid",
         "--io-method",
         method,

@@ -105,7 +105,7 @@ fn odd_things_in_a_database() {
             let copy = format!("copy (select ctid, * from {table}) to stdout");
             server.sql("odd", &format!("{zone}; {copy}"))
         });
-        let inherited = server.sql("odd", "copy (select * from parent) to stdout");
+        let inherited = server.sql("odd", "copy parent to stdout");
         server.script("odd", "begin; insert into long values (2); prepare transaction 'p'", false);
         let prepared = server.sql("odd", "select transaction from pg_prepared_xacts");
         let prepared = String::from_utf8(prepared).expect("text");
@@ -114,9 +114,8 @@ fn odd_things_in_a_database() {
             let found = good(&stopped, &["copy", "--ctid", "-d", "odd", table]);
             assert_eq!(found, String::from_utf8(expected).expect("text"), "{table}");
         }
-        let (code, out, err) = run(&stopped.data(), &["copy", "odd.public.parent"]);
-        assert_eq!((code, out.into_bytes()), (0, inherited), "{err}");
-        assert!(err.contains("lost is a temporary table of another session"), "{err}");
+        // As COPY, without the rows of the children.
+        assert_eq!(good(&stopped, &["copy", "odd.public.parent"]).into_bytes(), inherited);
         indexes_left_over(&stopped);
         names_with_a_database(&stopped);
         partitions_elsewhere(&stopped);
