@@ -60,7 +60,9 @@ pub(crate) use args::CopyArgs;
 use args::RowsArg;
 use failures::{catalog_failure, copy_failure};
 use plan::CopyPlan;
-use report::{CopyOutput, report_findings, report_missing_values};
+use report::{
+    CopyOutput, report_findings, report_missing_values, warn_of_incomplete_files,
+};
 use text_settings::TextSettingSources;
 
 /// Default size of the pool: 32 MiB. A larger pool wouldn't help, because a copy reads each page
@@ -102,6 +104,13 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     drop(backend);
     let major = dir.control().version.major();
     let text = sources.resolve(major, &plan.plans(), &database)?;
+    let catalog_is_complete = catalog.faults().is_empty() && database.faults().is_empty();
+    if !catalog_is_complete {
+        plan.leave_out("tables or columns that damaged rows of the catalogs describe".to_owned());
+    }
+    let partial_files = warn_of_partial_files(&plan.plans());
+    let inputs_are_complete = catalog_is_complete && sources.is_complete && partial_files.is_empty();
+    partial_files.into_iter().for_each(|text| plan.leave_out(text));
     let (_lock, present) = match args.output.as_deref() {
         Some(directory) if args.copies_many() => {
             let contents = plan::manifest(args, &dir, &database, &sources);
@@ -114,7 +123,6 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
         }
         None => (None, 0),
     };
-    let partial_files = warn_of_partial_files(&plan.plans());
     if args.output.is_none() && output::is_closed() {
         message("warning", "standard output is closed or discarded; the rows are lost");
     }
@@ -124,6 +132,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     }
     let options = options(args, format, settings, text.clone());
     let (left_out, same_names) = (plan.left_out, plan.same_names);
+    let paths: Vec<_> = plan.paths().iter().map(|path| outputs::resolve_link(path)).collect();
     let (tasks, outputs, loads) = plan.into_tasks();
     let report = run_job(global, &interrupt, &io, |observer| {
         let copied = copy(engine.pool(), &dir, &database, tasks, outputs, options, observer);
@@ -131,14 +140,13 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     })?;
     report_findings(&report);
     report_missing_values(&report);
+    let incomplete = warn_of_incomplete_files(&report, &paths);
     io_stats::report_warnings(&report.warnings, report.warnings_lost);
     // After an interrupt, some of the files don't exist.
     let has_script = args.writes_script() && report.end == End::Complete;
     if let Some(directory) = args.output.as_deref().filter(|_| has_script) {
         loads.write(args, directory, (&database, &text), &report, &interrupt)?;
     }
-    let catalog_is_complete = catalog.faults().is_empty() && database.faults().is_empty();
-    let inputs_are_complete = catalog_is_complete && sources.is_complete && partial_files == 0;
     let nothing_missing = inputs_are_complete && left_out.is_empty() && report.findings_total == 0;
     let (method, direct) = (io.method_name(), settings.io_direct_data());
     let output = CopyOutput {
@@ -146,6 +154,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
         method,
         direct,
         present,
+        incomplete,
         left_out,
         script: has_script.then_some(load::SCRIPT),
         nothing_missing,
@@ -166,16 +175,17 @@ fn note_replacement(path: &Path) {
     }
 }
 
-/// Warns about files that end with an incomplete page, and returns the number of these files.
-/// PostgreSQL ignores an incomplete page at the end of a file.
-fn warn_of_partial_files(plans: &[&Plan]) -> usize {
-    let partial: Vec<_> = plans.iter().flat_map(|plan| plan.partial_files()).collect();
-    for (path, bytes) in &partial {
+/// Warns about files that end with an incomplete page, and returns the warnings. PostgreSQL ignores
+/// an incomplete page at the end of a file.
+fn warn_of_partial_files(plans: &[&Plan]) -> Vec<String> {
+    let partial = plans.iter().flat_map(|plan| plan.partial_files());
+    let texts = partial.map(|(path, bytes)| {
         let path = path.display();
-        let text = "the last page is incomplete, rows may be missing";
-        message("warning", format_args!("\"{path}\" has {bytes} bytes: {text}"));
-    }
-    partial.len()
+        format!("\"{path}\" has {bytes} bytes: the last page is incomplete, rows may be missing")
+    });
+    let texts: Vec<String> = texts.collect();
+    texts.iter().for_each(|text| message("warning", text));
+    texts
 }
 
 fn options(

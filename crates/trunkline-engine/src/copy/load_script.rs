@@ -4,7 +4,8 @@
 //! ```text
 //!   one transaction: schemas, types, tables, sequences, setval
 //!   then for each table: \copy, count(*)
-//!   at the end: names with line feeds; an error if a table has fewer or more rows than its file
+//!   at the end: names with line feeds; what the copies lack; an error if they lack anything, or if
+//!   a table has fewer or more rows than its file
 //! ```
 //! The first part either succeeds or leaves nothing behind, so a script never adds rows to a table
 //! that existed before. After that, each table is on its own: if one row of a damaged database is
@@ -12,7 +13,7 @@
 //!
 //! The script restores names, types, rows and sequences. It leaves out defaults, constraints (also
 //! `NOT NULL`, which dead rows and unvalidated constraints need not satisfy), generated columns,
-//! indexes, views, functions, owners and privileges. Partitions, child tables and materialized views
+//! whose values are not in the files, indexes, views, functions, owners and privileges. Partitions, child tables and materialized views
 //! become plain tables.
 //!
 //! Some types become `text`, with a comment. Their values load, and the column's type can be changed
@@ -25,7 +26,7 @@
 
 use trunkline_aio::facade::hash::{Map, Set};
 use trunkline_format::Oid;
-use trunkline_format::catalog::{RelationKind, SequenceRow, TypeRow};
+use trunkline_format::catalog::{Generated, RelationKind, SequenceRow, TypeRow};
 use trunkline_format::sequence::Sequence;
 use trunkline_format::text_output::{FIRST_USER_OID, IntervalStyle, TypeCatalog};
 
@@ -58,8 +59,13 @@ DO $$ BEGIN
     END IF;
 END $$;
 SELECT count(*) AS tables, coalesce(sum(loaded), 0) AS rows FROM trunkline_load \gset
-\echo :tables tables loaded with :rows rows
+\echo Loaded tables: :tables, rows: :rows
 "#;
+
+/// Fails at the end. Everything that can be loaded is in the database by then.
+const FAILURE: &str = "
+DO $$ BEGIN RAISE EXCEPTION 'loaded, but not everything was copied; see above'; END $$;
+";
 
 /// A copied table.
 #[derive(Debug)]
@@ -108,6 +114,8 @@ pub struct LoadScript<'d> {
     load: Vec<u8>,
     /// Renames tables and schemas.
     rename: Vec<u8>,
+    /// Prints what the copies lack.
+    lacking: Vec<u8>,
 }
 
 impl<'d> LoadScript<'d> {
@@ -124,7 +132,8 @@ impl<'d> LoadScript<'d> {
         let encoding = format.encoding;
         let start = format!(
             "-- Loads the copies in this directory. Run psql in it: psql -d DATABASE -f load.sql\n\
-             -- This restores names, types, rows and sequences, and nothing else.\n\n\
+             -- This restores names, types, rows and sequences, and nothing else. Generated columns\n\
+             -- are left out: their values are not in the files.\n\n\
              \\set ON_ERROR_STOP on\n\\set QUIET on\n\\set AUTOCOMMIT on\n\
              SET client_encoding = '{encoding}';\n{SETTINGS}\
              SET IntervalStyle = '{style}';\n\n\
@@ -144,10 +153,28 @@ impl<'d> LoadScript<'d> {
             create: start.into_bytes(),
             load: Vec::new(),
             rename: Vec::new(),
+            lacking: Vec::new(),
         }
     }
 
-    /// Adds a comment, such as on a table that was left out.
+    /// Adds something that was not copied although it should have been, such as a table. The script
+    /// names it at its end and fails, because comments in a script are easily overlooked.
+    pub fn leave_out(&mut self, what: &str) {
+        self.comment(&format!("Left out: {what}"));
+        self.warn(&format!("not copied: {what}"));
+    }
+
+    /// Makes the script print a warning at its end, and fail.
+    fn warn(&mut self, text: &str) {
+        self.lacking.extend_from_slice(b"\\warn ");
+        // Within quotes, psql expands neither variables nor backquotes, but it does read escapes.
+        let text = one_line(text.as_bytes());
+        let text: Vec<&[u8]> = text.split(|&byte| byte == b'\\').collect();
+        literal(&text.join(&b"\\\\"[..]), &mut self.lacking);
+        self.lacking.push(b'\n');
+    }
+
+    /// Adds a comment.
     pub fn comment(&mut self, text: &str) {
         self.create.push(b'\n');
         comment(text.as_bytes(), &mut self.create);
@@ -172,6 +199,18 @@ impl<'d> LoadScript<'d> {
                 lines.extend(one_line(&self.shown_type(column.type_oid)));
             }
         }
+        let is_left_out = |it: &&ColumnInfo| {
+            let is_copied = copied.columns.iter().any(|name| **name == *it.name);
+            !it.dropped && it.generated != Generated::No && !is_copied
+        };
+        for column in all.iter().filter(is_left_out) {
+            let mut name = Vec::new();
+            identifier(&column.name, &mut name);
+            let ty = self.shown_type(column.type_oid);
+            let text = [&name[..], b" ", &ty, b" is generated, and left out"].concat();
+            lines.extend_from_slice(b"\n    ");
+            lines.extend([b"-- ", &one_line(&text)[..]].concat());
+        }
         let name = self.table_name(table);
         self.create.push(b'\n');
         if table.kind == RelationKind::MaterializedView {
@@ -192,6 +231,8 @@ impl<'d> LoadScript<'d> {
         ]);
         if !copied.whole {
             comment(b"Damaged rows are missing in this file:", &mut self.load);
+            let table = self.database.qualified_name(table);
+            self.warn(&format!("not copied: damaged rows of {table}"));
         }
         self.load.extend_from_slice(b"\\copy ");
         self.load.extend_from_slice(&name);
@@ -208,7 +249,7 @@ impl<'d> LoadScript<'d> {
     pub fn sequence(&mut self, relation: &RelationInfo, row: &SequenceRow, value: &Sequence) {
         let Some(name) = self.new_name(relation.schema, &relation.name) else {
             let name = self.database.qualified_name(relation);
-            self.comment(&format!("Left out: {name} is in pg_class more than once."));
+            self.leave_out(&format!("{name} is in pg_class more than once"));
             return;
         };
         let ty = match row.type_oid {
@@ -233,7 +274,9 @@ impl<'d> LoadScript<'d> {
         let loads = b"COMMIT;\n\n-- If a table can't be loaded, go on with the others.\n\
             \\set ON_ERROR_STOP off\n\n";
         let end = b"\n\\set ON_ERROR_STOP on\n";
-        [&self.create[..], loads, &self.load, end, &self.rename, SUMMARY.as_bytes()].concat()
+        let failure = if self.lacking.is_empty() { "" } else { FAILURE };
+        let end = [&end[..], &self.rename, &self.lacking, SUMMARY.as_bytes(), failure.as_bytes()];
+        [&self.create[..], loads, &self.load, &end.concat()].concat()
     }
 
     fn push(&mut self, parts: &[&[u8]]) {
@@ -307,7 +350,12 @@ impl<'d> LoadScript<'d> {
     fn shown_type(&self, oid: Oid) -> Vec<u8> {
         match self.database.type_row(oid) {
             Some(row) if row.is_array() => [&self.shown_type(row.element)[..], b"[]"].concat(),
-            Some(row) => row.name.to_vec(),
+            Some(row) => match self.database.schema(row.schema) {
+                Some(schema) if row.schema != PG_CATALOG => {
+                    [&schema.name[..], b".", &row.name].concat()
+                }
+                _ => row.name.to_vec(),
+            },
             None => oid.to_string().into_bytes(),
         }
     }

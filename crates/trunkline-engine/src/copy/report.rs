@@ -31,6 +31,9 @@ pub struct CopyReport {
     pub unknown_rows: Vec<UnknownRows>,
     /// The number of findings, including the rows of unknown visibility.
     pub findings_total: u64,
+    /// How many of the findings are pages or files that could not be read. We don't know how many
+    /// rows they contain. Each of the other findings is a row.
+    pub pages_unreadable: u64,
     /// Number of values that were printed as null because they are no longer available. These
     /// belong to tuples that are not live. This is not damage, because VACUUM removes TOAST chunks
     /// before it removes the rows that refer to them.

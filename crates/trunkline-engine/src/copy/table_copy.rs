@@ -218,6 +218,7 @@ impl TableCopy<'_> {
         self.findings += 1;
         let report = &mut self.results.lock().report;
         report.findings_total += 1;
+        report.pages_unreadable += u64::from(matches!(finding, Finding::Page(_)));
         // A single missing file can affect any number of rows. If we reported each of them, the
         // other findings would be lost among them.
         if let Some(fault) = finding.file_fault() {

@@ -44,13 +44,21 @@ pub(super) struct CopiedTable {
 pub(super) struct Loads {
     pub(super) tables: Vec<CopiedTable>,
     sequences: Vec<(Oid, SequenceRow, Sequence)>,
+    /// What should have been copied, and wasn't.
     left_out: Vec<String>,
+    /// What has nothing to copy.
+    remarks: Vec<String>,
 }
 
 impl Loads {
-    /// Mentions a table or sequence as left out.
+    /// Makes the script fail at its end, because something was not copied.
     pub(super) fn leave_out(&mut self, why: String) {
         self.left_out.push(why);
+    }
+
+    /// Adds a remark on something that has nothing to copy.
+    pub(super) fn remark(&mut self, why: String) {
+        self.remarks.push(why);
     }
 
     /// Reads sequences. Reports those that can't be read, and returns their number.
@@ -127,6 +135,9 @@ impl Loads {
         };
         let mut script = LoadScript::new(database, format, MANIFEST);
         for why in &self.left_out {
+            script.leave_out(why);
+        }
+        for why in &self.remarks {
             script.comment(&format!("Left out: {why}"));
         }
         for (oid, row, value) in &self.sequences {

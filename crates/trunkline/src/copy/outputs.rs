@@ -14,6 +14,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use trunkline_engine::copy::{Output, Outputs};
 use trunkline_engine::datadir::DataDir;
 use trunkline_format::Oid;
@@ -83,10 +84,13 @@ impl Outputs for Files {
             }
             _ => {}
         }
-        // If the path is a symbolic link, replace its target and not the link itself.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-        Ok(Box::new(PartialFile::create(path)?))
+        Ok(Box::new(PartialFile::create(resolve_link(path))?))
     }
+}
+
+/// Returns the file to replace: if the path is a symbolic link, its target and not the link itself.
+pub(super) fn resolve_link(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// The name of a table's file, such as `public.accounts.copy`.
@@ -177,8 +181,10 @@ pub(super) struct CopyDirectory {
 /// Why a directory cannot be used for copies.
 #[derive(Debug)]
 pub(super) enum CopyDirectoryError {
-    /// It contains copies of something else.
-    Other,
+    /// It contains copies of something else. The text says of what.
+    Other(&'static str),
+    /// It contains this file, but no manifest that says what the file is a copy of.
+    Unknown(PathBuf),
     /// Another process is writing to it.
     Busy,
     /// It cannot be created, locked or read.
@@ -186,11 +192,20 @@ pub(super) enum CopyDirectoryError {
 }
 
 impl CopyDirectory {
-    /// Opens or creates a directory for copies described by `contents`, and locks it.
+    /// Opens or creates a directory for `files`, which are copies described by `contents`, and locks
+    /// it.
     ///
     /// # Errors
-    /// [`CopyDirectoryError`]; in this case the directory is unchanged.
-    pub(super) fn open(path: &Path, contents: &str) -> Result<Self, CopyDirectoryError> {
+    /// [`CopyDirectoryError`]; in this case the directory is unchanged, or contains a new and empty
+    /// manifest.
+    pub(super) fn open(
+        path: &Path,
+        contents: &str,
+        files: &[PathBuf],
+    ) -> Result<Self, CopyDirectoryError> {
+        if path.exists() && !path.is_dir() {
+            return Err(io::Error::from(Errno::NOTDIR).into());
+        }
         fs::create_dir_all(path)?;
         let mut options = File::options();
         let options = options.read(true).write(true).create(true).truncate(false);
@@ -215,13 +230,30 @@ impl CopyDirectory {
             // while it was writing the manifest. In that case it can't have copied any tables yet,
             // so we can use the directory.
             if !contents.as_bytes().starts_with(&found) {
-                return Err(CopyDirectoryError::Other);
+                return Err(CopyDirectoryError::Other(difference(&found, contents)));
+            }
+            // Otherwise, we would take any file of the right name for a complete copy.
+            if let Some(unknown) = files.iter().find(|file| file.exists()) {
+                return Err(CopyDirectoryError::Unknown(unknown.clone()));
             }
             manifest.rewind()?;
             manifest.write_all(contents.as_bytes())?;
             manifest.sync_data()?;
         }
         Ok(Self { _manifest: manifest })
+    }
+}
+
+/// Says what the copies in a directory with the manifest `found` are, other than `wanted`. A manifest
+/// begins with lines for the cluster, its last checkpoint and the database.
+fn difference(found: &[u8], wanted: &str) -> &'static str {
+    let found = found.split(|&byte| byte == b'\n');
+    let mut lines = found.zip(wanted.lines().map(str::as_bytes));
+    match lines.position(|(found, wanted)| found != wanted) {
+        Some(0) => "of another cluster",
+        Some(1) => "from before a server ran on this cluster again",
+        Some(2) => "of another database",
+        _ => "with other options",
     }
 }
 
@@ -251,6 +283,8 @@ pub(super) fn is_inside_cluster(path: &Path, dir: &DataDir) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind::NotADirectory;
+
     use super::*;
 
     #[test]
@@ -320,20 +354,33 @@ mod tests {
     #[test]
     fn a_directory_is_locked_and_keeps_its_contents() {
         let home = tempfile::tempdir().expect("a directory");
-        let open = |contents: &str| CopyDirectory::open(home.path(), contents);
+        let file = home.path().join("t.copy");
+        let open = |contents: &str| {
+            CopyDirectory::open(home.path(), contents, std::slice::from_ref(&file))
+        };
         let manifest = home.path().join(MANIFEST);
         let first = open("ab").expect("made");
         assert!(matches!(open("ab"), Err(CopyDirectoryError::Busy)));
         assert!(matches!(open("b"), Err(CopyDirectoryError::Busy)));
         drop(first);
         drop(open("ab").expect("found"));
-        assert!(matches!(open("b"), Err(CopyDirectoryError::Other)));
-        assert!(matches!(open("a"), Err(CopyDirectoryError::Other)));
+        assert!(matches!(open("b"), Err(CopyDirectoryError::Other(_))));
+        assert!(matches!(open("a"), Err(CopyDirectoryError::Other(_))));
         // An incomplete manifest.
         fs::write(&manifest, "a").expect("written");
         drop(open("ab").expect("found"));
         assert_eq!(fs::read(&manifest).expect("read"), b"ab");
-        assert!(matches!(CopyDirectory::open(&manifest, "ab"), Err(CopyDirectoryError::Io(_))));
+        // A copy is kept only if the manifest says that it is one.
+        fs::write(&file, "").expect("written");
+        drop(open("ab").expect("found"));
+        for unfinished in ["a", ""] {
+            fs::write(&manifest, unfinished).expect("written");
+            assert!(matches!(open("ab"), Err(CopyDirectoryError::Unknown(found)) if found == file));
+            assert_eq!(fs::read(&manifest).expect("read"), unfinished.as_bytes());
+        }
+        fs::remove_file(&file).expect("removed");
+        let error = CopyDirectory::open(&manifest, "ab", &[]).err().expect("a file");
+        assert!(matches!(error, CopyDirectoryError::Io(error) if error.kind() == NotADirectory));
         // The link is not followed, and opening the pipe doesn't wait for a writer.
         let victim = home.path().join("victim");
         fs::write(&victim, "").expect("written");
@@ -345,6 +392,21 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(&manifest).status().expect("runs");
         assert!(made.success());
         assert!(matches!(open("ab"), Err(CopyDirectoryError::Io(_))));
+    }
+
+    #[test]
+    fn the_first_line_that_differs_says_what_a_directory_contains() {
+        let wanted = "system 1\ncheckpoint 2\ndatabase 3\nctid\n";
+        for (found, expected) in [
+            ("system 0\ncheckpoint 2\n", "of another cluster"),
+            ("system 1\ncheckpoint 1\ndatabase 1\n", "from before a server ran"),
+            ("system 1\ncheckpoint 2\ndatabase 1\n", "of another database"),
+            ("system 1\ncheckpoint 2\ndatabase 3\n\n", "with other options"),
+            ("system 1\ncheckpoint 2\ndatabase 3\nctid\nmore", "with other options"),
+        ] {
+            let said = difference(found.as_bytes(), wanted);
+            assert!(said.starts_with(expected), "{found}: {said}");
+        }
     }
 
     #[test]

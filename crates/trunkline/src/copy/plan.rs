@@ -65,6 +65,16 @@ impl CopyPlan {
         self.tasks.iter().flat_map(|task| &task.plans).collect()
     }
 
+    /// The files to write, one per task. Empty for standard output.
+    pub(super) fn paths(&self) -> &[PathBuf] {
+        self.paths.as_deref().unwrap_or_default()
+    }
+
+    /// Makes the script fail at its end, because something was not copied.
+    pub(super) fn leave_out(&mut self, why: String) {
+        self.loads.leave_out(why);
+    }
+
     /// Opens and locks the directory of several tables, and removes the tasks whose files are
     /// already in it. Returns the number of these files. `contents` describes the copy.
     pub(super) fn open_directory(
@@ -77,7 +87,8 @@ impl CopyPlan {
         };
         // Lock the directory before we look for existing files. Otherwise a concurrent copy could
         // create more of them.
-        let lock = CopyDirectory::open(directory, contents).map_err(|error| {
+        let planned = self.paths.take().unwrap_or_default();
+        let lock = CopyDirectory::open(directory, contents, &planned).map_err(|error| {
             let shown = directory.display();
             match error {
                 CopyDirectoryError::Io(error) => failed(directory, error),
@@ -85,15 +96,19 @@ impl CopyPlan {
                     Failure::cannot_run(format_args!("another copy is writing to \"{shown}\""))
                         .with_hint("wait for it to end, or use another directory")
                 }
-                CopyDirectoryError::Other => {
-                    let text =
-                        "contains copies of another cluster or database, or with other options";
-                    Failure::usage(format!("\"{shown}\" {text}")).with_hint("use another directory")
+                CopyDirectoryError::Other(what) => {
+                    let text = format!("\"{shown}\" contains copies {what}");
+                    Failure::usage(text).with_hint("use another directory")
+                }
+                CopyDirectoryError::Unknown(file) => {
+                    let text = format!("\"{}\" may be a copy of something else", file.display());
+                    let hint = format!("\"{shown}\" has no manifest; use another directory");
+                    Failure::usage(text).with_hint(hint)
                 }
             }
         })?;
         let (mut tasks, mut paths, mut present) = (Vec::new(), Vec::new(), 0);
-        let planned = self.tasks.drain(..).zip(self.paths.take().unwrap_or_default());
+        let planned = self.tasks.drain(..).zip(planned);
         for ((task, path), copied) in planned.zip(&mut self.loads.tables) {
             // The user may have moved a finished copy to another file system and replaced it with a
             // link, so we follow links here.
@@ -220,7 +235,7 @@ fn plan_many(
             // any rows.
             Err(error @ PlanError::NotPopulated { .. }) => {
                 message("note", &error);
-                loads.leave_out(error.to_string());
+                loads.remark(error.to_string());
             }
             // Report this table and copy the others.
             Err(error) => {
@@ -251,7 +266,7 @@ fn relations_with_files<'d>(
         let is_foreign = table.kind == RelationKind::ForeignTable;
         if is_foreign && let Err(error) = database.table_files(table) {
             message("note", format_args!("{error}; skipped"));
-            loads.leave_out(error.to_string());
+            loads.remark(error.to_string());
         }
         !is_foreign
     });

@@ -2,12 +2,14 @@
 //! go to files.
 
 use std::fmt::{self, Display, Write as _};
+use std::path::PathBuf;
 
 use serde::Serialize;
 use trunkline_engine::copy::CopyReport;
 use trunkline_engine::job::End;
 use trunkline_format::BLOCK_SIZE;
 
+use super::partial_file::incomplete;
 use crate::exit::{message, warnings};
 use crate::io_stats;
 use crate::output::{cache_mode, fields, human_bytes, object, rate};
@@ -22,6 +24,31 @@ pub(super) fn report_findings(report: &CopyReport) {
     }
     let listed = report.findings.iter().map(|(table, finding)| format!("{table}: {finding}"));
     warnings(listed, report.findings_total - unknown - report.findings.len() as u64);
+}
+
+/// What was skipped, such as `3 rows, 1 page or file`.
+fn skipped(report: &CopyReport) -> String {
+    let rows = match report.findings_total - report.pages_unreadable {
+        1 => "1 row".to_owned(),
+        count => format!("{count} rows"),
+    };
+    match report.pages_unreadable {
+        0 => rows,
+        1 => format!("{rows}, 1 page or file"),
+        count => format!("{rows}, {count} pages or files"),
+    }
+}
+
+/// Warns about each file that was written although rows are missing in it, and returns the number
+/// of these files. `paths` are the names that the files of the tasks get if they are complete.
+pub(super) fn warn_of_incomplete_files(report: &CopyReport, paths: &[PathBuf]) -> usize {
+    let written = paths.iter().zip(&report.rows_of_tasks).filter(|(_, rows)| rows.is_some());
+    let lacking = written.filter(|(path, _)| !path.exists());
+    let files: Vec<PathBuf> = lacking.map(|(path, _)| incomplete(path)).collect();
+    for file in &files {
+        message("warning", format_args!("rows are missing in \"{}\"", file.display()));
+    }
+    files.len()
 }
 
 /// Notes how many values were printed as nulls because they no longer exist.
@@ -66,6 +93,8 @@ pub(super) struct CopyOutput<'r> {
     pub(super) direct: bool,
     /// Number of tables whose files already existed.
     pub(super) present: usize,
+    /// Number of files that were written although rows are missing in them.
+    pub(super) incomplete: usize,
     pub(super) left_out: LeftOut,
     /// The name of the script that loads the copies, if it was written.
     pub(super) script: Option<&'static str>,
@@ -77,12 +106,17 @@ impl CopyOutput<'_> {
     pub(super) fn text(&self) -> String {
         let report = self.report;
         let left_out = self.left_out.to_string();
+        let written = match self.incomplete {
+            0 => report.tasks.to_string(),
+            count => format!("{}, {count} of them incomplete", report.tasks),
+        };
+        let skipped = skipped(report);
         // The rate is the read rate: rows in text format may be larger or smaller than their pages.
         let mut lines: Vec<(&str, &dyn Display)> = vec![
-            ("Files written", &report.tasks),
+            ("Files written", &written),
             ("Files kept", &self.present),
             ("Rows", &report.rows),
-            ("Skipped", &report.findings_total),
+            ("Skipped", &skipped),
             ("Left out", &left_out),
         ];
         if let Some(script) = &self.script {
@@ -112,6 +146,7 @@ impl CopyOutput<'_> {
             complete: report.end == End::Complete && self.nothing_missing,
             outputs: report.tasks,
             present: self.present,
+            incomplete: self.incomplete,
             left_out: self.left_out.tables,
             sequences_left_out: self.left_out.sequences,
             script: self.script,
@@ -119,6 +154,7 @@ impl CopyOutput<'_> {
             bytes: report.bytes,
             blocks: report.blocks,
             findings: report.findings_total,
+            pages_unreadable: report.pages_unreadable,
             values_gone: report.values_gone,
             warnings: report.warnings.len() as u64 + report.warnings_lost,
             seconds: report.elapsed.as_secs_f64(),

@@ -336,9 +336,12 @@ fn a_damaged_row_ends_a_copy_or_is_skipped() {
         check(&name, "");
         let out = damaged.fixture.join("rw.copy");
         let shown = out.to_string_lossy().into_owned();
-        let (code, text, _) = copy(&damaged.fixture, &["s1.rw", "--keep-going", "-o", &shown]);
+        let (code, text, err) = copy(&damaged.fixture, &["s1.rw", "--keep-going", "-o", &shown]);
         assert_eq!(code, 1);
-        assert!(text.contains("Skipped:       1\n"), "{text}");
+        assert!(text.contains("Files written: 1, 1 of them incomplete\n"), "{text}");
+        assert!(text.contains("Skipped:       0 rows, 1 page or file\n"), "{text}");
+        let note = format!("trunkline: warning: rows are missing in \"{shown}.incomplete\"\n");
+        assert!(err.ends_with(&note), "{err}");
         assert!(!out.exists() && damaged.fixture.join("rw.copy.incomplete").exists());
     }
 }

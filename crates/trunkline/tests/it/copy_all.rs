@@ -42,7 +42,7 @@ fn copying_a_database_into_files_can_be_resumed() {
         same("s1.ty", "s1.ty.copy");
         assert!(!out.join("s1.ty.copy.partial").exists());
         let (code, _, err) = copy(&fixture, &["--all", "-o", &path]);
-        assert!(code == 2 && err.contains("contains copies of another cluster"), "{err}");
+        assert!(code == 2 && err.contains("contains copies with other options"), "{err}");
         let file = home.path().join("one.csv").to_string_lossy().into_owned();
         let text = rows(&fixture, &["s1.rw", "-o", &file, "--format", "csv"]);
         assert!(text.contains("Rows:          5\n"), "{text}");
@@ -183,12 +183,38 @@ fn a_directory_contains_copies_of_one_database() {
     rows(first, &["--all", "-o", &path]);
     let before = listing(home.path());
     let manifest = fs::read(home.path().join("copy.manifest")).expect("read");
-    for (fixture, database) in [(last, "fixture"), (first, "postgres"), (last, "postgres")] {
+    for (fixture, database, other) in [
+        (last, "fixture", "cluster"),
+        (first, "postgres", "database"),
+        (last, "postgres", "cluster"),
+    ] {
         let data = fixture.join("data").to_string_lossy().into_owned();
         let (code, out, err) = run(["copy", "-D", &data, "-d", database, "--all", "-o", &path]);
         assert_eq!((code, out.as_str()), (2, ""), "{err}");
-        assert!(err.contains(&format!("\"{path}\" contains copies of another cluster")), "{err}");
+        assert!(err.contains(&format!("\"{path}\" contains copies of another {other}")), "{err}");
     }
     assert_eq!(listing(home.path()), before);
     assert_eq!(fs::read(home.path().join("copy.manifest")).expect("read"), manifest);
+}
+
+/// Without a manifest, nothing says what a file is a copy of.
+#[test]
+fn a_file_of_unknown_origin_is_not_kept() {
+    let Some(fixture) = fixtures().pop() else { return };
+    let home = tempfile::tempdir().expect("a directory");
+    let path = home.path().to_string_lossy().into_owned();
+    let file = home.path().join("s1.rw.copy");
+    fs::write(&file, "junk").expect("written");
+    let args = ["-t", "s1.rw", "-t", "s1.hot", "-o", &path];
+    // The second attempt finds the manifest of the first.
+    for _ in 0..2 {
+        let (code, out, err) = copy(&fixture, &args);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        assert!(err.contains("s1.rw.copy\" may be a copy of something else"), "{err}");
+        assert!(!home.path().join("s1.hot.copy").exists());
+    }
+    assert_eq!(fs::read(&file).expect("read"), b"junk");
+    fs::remove_file(&file).expect("removed");
+    rows(&fixture, &args);
+    assert_eq!(rows(&fixture, &["s1.rw"]).as_bytes(), fs::read(&file).expect("read"));
 }

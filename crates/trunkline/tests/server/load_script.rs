@@ -174,6 +174,8 @@ fn a_copied_database_is_loaded_into_a_server() {
             let all = [&["--all"][..], format].concat();
             assert_eq!(copy(&stopped, &path, &all), (Some(0), String::new()), "{format:?}");
             let script = fs::read_to_string(path.join("load.sql")).expect("a script");
+            assert!(script.contains("    -- \"b\" int4 is generated, and left out\n"), "{script}");
+            assert!(script.contains(" -- App 2.span\n"), "{script}");
             // A resumed copy writes the same script, with the rows that it finds in the files.
             let copies = fs::read_dir(&path).expect("a directory").flatten();
             let lost = copies.map(|it| it.path()).find(|it| it.to_string_lossy().contains("loose"));
@@ -280,25 +282,40 @@ fn rows_that_violate_not_null_are_loaded() {
     }
 }
 
-/// A sequence without a file is left out, and everything else is copied and loaded.
+/// What can't be copied is left out, and everything else is copied and loaded. The script names what
+/// is missing, and fails.
 #[test]
-fn an_unreadable_sequence_is_left_out() {
-    let objects = "create table t (id serial); insert into t select from generate_series(1, 3);
-        create sequence lost;";
+fn a_script_says_at_its_end_what_was_not_copied() {
+    // psql would run the command in the table's name.
+    let objects = r#"create table t (id serial); insert into t select from generate_series(1, 3);
+        create sequence lost;
+        create table "it's \n :t `echo x`" as select 1 as one;
+        create extension hstore;
+        create table odd (r hstore);"#;
     for bin in servers() {
         let server = Server::start(&bin, &[]);
         server.script("postgres", objects, false);
-        let file = text(server.sql("postgres", "select pg_relation_filepath('lost')"));
+        let files = "select pg_relation_filepath(oid) from pg_class where relname ~ '^(lost|it)'";
+        let files = text(server.sql("postgres", files));
         let stopped = server.stop();
-        fs::remove_file(stopped.data().join(file.trim())).expect("removed");
+        assert_eq!(files.lines().count(), 2);
+        files.lines().for_each(|it| fs::remove_file(stopped.data().join(it)).expect("removed"));
         let (_home, path) = place();
-        let (code, text) = copy(&stopped, &path, &["--all"]);
+        let (code, text) = copy(&stopped, &path, &["--all", "--keep-going"]);
         assert_eq!(code, Some(1), "{text}");
         assert!(text.contains("error: sequence public.lost is not restored: "), "{text}");
         let script = fs::read_to_string(path.join("load.sql")).expect("a script");
         assert!(script.contains("-- Left out: sequence public.lost is not restored"), "{script}");
         let target = Server::start(&bin, &[]);
-        assert_eq!(load(&target, "d", &path), (Some(0), String::new()));
+        let (code, said) = load(&target, "d", &path);
+        assert_eq!(code, Some(3), "{said}");
+        let lines: Vec<&str> = said.lines().collect();
+        assert!(lines[0].starts_with("not copied: column \"r\" of relation public.odd"), "{said}");
+        assert!(lines[1].starts_with("not copied: sequence public.lost is not restored"), "{said}");
+        let damaged = r#"not copied: damaged rows of public."it's \n :t `echo x`""#;
+        assert_eq!(lines[2], damaged, "{said}");
+        let end = "ERROR:  loaded, but not everything was copied; see above";
+        assert!(lines[3].ends_with(end), "{said}");
         assert_eq!(target.sql("d", "select nextval('t_id_seq'), count(*) from t"), b"4\t3\n");
         // Without a script, sequences are not read.
         let (_home, path) = place();
