@@ -25,6 +25,7 @@
 mod args;
 mod columns;
 mod config_file;
+mod config_line;
 mod failures;
 mod load;
 mod outputs;
@@ -60,9 +61,7 @@ pub(crate) use args::CopyArgs;
 use args::RowsArg;
 use failures::{catalog_failure, copy_failure};
 use plan::CopyPlan;
-use report::{
-    CopyOutput, report_findings, report_missing_values, warn_of_incomplete_files,
-};
+use report::{CopyOutput, report_findings, report_missing_values, warn_of_incomplete_files};
 use text_settings::TextSettingSources;
 
 /// Default size of the pool: 32 MiB. A larger pool wouldn't help, because a copy reads each page
@@ -109,7 +108,8 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
         plan.leave_out("tables or columns that damaged rows of the catalogs describe".to_owned());
     }
     let partial_files = warn_of_partial_files(&plan.plans());
-    let inputs_are_complete = catalog_is_complete && sources.is_complete && partial_files.is_empty();
+    let inputs_are_complete =
+        catalog_is_complete && sources.is_complete && partial_files.is_empty();
     partial_files.into_iter().for_each(|text| plan.leave_out(text));
     let (_lock, present) = match args.output.as_deref() {
         Some(directory) if args.copies_many() => {

@@ -46,9 +46,10 @@ pub(crate) struct CopyArgs {
     /// Copy every table of the database except the system catalogs. Each table is written to its
     /// own file in the directory given by -o. Files that already exist are not overwritten. The
     /// directory also gets a script, load.sql. Run psql -f load.sql in it to create the tables in a
-    /// server, load their rows and set sequences. The script doesn't restore constraints, defaults,
-    /// indexes, views or large objects. It is not written with --ctid, or if xmin, xmax and state
-    /// are printed.
+    /// server, load their rows and set sequences. The script doesn't restore generated columns,
+    /// constraints, defaults, indexes, views or large objects. If something could not be copied,
+    /// the script says so at its end and fails. It is not written with --ctid, or if xmin, xmax and
+    /// state are printed.
     #[arg(long, requires = "output")]
     pub(super) all: bool,
 
@@ -78,7 +79,7 @@ pub(crate) struct CopyArgs {
 
     /// File to write instead of standard output, or the directory if several tables are copied. An
     /// existing file is replaced when the copy is complete; an existing pipe or device is written
-    /// to directly.
+    /// to directly. If rows are missing, the file is called PATH.incomplete.
     #[arg(short = 'o', long, value_name = "PATH")]
     pub(super) output: Option<PathBuf>,
 

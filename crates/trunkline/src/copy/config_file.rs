@@ -5,10 +5,11 @@
 //!   timezone = 'Europe/Berlin'   # a comment
 //!   include_dir 'conf.d'
 //! ```
-//! We only use settings that affect how values are printed. Unlike the server's parser
-//! (`guc-file.l`), ours skips lines it can't parse, because a mistake in an unrelated setting
-//! should not prevent a copy. A missing file is not an error either, because some distributions
-//! keep the configuration outside the data directory.
+//! We only use settings that affect how values are printed. The server's parser (`guc-file.l`)
+//! refuses files with syntax errors, and `include` of a file that doesn't exist. Ours reports and
+//! skips such lines, because a mistake in an unrelated setting should not prevent a copy. A missing
+//! `postgresql.conf` is not an error, because some distributions keep the configuration outside the
+//! data directory.
 //!
 //! We can't be sure that the configuration files of an unknown data directory are harmless. We
 //! therefore read only regular files (or symbolic links to regular files), and treat `/dev/null` as
@@ -24,12 +25,15 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, makedev};
 
+use super::config_line::{SyntaxError, assignment};
 use super::failures::at;
 
 /// Maximum nesting depth of included files, as in the server (`CONF_FILE_MAX_DEPTH`).
 const DEPTH_MAX: u32 = 10;
 /// Maximum number of files to read. A file that is included twice counts twice.
 const FILES_MAX: u32 = 1000;
+/// The number of invalid lines to report.
+const FAULTS_KEPT: usize = 10;
 /// Maximum size of all files together in bytes.
 const BYTES_MAX: u64 = 16 << 20;
 
@@ -39,6 +43,10 @@ pub(super) struct ConfigFiles {
     settings: BTreeMap<String, String>,
     /// Whether there is a `postgresql.conf`.
     pub(super) found: bool,
+    /// Lines with which a server would not start. We only keep the first few.
+    pub(super) faults: Vec<String>,
+    /// The number of these lines.
+    pub(super) faults_total: u64,
 }
 
 impl ConfigFiles {
@@ -87,21 +95,53 @@ impl Reading<'_> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(at(path, &error)),
         };
-        for (name, value) in text.lines().filter_map(assignment) {
-            let named = || path.parent().unwrap_or(Path::new("")).join(&value);
-            match name.as_str() {
-                "include" | "include_if_exists" => {
-                    self.file(&named(), Some(path), depth + 1)?;
+        for (number, line) in (1..).zip(text.lines()) {
+            let fault = |what: String| {
+                let path = path.display();
+                format!("{what} in file \"{path}\" line {number}")
+            };
+            let (name, value) = match assignment(line) {
+                Ok(Some(assignment)) => assignment,
+                Ok(None) => continue,
+                Err(SyntaxError) => {
+                    self.fault(fault("syntax error".to_owned()));
+                    continue;
                 }
-                "include_dir" => {
-                    for file in self.configuration_files(&named())? {
-                        self.file(&file, Some(path), depth + 1)?;
+            };
+            let named = path.parent().unwrap_or(Path::new("")).join(&value);
+            let exists = match name.as_str() {
+                "include" => self.file(&named, Some(path), depth + 1)?,
+                "include_if_exists" => {
+                    self.file(&named, Some(path), depth + 1)?;
+                    true
+                }
+                "include_dir" => match self.configuration_files(&named)? {
+                    Some(files) => {
+                        for file in files {
+                            self.file(&file, Some(path), depth + 1)?;
+                        }
+                        true
                     }
+                    None => false,
+                },
+                _ => {
+                    self.config.settings.insert(name, value);
+                    true
                 }
-                _ => drop(self.config.settings.insert(name, value)),
+            };
+            if !exists {
+                self.fault(fault(format!("\"{}\" does not exist, included", named.display())));
             }
         }
         Ok(true)
+    }
+
+    /// Records a line with which a server would not start.
+    fn fault(&mut self, fault: String) {
+        self.config.faults_total += 1;
+        if self.config.faults.len() < FAULTS_KEPT {
+            self.config.faults.push(fault);
+        }
     }
 
     /// Returns the contents of a regular file, unless it exceeds one of the limits.
@@ -122,12 +162,12 @@ impl Reading<'_> {
     }
 
     /// Returns the directory's `.conf` files, sorted by name. As in the server, hidden files are
-    /// ignored.
-    fn configuration_files(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+    /// ignored. Returns `None` if the directory does not exist.
+    fn configuration_files(&self, directory: &Path) -> io::Result<Option<Vec<PathBuf>>> {
         let named = |error: io::Error| at(directory, &error);
         let entries = match fs::read_dir(directory) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(named(error)),
         };
         let mut files = Vec::new();
@@ -146,7 +186,7 @@ impl Reading<'_> {
             files.push(path);
         }
         files.sort();
-        Ok(files)
+        Ok(Some(files))
     }
 }
 
@@ -174,59 +214,9 @@ fn open_regular(path: &Path) -> io::Result<Option<File>> {
     if file.metadata()?.is_file() { Ok(Some(file)) } else { Err(not_regular()) }
 }
 
-/// Parses a line of the form `name = value` or `name value`.
-fn assignment(line: &str) -> Option<(String, String)> {
-    let line = line.trim();
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
-    let end = line.find(|c: char| !is_name(c)).unwrap_or(line.len());
-    let (name, rest) = line.split_at_checked(end)?;
-    let rest = rest.trim_start();
-    let rest = rest.strip_prefix('=').unwrap_or(rest).trim_start();
-    if name.is_empty() {
-        return None;
-    }
-    let value = match rest.strip_prefix('\'') {
-        Some(quoted) => unquote(quoted)?,
-        None => rest.split(['#', ' ', '\t']).next()?.to_owned(),
-    };
-    Some((name.to_ascii_lowercase(), value))
-}
-
-/// Returns the text up to the closing quote. A doubled quote represents a single one, and a
-/// backslash escapes the next character.
-fn unquote(text: &str) -> Option<String> {
-    let mut value = String::new();
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '\'' if characters.peek() != Some(&'\'') => return Some(value),
-            '\'' | '\\' => value.push(characters.next()?),
-            _ => value.push(character),
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_assigns_a_value_to_a_name() {
-        let check = |line: &str, expected: Option<(&str, &str)>| {
-            let found = assignment(line);
-            let found = found.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
-            assert_eq!(found, expected, "{line}");
-        };
-        check("TimeZone = 'Europe/Berlin' # here", Some(("timezone", "Europe/Berlin")));
-        check("  extra_float_digits 0", Some(("extra_float_digits", "0")));
-        check("extra_float_digits=3#so", Some(("extra_float_digits", "3")));
-        check("datestyle = 'iso, ''dmy\\''", Some(("datestyle", "iso, 'dmy'")));
-        check("custom.name = x", Some(("custom.name", "x")));
-        check("#timezone = 'GMT'", None);
-        check("", None);
-        check("timezone = 'open", None);
-    }
 
     /// Creates a directory with these configuration files, given as names and contents.
     fn files(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -247,7 +237,7 @@ mod tests {
     fn files_include_others_and_the_last_assignment_wins() {
         let home = files(&[
             ("postgresql.conf", "timezone = 'A'\ninclude 'more.conf'\ninclude_dir 'conf.d'\n"),
-            ("more.conf", "timezone = 'B'\nbytea_output = escape\ninclude 'none.conf'\n"),
+            ("more.conf", "timezone = 'B'\nbytea_output = escape\ninclude_if_exists 'none.conf'\n"),
             ("conf.d/2.conf", "timezone = 'D'\n"),
             ("conf.d/1.conf", "timezone = 'C'\n"),
             ("conf.d/.3.conf", "timezone = 'E'\n"),
@@ -256,12 +246,39 @@ mod tests {
         let config = read(home.path()).expect("read");
         assert_eq!(config.get("timezone"), Some("D"));
         assert_eq!(config.get("bytea_output"), Some("escape"));
-        assert!(config.found);
+        assert!(config.found && config.faults.is_empty());
         fs::write(home.path().join("postgresql.auto.conf"), "timezone = 'F'\n").expect("written");
         assert_eq!(read(home.path()).expect("read").get("timezone"), Some("F"));
         let empty = read(&home.path().join("conf.d")).expect("nothing there");
         assert!(!empty.found);
         assert_eq!(empty.get("timezone"), None);
+    }
+
+    #[test]
+    fn lines_that_a_server_refuses_are_skipped_and_counted() {
+        let home = files(&[
+            ("postgresql.conf", "timezone = 'A'\ntimezone = 'B\ninclude 'more.conf'\n"),
+            ("more.conf", "\n\ninclude none.conf\ninclude_dir 'no.d'\nbytea_output = escape\n"),
+        ]);
+        let config = read(home.path()).expect("read");
+        assert_eq!(
+            (config.get("timezone"), config.get("bytea_output")),
+            (Some("A"), Some("escape"))
+        );
+        let shown = |name: &str| home.path().join(name).display().to_string();
+        let [own, more] = ["postgresql.conf", "more.conf"].map(shown);
+        let expected = [
+            format!("syntax error in file \"{own}\" line 2"),
+            format!(
+                "\"{}\" does not exist, included in file \"{more}\" line 3",
+                shown("none.conf")
+            ),
+            format!("\"{}\" does not exist, included in file \"{more}\" line 4", shown("no.d")),
+        ];
+        assert_eq!((config.faults.as_slice(), config.faults_total), (&expected[..], 3));
+        let many = files(&[("postgresql.conf", &"=\n".repeat(1000))]);
+        let config = read(many.path()).expect("read");
+        assert_eq!((config.faults.len(), config.faults_total), (FAULTS_KEPT, 1000));
     }
 
     /// With ten files that each include the next one ten times, we would have to read 10^10 files.

@@ -29,7 +29,7 @@ use super::failures::catalog_failure;
 use super::text_args::TextArgs;
 use super::time_zone::zone;
 use crate::catalog_session::warn_of_damage;
-use crate::exit::{Failure, message};
+use crate::exit::{Failure, message, warnings};
 use crate::interrupt::Interrupt;
 use crate::text_settings::TEXT_SETTINGS;
 
@@ -78,6 +78,10 @@ impl ChosenSetting<'_> {
 const DATABASE_SETTINGS_HINT: &str =
     "if ALTER DATABASE ... SET was used, set --timezone and similar options";
 
+/// The hint if lines of the configuration files were skipped.
+const CONFIG_FAULTS_HINT: &str =
+    "a server would not start with these files; settings in lines that were skipped are not used";
+
 /// The sources of settings.
 pub(super) struct TextSettingSources<'a> {
     args: &'a TextArgs,
@@ -102,6 +106,10 @@ impl<'a> TextSettingSources<'a> {
         backend: &mut Backend,
     ) -> Result<Self, Failure> {
         let config = read_config_files(dir.path().to_owned(), interrupt)?;
+        warnings(&config.faults, config.faults_total - config.faults.len() as u64);
+        if config.faults_total > 0 {
+            message("hint", CONFIG_FAULTS_HINT);
+        }
         let (database, faults, is_read) = match database.settings(backend) {
             Ok((settings, faults)) => (settings, faults, true),
             Err(error) if error.is_damage() => return Err(catalog_failure(error, dir)),
@@ -144,11 +152,18 @@ impl<'a> TextSettingSources<'a> {
         ChosenSetting { name, value, from_command_line: given.is_some() }
     }
 
-    /// Returns whether we had to assume the built-in default because we found no `postgresql.conf`,
-    /// which might have changed it.
-    fn is_assumed(&self, chosen: &ChosenSetting<'_>) -> bool {
+    /// Returns why the value of a setting might not be the one that a server would use: we found no
+    /// `postgresql.conf`, or skipped some of its lines.
+    fn doubt(&self, chosen: &ChosenSetting<'_>) -> Option<&'static str> {
         let key = chosen.name.to_ascii_lowercase();
-        !chosen.from_command_line && !self.config.found && !self.database.contains_key(&key)
+        if chosen.from_command_line || self.database.contains_key(&key) {
+            return None;
+        }
+        match (self.config.found, self.config.faults_total) {
+            (false, _) => Some("the cluster has no postgresql.conf"),
+            (true, 0) => None,
+            (true, _) => Some("the configuration files contain errors"),
+        }
     }
 
     /// All settings and their values, one per line.
@@ -183,8 +198,8 @@ impl<'a> TextSettingSources<'a> {
         if needs_zone || chosen_zone.from_command_line {
             let found = zone(chosen_zone.value);
             text.zone = found.ok_or_else(|| chosen_zone.invalid("use --timezone ZONE"))?;
-            if needs_zone && self.is_assumed(&chosen_zone) {
-                let text = "the cluster has no postgresql.conf; timestamptz is printed in UTC";
+            if needs_zone && let Some(doubt) = self.doubt(&chosen_zone) {
+                let text = format!("{doubt}; timestamptz is printed in {}", chosen_zone.value);
                 message("warning", text);
                 message("hint", "use --timezone ZONE");
             }

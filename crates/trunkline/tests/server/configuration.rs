@@ -83,3 +83,64 @@ fn copy_refuses_the_files_that_a_server_refuses() {
         }
     }
 }
+
+/// The second line of `postgresql.conf`, and whether a server refuses it.
+const LINES: [(&str, bool); 24] = [
+    ("timezone = 'Europe/Berlin", true),
+    ("garbage here foo", true),
+    ("include 'nofile'", true),
+    ("include_if_exists 'nofile'", false),
+    ("include_dir 'nodirectory'", true),
+    ("timezone", true),
+    ("work_mem =", true),
+    ("work_mem = # 4MB", true),
+    ("work_mem == 4MB", true),
+    ("work_mem = '4MB' MB", true),
+    ("= 4MB", true),
+    ("my-name.x = y", true),
+    ("a.b.c = d", true),
+    ("1a = b", true),
+    ("work_mem $x", true),
+    ("a.b = c # comment", false),
+    ("ümläut.ß = ä", false),
+    ("work_mem'4MB'#", false),
+    ("\twork_mem\t=4MB\r", false),
+    ("cpu_tuple_cost = +1.5e-2", false),
+    ("timezone Europe/Berlin", false),
+    ("log_line_prefix = 'it''s \\' %m'", false),
+    ("work_mem = 0x1000kB", false),
+    ("# '", false),
+];
+
+#[test]
+fn lines_that_a_server_refuses_are_named() {
+    for bin in servers() {
+        let server = Server::start(&bin, &[]);
+        server.sql("postgres", "create table t as select timestamptz '2020-01-01 00:00:00+00' t");
+        let configuration = server.data().join("postgresql.conf");
+        let before = fs::read(&configuration).expect("read");
+        let contents = |line: &str| format!("timezone = 'Asia/Tokyo'\n{line}\n");
+        for (line, refused) in LINES {
+            fs::write(&configuration, contents(line)).expect("written");
+            let sql = "select count(*) > 0 from pg_file_settings where sourceline = 2 and (error \
+                       ~ '^(syntax error|could not open)')";
+            let found = server.sql("postgres", sql);
+            assert_eq!(found, if refused { b"t\n" } else { b"f\n" }, "{line}");
+        }
+        fs::write(&configuration, before).expect("written");
+        let stopped = server.stop();
+        let configuration = stopped.data().join("postgresql.conf");
+        for (line, refused) in LINES {
+            fs::write(&configuration, contents(line)).expect("written");
+            let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+            command.args(["copy", "postgres.public.t", "-D"]).arg(stopped.data());
+            let output = command.env_remove("PGDATA").output().expect("runs");
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(0), "{line}: {text}");
+            assert_eq!(text.contains("postgresql.conf\" line 2\n"), refused, "{line}: {text}");
+            let doubt = "the configuration files contain errors; timestamptz is printed in Asia";
+            assert_eq!(text.contains(doubt), refused, "{line}: {text}");
+            assert_eq!(text.is_empty(), !refused, "{line}: {text}");
+        }
+    }
+}

@@ -85,17 +85,7 @@ fn compare(rng: &mut Rng, stopped: &Stopped, table: &str, expected: &[u8], seed:
     let method = pick(rng, &["sync", "worker", "io_uring"]);
     let direct = pick(rng, &["--io-direct=data", "--io-direct="]);
     let buffers = pick(rng, &["--shared-buffers=16", "--shared-buffers=1024"]);
-    let way = [
-        "copy",
-        "-d",
-        "postgres",
-        table,
-        "--ctid",
-        "--io-method",
-        method,
-        direct,
-        buffers,
-    ];
+    let way = ["copy", "-d", "postgres", table, "--ctid", "--io-method", method, direct, buffers];
     let copied = trunkline(&way, &stopped.data());
     let said = String::from_utf8_lossy(&copied.stderr);
     assert!(copied.status.success(), "seed {seed}: {way:?}: {said}");
