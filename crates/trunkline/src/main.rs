@@ -22,6 +22,7 @@ mod completions;
 mod copy;
 mod data_dir;
 mod demo;
+mod encoding;
 mod escape;
 mod exit;
 mod help_text;

@@ -23,6 +23,7 @@ use trunkline_format::relmap::RELATION_MAP_NAME;
 
 use crate::catalog_session::{CatalogSession, warn_of_damage};
 use crate::data_dir::moved_tablespace_hint;
+use crate::encoding::resolve;
 use crate::exit::{Failure, message};
 use crate::options::DatabaseArgs;
 
@@ -114,7 +115,7 @@ pub(crate) fn relations_with_files<'d>(
 ) -> Result<Vec<&'d RelationInfo>, Failure> {
     let mut relations: Vec<&RelationInfo> = Vec::new();
     for name in names {
-        let named = database.resolve(name.as_bytes())?;
+        let named = resolve(database, name)?;
         let parts = database.leaves(named);
         if parts.is_empty() {
             let text = format!("{} has no partitions", database.qualified_name(named));

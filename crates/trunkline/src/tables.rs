@@ -16,7 +16,6 @@
 
 mod databases;
 mod listing;
-mod names;
 mod relations;
 mod sizes;
 
@@ -32,14 +31,13 @@ use trunkline_engine::settings::Settings;
 
 use crate::catalog_session::CatalogSession;
 use crate::data_dir::{self, relative};
+use crate::encoding::{SHARED_CATALOG_ENCODING, shown_name};
 use crate::exit::{Exit, Failure, message, warnings};
 use crate::io_instance::IoInstance;
 use crate::options::{Context, DatabaseArgs};
 use crate::output::{object, print_report, table};
 use databases::{DATABASE_COLUMNS, DatabaseLine, databases};
 use listing::{Listing, SortKey, columns};
-pub(crate) use names::encoding_name;
-use names::{SHARED_CATALOG_ENCODING, shown_name};
 use relations::{RELATION_COLUMNS, RelationLine, relations};
 use sizes::Sizes;
 

@@ -93,7 +93,7 @@ pub(crate) struct CopyArgs {
     pub(super) columns: Vec<OsString>,
 
     /// Output format.
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(long, value_enum, ignore_case = true, default_value = "text")]
     pub(super) format: FormatArg,
 
     /// Character between values [default: a tab for text, a comma for csv].

@@ -1,6 +1,8 @@
 //! Determines which columns a copy prints: those listed in `--columns`, or the default columns.
 //!
-//! Names are bytes in the encoding of the database, quoted as in SQL.
+//! Names are quoted as in SQL.
+
+use std::borrow::Cow;
 
 use trunkline_engine::catalog::{Database, QualifiedName, RelationInfo};
 use trunkline_engine::copy::{ColumnNames, PlanError, column_names};
@@ -8,16 +10,17 @@ use trunkline_format::catalog::Generated;
 use trunkline_format::text_output::Type;
 
 use super::args::CopyArgs;
+use crate::encoding::spellings;
 use crate::exit::{Failure, message};
-use crate::tables::encoding_name;
 
-/// Splits a list of names at commas outside quotes.
+/// Splits a list of names at commas outside quotes. There may be spaces around names.
 pub(super) fn split_names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut quoted = false;
-    list.split(move |&byte| {
+    let names = list.split(move |&byte| {
         quoted ^= byte == b'"';
         byte == b',' && !quoted
-    })
+    });
+    names.map(<[u8]>::trim_ascii)
 }
 
 /// Parses the name of a column.
@@ -29,6 +32,16 @@ pub(super) fn parse_column_name(text: &[u8]) -> Result<Vec<u8>, Failure> {
             Err(Failure::usage(format_args!("invalid column name: \"{text}\"")))
         }
     }
+}
+
+/// Returns the stored name of a column whose name was typed on the command line. If there is no such
+/// column, returns the name that was typed.
+pub(super) fn stored_name(database: &Database, table: &RelationInfo, typed: Vec<u8>) -> Vec<u8> {
+    let columns = database.columns(table).unwrap_or_default();
+    let spellings = spellings(&typed, database.info().encoding).into_iter();
+    let exists = |name: &[u8]| columns.iter().any(|it| !it.dropped && *it.name == *name);
+    let found = spellings.map(Cow::into_owned).find(|name| exists(name));
+    found.unwrap_or(typed)
 }
 
 /// The columns to print: `wanted`, or the default columns if `wanted` is empty.
@@ -54,16 +67,6 @@ pub(super) fn printable_columns(database: &Database, table: &RelationInfo) -> Ve
         stored && Type::resolve(column.type_oid, database).is_ok()
     });
     shown.map(|column| column.name.to_vec()).collect()
-}
-
-/// Adds a hint to the error for a table or column that wasn't found. The user may have typed the
-/// name in an encoding that differs from the database's.
-pub(super) fn with_encoding_hint(failure: Failure, name: &[u8], database: &Database) -> Failure {
-    let encoding = encoding_name(database.info().encoding);
-    if name.is_ascii() || ["UTF8", "SQL_ASCII"].contains(&encoding) {
-        return failure;
-    }
-    failure.with_hint(format_args!("names must be in the encoding of the database, {encoding}"))
 }
 
 /// Warns about virtual generated columns. They can't be copied, because a server computes them when

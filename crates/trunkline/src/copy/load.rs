@@ -23,9 +23,9 @@ use super::failures::at;
 use super::outputs::{Files, MANIFEST};
 use super::partial_file::incomplete;
 use super::selection::is_system;
+use crate::encoding::encoding_name;
 use crate::exit::{Failure, message};
 use crate::interrupt::Interrupt;
-use crate::tables::encoding_name;
 
 /// The name of the script.
 pub(super) const SCRIPT: &str = "load.sql";

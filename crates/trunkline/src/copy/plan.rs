@@ -8,6 +8,7 @@
 //! everything on the command line has been checked: a mistake must not leave a directory behind
 //! that refuses the corrected command.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,15 +21,14 @@ use trunkline_engine::pool::Backend;
 use trunkline_format::catalog::RelationKind;
 
 use super::args::{CopyArgs, FormatArg};
-use super::columns::{
-    columns, parse_column_name, printable_columns, split_names, with_encoding_hint,
-};
+use super::columns::{columns, parse_column_name, printable_columns, split_names, stored_name};
 use super::failures::plan_failure;
 use super::load::{CopiedTable, Loads};
 use super::outputs::{self, CopyDirectory, CopyDirectoryError, FileName, Files, Stdout, TableName};
 use super::report::LeftOut;
 use super::selection::selected;
 use super::text_settings::TextSettingSources;
+use crate::encoding::{resolve, with_encoding_hint};
 use crate::exit::{Failure, message};
 
 /// The hint if a partition cannot be read.
@@ -152,13 +152,12 @@ fn plan_one(
     database: &Database,
     backend: &mut Backend,
 ) -> Result<CopyPlan, Failure> {
-    let name = args.tables.first().map(|name| name.as_bytes()).unwrap_or_default();
-    let relation = database.resolve(name);
-    let relation = relation.map_err(|error| with_encoding_hint(error.into(), name, database))?;
+    let name = args.tables.first().map(OsString::as_os_str).unwrap_or_default();
+    let relation = resolve(database, name)?;
     let mut wanted = Vec::new();
     for text in &args.columns {
         for name in split_names(text.as_bytes()) {
-            wanted.push(parse_column_name(name)?);
+            wanted.push(stored_name(database, relation, parse_column_name(name)?));
         }
     }
     let names = columns(args, database, relation, &wanted).map_err(|error| {

@@ -22,8 +22,8 @@ use trunkline_format::Oid;
 use trunkline_format::catalog::RelationKind;
 
 use super::args::CopyArgs;
-use super::columns::with_encoding_hint;
 use super::pattern::{NamePattern, TablePattern};
+use crate::encoding::{resolve, spellings};
 use crate::exit::Failure;
 
 /// The schema in which patterns without a schema match.
@@ -48,10 +48,7 @@ pub(super) fn selected<'d>(
 ) -> Result<Vec<&'d RelationInfo>, Failure> {
     let mut wanted: BTreeSet<Oid> = BTreeSet::new();
     for name in &args.tables {
-        let name = name.as_bytes();
-        let relation = database.resolve(name);
-        let relation =
-            relation.map_err(|error| with_encoding_hint(error.into(), name, database))?;
+        let relation = resolve(database, name)?;
         if !relation.is_partitioned() {
             database.table_files(relation)?;
         }
@@ -109,41 +106,46 @@ fn matching_tables(
     text: &OsString,
     sequences: bool,
 ) -> Result<BTreeSet<Oid>, Failure> {
-    let pattern = TablePattern::parse(text.as_bytes()).map_err(Failure::usage)?;
-    let mut found = BTreeSet::new();
-    for relation in user_tables(database) {
-        let schema = database.schema_name(relation);
-        let in_schema = match &pattern.schema {
-            Some(wanted) => wanted.matches(&schema),
-            None => schema == DEFAULT_SCHEMA,
-        };
-        let may_match = sequences || relation.kind != RelationKind::Sequence;
-        if in_schema && may_match && pattern.table.matches(&relation.name) {
-            found.insert(relation.oid);
-            if relation.is_partitioned() {
+    for spelling in spellings(text.as_bytes(), database.info().encoding) {
+        let pattern = TablePattern::parse(&spelling).map_err(Failure::usage)?;
+        let mut found = BTreeSet::new();
+        for relation in user_tables(database) {
+            let schema = database.schema_name(relation);
+            let in_schema = match &pattern.schema {
+                Some(wanted) => wanted.matches(&schema),
+                None => schema == DEFAULT_SCHEMA,
+            };
+            let may_match = sequences || relation.kind != RelationKind::Sequence;
+            if in_schema && may_match && pattern.table.matches(&relation.name) {
                 found.extend(database.leaves(relation).iter().map(|leaf| leaf.oid));
+                found.insert(relation.oid);
             }
         }
+        if !found.is_empty() {
+            return Ok(found);
+        }
     }
-    if found.is_empty() {
-        return Err(no_match("tables", text, TABLE_HINT));
-    }
-    Ok(found)
+    Err(no_match("tables", text, TABLE_HINT))
 }
 
 /// Returns the schemas that match any of the patterns.
 fn matching_schemas(database: &Database, texts: &[OsString]) -> Result<BTreeSet<Oid>, Failure> {
     let mut found = BTreeSet::new();
     for text in texts {
-        let pattern = NamePattern::parse(text.as_bytes()).map_err(Failure::usage)?;
-        let schemas = database.schemas().iter();
-        let mut matching = schemas
-            .filter(|schema| !is_system(&schema.name) && pattern.matches(&schema.name))
-            .peekable();
-        if matching.peek().is_none() {
+        let mut matching = Vec::new();
+        for spelling in spellings(text.as_bytes(), database.info().encoding) {
+            let pattern = NamePattern::parse(&spelling).map_err(Failure::usage)?;
+            let matches = |name: &[u8]| !is_system(name) && pattern.matches(name);
+            let schemas = database.schemas().iter();
+            matching.extend(schemas.filter(|it| matches(&it.name)).map(|schema| schema.oid));
+            if !matching.is_empty() {
+                break;
+            }
+        }
+        if matching.is_empty() {
             return Err(no_match("schemas", text, SCHEMA_HINT));
         }
-        found.extend(matching.map(|schema| schema.oid));
+        found.extend(matching);
     }
     Ok(found)
 }

@@ -2,7 +2,6 @@
 //! short text.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 
 use trunkline_aio::facade::Arc;
 use trunkline_engine::catalog::{Database, RelationInfo};
@@ -13,6 +12,7 @@ use trunkline_format::{BlockNo, Oid, PageBytes};
 
 use crate::catalog_session::CatalogSession;
 use crate::data_dir;
+use crate::encoding::resolve;
 use crate::exit::Failure;
 use crate::options::{Context, DatabaseArgs};
 
@@ -43,7 +43,7 @@ impl OpenDatabase {
 
     /// Looks up a relation by name.
     pub(super) fn relation(&self, name: &OsString) -> Result<RelationInfo, Failure> {
-        Ok(self.database.resolve(name.as_bytes())?.clone())
+        Ok(resolve(&self.database, name)?.clone())
     }
 
     /// Returns a copy of a page. The caller will look up names and transactions, and it should not

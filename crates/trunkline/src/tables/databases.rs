@@ -4,8 +4,8 @@ use serde::Serialize;
 use trunkline_engine::catalog::{Catalog, DatabaseRow};
 
 use super::listing::{Listing, SortKey, is_false, share, size, sort};
-use super::names::{SHARED_CATALOG_ENCODING, encoding_name, shown_name};
 use super::sizes::Sizes;
+use crate::encoding::{SHARED_CATALOG_ENCODING, encoding_name, shown_name};
 use crate::output::Column;
 
 /// A database in the list.

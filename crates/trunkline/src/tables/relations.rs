@@ -6,9 +6,9 @@ use trunkline_engine::datadir::DataDir;
 use trunkline_format::catalog::RelationKind;
 
 use super::listing::{Listing, SortKey, is_false, share, size, sort};
-use super::names::shown_name;
 use super::sizes::{Sizes, Sum};
 use crate::data_dir::relative;
+use crate::encoding::shown_name;
 use crate::output::Column;
 
 /// A relation in the list.

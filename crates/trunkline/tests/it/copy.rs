@@ -95,7 +95,7 @@ fn partitions_are_rows_of_their_parent_and_children_are_not() {
 #[test]
 fn columns_formats_and_header() {
     for fixture in fixtures() {
-        let args = ["s1.wide", "--columns", "C2,c99,c1", "--format", "csv", "--header"];
+        let args = ["s1.wide", "--columns", "C2, c99 ,c1", "--format", "CSV", "--header"];
         assert_eq!(rows(&fixture, &args), "c2,c99,c1\n2,t,x\n,,only\n");
         let args = ["s1.ty", "--columns", "t,id", "--format", "csv"];
         let text = rows(&fixture, &args);

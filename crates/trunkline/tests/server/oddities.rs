@@ -93,6 +93,14 @@ fn odd_things_in_a_database() {
         server.script("odd", OBJECTS, false);
         server.script("odd", REINDEXED, true);
         server.sql("latin", r#"create table U&"t\00e4" (a int); create table "t\xE4" (a int)"#);
+        server.sql("latin", r#"insert into U&"t\00e4" values (7)"#);
+        server.sql(
+            "postgres",
+            "create database kanji template template0 encoding 'EUC_JP' locale 'C'",
+        );
+        let kanji = "set client_encoding = 'UTF8'; create schema 図; create table 図.日本 (列 int, a int); \
+                     insert into 図.日本 values (1, 2)";
+        server.script("kanji", kanji, false);
         server.restart();
         let tables = [
             "public.kinds",
@@ -251,6 +259,22 @@ fn names_with_anything(stopped: &Stopped) {
     let names: Vec<&Value> = listed["relations"].as_array().expect("a list").iter().collect();
     let names: Vec<&Value> = names.into_iter().map(|relation| &relation["name"]).collect();
     assert_eq!(names, ["t\\xE4", "tä"]);
+    // Names can be typed as they are shown.
+    assert_eq!(good(stopped, &["copy", "-d", "latin", "tä"]), "7\n");
+    let listed = good(stopped, &["tables", "-d", "kanji"]);
+    let is_table = |line: &str| line.starts_with("図 ") && line.contains(" 日本 ");
+    assert!(listed.lines().any(is_table), "{listed}");
+    assert_eq!(good(stopped, &["copy", "kanji.図.日本", "--columns", "a,列"]), "2\t1\n");
+    good(stopped, &["verify", "--deep", "kanji.図.日本"]);
+    good(stopped, &["inspect", "tuple", "kanji.図.日本", "0,1"]);
+    for pattern in [&["-t", "図.*"][..], &["-t", "*.日?*"], &["-n", "図"]] {
+        let home = tempfile::tempdir().expect("a directory");
+        let out = home.path().join("out").display().to_string();
+        let copied = good(stopped, &[&["copy", "-d", "kanji", "-o", &out], pattern].concat());
+        assert!(copied.contains("Files written: 1\n"), "{pattern:?}: {copied}");
+    }
+    let (code, _, err) = run(&stopped.data(), &["copy", "kanji.図.日本語"]);
+    assert!(code == 2 && err.contains("does not exist in database \"kanji\"\n"), "{err}");
 }
 
 /// Transaction ids that haven't been assigned yet, and missing TOAST values.
