@@ -43,6 +43,8 @@ pub(super) struct PageRead {
     storage: Storage,
     path: PathBuf,
     offset: u64,
+    /// The last read, if there was one.
+    io: Option<WaitRef>,
     /// Number of reads so far.
     reads: u32,
     step: Step,
@@ -68,10 +70,11 @@ impl PageRead {
         let (storage, path) = (files.storage().clone(), files.path(slru, place.segment()));
         let offset = SlruPosition { byte: 0, ..place }.offset();
         let step = Step::Opening(open(session, &storage, &path, offset, None));
-        Self { key, storage, path, offset, reads: 0, step }
+        Self { key, storage, path, offset, io: None, reads: 0, step }
     }
 
-    /// Goes on until the page is there, or until the step has to wait. Returns `None` if another
+    /// Goes on until the page is there, or until the step has to wait. A page that can be cached is
+    /// in the cache afterwards. Returns `None` if another
     /// session's read of the page has ended, so that the page may be in the cache by now. If it
     /// isn't, the caller calls this again.
     ///
@@ -83,7 +86,7 @@ impl PageRead {
         session: &mut Session,
         waiting: &mut Waiting<'_, '_>,
     ) -> Poll<Result<Option<CachedPage>, Cancelled>> {
-        loop {
+        let page = loop {
             let next = match &mut self.step {
                 Step::Opening(call) => match call.take() {
                     Some(Ok((file, length))) => Ok(Step::Open(file, length)),
@@ -106,8 +109,9 @@ impl PageRead {
                             ready!(waiting.for_io(session, io))?;
                             return Poll::Ready(Ok(None));
                         }
-                        Issue::Issued(slots) => {
+                        Issue::Issued(io, slots) => {
                             waiting.leave_queue();
+                            self.io = Some(io);
                             Ok(Step::Reading(file.clone(), *length, slots))
                         }
                         Issue::Failed(problem) => {
@@ -122,9 +126,7 @@ impl PageRead {
                     self.reads += 1;
                     match outcome.errno().filter(|_| outcome.status == Status::Error) {
                         Some(errno) => Err(SlruProblem::Read(io::Error::from_raw_os_error(errno))),
-                        None if found == BLOCK_SIZE => {
-                            return Poll::Ready(Ok(Some(Ok(copy(slots)))));
-                        }
+                        None if found == BLOCK_SIZE => break Ok(copy(slots)),
                         // If the file ends within this page, a short read is all we can get.
                         None if found as u64 >= *length => Err(SlruProblem::Short { found }),
                         None if self.reads == READS_MAX => {
@@ -142,11 +144,12 @@ impl PageRead {
                 Ok(step) => self.step = step,
                 Err(problem) => {
                     let (path, offset) = (self.path.clone(), self.offset);
-                    let fault = Arc::new(SlruFault { path, offset, problem });
-                    return Poll::Ready(Ok(Some(Err(fault))));
+                    break Err(Arc::new(SlruFault { path, offset, problem }));
                 }
             }
-        }
+        };
+        files.remember(self.key, self.io, &page);
+        Poll::Ready(Ok(Some(page)))
     }
 }
 
@@ -181,7 +184,7 @@ fn open(
 
 /// What became of an attempt to issue a read.
 enum Issue {
-    Issued(Slots),
+    Issued(WaitRef, Slots),
     /// Another session is reading the page.
     Other(WaitRef),
     /// Every I/O handle is in use.
@@ -191,7 +194,7 @@ enum Issue {
 
 /// Issues the read into a leased frame, unless another session is reading the page. We lease the
 /// frame from the page region, because that memory is registered with the rings. There aren't many
-/// frames, so we lease one only for a read that starts immediately.
+/// frames, so we don't keep one while we wait for anything but the read itself.
 fn issue(files: &SlruFiles, key: Key, session: &mut Session, file: &File, offset: u64) -> Issue {
     let before = files.last_read(&key);
     if let Some(other) = before.filter(|io| !session.is_complete(*io)) {
@@ -203,7 +206,8 @@ fn issue(files: &SlruFiles, key: Key, session: &mut Session, file: &File, offset
         let text = "no frame of the page region is free for a read";
         return Issue::Failed(SlruProblem::Read(io::Error::other(text)));
     };
-    if let Some(faster) = files.note_read(key, before, handle.wait_ref()) {
+    let io = handle.wait_ref();
+    if let Some(faster) = files.note_read(key, before, io) {
         return Issue::Other(faster);
     }
     let mut slots = Slots::new(1);
@@ -211,7 +215,7 @@ fn issue(files: &SlruFiles, key: Key, session: &mut Session, file: &File, offset
         memory.push(lease);
     }
     match handle.needed_now().read(file, offset, BLOCK_SIZE as u32, &mut slots, 0) {
-        Ok(_) => Issue::Issued(slots),
+        Ok(_) => Issue::Issued(io, slots),
         Err(error) => Issue::Failed(SlruProblem::Read(io::Error::other(error))),
     }
 }

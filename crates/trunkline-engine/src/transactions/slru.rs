@@ -22,8 +22,9 @@ pub(super) struct SlruFiles {
     storage: Storage,
     layout: MultixactLayout,
     cache: Mutex<PageCache>,
-    /// The last read of each page that isn't in the cache. If the session that issued it gives up,
-    /// it remains here, but by then its I/O has ended or will end without that session.
+    /// The last read of each page, until the session that issued it has got the page. If that
+    /// session gives up, it remains here until the next read of the page, but its I/O has ended or
+    /// will end without that session.
     reads: Mutex<Map<Key, WaitRef>>,
 }
 
@@ -71,14 +72,18 @@ impl SlruFiles {
         faster
     }
 
-    /// Adds a page that was just read to the cache. If two sessions read the same page after all,
-    /// the second one just replaces the cached page with an identical copy.
-    pub(super) fn remember(&self, key: Key, page: &CachedPage) {
+    /// Adds a page that was just read, by `io` if it exists, to the cache. If two sessions read the
+    /// same page after all, the second one just replaces the cached page with an identical copy.
+    pub(super) fn remember(&self, key: Key, io: Option<WaitRef>, page: &CachedPage) {
         // Don't remember I/O errors, because the next attempt to read the page may succeed.
         if page.as_ref().err().is_none_or(|fault| fault.is_absent()) {
             self.cache.lock().insert(key, page.clone());
         }
-        self.reads.lock().remove(&key);
+        // Another session's later read may still be in flight.
+        let mut reads = self.reads.lock();
+        if reads.get(&key).copied() == io {
+            reads.remove(&key);
+        }
     }
 
     /// Returns the path of a segment. The length of segment names depends on the PostgreSQL
@@ -90,5 +95,40 @@ impl SlruFiles {
             Slru::Members => (multixact::MEMBERS_DIRECTORY, self.layout.members_name(segment)),
         };
         self.storage.root().join(directory).join(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::error::{SlruFault, SlruProblem};
+    use super::*;
+    use crate::storage::{Layout, OpenFiles};
+    use std::io;
+    use trunkline_aio::facade::Arc;
+    use trunkline_aio::{Builder, Class, MethodKind};
+
+    /// A page could not be read, so another session reads it again. When the first session learns
+    /// of its error, others must still find the second read.
+    #[test]
+    fn only_the_own_read_of_a_page_is_forgotten() {
+        let aio = Builder::new().method(MethodKind::Sync).region_bytes(1 << 20).start();
+        let aio = aio.expect("starts");
+        let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
+        let storage = Storage::new(".".as_ref(), layout, &OpenFiles::kernel(&aio, 4), false);
+        let (files, key) = (SlruFiles::new(&storage, PgVersion::V18), (Slru::CommitLog, 0));
+        let mut session = aio.session().expect("a session");
+        let mut read = || session.try_acquire(Class::Foreground).expect("a handle").wait_ref();
+        let (first, second) = (read(), read());
+        assert_ne!(first, second);
+        assert_eq!(files.note_read(key, None, first), None);
+        assert_eq!(files.note_read(key, Some(first), second), None);
+        let problem = SlruProblem::Read(io::ErrorKind::Other.into());
+        let failed = Err(Arc::new(SlruFault { path: "pg_xact/0000".into(), offset: 0, problem }));
+        for (io, left) in [(Some(first), Some(second)), (None, Some(second)), (Some(second), None)]
+        {
+            files.remember(key, io, &failed);
+            assert_eq!(files.last_read(&key), left);
+        }
+        assert!(files.cached(&key).is_none());
     }
 }

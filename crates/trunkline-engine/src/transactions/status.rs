@@ -86,8 +86,8 @@ impl Transactions {
     /// the newest page, we report a transaction as in progress if it has no page, because its
     /// outcome was never recorded.
     ///
-    /// Each page is read only once into `pages`, even if the read fails. Pass the same `pages` to
-    /// look up many transactions.
+    /// Pass the same `pages` to look up many transactions. They keep the last few pages, even one
+    /// that could not be read, so that it isn't read again for each of its transactions.
     ///
     /// # Errors
     /// See [`TransactionError`]. `NotRecorded` means that the commit log has been truncated and no
@@ -99,6 +99,7 @@ impl Transactions {
         pages: &mut StatusPages,
         xid: u32,
     ) -> Result<XidStatus, TransactionError> {
+        pages.trim();
         self.load_and_find(session, pages, |pages| self.find_fate(pages, xid))
     }
 

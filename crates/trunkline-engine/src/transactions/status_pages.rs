@@ -35,7 +35,7 @@ const KEPT_MAX: usize = 8;
 /// The status pages of one scan; see the module documentation.
 #[derive(Debug, Default)]
 pub struct StatusPages {
-    /// Pages that lookups may use. There are rarely more than a few, so we search them one by one.
+    /// Pages that lookups may use. There are only a few, so we search them one by one.
     held: Vec<(Key, CachedPage)>,
     /// Pages that lookups needed but did not find.
     missing: Vec<(Key, SlruPosition)>,
@@ -48,8 +48,18 @@ impl StatusPages {
     /// read that is still in flight is abandoned.
     pub(crate) fn begin(&mut self) {
         self.held.retain(|(_, page)| page.as_ref().err().is_none_or(|fault| fault.is_absent()));
+        self.trim();
+        self.give_up();
+    }
+
+    /// Drops all but the last few pages.
+    pub(super) fn trim(&mut self) {
         let surplus = self.held.len().saturating_sub(KEPT_MAX);
         self.held.drain(..surplus);
+    }
+
+    /// Forgets what was missing, and abandons a read that is still in flight.
+    fn give_up(&mut self) {
         self.missing.clear();
         self.reading = None;
     }
@@ -116,11 +126,15 @@ impl StatusPages {
                 None => {
                     let start = || PageRead::start(files, session, key.0, place);
                     let read = self.reading.get_or_insert_with(start);
-                    let Some(page) = ready!(read.advance(files, session, waiting))? else {
-                        continue;
-                    };
-                    files.remember(key, &page);
-                    page
+                    match ready!(read.advance(files, session, waiting)) {
+                        Ok(Some(page)) => page,
+                        Ok(None) => continue,
+                        // The next lookup may need another page, and must not be given this one.
+                        Err(cancelled) => {
+                            self.give_up();
+                            return Poll::Ready(Err(cancelled));
+                        }
+                    }
                 }
             };
             self.reading = None;

@@ -7,8 +7,9 @@ use trunkline_aio::facade::Arc;
 use trunkline_engine::heap::{HeapScan, RowFilter, ScanOptions};
 use trunkline_engine::pool::Backend;
 use trunkline_engine::read_stream::{BlockRange, StatementStreams, StreamOptions};
-use trunkline_engine::transactions::{StatusPages, Transactions};
+use trunkline_engine::transactions::{StatusPages, TransactionError, Transactions};
 use trunkline_format::page::line_pointer;
+use trunkline_format::transam::commit_log::XIDS_PER_PAGE;
 use trunkline_format::transam::{RowState, XidStatus};
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, TupleBuilder, page_checksum};
 use trunkline_sim::matrix::cluster::check;
@@ -19,7 +20,7 @@ use trunkline_sim::{CountingWaker, PausedIo};
 const DEVICE: u64 = 2;
 
 /// A transaction whose status is on page 5 of the commit log, and the one after it has aborted.
-const XID: u32 = 5 * 32_768 + 100;
+const XID: u32 = LOG_PAGE * XIDS_PER_PAGE + 100;
 
 /// The page of the commit log. No block of a table has this number in these cases.
 const LOG_PAGE: BlockNo = 5;
@@ -263,6 +264,46 @@ fn lookups_with_the_same_pages_read_each_page_once() {
         let error = fate(&mut pages, XID + 1).expect_err("not read again");
         assert!(error.contains("could not access status"), "{error}");
         assert_eq!(fate(&mut StatusPages::default(), XID), Ok(XidStatus::Committed));
+        // Only the last few pages are kept, here some that don't exist.
+        for page in 1..=10 {
+            fate(&mut pages, XID + page * XIDS_PER_PAGE).expect_err("beyond the end");
+        }
+        assert_eq!(fate(&mut pages, XID), Ok(XidStatus::Committed));
+    });
+}
+
+/// The read of a lookup that was cancelled must not answer the next one, which is about another
+/// page.
+#[test]
+fn a_cancelled_lookup_leaves_nothing_to_the_next_one() {
+    check(Needs::default(), |cluster| {
+        if !cluster.is_asynchronous() {
+            return;
+        }
+        create(cluster);
+        let transactions = Transactions::all_frozen(&cluster.storage);
+        let mut backend = cluster.async_backend();
+        let canceller = backend.session().canceller();
+        let held = hold_log(cluster);
+        let looks_up = cluster.spawn("looks up", move |_| {
+            let mut pages = StatusPages::default();
+            let found = transactions.fate(backend.session(), &mut pages, XID);
+            assert!(matches!(found, Err(TransactionError::Cancelled)), "{found:?}");
+            (backend, transactions, pages)
+        });
+        held.wait();
+        canceller.cancel();
+        let (mut backend, transactions, mut pages) = looks_up.join();
+        backend.session().clear_cancel();
+        held.release();
+        let mut fate = |pages: &mut StatusPages, xid| {
+            transactions.fate(backend.session(), pages, xid).map_err(|error| error.to_string())
+        };
+        // At the same place of the page before. The second lookup finds what is in the cache.
+        for pages in [&mut pages, &mut StatusPages::default()] {
+            assert_eq!(fate(pages, XID - XIDS_PER_PAGE), Ok(XidStatus::InProgress));
+            assert_eq!(fate(pages, XID), Ok(XidStatus::Committed));
+        }
     });
 }
 
