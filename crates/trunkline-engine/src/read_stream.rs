@@ -338,7 +338,7 @@ impl<S: BlockSource> ReadStream<S> {
         backend: &mut Backend,
     ) -> Poll<Result<bool, ReadError>> {
         self.release_current();
-        let mut before = self.unregister();
+        self.unregister();
         loop {
             let step = self.step(backend);
             // The source shares our place in the queue.
@@ -360,7 +360,7 @@ impl<S: BlockSource> ReadStream<S> {
             if waits && !waiting.is_sleep() {
                 self.blocked_since.get_or_insert_with(clock::now);
             }
-            ready!(self.wait(waiting, backend, blocked, before.take()))?;
+            ready!(self.wait(waiting, backend, blocked))?;
         }
     }
 

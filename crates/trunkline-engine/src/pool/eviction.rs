@@ -151,9 +151,9 @@ impl EvictionWriter {
     /// segment is open. If the mount executes writes in the session itself, it also waits for the
     /// first write. Returns false if no write is in flight because there was no free I/O handle.
     ///
-    /// If this returns `Pending`, the next call continues the batch, whichever task makes it, unless
-    /// [`EvictionWriter::give_up_batch`] is called first. The victims may have been written or
-    /// evicted since, but each write checks that anyway.
+    /// If this returns `Pending`, the next call continues the batch, whichever task makes it. The
+    /// victims may have been written or evicted since, but each write checks that anyway. If the
+    /// task gives up, the next one may be given the error of a write that it didn't ask for.
     ///
     /// # Errors
     /// One of this session's writes has failed. There is neither a victim nor a write in flight, so
@@ -223,12 +223,11 @@ impl EvictionWriter {
         })
     }
 
-    /// Gives up the batch that a poll has left unfinished, because there is a victim, or because
-    /// the tasks that waited for one have given up. An idle session must not hold a reference to a
-    /// file, and the error of an old batch says nothing about what a new one could write.
+    /// Gives up the batch that a poll has left unfinished, because there is a victim. An idle
+    /// session should not hold a reference to a file. If a task gives up its wait, however, its
+    /// batch and the file that was opened for it remain until the session's next wait for a victim.
     pub(crate) fn give_up_batch(&mut self) {
         self.unfinished = false;
-        self.failed = None;
         self.opener = SegmentOpener::default();
     }
 

@@ -52,13 +52,11 @@ impl SessionSet {
         }
     }
 
-    /// Registers a session. The session must test its condition again afterwards. Returns whether
-    /// this is the session's only registration.
-    pub(crate) fn insert(&self, session: u32) -> bool {
-        let others = self.registrations[session as usize].fetch_add(1, Ordering::SeqCst);
+    /// Registers a session. The session must test its condition again afterwards.
+    pub(crate) fn insert(&self, session: u32) {
+        self.registrations[session as usize].fetch_add(1, Ordering::SeqCst);
         self.groups[session as usize / GROUP].fetch_add(1, Ordering::SeqCst);
         self.count.fetch_add(1, Ordering::SeqCst);
-        others == 0
     }
 
     /// Removes one registration of a session.

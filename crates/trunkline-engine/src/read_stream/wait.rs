@@ -25,15 +25,13 @@ impl<S: BlockSource> ReadStream<S> {
         }
     }
 
-    /// Ends the registration of an earlier poll. Returns what that poll was waiting for.
-    pub(super) fn unregister(&mut self) -> Option<Blocked> {
-        let registered = self.registered.take();
-        match registered {
+    /// Ends the registration of an earlier poll.
+    pub(super) fn unregister(&mut self) {
+        match self.registered.take() {
             Some(Blocked::Pin) => self.manager.limits().waiters().remove(self.session),
             Some(Blocked::Buffer) => self.manager.buffers().victim_waiters().remove(self.session),
             _ => {}
         }
-        registered
     }
 
     /// Counts a polled consumer's wait, if there was one.
@@ -44,14 +42,12 @@ impl<S: BlockSource> ReadStream<S> {
     }
 
     /// Waits for whatever is blocking the stream. During the wait, the backend counts evictions and
-    /// waits in the stream's tally, so that they are attributed to the stream's strategy. `before`
-    /// is what the last poll was waiting for when it returned `Pending`.
+    /// waits in the stream's tally, so that they are attributed to the stream's strategy.
     pub(super) fn wait(
         &mut self,
         waiting: &mut Waiting<'_, '_>,
         backend: &mut Backend,
         blocked: Blocked,
-        before: Option<Blocked>,
     ) -> Poll<Result<(), ReadError>> {
         if blocked == Blocked::Source {
             return self.wait_for_source(waiting, backend);
@@ -69,10 +65,7 @@ impl<S: BlockSource> ReadStream<S> {
             Blocked::Own(slot) => self.wait_for_own(waiting, backend, slot),
             Blocked::Any => self.wait_for_any(waiting, backend),
             Blocked::Pin => backend.reserve_pin(waiting).map_ok(|()| None),
-            Blocked::Buffer => {
-                let continues = before == Some(Blocked::Buffer);
-                backend.wait_for_victim(waiting, continues).map_ok(|()| None)
-            }
+            Blocked::Buffer => backend.wait_for_victim(waiting).map_ok(|()| None),
             Blocked::Open => no_result(backend.wait_for_open(waiting, self.reads.opener())),
             Blocked::Handle => no_result(backend.wait_for_handle(waiting, Class::Foreground)),
             Blocked::Joined(io) => no_result(backend.wait_for_io(waiting, io)),

@@ -4,13 +4,10 @@
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll, ready};
-use trunkline_aio::facade::atomic::{AtomicU32, Ordering};
 use trunkline_aio::facade::{Arc, Mutex};
-use trunkline_aio::{
-    Class, File, Observed, Operation, Outcome, PolledWait, Session, Slots, Status, WaitRef,
-};
+use trunkline_aio::{Class, File, Operation, Outcome, PolledWait, Session, Slots, Status, WaitRef};
 use trunkline_engine::log::{Log, LogError, PositionLog};
-use trunkline_engine::pool::{Backend, BackendType, ReadError, WriteError};
+use trunkline_engine::pool::{Backend, ReadError, WriteError};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_engine::storage::Relation;
 use trunkline_format::{BlockNo, Lsn};
@@ -166,42 +163,6 @@ fn a_log_that_fails_while_it_is_polled_is_an_error() {
         cluster.probe.keep_results();
         assert_eq!(read(&mut backend, &mut evicts).expect("reads"), 20);
         drop(evicts);
-        drop((backend, pool));
-        cluster.writes.attach(&cluster.files);
-    });
-}
-
-/// A task gives up after its eviction could not flush the log for any page but the last one. The
-/// next statement of the session finds a log that works, so it must not get that error.
-#[test]
-fn an_abandoned_eviction_does_not_fail_the_next_one() {
-    check(needs(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
-        cluster.writes.detach();
-        let (log, relation) = (Syncing::new(cluster), cluster.relation(0));
-        let (pool, mut backend) =
-            dirty_pool(cluster, Arc::clone(&log) as _, || log.log.append(10).0);
-        backend.session().set_may_block(false);
-        let is_sync = |io: &Observed| io.operation == Operation::Fsync;
-        cluster.probe.change_results(move |io, raw| if is_sync(io) { -libc::EIO } else { raw });
-        let seen = AtomicU32::new(0);
-        let is_last = move |io: &Observed| is_sync(io) && seen.fetch_add(1, Ordering::SeqCst) == 15;
-        let held = cluster.probe.hold_result(is_last);
-        let mut gives_up = stream(&backend, &relation, 20);
-        poll_until(cluster, &mut backend, &mut gives_up, || held.has_arrived());
-        drop(gives_up);
-        cluster.probe.keep_results();
-        held.release();
-        // The rest of the old list can't be written.
-        let mut writer = pool.backend(BackendType::Client).expect("a session");
-        let pin = writer.read(&relation, 15).expect("a hit");
-        let lock = writer.write_lock(pin.page()).expect("locks");
-        let mut evicts = stream(&backend, &relation, 21);
-        assert_eq!(read(&mut backend, &mut evicts).expect("reads"), 21);
-        drop(lock);
-        drop((evicts, pin, writer));
         drop((backend, pool));
         cluster.writes.attach(&cluster.files);
     });

@@ -71,25 +71,16 @@ impl Backend {
 
     /// Waits until there is a buffer that can be used as a victim. If there are no clean buffers,
     /// we first start to write out dirty pages. If this returns `Pending`, the session remains on
-    /// the victim wait list. `continues` says whether the caller's last poll has returned `Pending`
-    /// in here.
+    /// the victim wait list.
     pub(crate) fn wait_for_victim(
         &mut self,
         waiting: &mut Waiting<'_, '_>,
-        continues: bool,
     ) -> Poll<Result<(), ReadError>> {
         let (manager, id) = (Arc::clone(&self.manager), self.session.id());
         let waiters = manager.buffers().victim_waiters();
         // We must register before the first test, so that we get woken up if a write completes in
         // between.
-        let alone = waiters.insert(id);
-        if alone
-            && !continues
-            && let Some(eviction) = &mut self.eviction
-        {
-            // If there is an unfinished batch, the tasks that waited for it have given up since.
-            eviction.give_up_batch();
-        }
+        waiters.insert(id);
         let waited = match ready!(self.start_eviction_writes(waiting)) {
             Ok(true) => ready!(self.timed(waiting, |backend, waiting| {
                 let Backend { session, eviction, .. } = backend;
@@ -119,7 +110,7 @@ impl Backend {
 
     /// Sleeps until a buffer can be a victim.
     pub(crate) fn sleep_for_victim(&mut self) -> Result<(), ReadError> {
-        slept(self.wait_for_victim(&mut Waiting::Sleep, false))
+        slept(self.wait_for_victim(&mut Waiting::Sleep))
     }
 
     /// If there are no clean buffers, starts to write out dirty pages. This may have to wait for a
