@@ -126,6 +126,7 @@ use self::statistics::Statistics;
 use self::waiters::SessionLock;
 use crate::log::{Log, Unlogged};
 use crate::storage::{Relation, StorageError};
+use std::ops::Range;
 use std::sync::Arc;
 use trunkline_aio::{Aio, TooManySessions};
 use trunkline_format::BlockNo;
@@ -270,15 +271,20 @@ impl Pool {
         self.manager.evict_where(|_| true)
     }
 
-    /// Counts how many of a fork's blocks are in the pool and how many are in the page cache,
-    /// without reading them. The page cache counts are only reliable for files that the caller owns
+    /// Counts how many of the given blocks of a fork are in the pool and how many are in the page
+    /// cache, without reading them. The range may extend beyond the end of the fork. It takes about
+    /// 20 ms per GB. The page cache counts are only reliable for files that the caller owns
     /// or may write to (see [`trunkline_aio::residency`]). All counts may already be out of date
     /// when this returns.
     ///
     /// # Errors
     /// A file of the fork cannot be used or mapped.
-    pub fn residency(&self, relation: &Relation) -> Result<RelationResidency, StorageError> {
-        self.manager.residency(relation)
+    pub fn residency(
+        &self,
+        relation: &Relation,
+        blocks: Range<BlockNo>,
+    ) -> Result<RelationResidency, StorageError> {
+        self.manager.residency(relation, blocks)
     }
 
     /// The shared part.

@@ -7,6 +7,7 @@
 use crate::storage::file::File;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
+use std::ops::Range;
 
 /// Bytes examined per mapping. Bounds the address space and memory needed for a large file.
 const WINDOW: u64 = 1 << 30;
@@ -43,40 +44,46 @@ impl Residency {
 pub fn residency(file: &File) -> io::Result<Residency> {
     let page = rustix::param::page_size() as u64;
     let mut sum = Residency::default();
-    for_each_window(file, |states| {
+    for_each_window(file, 0..u64::MAX, |states| {
         sum.total += states.len() as u64 * page;
         sum.cached += states.iter().filter(|&&state| state & 1 != 0).count() as u64 * page;
     })?;
     Ok(sum)
 }
 
-/// Reports for each whole block of `block_bytes`, in file order, whether it is cached. See
-/// [`residency`].
+/// Reports for each whole block of `block_bytes` in a range, in file order, whether it is cached.
+/// The part of the range that is beyond the end of the file is ignored. See [`residency`].
 ///
 /// # Errors
 /// The file cannot be mapped.
 /// # Panics
 /// If `block_bytes` is not a multiple of the page size, or does not divide a gigabyte.
-pub fn resident_blocks(file: &File, block_bytes: usize) -> io::Result<Vec<bool>> {
+pub fn resident_blocks(
+    file: &File,
+    block_bytes: usize,
+    blocks: Range<u32>,
+) -> io::Result<Vec<bool>> {
     let page = rustix::param::page_size();
     let fits = block_bytes.is_multiple_of(page) && WINDOW.is_multiple_of(block_bytes as u64);
     assert!(fits && block_bytes > 0, "blocks of {block_bytes} bytes, pages of {page}");
-    let mut blocks = Vec::new();
-    for_each_window(file, |states| {
+    let start_of = |block: u32| u64::from(block) * block_bytes as u64;
+    let mut cached = Vec::new();
+    for_each_window(file, start_of(blocks.start)..start_of(blocks.end), |states| {
         let whole = states.chunks_exact(block_bytes / page);
-        blocks.extend(whole.map(|pages| pages.iter().all(|state| state & 1 != 0)));
+        cached.extend(whole.map(|pages| pages.iter().all(|state| state & 1 != 0)));
     })?;
-    Ok(blocks)
+    Ok(cached)
 }
 
-/// Calls `each` with one byte per page, for one window of the file after another.
-fn for_each_window(file: &File, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-    let length = file.length()?;
+/// Calls `each` with one byte per page, for one window after another of the given part of the file,
+/// which starts at a page.
+fn for_each_window(file: &File, part: Range<u64>, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    let end = file.length()?.min(part.end);
     let page = rustix::param::page_size() as u64;
     let mut states = Vec::new();
-    let mut offset = 0;
-    while offset < length {
-        let bytes = WINDOW.min(length - offset).next_multiple_of(page);
+    let mut offset = part.start;
+    while offset < end {
+        let bytes = WINDOW.min(end - offset).next_multiple_of(page);
         states.clear();
         states.resize((bytes / page) as usize, 0_u8);
         examine(file, offset, &mut states, page as usize)?;

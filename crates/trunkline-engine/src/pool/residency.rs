@@ -10,14 +10,15 @@ use super::manager::BufferManager;
 use super::tag::BufferTag;
 use crate::storage::{Relation, StorageError};
 use std::io;
+use std::ops::Range;
 use trunkline_aio::resident_blocks;
-use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
+use trunkline_format::{BLOCK_SIZE, BlockNo, SEGMENT_BLOCKS};
 
 /// Block counts of one fork, depending on where the blocks are cached. `pool` and `cache` both
 /// include `both`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RelationResidency {
-    /// All blocks.
+    /// All blocks that were looked up.
     pub blocks: u64,
     /// Blocks that are valid in the pool.
     pub pool: u64,
@@ -39,17 +40,26 @@ impl RelationResidency {
 
 impl BufferManager {
     /// See [`super::Pool::residency`].
-    pub(crate) fn residency(&self, relation: &Relation) -> Result<RelationResidency, StorageError> {
-        let blocks = relation.blocks()?;
+    pub(crate) fn residency(
+        &self,
+        relation: &Relation,
+        blocks: Range<BlockNo>,
+    ) -> Result<RelationResidency, StorageError> {
+        let blocks = blocks.start..blocks.end.min(relation.blocks()?);
         let tag = BufferTag::of(relation, 0);
-        let mut counts = RelationResidency { blocks: u64::from(blocks), ..Default::default() };
-        for first in (0..blocks).step_by(SEGMENT_BLOCKS as usize) {
+        let all = u64::from(blocks.end.saturating_sub(blocks.start));
+        let mut counts = RelationResidency { blocks: all, ..Default::default() };
+        let mut first = blocks.start;
+        while first < blocks.end {
             let file = relation.locate(first)?.file;
-            let cached = resident_blocks(&file, BLOCK_SIZE).map_err(|source: io::Error| {
-                let path = file.path().to_owned();
-                StorageError::Io { operation: "look at the cached part of", path, source }
-            })?;
-            let end = blocks.min(first.saturating_add(SEGMENT_BLOCKS));
+            let in_segment = first % SEGMENT_BLOCKS;
+            let end = blocks.end.min((first - in_segment).saturating_add(SEGMENT_BLOCKS));
+            let part = in_segment..in_segment + (end - first);
+            let cached =
+                resident_blocks(&file, BLOCK_SIZE, part).map_err(|source: io::Error| {
+                    let path = file.path().to_owned();
+                    StorageError::Io { operation: "look at the cached part of", path, source }
+                })?;
             for (block, at) in (first..end).zip(0..) {
                 let pool = self.peek(tag.at(block)).is_some_and(|state| state.has(flag::VALID));
                 let cache = cached.get(at).copied().unwrap_or(false);
@@ -57,6 +67,7 @@ impl BufferManager {
                 counts.cache += u64::from(cache);
                 counts.both += u64::from(pool && cache);
             }
+            first = end;
         }
         Ok(counts)
     }

@@ -154,7 +154,8 @@ impl Loader {
             if job.is_stopping() {
                 break;
             }
-            sum.add(self.pool.residency(&self.relation(target)).unwrap_or_default());
+            let found = self.pool.residency(&self.relation(target), target.first..target.end);
+            sum.add(found.unwrap_or_default());
         }
         sum
     }

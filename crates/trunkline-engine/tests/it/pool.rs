@@ -8,7 +8,7 @@ use trunkline_aio::{Aio, Builder, MethodKind};
 use trunkline_engine::pool::{Backend, BackendType, Pool, ReadError, Strategy};
 use trunkline_engine::read_stream::{BlockList, BlockRange, ReadStream, StreamOptions};
 use trunkline_engine::storage::{Layout, OpenFiles, Relation, RelationLocator, Storage};
-use trunkline_format::{BLOCK_SIZE, Fork, HeapPageBuilder, Oid, SEGMENT_BLOCKS};
+use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, HeapPageBuilder, Oid, SEGMENT_BLOCKS};
 use trunkline_sample::push_account;
 
 const METHODS: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
@@ -196,10 +196,15 @@ fn residency_distinguishes_pool_and_page_cache() {
     let pool = Pool::new(&aio, 512).expect("a pool");
     let mut backend = pool.backend(BackendType::Client).expect("a session");
     read_list(&mut backend, &relation, (100..200).collect(), StreamOptions::default());
-    let found = pool.residency(&relation).expect("looks");
+    let found = pool.residency(&relation, 0..BlockNo::MAX).expect("looks");
     assert_eq!((found.blocks, found.pool), (300, 100));
     assert!(found.both <= found.pool && found.both <= found.cache, "{found:?}");
     assert_eq!(pool.evict_relation(&relation, 150).evicted, 50);
-    assert_eq!(pool.residency(&relation).expect("looks").pool, 50);
+    assert_eq!(pool.residency(&relation, 0..BlockNo::MAX).expect("looks").pool, 50);
     assert!(pool.contains(&relation, 149) && !pool.contains(&relation, 150));
+    let part = pool.residency(&relation, 140..BlockNo::MAX).expect("looks");
+    assert_eq!((part.blocks, part.pool), (160, 10));
+    assert!(part.cache <= part.blocks, "{part:?}");
+    let part = pool.residency(&relation, 100..145).expect("looks");
+    assert_eq!((part.blocks, part.pool), (45, 45));
 }

@@ -233,7 +233,7 @@ impl<'r> Runs<'r> {
         kind: RunKind,
         workers: u32,
     ) -> Result<Duration, Failure> {
-        let before = self.engine.pool().residency(relation).unwrap_or_default();
+        let before = self.engine.pool().residency(relation, 0..BlockNo::MAX).unwrap_or_default();
         let options = SeqScanOptions::of(self.settings, workers);
         let (pool, column) = (self.engine.pool(), FixedColumn::ABALANCE);
         let observer = self.observer();
