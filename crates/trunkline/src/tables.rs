@@ -36,9 +36,9 @@ use crate::exit::{Exit, Failure, message, warnings};
 use crate::io_instance::IoInstance;
 use crate::options::{Context, DatabaseArgs};
 use crate::output::{object, print_report, table};
-use databases::{DATABASE_COLUMNS, DatabaseLine, databases};
+use databases::{DATABASE_COLUMNS, databases};
 use listing::{Listing, SortKey, columns};
-use relations::{RELATION_COLUMNS, RelationLine, relations};
+use relations::{RELATION_COLUMNS, relations};
 use sizes::Sizes;
 
 /// Maximum number of files and directories to list that could not be read.
@@ -97,8 +97,12 @@ pub(crate) fn run(context: &Context<'_>, args: &TablesArgs) -> Result<Exit, Fail
         print_report(global, &json, || table(&databases, &columns))?;
         let infos = session.catalog.databases().iter();
         let problems = infos.flat_map(|info| sizes.problems_of(info));
-        let is_damaged = databases.iter().any(DatabaseLine::is_damaged);
-        return exit(&dir, problems, is_damaged || !session.catalog.faults().is_empty());
+        let damage = Damage {
+            lines: databases.iter().filter(|line| line.is_damaged()).count(),
+            missing: databases.iter().filter(|line| line.is_missing()).count(),
+            faults: session.catalog.faults().len(),
+        };
+        return exit(&dir, problems, &damage);
     };
     let relations = relations(&database, &dir, &sizes, args.all, listing);
     dir.recheck()?;
@@ -106,9 +110,22 @@ pub(crate) fn run(context: &Context<'_>, args: &TablesArgs) -> Result<Exit, Fail
     let json = object! { schema: 1, command: "tables", database: name, relations: &relations };
     let columns = columns(&RELATION_COLUMNS, args.cached);
     print_report(global, &json, || table(&relations, &columns))?;
-    let is_damaged = relations.iter().any(RelationLine::is_damaged);
-    let has_faults = !(session.catalog.faults().is_empty() && database.faults().is_empty());
-    exit(&dir, sizes.problems_of(database.info()), is_damaged || has_faults)
+    let damage = Damage {
+        lines: relations.iter().filter(|line| line.is_damaged()).count(),
+        missing: relations.iter().filter(|line| line.is_missing()).count(),
+        faults: session.catalog.faults().len() + database.faults().len(),
+    };
+    exit(&dir, sizes.problems_of(database.info()), &damage)
+}
+
+/// How much is wrong with what a list shows.
+struct Damage {
+    /// Lines with something missing or unreadable.
+    lines: usize,
+    /// Those of them whose main file or directory doesn't exist.
+    missing: usize,
+    /// Damage in the catalogs.
+    faults: usize,
 }
 
 impl TablesArgs {
@@ -172,7 +189,7 @@ impl TablesArgs {
 fn exit<'p>(
     dir: &DataDir,
     problems: impl Iterator<Item = &'p Problem>,
-    is_damaged: bool,
+    damage: &Damage,
 ) -> Result<Exit, Failure> {
     // A problem may concern several databases.
     let problems: BTreeMap<&Path, &ProblemKind> =
@@ -180,10 +197,14 @@ fn exit<'p>(
     let listed = problems.iter().take(PROBLEMS_LISTED_MAX);
     let listed = listed.map(|(path, kind)| format!("{}: {kind}", relative(path, dir.path())));
     warnings(listed, problems.len().saturating_sub(PROBLEMS_LISTED_MAX) as u64);
-    let denied = problems.values().filter(|kind| kind.is_denied()).count() as u64;
+    let denied = problems.values().filter(|kind| kind.is_denied()).count();
     match denied {
-        0 if is_damaged => Ok(Exit::Findings),
+        0 if damage.lines + damage.faults > 0 => Ok(Exit::Findings),
         0 => Ok(Exit::Good),
-        denied => Err(Failure::denied(denied, 0)),
+        denied => {
+            // A line may be incomplete only because of the files that we lack the permission for.
+            let others = problems.len() - denied + damage.missing + damage.faults;
+            Err(Failure::denied(denied as u64, others as u64))
+        }
     }
 }

@@ -199,9 +199,7 @@ fn walk_tablespaces(
                 list.report(&path, ProblemKind::Unreadable(error));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && !exists(&path) => {
-                // If the tablespace was mapped to another directory, then it's that directory that
-                // is missing, not the target of the link.
-                let target = target.filter(|_| path.starts_with(directory)).unwrap_or(path.clone());
+                let target = target.unwrap_or(path.clone());
                 list.report(&path, ProblemKind::Dangling { target });
             }
             _ => list.report(&path, ProblemKind::NotATablespace { expected: expected.to_owned() }),

@@ -33,6 +33,11 @@ impl DatabaseLine {
     pub(super) fn is_damaged(&self) -> bool {
         self.incomplete && !self.invalid
     }
+
+    /// Whether its directory doesn't exist.
+    pub(super) fn is_missing(&self) -> bool {
+        self.is_damaged() && self.bytes.is_none()
+    }
 }
 
 /// A line for each database, in the order of the options.

@@ -37,6 +37,11 @@ impl RelationLine {
     pub(super) fn is_damaged(&self) -> bool {
         self.incomplete
     }
+
+    /// Whether its main file doesn't exist.
+    pub(super) fn is_missing(&self) -> bool {
+        self.is_damaged() && self.bytes.is_none()
+    }
 }
 
 /// A line for each relation, in the order of the options. Only with `all` are there lines for

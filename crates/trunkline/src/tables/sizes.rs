@@ -26,6 +26,7 @@ use trunkline_engine::datadir::{
     DEFAULT_TABLESPACE, DataDir, FileEntry, GLOBAL_TABLESPACE, Problem, ProblemKind,
 };
 use trunkline_engine::storage::RelationLocator;
+use trunkline_format::catalog::Persistence;
 use trunkline_format::{Fork, Oid};
 
 use crate::exit::Failure;
@@ -124,8 +125,17 @@ impl Sizes {
         Ok(sizes)
     }
 
-    /// Adds problems for the tablespaces that the catalog names, but that have no link.
+    /// Adds problems for the tablespaces that the catalog names, but that have no link. Removes the
+    /// problems of tablespaces that it doesn't name, such as those of a link left behind, because no
+    /// relation can be there.
     pub(super) fn compare_tablespaces(&mut self, catalog: &Catalog) {
+        let is_named = |oid| catalog.tablespaces().iter().any(|tablespace| tablespace.oid == oid);
+        if catalog.faults().is_empty() {
+            self.problems.retain(|problem| {
+                let path = RelationPath::of(&self.dir, &problem.path);
+                path.is_none_or(|path| is_named(path.tablespace))
+            });
+        }
         let links = self.dir.path().join("pg_tblspc");
         for tablespace in catalog.tablespaces() {
             let path = links.join(tablespace.oid.to_string());
@@ -141,23 +151,32 @@ impl Sizes {
         self.problems.iter().filter(|problem| match RelationPath::of(&self.dir, &problem.path) {
             Some(RelationPath { database: Some(oid), .. }) => oid == info.oid,
             // A directory above those of databases. Any database may have relations in any
-            // tablespace, except that those in the default one are in the database's own directory.
-            Some(RelationPath { tablespace, .. }) => {
-                tablespace != DEFAULT_TABLESPACE || info.tablespace == DEFAULT_TABLESPACE
-            }
-            None => true,
+            // tablespace.
+            _ => true,
         })
     }
 
     pub(super) fn of_database(&self, info: &DatabaseRow) -> Sum {
         let size = self.databases.get(&info.oid).copied().unwrap_or_default();
-        if self.problems_of(info).next().is_some() {
-            Sum::AtLeast(size)
-        } else if self.places.contains(&(info.tablespace, info.oid)) {
-            Sum::Complete(size)
-        } else {
+        let (tablespace, database, relfilenode) = (info.tablespace, info.oid, 0);
+        let is_there = self.places.contains(&(tablespace, database));
+        let is_hidden = || self.is_hidden(RelationLocator { tablespace, database, relfilenode });
+        if !is_there && !is_hidden() {
             Sum::Missing
+        } else if self.problems_of(info).next().is_some() {
+            Sum::AtLeast(size)
+        } else {
+            Sum::Complete(size)
         }
+    }
+
+    /// Whether we could not read a directory that a relation's files would be in, so that we don't
+    /// know whether they exist.
+    fn is_hidden(&self, locator: RelationLocator) -> bool {
+        self.problems.iter().any(|problem| {
+            matches!(problem.kind, ProblemKind::Unreadable(_))
+                && first_file(&self.dir, locator).starts_with(&problem.path)
+        })
     }
 
     /// Returns the size of a relation, including its TOAST table. Returns `None` if the relation
@@ -165,14 +184,14 @@ impl Sizes {
     pub(super) fn of_relation(&self, database: &Database, relation: &RelationInfo) -> Option<Sum> {
         let own = |relation: &RelationInfo| {
             let locator = relation.locator?;
-            let is_hidden = |problem: &Problem| {
-                matches!(problem.kind, ProblemKind::Unreadable(_))
-                    && first_file(&self.dir, locator).starts_with(&problem.path)
-            };
-            Some(match self.relations.get(&locator).filter(|files| files.exists) {
+            // Recovery makes the main fork of an unlogged relation from its init fork, so a base
+            // backup or a standby contains only that.
+            let is_reset = relation.persistence == Persistence::Unlogged && !self.dir.is_clean();
+            let files = self.relations.get(&locator);
+            Some(match files.filter(|files| files.exists || is_reset) {
                 Some(files) if files.incomplete => Sum::AtLeast(files.size),
                 Some(files) => Sum::Complete(files.size),
-                None if self.problems.iter().any(is_hidden) => Sum::AtLeast(Size::default()),
+                None if self.is_hidden(locator) => Sum::AtLeast(Size::default()),
                 None => Sum::Missing,
             })
         };
