@@ -14,6 +14,7 @@ use trunkline_engine::datadir::DataDir;
 use trunkline_engine::pool::{Backend, Policy};
 use trunkline_engine::settings::Settings;
 use trunkline_engine::verify::{CatalogFiles, Scope};
+use trunkline_format::Oid;
 
 use crate::data_dir::moved_tablespace_hint;
 use crate::exit::{Failure, message, warnings};
@@ -54,6 +55,12 @@ impl CatalogSession {
         settings: &Settings,
     ) -> Result<CatalogSession, Failure> {
         Self::open(dir, &with_sync_io(settings)?)
+    }
+
+    /// Looks up the OID of a database without reading the database's own catalogs, so that damage in
+    /// them doesn't matter.
+    pub(crate) fn database_oid(&self, name: &[u8]) -> Result<Oid, Failure> {
+        Ok(self.catalog.database_info(name)?.oid)
     }
 
     /// Reads the catalogs of a database. Damaged rows are skipped with a warning.

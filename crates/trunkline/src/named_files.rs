@@ -58,8 +58,7 @@ impl FileSelection {
         }
         let mut session = CatalogSession::open_with_sync_io(dir, settings)?;
         if let (Some(name), []) = (&args.dbname, names) {
-            let database = session.database(name.as_bytes())?;
-            return Ok(FileSelection::Database(database.info().oid));
+            return Ok(FileSelection::Database(session.database_oid(name.as_bytes())?));
         }
         let mut listed: Vec<PathBuf> = Vec::new();
         // Consecutive names are often in the same database.

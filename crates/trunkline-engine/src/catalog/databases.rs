@@ -78,7 +78,7 @@ impl Catalog {
     }
 
     /// Damage that we skipped while reading databases and tablespaces, in the order we found it.
-    /// This is empty unless the catalog was opened with [`OnDamage::Collect`].
+    /// This is empty if the catalog was opened with [`OnDamage::Fail`].
     pub fn faults(&self) -> &[CatalogError] {
         &self.cluster.faults
     }
@@ -107,6 +107,15 @@ impl Catalog {
         backend: &mut Backend,
         name: &[u8],
     ) -> Result<Arc<Database>, CatalogError> {
+        self.open_database(backend, self.database_info(name)?)
+    }
+
+    /// The row of the database with exactly this name. Reads nothing, so it also works if the
+    /// database's own catalogs are damaged.
+    ///
+    /// # Errors
+    /// [`CatalogError`]: it does not exist, or is invalid.
+    pub fn database_info(&self, name: &[u8]) -> Result<&DatabaseRow, CatalogError> {
         let Some(info) = self.cluster.databases.iter().find(|info| *info.name == *name) else {
             let names = self.cluster.databases.iter().map(|info| &*info.name);
             return Err(CatalogError::NoDatabase {
@@ -114,7 +123,7 @@ impl Catalog {
                 near: nearest(name, names).map(quoted),
             });
         };
-        self.open_database(backend, info)
+        valid(info)
     }
 
     /// The database with this OID, or `None`. Loads it on first use.
@@ -127,7 +136,7 @@ impl Catalog {
         oid: Oid,
     ) -> Result<Option<Arc<Database>>, CatalogError> {
         let info = self.cluster.databases.iter().find(|info| info.oid == oid);
-        info.map(|info| self.open_database(backend, info)).transpose()
+        info.map(|info| self.open_database(backend, valid(info)?)).transpose()
     }
 
     fn open_database(
@@ -135,10 +144,6 @@ impl Catalog {
         backend: &mut Backend,
         info: &DatabaseRow,
     ) -> Result<Arc<Database>, CatalogError> {
-        if info.is_invalid() {
-            let name = String::from_utf8_lossy(&info.name).into_owned();
-            return Err(CatalogError::InvalidDatabase { name });
-        }
         if let Some(found) = self.opened.lock().get(&info.oid) {
             return Ok(Arc::clone(found));
         }
@@ -147,4 +152,13 @@ impl Catalog {
         let made = Arc::new(Database::load(&self.cluster, backend, info)?);
         Ok(Arc::clone(self.opened.lock().entry(info.oid).or_insert(made)))
     }
+}
+
+/// Returns an error for a database that `DROP DATABASE` has begun to remove.
+fn valid(info: &DatabaseRow) -> Result<&DatabaseRow, CatalogError> {
+    if info.is_invalid() {
+        let name = String::from_utf8_lossy(&info.name).into_owned();
+        return Err(CatalogError::InvalidDatabase { name });
+    }
+    Ok(info)
 }

@@ -290,7 +290,8 @@ impl CatalogError {
                     .to_owned(),
             ),
             Self::Short { .. } => Some(
-                "restore the file; copy --keep-going copies what the rest of it describes"
+                "restore the file, or its index if only that is damaged; copy --keep-going copies \
+                 what the rest of it describes"
                     .to_owned(),
             ),
             Self::Directory(error) => error.hint().map(str::to_owned),

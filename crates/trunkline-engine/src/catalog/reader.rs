@@ -58,9 +58,14 @@ impl Faults {
     pub(super) fn take_consequence(&mut self, error: CatalogError) -> Result<(), CatalogError> {
         match &*self.found {
             [] => Err(error),
-            found if found.iter().any(CatalogError::is_short) => Ok(()),
+            _ if self.lost_pages() => Ok(()),
             _ => self.take(error),
         }
+    }
+
+    /// Whether a catalog has lost pages at its end.
+    fn lost_pages(&self) -> bool {
+        self.found.iter().any(CatalogError::is_short)
     }
 
     /// Removes and returns the first recorded error.
@@ -88,14 +93,17 @@ impl Reader<'_> {
     }
 
     /// Returns the visible rows of a catalog. If we fail to locate the catalog, that counts as
-    /// damage, so when damage is being collected we return no rows.
+    /// damage, so when damage is being collected we return no rows. This may be the first damage we
+    /// notice: if a page of `pg_class` was overwritten with zeros, it looks like a new page. If a
+    /// catalog has lost pages, it is a consequence of that, and not recorded.
     pub(super) fn rows_at<R: CatalogRow>(
         &mut self,
         locator: Result<CatalogLocator, CatalogError>,
     ) -> Result<Vec<R>, CatalogError> {
         match locator {
             Ok(locator) => self.rows(locator),
-            Err(error) => self.faults.take_consequence(error).map(|()| Vec::new()),
+            Err(_) if self.faults.lost_pages() => Ok(Vec::new()),
+            Err(error) => self.faults.take(error).map(|()| Vec::new()),
         }
     }
 

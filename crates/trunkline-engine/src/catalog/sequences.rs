@@ -14,7 +14,8 @@ use crate::heap::HeapError;
 use crate::pool::{Backend, ReadError};
 
 impl Database {
-    /// Returns the parameters of all sequences that can be read, and the damage that we skipped.
+    /// Returns the parameters of all sequences that can be read, and the damage that we skipped,
+    /// such as pages that `pg_sequence` has lost.
     ///
     /// # Errors
     /// [`CatalogError`]: `pg_sequence` cannot be read at all.
@@ -24,7 +25,7 @@ impl Database {
     ) -> Result<(Vec<SequenceRow>, Vec<CatalogError>), CatalogError> {
         self.check_layout(&PG_SEQUENCE)?;
         let locator = self.catalog(&PG_SEQUENCE)?;
-        let mut faults = Faults::new(OnDamage::Collect);
+        let mut faults = Faults::new(OnDamage::Rescue);
         let mut reader = Reader { backend, cluster: &self.cluster, faults: &mut faults };
         let rows = reader.rows::<SequenceRow>(locator)?;
         Ok((rows, faults.into_found()))

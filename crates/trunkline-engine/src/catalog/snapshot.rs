@@ -137,9 +137,9 @@ impl Database {
     /// the largest catalogs, so we only read it if there are base types of extensions.
     ///
     /// If damage is not being collected, we ignore damaged rows and pages of `pg_proc`: if we can't
-    /// find a type's function, we just refuse to print the type. But if we don't know whether a row is visible,
-    /// because a file of the commit log is missing, we must remember that for the refusal, which
-    /// would blame the type instead.
+    /// find a type's function, we just refuse to print the type. But if we don't know whether a row
+    /// is visible, because a file of the commit log is missing, we must remember that for the
+    /// refusal, which would blame the type instead.
     fn find_printed_as(
         &mut self,
         backend: &mut Backend,

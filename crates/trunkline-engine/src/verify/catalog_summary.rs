@@ -27,7 +27,8 @@ pub struct CatalogSummary {
 /// A relation that has fewer pages than at its last `VACUUM` or `ANALYZE`, although `VACUUM` updates
 /// `pg_class.relpages` after it has truncated a table. The pages may have been lost. But if `VACUUM`
 /// is interrupted between these two steps, if a table is truncated by the transaction that created
-/// it, or if `relpages` was restored from a dump, a valid cluster looks the same.
+/// it, or if `relpages` was restored from a dump, a valid cluster looks the same. So does one that
+/// went through recovery, because new pages at the end of a table are not logged until they are used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "relation has {found} blocks, but had {pages} at its last VACUUM or ANALYZE; pages at its end \

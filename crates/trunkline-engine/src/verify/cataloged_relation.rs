@@ -75,9 +75,10 @@ impl CatalogedRelation {
         let has_main = !relation.kind.is_table_like() || relation.access_method == HEAP_METHOD;
         let is_built = relation.kind != RelationKind::Index || index.is_some_and(|row| row.ready);
         let has_init = unlogged && has_main && is_built;
-        // Recovery makes an unlogged relation empty, but doesn't update pg_class. A foreign access
-        // method may count pages in another way.
-        let is_counted = !unlogged && storage != StorageKind::Unknown;
+        // Recovery makes an unlogged relation empty, but doesn't update pg_class. VACUUM updates the
+        // pages of a shared relation only in its own database. A foreign access method may count
+        // pages in another way.
+        let is_counted = !unlogged && !relation.shared && storage != StorageKind::Unknown;
         let pages = u32::try_from(relation.pages).unwrap_or_default();
         let pages = if is_counted { pages } else { 0 };
         Self { name: format!("{of}{name}").into(), unlogged, has_main, has_init, storage, pages }

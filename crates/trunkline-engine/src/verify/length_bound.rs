@@ -1,8 +1,9 @@
 //! The minimum length of a relation, and the reference that proves it.
 //!
 //! PostgreSQL doesn't record the length of a relation anywhere. `pg_class.relpages` is just an
-//! estimate, which makes us doubt a length but proves nothing (decision 0020), and if a file was cut off at a page boundary, it is still a valid file. But other pages
-//! may refer to the pages that are missing.
+//! estimate, which makes us doubt a length but proves nothing (decision 0020), and if a file was cut
+//! off at a page boundary, it is still a valid file. But other pages may refer to the pages that are
+//! missing.
 //!
 //! ```text
 //!   B-tree, leaf        entry (11,3)            ─▶ the table has at least 12 blocks

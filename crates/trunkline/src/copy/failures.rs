@@ -14,7 +14,7 @@ use trunkline_engine::storage::StorageError;
 use super::args::CopyArgs;
 use crate::catalog_session::database_failure;
 use crate::data_dir::moved_tablespace_hint;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 
 /// Adds the file's name to an error.
 pub(super) fn at(path: &Path, error: &io::Error) -> io::Error {
@@ -30,6 +30,10 @@ const RESTORE: &str = "restore the file, or use --keep-going to leave out what w
 /// The hint for a missing or short file of the commit log or of multixacts.
 const LEAVE_OUT: &str = "restore the file, or use --keep-going to leave out the rows that need it";
 
+/// The hint for a catalog that we need to print values, and that has lost pages.
+const LEAVE_COLUMNS: &str =
+    "restore the file, or leave out the columns that need it with --columns";
+
 /// The failure to read the catalog.
 pub(super) fn catalog_failure(error: CatalogError, dir: &DataDir) -> Failure {
     let hint = match &error {
@@ -41,10 +45,23 @@ pub(super) fn catalog_failure(error: CatalogError, dir: &DataDir) -> Failure {
     database_failure(error, dir).with_hint_if_any(hint)
 }
 
+/// If a catalog has lost pages, the name of something that doesn't exist may be right, so we don't
+/// blame the user.
+pub(super) fn blame_damage(mut failure: Failure, faults: &[CatalogError]) -> Failure {
+    if failure.exit == Exit::Usage && faults.iter().any(CatalogError::is_short) {
+        failure.exit = Exit::Findings;
+    }
+    failure
+}
+
 /// The failure to plan the copy of a table.
 pub(super) fn plan_failure(error: PlanError) -> Failure {
     let hint = error.hint();
     match error {
+        // We read this catalog to print values of a column's type. `--keep-going` doesn't help.
+        PlanError::Catalog(error) if error.is_short() => {
+            Failure::from(error).with_hint(LEAVE_COLUMNS)
+        }
         PlanError::Catalog(error) => error.into(),
         other @ PlanError::Output { .. } => Failure::cannot_run(other).with_hint_if_any(hint),
         other => Failure::usage(other).with_hint_if_any(hint),

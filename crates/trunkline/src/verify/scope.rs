@@ -38,12 +38,13 @@ impl Scope {
         }
         let name = database.of(names)?;
         let mut session = CatalogSession::open_with_sync_io(dir, settings)?;
-        let database = session.database(&name)?;
-        let oid = database.info().oid;
         if names.is_empty() {
+            let oid = session.database_oid(&name)?;
             let only = vec![Only { database: oid, relation: None }];
             return Ok(Scope { pages: verify::Scope::Database(oid), only: Some(only) });
         }
+        let database = session.database(&name)?;
+        let oid = database.info().oid;
         let relations = relations_with_files(&database, names)?;
         let only = |relation: Oid| Only { database: oid, relation: Some(relation) };
         let parts = relations.iter().flat_map(|relation| database.parts(relation));

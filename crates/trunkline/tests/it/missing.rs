@@ -154,6 +154,11 @@ fn missing_files_are_found() {
         assert_eq!(found, [format!("bench: {directory}: {missing}")], "{out}");
         assert!(out.contains("\nNot compared: bench: "), "{out}");
         a_missing_database_has_no_size(&copy);
+        // A link that the catalog doesn't know changes nothing about that.
+        let link = copy.path("pg_tblspc/99999");
+        std::os::unix::fs::symlink(copy.path("nowhere"), &link).expect("linked");
+        a_missing_database_has_no_size(&copy);
+        fs::remove_file(link).expect("removed");
         fs::rename(copy.path("elsewhere"), copy.path(&directory)).expect("moved");
         // The map of the shared catalogs.
         fs::remove_file(copy.path("global/pg_filenode.map")).expect("removed");
@@ -191,6 +196,24 @@ fn a_missing_database_has_no_size(copy: &Copy) {
     let mut databases = databases.as_array().expect("databases").iter();
     let bench = databases.find(|line| line["name"] == "bench").expect("listed");
     assert!(bench["bytes"].is_null() && bench["incomplete"] == true, "{bench}");
+}
+
+/// A base backup contains only the init forks of unlogged relations.
+#[test]
+fn unlogged_relations_of_a_base_backup_are_not_missing() {
+    let Some(fixture) = fixtures().pop() else { return };
+    let copy = Copy::of(&fixture);
+    let file = copy.file("fixture", "unl");
+    fs::remove_file(copy.path(&file)).expect("removed");
+    let unlogged = |args: &[&str]| {
+        let (code, out, err) = copy.run(&[&["tables", "-d", "fixture"], args].concat());
+        let line = out.lines().find(|line| line.contains(" unl ")).expect("listed");
+        (code, line.contains("  missing  "), err)
+    };
+    assert_eq!(unlogged(&[]), (1, true, String::new()));
+    fs::write(copy.path("backup_label"), "").expect("written");
+    let (code, is_missing, err) = unlogged(&["--force-unclean"]);
+    assert!(code == 0 && !is_missing, "{code} {err}");
 }
 
 /// Nothing proves the length of a hash index, but `pg_class` says how long it was.
@@ -314,8 +337,8 @@ fn a_short_catalog_is_one_error(copy: &Copy, catalog: &str, left: u64) {
         let (code, out, err) = copy.run(args);
         assert_eq!((code, out.as_str()), (1, ""), "{args:?}: {err}");
         assert!(err.starts_with(&format!("trunkline: error: {expected}")), "{args:?}: {err}");
-        let hint = "trunkline: hint: restore the file; copy --keep-going copies what the rest of it \
-                    describes\n";
+        let hint = "trunkline: hint: restore the file, or its index if only that is damaged; copy \
+                    --keep-going copies what the rest of it describes\n";
         assert!(err.ends_with(hint) && err.lines().count() == 2, "{args:?}: {err}");
     }
     let (found, out) = copy.findings();
@@ -325,9 +348,16 @@ fn a_short_catalog_is_one_error(copy: &Copy, catalog: &str, left: u64) {
     assert!(found.len() == 1 && found[0].starts_with(&finding), "{found:#?}\n{finding}");
     let skipped = if is_shared { "all databases" } else { "bench" };
     assert!(out.contains(&format!("\nNot compared: {skipped}: {expected}")), "{out}");
+    // The files of a database can be found without its catalogs.
+    if !is_shared {
+        let (code, out, err) = copy.run(&["verify", "-d", "bench"]);
+        assert!(code == 1 && out.contains(&finding), "{code} {out}{err}");
+        let (code, out, err) = copy.run(&["prewarm", "-d", "bench"]);
+        assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    }
     // The rest can be rescued. Whatever is missing in it must not be reported as well.
     let (code, _, err) = copy.run(&["copy", "-d", "bench", table, "--keep-going"]);
-    assert!(code != 0 && err.matches(&expected).count() <= 1, "{code} {err}");
+    assert!(code == 1 && err.matches(&expected).count() == 1, "{code} {err}");
     assert!(!err.contains("do not match") && !err.contains("could not find the file"), "{err}");
     if left + 1 == blocks && blocks > 1 {
         assert!(err.contains(&format!("warning: catalog of bench: {expected}")), "{err}");
@@ -338,6 +368,27 @@ fn a_short_catalog_is_one_error(copy: &Copy, catalog: &str, left: u64) {
     assert!(!err.contains(&expected), "{err}");
     fs::remove_file(copy.path("backup_label")).expect("removed");
     fs::write(copy.path(&file), bytes).expect("written");
+}
+
+/// A page of `pg_class` that was overwritten with zeros looks like a new page, so the first sign of it
+/// may be that a catalog has no file.
+#[test]
+fn a_catalog_without_its_row_is_skipped() {
+    let Some(fixture) = fixtures().pop() else { return };
+    let copy = Copy::of(&fixture);
+    let class = copy.file("bench", "pg_class");
+    let args = ["copy", "-d", "bench", "pg_catalog.pg_class", "--ctid", "--columns", "relname"];
+    let (_, rows, _) = copy.run(&args);
+    let row = rows.lines().find(|row| row.ends_with("\tpg_inherits")).expect("a row");
+    let block = row[1..].split_once(',').expect("a ctid").0.parse::<usize>().expect("a block");
+    let mut bytes = fs::read(copy.path(&class)).expect("read");
+    assert!((block as u64) + 1 < copy.blocks(&class), "the last page proves the length");
+    bytes[block * 8192..][..8192].fill(0);
+    fs::write(copy.path(&class), bytes).expect("written");
+    let (code, out, err) = copy.run(&["tables", "-d", "bench"]);
+    let warning = "trunkline: warning: catalog of bench: could not find the file of pg_inherits ";
+    assert!(code == 1 && err.contains(warning), "{code} {out}{err}");
+    assert!(out.contains(" pgbench_accounts "), "{out}");
 }
 
 /// If a catalog is damaged, we must report that even if its own pages are not verified, because then
