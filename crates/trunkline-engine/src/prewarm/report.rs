@@ -68,13 +68,16 @@ impl PrewarmReport {
             outcome
         })?;
         let [before, after] = *cached.lock();
+        let mut failures = std::mem::take(&mut *failures.lock());
+        // Several workers add to the list, so its order would otherwise differ from run to run.
+        failures.listed.sort_by(|left, right| left.0.cmp(&right.0));
         Ok(Self {
             end: summary.end,
             files: count,
             blocks: summary.blocks,
             before,
             after,
-            failures: std::mem::take(&mut *failures.lock()),
+            failures,
             elapsed: summary.working,
             io: summary.io,
         })

@@ -224,5 +224,10 @@ fn failures_are_reported_and_the_rest_is_loaded() {
             assert_eq!((report.failures.total, report.warnings.len()), (2, 1), "{method}");
             assert_eq!(report.warnings[0].zeroed, zero_damaged_pages);
         }
+        // Listed by path, although a file that can't be opened is found first.
+        let report = prewarm(&aio, &dir, &selection.targets, READ, Arc::new(Unobserved));
+        let listed = report.expect("prewarmed").failures.listed;
+        let paths: Vec<_> = listed.iter().map(|failure| failure.0.clone()).collect();
+        assert_eq!(paths, ["base/5/16386", "base/5/16387"].map(|name| fake.at(name)), "{method}");
     }
 }
