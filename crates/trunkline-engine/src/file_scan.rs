@@ -1,7 +1,7 @@
 //! **Raw file scan.** Reads whole relation files, in any order, bypassing the buffer pool.
 //!
 //! ```text
-//!   files, by mount ──▶ ReadQueue ──▶ up to four workers: a session and a window of buffers each
+//!   files, by mount ──▶ ReadQueue ──▶ several workers: a session and a window of buffers each
 //!                       next run of blocks (≤ io_combine_limit) ──▶ read ──▶ visitor
 //!                           ▲ rest of a short read, blocks of a failed read ◀──┘
 //! ```

@@ -4,7 +4,7 @@
 //! ```text
 //!   caller: reports progress, checks for cancellation every 50 ms; can leave at any time
 //!     └▶ coordinator thread: plans the work, rechecks the data directory
-//!          └▶ worker threads: one per mount, table or parallel participant
+//!          └▶ worker threads: several per mount, one per table or parallel participant
 //! ```
 //!
 //! Verification, prewarming, `COPY` and parallel sequential scans all run as jobs. With its leader

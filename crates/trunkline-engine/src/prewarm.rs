@@ -11,7 +11,8 @@
 //! The `read` and `prefetch` modes always read through the page cache, even if `io_direct` is set,
 //! because direct reads would not leave anything in the cache.
 //!
-//! All three modes use one worker per mount, so that a hung file system doesn't hold up the others.
+//! In all three modes, each mount has its own workers (in `buffer` and `prefetch` mode, just one),
+//! so that a hung file system doesn't hold up the others.
 //! Unlike `pg_prewarm`, which stops at the first damaged block, we report damaged blocks and skip
 //! them.
 

@@ -179,8 +179,8 @@ impl<S: BlockSource> ReadStream<S> {
         // adjacent.
         let combine = options.combine.clamp(1, backend.iovecs() as u32);
         let reads = Settings::stream_slots(options.concurrency);
-        // Allow for twice as many pages as can be in flight. If results arrive in bursts, the next
-        // reads should already be in flight while the consumer is still processing the last burst.
+        // Allow for about twice as many pages as can be in flight. If results arrive in bursts, the
+        // next reads should already be in flight while the consumer is still processing the last burst.
         let blocks = (2 * options.concurrency.min(1000) + 1).saturating_mul(combine);
         let ring = options.strategy.ring_size(blocks, backend.pool_buffers()).map(RingBuffer::new);
         let ring_max = ring.as_ref().map_or(u32::MAX, RingBuffer::size);

@@ -34,6 +34,10 @@ const FRAGMENTS_MAX: u32 = 32;
 /// issued.
 pub(super) struct FileReads<'s> {
     context: Context<'s>,
+    /// The mount's queue. Unlike other locks, this one is also held while files are opened, advised
+    /// and closed. If such a call hangs, so do all workers of the mount. That's OK, because what
+    /// they wait for is on the same mount. Nothing on another mount may be accessed under this
+    /// lock, and no other thread may take it.
     queue: &'s Mutex<ReadQueue>,
     /// Each slot keeps its leased buffer. The slot's item is the run that is being read into that
     /// buffer.

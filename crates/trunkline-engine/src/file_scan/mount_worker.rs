@@ -2,10 +2,11 @@
 //!
 //! If a read can be served from the page cache, it has already completed by the time the call that
 //! issues it returns. The worker then visits its pages right away, so that the next read can reuse
-//! the memory while it is still in the CPU cache. Passing such reads to other threads would only
-//! cost time, because each CPU has its own worker (decision 0017). All other reads are handled in
-//! the order in which they complete, which is OK because the visitor doesn't depend on the order of
-//! the blocks.
+//! the memory while it is still in the CPU cache. If the mount has a worker for each CPU, we try
+//! this with all reads, because passing them to other threads would only cost time (decision 0017).
+//! If it has fewer, the I/O method's threads copy and check pages as well. All other reads are
+//! handled in the order in which they complete, which is OK because the visitor doesn't depend on
+//! the order of the blocks.
 
 use trunkline_aio::facade::Mutex;
 use trunkline_aio::{Cancelled, Class, MethodKind, Session};
@@ -20,8 +21,9 @@ use crate::job::JobError;
 /// every system call would submit just one read.
 const REFILL_FRACTION: usize = 4;
 
-/// Reads until the queue is empty, as one of `workers` workers with a window of up to `slots`
-/// buffers each.
+/// Reads until the queue is empty, with a window of up to `slots` buffers. The last worker of a
+/// mount reports the files that have shrunk. We don't leave that until the end of the job, because
+/// another mount may hang, and then the job ends without its coordinator.
 ///
 /// # Errors
 /// There is no session or no memory, and that is also true of all other workers of this mount. If
@@ -29,14 +31,28 @@ const REFILL_FRACTION: usize = 4;
 pub(super) fn read(
     context: Context<'_>,
     queue: &Mutex<ReadQueue>,
-    workers: usize,
+    slots: usize,
+) -> Result<(), JobError> {
+    let outcome = read_queue(context, queue, slots);
+    // Release the lock before we call the visitor.
+    let shrunk = queue.lock().worker_ended();
+    for (entry, failure) in shrunk {
+        context.visitor.failed(&entry, failure);
+    }
+    outcome
+}
+
+/// Starts a session, leases the buffers, and reads.
+fn read_queue(
+    context: Context<'_>,
+    queue: &Mutex<ReadQueue>,
     slots: usize,
 ) -> Result<(), JobError> {
     let session = context.job.session();
     let reads = FileReads::new(context, queue, slots);
     let (mut session, mut reads) = match session.and_then(|session| Ok((session, reads?))) {
         Ok(started) => started,
-        Err(error) if queue.lock().refuse_worker(workers) => return Err(error),
+        Err(error) if queue.lock().refuse_worker() => return Err(error),
         Err(_) => return Ok(()),
     };
     // The `sync` method executes each read while it is being submitted, so this worker can't have
@@ -113,7 +129,7 @@ fn fill(
             reads.put_back(run);
             break;
         };
-        reads.issue(io.try_cached(), run);
+        reads.issue(if context.try_cached { io.try_cached() } else { io }, run);
         // Reads that were served from the page cache have already completed. Handle them now, so
         // that we can use their buffers again within this batch.
         reads.complete_finished();

@@ -99,14 +99,19 @@ pub(super) struct ReadQueue {
     open_files: Arc<()>,
     /// Files that turned out to be shorter than expected, by file id, each with its lowest missing
     /// block. Since reads complete in any order, a later read may find that even more blocks are
-    /// missing. That's why we don't report these files until the end.
+    /// missing. That's why we don't report these files until the mount's last worker has ended.
     shrunk: BTreeMap<u64, (FileEntry, ReadFailure)>,
+    /// Workers that take reads from this queue, including those that have ended.
+    workers: usize,
     /// Workers that could not start.
     workers_refused: usize,
+    /// Workers that have ended. This includes those that could not start.
+    workers_ended: usize,
 }
 
 impl ReadQueue {
-    pub(super) fn new(files: Vec<FileEntry>, open_files_max: usize) -> Self {
+    /// A queue of `files` for `workers` workers.
+    pub(super) fn new(files: Vec<FileEntry>, open_files_max: usize, workers: usize) -> Self {
         Self {
             files: files.into_iter(),
             retries: VecDeque::new(),
@@ -116,7 +121,9 @@ impl ReadQueue {
             open_files_max,
             open_files: Arc::new(()),
             shrunk: BTreeMap::new(),
+            workers,
             workers_refused: 0,
+            workers_ended: 0,
         }
     }
 
@@ -143,16 +150,21 @@ impl ReadQueue {
         }
     }
 
-    /// Takes the files that have shrunk. Must be called only after all reads have completed.
-    pub(super) fn take_shrunk(&mut self) -> Vec<(FileEntry, ReadFailure)> {
-        std::mem::take(&mut self.shrunk).into_values().collect()
+    /// Counts a worker that could not start. Returns true if none of them can, so that nothing will
+    /// be read from this queue.
+    pub(super) fn refuse_worker(&mut self) -> bool {
+        self.workers_refused += 1;
+        self.workers_refused == self.workers
     }
 
-    /// Counts a worker that could not start, out of `workers`. Returns true if none of them can, so
-    /// that nothing will be read from this queue.
-    pub(super) fn refuse_worker(&mut self, workers: usize) -> bool {
-        self.workers_refused += 1;
-        self.workers_refused == workers
+    /// Counts a worker that has ended. Returns the files that have shrunk if it was the last one,
+    /// which must report them, because no further read can find that even more is missing.
+    pub(super) fn worker_ended(&mut self) -> Vec<(FileEntry, ReadFailure)> {
+        self.workers_ended += 1;
+        match self.workers_ended == self.workers {
+            true => std::mem::take(&mut self.shrunk).into_values().collect(),
+            false => Vec::new(),
+        }
     }
 
     /// Queues a run to be read again.
@@ -213,7 +225,7 @@ impl ReadQueue {
     /// Takes the next run from the current file, or opens the next file. If a file can't be opened,
     /// it is reported and skipped.
     fn take(&mut self, context: Context<'_>) -> Option<BlockRun> {
-        let Context { job, options, visitor } = context;
+        let Context { job, options, visitor, .. } = context;
         loop {
             if let Some((file, block)) = self.current.take() {
                 let left = file.end().saturating_sub(block);

@@ -13,8 +13,8 @@ use super::options::ReadOptions;
 use crate::datadir::FileEntry;
 use crate::job::Job;
 
-/// Receives the blocks of a scan. It is called concurrently by the workers of all mounts, and the
-/// blocks arrive in no particular order.
+/// Receives the blocks of a scan. It is called concurrently by the workers of all mounts. Several
+/// workers may call it for the same file, and the blocks arrive in no particular order.
 pub(crate) trait BlockVisitor: Send + Sync {
     /// The number of blocks to skip at the beginning of a file. The skipped blocks count as
     /// processed.
@@ -65,10 +65,12 @@ pub(crate) enum ReadFailure {
     Shrank { block: BlockNo, found: u64, expected: u64 },
 }
 
-/// The references that all parts of a worker need.
+/// What all parts of a worker need.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'s> {
     pub(super) job: &'s Job,
     pub(super) options: ReadOptions,
+    /// Whether to try all reads in the page cache first; see `Io::try_cached`.
+    pub(super) try_cached: bool,
     pub(super) visitor: &'s dyn BlockVisitor,
 }

@@ -313,8 +313,8 @@ impl<E, F: FnOnce(&Job, Result<(), E>)> Drop for ExitGuard<'_, E, F> {
     }
 }
 
-/// Groups work by mount (`st_dev`), so that if a file system hangs, only one worker is blocked.
-/// Items on the same mount stay in order.
+/// Groups work by mount (`st_dev`), so that if a file system hangs, only its own workers are
+/// blocked. Items on the same mount stay in order.
 pub(crate) fn by_mount<T>(
     items: impl IntoIterator<Item = T>,
     device: impl Fn(&T) -> u64,

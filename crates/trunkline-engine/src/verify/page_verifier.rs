@@ -1,5 +1,5 @@
 //! Verifies pages in two steps. First, a completion callback finds the bad pages and marks them.
-//! Then the mount's worker checks the marked pages again to find out and report what is wrong with
+//! Then a worker of the mount checks the marked pages again to find out and report what is wrong with
 //! them.
 //!
 //! Since the callback may run on any thread, it must not allocate memory or take a lock. It
