@@ -370,6 +370,32 @@ fn a_short_catalog_is_one_error(copy: &Copy, catalog: &str, left: u64) {
     fs::write(copy.path(&file), bytes).expect("written");
 }
 
+/// Some catalogs are read only for the values of some types, or for sequences.
+#[test]
+fn a_short_catalog_matters_only_where_it_is_needed() {
+    let Some(fixture) = fixtures().pop() else { return };
+    let copy = Copy::of(&fixture);
+    let functions = copy.file("bench", "pg_proc");
+    copy.cut(&functions, copy.blocks(&functions) - 1);
+    let hint = "hint: restore the file, or leave out the columns that need it with --columns\n";
+    for args in [&[][..], &["--keep-going"]] {
+        let args = [&["copy", "-d", "bench", "pg_catalog.pg_am"], args].concat();
+        let (code, out, err) = copy.run(&args);
+        assert!(code == 1 && out.is_empty() && err.ends_with(hint), "{code} {err}");
+        let (code, out, err) = copy.run(&[&args[..], &["--columns", "amname"]].concat());
+        assert!((code, &*err) == (0, "") && out.contains("heap\n"), "{code} {out}{err}");
+    }
+    copy.cut(&copy.file("fixture", "pg_sequence"), 0);
+    let output = tempfile::tempdir().expect("a directory");
+    let output = output.path().join("out").display().to_string();
+    let args = ["copy", "-d", "fixture", "-n", "s1", "-o", &output, "--keep-going"];
+    let (code, _, err) = copy.run(&args);
+    let short = "(pg_sequence) has 0 blocks, expected at least 1: ";
+    assert!(code == 1 && err.contains(short), "{code} {err}");
+    assert!(err.contains("it has no row in pg_sequence"), "{err}");
+    assert!(!err.contains("no sequence is restored"), "{err}");
+}
+
 /// A page of `pg_class` that was overwritten with zeros looks like a new page, so the first sign of it
 /// may be that a catalog has no file.
 #[test]
