@@ -15,9 +15,10 @@
 //! columns.
 //!
 //! If the named table is partitioned, we copy its partitions. As in `COPY table`, the rows of other
-//! child tables are not those of their parent. By default, the copy stops at the first row that can't be
-//! read, with an error that gives the row's location. With `--keep-going`, we skip unreadable rows
-//! and report them at the end, so that the user can rescue data from a damaged cluster.
+//! child tables are not those of their parent. By default, the copy stops at the first row that
+//! can't be read, with an error that gives the row's location. With `--keep-going`, we skip
+//! unreadable rows and report them at the end, so that the user can rescue data from a damaged
+//! cluster.
 //!
 //! The order of the steps in [`run`] matters: we check all names, columns and settings before we
 //! print the first row. That way, a mistake on the command line never leaves partial output behind.
@@ -116,7 +117,8 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     let (_lock, present) = match args.output.as_deref() {
         Some(directory) if args.copies_many() => {
             let contents = plan::manifest(args, &dir, &database, &sources);
-            let (lock, present) = plan.open_directory(directory, &contents)?;
+            let (lock, present) =
+                plan.open_directory(directory, &contents, args.writes_script())?;
             (Some(lock), present)
         }
         Some(file) => {

@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use encoding_rs::Encoding;
-use trunkline_engine::catalog::{Database, RelationInfo};
+use trunkline_engine::catalog::{Database, QualifiedName, RelationInfo};
 
 use crate::exit::Failure;
 
@@ -44,8 +44,14 @@ pub(crate) fn resolve<'d>(
     typed: &OsStr,
 ) -> Result<&'d RelationInfo, Failure> {
     let typed = typed.as_bytes();
+    // A database's own name is in a shared catalog, so it need not be in that database's encoding.
+    let database_name = QualifiedName::parse(typed).ok().and_then(|name| name.database);
     let spellings = spellings(typed, database.info().encoding);
-    match spellings.iter().find_map(|spelling| database.resolve(spelling).ok()) {
+    let found = spellings.iter().find_map(|spelling| {
+        let name = QualifiedName::parse(spelling).ok()?;
+        database.resolve_name(&QualifiedName { database: database_name.clone(), ..name }).ok()
+    });
+    match found {
         Some(found) => Ok(found),
         // This fails, and the error has the name that was typed.
         None => database

@@ -29,6 +29,15 @@ impl Database {
             name: String::from_utf8_lossy(text).into_owned(),
             problem,
         })?;
+        self.resolve_name(&name)
+    }
+
+    /// Looks up a relation by a parsed name. The name of the database in it, if any, must be this
+    /// database's.
+    ///
+    /// # Errors
+    /// [`CatalogError`]: there is no such relation.
+    pub fn resolve_name(&self, name: &QualifiedName) -> Result<&RelationInfo, CatalogError> {
         if name.database.as_ref().is_some_and(|database| **database != *self.info.name) {
             let database = self.display_name();
             return Err(CatalogError::OtherDatabase { name: name.to_string(), database });
@@ -40,7 +49,7 @@ impl Database {
                 .find_map(|schema| self.find(self.schema_named(schema).ok()?, &name.relation)),
         };
         found.ok_or_else(|| CatalogError::NoRelation {
-            near: self.similar(&name),
+            near: self.similar(name),
             name: name.to_string(),
             database: self.display_name(),
         })

@@ -13,8 +13,8 @@
 //!
 //! The script restores names, types, rows and sequences. It leaves out defaults, constraints (also
 //! `NOT NULL`, which dead rows and unvalidated constraints need not satisfy), generated columns,
-//! whose values are not in the files, indexes, views, functions, owners and privileges. Partitions, child tables and materialized views
-//! become plain tables.
+//! whose values are not in the files, indexes, views, functions, owners and privileges. Partitions,
+//! child tables and materialized views become plain tables.
 //!
 //! Some types become `text`, with a comment. Their values load, and the column's type can be changed
 //! once the server has everything that the type needs:
@@ -95,6 +95,17 @@ pub struct LoadFormat<'f> {
     pub interval_style: IntervalStyle,
 }
 
+/// A catalog in which names are unique. A sequence isn't in `pg_type`, so a type that is not in
+/// `pg_class` can have the sequence's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Catalog {
+    Class,
+    Type,
+}
+
+/// The catalogs with a row for each table and composite type.
+const BOTH: &[Catalog] = &[Catalog::Class, Catalog::Type];
+
 /// A script that is being written.
 #[derive(Debug)]
 pub struct LoadScript<'d> {
@@ -106,8 +117,8 @@ pub struct LoadScript<'d> {
     types: Map<Oid, bool>,
     /// Quoted names of schemas, by OID.
     schemas: Map<Oid, Vec<u8>>,
-    /// Qualified names of tables, types and sequences. In a damaged catalog, two can have the same.
-    names: Set<Vec<u8>>,
+    /// Qualified names by catalog. In a damaged one, two objects can have the same name.
+    names: Set<(Catalog, Vec<u8>)>,
     /// Creates everything, in one transaction.
     create: Vec<u8>,
     /// Loads the tables.
@@ -247,7 +258,7 @@ impl<'d> LoadScript<'d> {
 
     /// Adds a sequence with its current value.
     pub fn sequence(&mut self, relation: &RelationInfo, row: &SequenceRow, value: &Sequence) {
-        let Some(name) = self.new_name(relation.schema, &relation.name) else {
+        let Some(name) = self.new_name(relation.schema, &relation.name, &[Catalog::Class]) else {
             let name = self.database.qualified_name(relation);
             self.leave_out(&format!("{name} is in pg_class more than once"));
             return;
@@ -309,12 +320,15 @@ impl<'d> LoadScript<'d> {
         quoted
     }
 
-    /// The qualified name of a new object; `None` if another object has it.
-    fn new_name(&mut self, schema: Oid, name: &[u8]) -> Option<Vec<u8>> {
+    /// The qualified name of a new object with rows in these catalogs; `None` if another object
+    /// has it.
+    fn new_name(&mut self, schema: Oid, name: &[u8], catalogs: &[Catalog]) -> Option<Vec<u8>> {
         let mut qualified = self.schema(schema);
         qualified.push(b'.');
         identifier(name, &mut qualified);
-        self.names.insert(qualified.clone()).then_some(qualified)
+        let mut catalogs = catalogs.iter();
+        let is_new = catalogs.all(|&it| self.names.insert((it, qualified.clone())));
+        is_new.then_some(qualified)
     }
 
     /// The qualified name of a new table. `\copy` reads a single line, so a name with line feeds is
@@ -322,7 +336,7 @@ impl<'d> LoadScript<'d> {
     /// its own.
     fn table_name(&mut self, table: &RelationInfo) -> Vec<u8> {
         let is_plain = is_one_line(&table.name);
-        if is_plain && let Some(name) = self.new_name(table.schema, &table.name) {
+        if is_plain && let Some(name) = self.new_name(table.schema, &table.name, BOTH) {
             return name;
         }
         let mut name = self.schema(table.schema);
@@ -417,7 +431,9 @@ impl<'d> LoadScript<'d> {
     }
 
     fn create_enum(&mut self, row: &TypeRow) -> bool {
-        let Some(name) = self.new_name(row.schema, &row.name) else { return false };
+        let Some(name) = self.new_name(row.schema, &row.name, &[Catalog::Type]) else {
+            return false;
+        };
         let mut labels = Vec::new();
         for (at, (_, label)) in self.database.enum_labels(row.oid).iter().enumerate() {
             if at > 0 {
@@ -439,14 +455,16 @@ impl<'d> LoadScript<'d> {
         }
         let live = columns.iter().filter(|column| !column.dropped);
         let definitions: Vec<Vec<u8>> = live.map(|column| self.column(column).0).collect();
-        let Some(name) = self.new_name(row.schema, &row.name) else { return false };
+        let Some(name) = self.new_name(row.schema, &row.name, BOTH) else { return false };
         self.push(&[b"\nCREATE TYPE ", &name, b" AS (", &definitions.join(&b", "[..]), b");\n"]);
         true
     }
 
     fn create_domain(&mut self, row: &TypeRow) -> bool {
         let Some(base) = self.usable_type(row.base, row.base_modifier) else { return false };
-        let Some(name) = self.new_name(row.schema, &row.name) else { return false };
+        let Some(name) = self.new_name(row.schema, &row.name, &[Catalog::Type]) else {
+            return false;
+        };
         self.push(&[b"\nCREATE DOMAIN ", &name, b" AS ", &base, b";\n"]);
         true
     }

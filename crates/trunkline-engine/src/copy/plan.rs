@@ -1,8 +1,9 @@
 //! Copy plans: which columns of a table to copy, and how to print them.
 //!
 //! The user names one table, and the columns of that table determine the output. Its partitions may
-//! have the same columns in a different order, and may have dropped columns in between. We therefore make a separate plan for each table, and match the columns by name, like
-//! PostgreSQL's attribute maps (`attmap.c`).
+//! have the same columns in a different order, and may have dropped columns in between. We therefore
+//! make a separate plan for each table, and match the columns by name, like PostgreSQL's attribute
+//! maps (`attmap.c`).
 
 use std::path::PathBuf;
 

@@ -258,7 +258,7 @@ mod tests {
     fn lines_that_a_server_refuses_are_skipped_and_counted() {
         let home = files(&[
             ("postgresql.conf", "timezone = 'A'\ntimezone = 'B\ninclude 'more.conf'\n"),
-            ("more.conf", "\n\ninclude none.conf\ninclude_dir 'no.d'\nbytea_output = escape\n"),
+            ("more.conf", "\n\ninclude 'none.conf'\ninclude_dir 'no.d'\nbytea_output = escape\n"),
         ]);
         let config = read(home.path()).expect("read");
         assert_eq!(

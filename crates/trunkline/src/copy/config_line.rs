@@ -4,8 +4,8 @@
 //!   TimeZone = 'Europe/Berlin'   # a comment
 //!   extra_float_digits 0
 //! ```
-//! A server doesn't start if a line breaks these rules. We are less strict with numbers, because no
-//! rule for them affects where a value ends.
+//! A server doesn't start if a line breaks these rules. We are less strict with numbers, and
+//! accept for example `1.5GB`, which a server takes for two values.
 
 /// A line that a server refuses.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,7 +23,11 @@ pub(super) fn assignment(line: &str) -> Result<Option<(String, String)>, SyntaxE
     let rest = skip_blanks(rest.strip_prefix('=').unwrap_or(rest));
     let value = match rest.strip_prefix('\'') {
         Some(quoted) => unquote(quoted),
-        None => word(rest).or_else(|| number(rest)).map(|(value, rest)| (value.to_owned(), rest)),
+        None => {
+            // Two names with a dot between them (`QUALIFIED_ID`) can't be a value without quotes.
+            let word = word(rest).filter(|(value, _)| !(value.contains('.') && is_name(value)));
+            word.or_else(|| number(rest)).map(|(value, rest)| (value.to_owned(), rest))
+        }
     };
     match value {
         Some((value, rest)) if is_end(skip_blanks(rest)) => {
@@ -100,6 +104,8 @@ mod tests {
             ("datestyle = 'iso, ''dmy\\''", "datestyle", "iso, 'dmy'"),
             ("custom.name = x", "custom.name", "x"),
             ("timezone Asia/Tokyo\t", "timezone", "Asia/Tokyo"),
+            ("name = a.b.c", "name", "a.b.c"),
+            ("name = a-b.c", "name", "a-b.c"),
             ("empty = ''", "empty", ""),
             ("cost = -1.5e+3", "cost", "-1.5e+3"),
             ("memory = 128MB", "memory", "128MB"),
@@ -127,6 +133,8 @@ mod tests {
             "1a = c",
             "= x",
             "a = $x",
+            "a = b.c",
+            "include site.conf",
         ] {
             assert_eq!(assignment(line), Err(SyntaxError), "{line}");
         }

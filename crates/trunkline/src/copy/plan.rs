@@ -23,7 +23,7 @@ use trunkline_format::catalog::RelationKind;
 use super::args::{CopyArgs, FormatArg};
 use super::columns::{columns, parse_column_name, printable_columns, split_names, stored_name};
 use super::failures::plan_failure;
-use super::load::{CopiedTable, Loads};
+use super::load::{CopiedTable, Loads, SCRIPT};
 use super::outputs::{self, CopyDirectory, CopyDirectoryError, FileName, Files, Stdout, TableName};
 use super::report::LeftOut;
 use super::selection::selected;
@@ -76,11 +76,13 @@ impl CopyPlan {
     }
 
     /// Opens and locks the directory of several tables, and removes the tasks whose files are
-    /// already in it. Returns the number of these files. `contents` describes the copy.
+    /// already in it. Returns the number of these files. `contents` describes the copy, which
+    /// includes a load script if `script` is set.
     pub(super) fn open_directory(
         &mut self,
         directory: &Path,
         contents: &str,
+        script: bool,
     ) -> Result<(CopyDirectory, usize), Failure> {
         let failed = |path: &Path, error: io::Error| {
             Failure::cannot_run(format_args!("\"{}\": {error}", path.display()))
@@ -88,7 +90,9 @@ impl CopyPlan {
         // Lock the directory before we look for existing files. Otherwise a concurrent copy could
         // create more of them.
         let planned = self.paths.take().unwrap_or_default();
-        let lock = CopyDirectory::open(directory, contents, &planned).map_err(|error| {
+        let mut files = planned.clone();
+        files.extend(script.then(|| directory.join(SCRIPT)));
+        let lock = CopyDirectory::open(directory, contents, &files).map_err(|error| {
             let shown = directory.display();
             match error {
                 CopyDirectoryError::Io(error) => failed(directory, error),

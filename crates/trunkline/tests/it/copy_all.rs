@@ -203,18 +203,22 @@ fn a_file_of_unknown_origin_is_not_kept() {
     let Some(fixture) = fixtures().pop() else { return };
     let home = tempfile::tempdir().expect("a directory");
     let path = home.path().to_string_lossy().into_owned();
-    let file = home.path().join("s1.rw.copy");
-    fs::write(&file, "junk").expect("written");
     let args = ["-t", "s1.rw", "-t", "s1.hot", "-o", &path];
-    // The second attempt finds the manifest of the first.
-    for _ in 0..2 {
-        let (code, out, err) = copy(&fixture, &args);
-        assert_eq!((code, out.as_str()), (2, ""), "{err}");
-        assert!(err.contains("s1.rw.copy\" may be a copy of something else"), "{err}");
-        assert!(!home.path().join("s1.hot.copy").exists());
+    for name in ["load.sql", "s1.rw.copy"] {
+        let file = home.path().join(name);
+        fs::write(&file, "junk").expect("written");
+        // The second attempt finds the manifest of the first.
+        for _ in 0..2 {
+            let (code, out, err) = copy(&fixture, &args);
+            assert_eq!((code, out.as_str()), (2, ""), "{err}");
+            let expected = format!("{name}\" may be a copy of something else");
+            assert!(err.contains(&expected), "{err}");
+            assert!(!home.path().join("s1.hot.copy").exists());
+        }
+        assert_eq!(fs::read(&file).expect("read"), b"junk");
+        fs::remove_file(&file).expect("removed");
     }
-    assert_eq!(fs::read(&file).expect("read"), b"junk");
-    fs::remove_file(&file).expect("removed");
+    let file = home.path().join("s1.rw.copy");
     rows(&fixture, &args);
     assert_eq!(rows(&fixture, &["s1.rw"]).as_bytes(), fs::read(&file).expect("read"));
 }

@@ -85,7 +85,7 @@ fn copy_refuses_the_files_that_a_server_refuses() {
 }
 
 /// The second line of `postgresql.conf`, and whether a server refuses it.
-const LINES: [(&str, bool); 24] = [
+const LINES: [(&str, bool); 27] = [
     ("timezone = 'Europe/Berlin", true),
     ("garbage here foo", true),
     ("include 'nofile'", true),
@@ -101,6 +101,9 @@ const LINES: [(&str, bool); 24] = [
     ("a.b.c = d", true),
     ("1a = b", true),
     ("work_mem $x", true),
+    ("include site.conf", true),
+    ("cluster_name = a.b", true),
+    ("cluster_name = a.b.c", false),
     ("a.b = c # comment", false),
     ("ümläut.ß = ä", false),
     ("work_mem'4MB'#", false),

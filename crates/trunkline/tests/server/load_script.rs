@@ -61,6 +61,9 @@ create table child (more text) inherits (parent);
 insert into parent values (1);
 insert into child values (2, 'x');
 create materialized view seen as select id, t || '!' as t from parts;
+create sequence light;
+create type light as enum ('red');
+create table crossing as select light 'red' as l;
 create unlogged table quick as select 1 as one;
 create table "odd
 name's $check0$ ~" ("a
@@ -332,15 +335,19 @@ fn copies_of_another_encoding_are_converted() {
         insert into tür values ('süß', 'é');";
     for bin in servers() {
         let server = Server::start(&bin, &[]);
-        server.sql("postgres", "create database latin encoding 'LATIN1' template template0");
-        server.script("latin", objects, false);
+        server.sql("postgres", "create database größe encoding 'LATIN1' template template0");
+        server.script("größe", objects, false);
         let stopped = server.stop();
         let target = Server::start(&bin, &[]);
         let (_home, path) = place();
-        let args = ["-d", "latin", "--all"];
+        let args = ["-d", "größe", "--all"];
         assert_eq!(copy(&stopped, &path, &args), (Some(0), String::new()));
         assert_eq!(load(&target, "d", &path), (Some(0), String::new()));
         assert_eq!(text(target.sql("d", "select * from tür")), "süß\té\n");
+        // Only the last two parts of this name are in the encoding of the database.
+        let one = path.join("one");
+        assert_eq!(copy(&stopped, &one, &["größe.public.tür"]), (Some(0), String::new()));
+        assert_eq!(fs::read(&one).expect("read"), b"s\xFC\xDF\t\xE9\n");
         // There is no conversion between these encodings, so nothing may be loaded.
         target.sql("postgres", "create database koi encoding 'KOI8R' template template0");
         let (code, said) = said(run_script(&mut target.psql("koi"), &path));
