@@ -150,30 +150,6 @@ impl Task {
     }
 }
 
-/// The task can't use its file yet, because no buffer is free, and then the file is evicted from
-/// the table. The task must not have to open it again.
-#[test]
-fn an_opened_file_is_kept_until_there_is_a_buffer() {
-    check(Needs { buffers: 16, ..Needs::default() }, |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
-        cluster.create(1, 4);
-        let files = OpenFiles::read_only(1, Arc::clone(&cluster.files) as _);
-        let storage = Storage::new(cluster.root(), layout(), &files, false);
-        let mut backend = cluster.async_backend();
-        let mut task = Task::new(&backend, &relation(&storage, 1), &[2]);
-        assert!(task.poll(&mut backend).is_pending());
-        cluster.wait_until("the file is open", || task.is_woken());
-        let held = cluster.fill_with_reads();
-        assert!(task.poll(&mut backend).is_pending());
-        relation(&storage, 0).locate(0).expect("opens");
-        drop(held);
-        assert_eq!(task.finish(cluster, &mut backend).expect("reads"), Some(2));
-        assert_eq!(files.opens(), 2);
-    });
-}
-
 /// A stream doesn't keep a file open that it has used, for example after the relation was dropped.
 #[test]
 fn a_stream_closes_the_file_that_was_opened_for_it() {
