@@ -94,17 +94,24 @@ impl Cluster {
     /// cannot complete until the caller drops all the returned `PausedIo`s. Until then, each buffer
     /// is pinned by its I/O, so no session can evict anything.
     ///
+    /// No other session or stream may have a page pinned, not even one that is ready and that its
+    /// task has not taken yet: nothing would unpin it while we wait here.
+    ///
     /// # Panics
-    /// If the pool does not have 16 buffers, or under `sync`.
+    /// If the pool does not have 16 buffers, under `sync`, or if a buffer stays in use.
     pub fn fill_with_reads(&self) -> Vec<PausedIo> {
         assert!(self.is_asynchronous() && self.pool.buffers() == 16);
         let held = (0..16).map(|_| self.probe.hold_result(|_| true)).collect();
         let (mut backend, mut next) = (self.backend(), 0);
         while next < 16 {
-            let list: Vec<BlockNo> = (next..16).collect();
-            let mut stream = self.start_read(&mut backend, &list);
-            next += stream.stats().io_blocks as BlockNo;
-            stream.release_ahead();
+            self.wait_until("a buffer for the next read", || {
+                let list: Vec<BlockNo> = (next..16).collect();
+                let mut stream = self.start_read(&mut backend, &list);
+                let started = stream.stats().io_blocks as BlockNo;
+                stream.release_ahead();
+                next += started;
+                started > 0
+            });
         }
         self.wait_until("every buffer is being read", || {
             self.pool.rows().iter().filter(|row| row.pins == 1 && row.io.is_some()).count() == 16

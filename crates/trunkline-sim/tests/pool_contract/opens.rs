@@ -150,6 +150,65 @@ impl Task {
     }
 }
 
+/// The task can't use its file yet, because no buffer is free, and then the file is evicted from
+/// the table. The task must not have to open it again.
+///
+/// The session may block, so it opens the file within the poll. A worker could open it before the
+/// first poll ends, which would then start the read and have a buffer; or it could be held up by
+/// the reads that keep the buffers in use.
+#[test]
+fn an_opened_file_is_kept_until_there_is_a_buffer() {
+    check(Needs { buffers: 16, ..Needs::default() }, |cluster| {
+        if !cluster.is_asynchronous() {
+            return;
+        }
+        cluster.create(1, 4);
+        let files = OpenFiles::read_only(1, Arc::clone(&cluster.files) as _);
+        let storage = Storage::new(cluster.root(), layout(), &files, false);
+        let mut backend = cluster.backend();
+        let mut task = Task::new(&backend, &relation(&storage, 1), &[2]);
+        let held = cluster.fill_with_reads();
+        assert!(task.poll(&mut backend).is_pending());
+        assert_eq!((files.opens(), backend.pins()), (1, 0), "opened, but there is no buffer");
+        relation(&storage, 0).locate(0).expect("opens");
+        assert!(!relation(&storage, 1).is_open(2), "evicted");
+        assert!(task.poll(&mut backend).is_pending());
+        drop(held);
+        assert_eq!(task.finish(cluster, &mut backend).expect("reads"), Some(2));
+        assert_eq!(files.opens(), 2);
+    });
+}
+
+/// A worker has opened the file, and the task finds it in the table. It must not have to open it
+/// again either, if no buffer is free until the file is evicted.
+#[test]
+fn a_file_opened_by_a_worker_is_kept_until_there_is_a_buffer() {
+    check(Needs { buffers: 16, ..Needs::default() }, |cluster| {
+        if !cluster.is_asynchronous() {
+            return;
+        }
+        cluster.create(1, 4);
+        let files = OpenFiles::read_only(1, Arc::clone(&cluster.files) as _);
+        let storage = Storage::new(cluster.root(), layout(), &files, false);
+        let mut backend = cluster.async_backend();
+        let mut task = Task::new(&backend, &relation(&storage, 1), &[2]);
+        let opening = cluster.files.hold_open();
+        let waits = task.poll(&mut backend).is_pending();
+        opening.release();
+        assert!(waits);
+        cluster.wait_until("the file is open", || task.is_woken());
+        // The task has no buffer, because it hasn't been polled since.
+        let held = cluster.fill_with_reads();
+        assert!(task.poll(&mut backend).is_pending());
+        assert_eq!((files.opens(), backend.pins()), (1, 0), "opened, but there is no buffer");
+        relation(&storage, 0).locate(0).expect("opens");
+        assert!(!relation(&storage, 1).is_open(2), "evicted");
+        drop(held);
+        assert_eq!(task.finish(cluster, &mut backend).expect("reads"), Some(2));
+        assert_eq!(files.opens(), 2);
+    });
+}
+
 /// A stream doesn't keep a file open that it has used, for example after the relation was dropped.
 #[test]
 fn a_stream_closes_the_file_that_was_opened_for_it() {
