@@ -27,7 +27,7 @@ pub(crate) struct Results {
     pub(crate) schema: u32,
     pub(crate) machine: String,
     pub(crate) commit: String,
-    /// The command line.
+    /// The command line, without the machine's own paths.
     pub(crate) command: String,
     pub(crate) rows: Vec<Report>,
 }
@@ -35,8 +35,7 @@ pub(crate) struct Results {
 impl Results {
     /// A run that hasn't measured anything yet.
     pub(crate) fn begin(machine: String) -> Self {
-        let arguments: Vec<String> = std::env::args().skip(1).collect();
-        let command = format!("trunkline-bench {}", arguments.join(" "));
+        let command = command_line(std::env::args().skip(1));
         Self { schema: SCHEMA, machine, commit: commit(), command, rows: Vec::new() }
     }
 
@@ -131,6 +130,26 @@ fn commit() -> String {
     }
 }
 
+/// The command line, with the option's name in place of an absolute path, which would mean nothing on
+/// another machine: `--lag-dir LAG-DIR`.
+fn command_line(arguments: impl Iterator<Item = String>) -> String {
+    let mut words = vec!["trunkline-bench".to_owned()];
+    for argument in arguments {
+        let (option, value) = match argument.split_once('=') {
+            Some((option, value)) => (option, value),
+            None => (words[words.len() - 1].as_str(), argument.as_str()),
+        };
+        let word = if value.starts_with('/') {
+            let name = option.trim_start_matches('-').to_uppercase();
+            argument.replace(value, &name)
+        } else {
+            argument
+        };
+        words.push(word);
+    }
+    words.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +174,15 @@ mod tests {
     }
 
     #[test]
+    fn paths_of_this_machine_are_not_recorded() {
+        let typed =
+            ["lag", "--dir", "/data", "--lag-dir=/mnt/lag", "--size", "1GB", "--save", "docs"];
+        let command = command_line(typed.iter().map(ToString::to_string));
+        let recorded = "lag --dir DIR --lag-dir=LAG-DIR --size 1GB --save docs";
+        assert_eq!(command, format!("trunkline-bench {recorded}"));
+    }
+
+    #[test]
     fn two_commits_do_not_make_one_page() {
         let folder = tempfile::tempdir().expect("a folder");
         results("random", "a").save_last(folder.path()).expect("saved");
@@ -170,5 +198,12 @@ mod tests {
         old.save_last(folder.path()).expect("saved");
         let error = page(folder.path()).expect_err("an old schema").to_string();
         assert!(error.contains("random.json: has schema 1, expected 2"), "{error}");
+    }
+
+    #[test]
+    fn the_page_in_docs_is_the_one_made_of_the_results() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let written = fs::read_to_string(docs.join("benchmarks.md")).expect("the page");
+        assert!(page(&docs.join("benchmarks")).expect("a page") == written, "write it again");
     }
 }

@@ -152,7 +152,8 @@ fn begins_path(line: &str, folder: &str) -> bool {
 /// significant).
 fn is_ours(source: &Source) -> bool {
     let path = &source.path;
-    path != "Cargo.lock" && !path.starts_with("LICENSE") && !path.ends_with(".patch")
+    let is_generated = path == "Cargo.lock" || path.starts_with("docs/benchmarks/");
+    !is_generated && !path.starts_with("LICENSE") && !path.ends_with(".patch")
 }
 
 fn is_prose(source: &Source) -> bool {
