@@ -80,7 +80,7 @@ pub(crate) fn with_encoding_hint(failure: Failure, typed: &[u8], database: &Data
 }
 
 /// Converts to UTF-8; `None` if that would lose something, or if we don't know the encoding.
-fn decoded(name: &[u8], encoding: i32) -> Option<String> {
+pub(crate) fn decoded(name: &[u8], encoding: i32) -> Option<String> {
     match encoding_name(encoding) {
         "UTF8" | "SQL_ASCII" => str::from_utf8(name).ok().map(str::to_owned),
         "LATIN1" => Some(name.iter().copied().map(char::from).collect()),
@@ -101,7 +101,10 @@ fn encoded(text: &str, encoding: i32) -> Option<Vec<u8>> {
         return text.chars().map(|char| u8::try_from(char).ok()).collect();
     }
     let (bytes, _, has_unmappable) = standard(encoding)?.encode(text);
-    (!has_unmappable).then(|| bytes.into_owned())
+    let ascii = |bytes: &[u8]| bytes.iter().copied().filter(u8::is_ascii).collect::<Vec<u8>>();
+    // In PostgreSQL's encodings, an ASCII byte always is an ASCII character.
+    let is_same = ascii(&bytes) == ascii(text.as_bytes());
+    (!has_unmappable && is_same).then(|| bytes.into_owned())
 }
 
 /// The encoding of the Encoding Standard that is one of PostgreSQL's, or a superset of it.
@@ -156,6 +159,8 @@ mod tests {
     use super::*;
 
     const EUC_JP: i32 = 1;
+    const EUC_CN: i32 = 2;
+    const EUC_KR: i32 = 3;
     const EUC_TW: i32 = 4;
     const UTF8: i32 = 6;
     const LATIN1: i32 = 8;
@@ -205,5 +210,15 @@ mod tests {
         for (typed, encoding) in [("t", LATIN1), ("日", LATIN1), ("д", LATIN2), ("日", EUC_TW)] {
             assert_eq!(spellings(typed.as_bytes(), encoding), [typed.as_bytes()], "{typed}");
         }
+    }
+
+    /// The Encoding Standard has characters of which one byte or the only byte is ASCII.
+    #[test]
+    fn only_ascii_characters_have_ascii_bytes() {
+        for (typed, encoding) in [("¥", EUC_JP), ("‾", EUC_JP), ("丂", EUC_CN), ("갂", EUC_KR)]
+        {
+            assert_eq!(spellings(typed.as_bytes(), encoding), [typed.as_bytes()], "{typed}");
+        }
+        assert_eq!(shown_name(b"\x81A", EUC_KR), "\\x81A");
     }
 }

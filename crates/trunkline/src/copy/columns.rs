@@ -34,13 +34,17 @@ pub(super) fn parse_column_name(text: &[u8]) -> Result<Vec<u8>, Failure> {
     }
 }
 
+/// Whether a table has a column of exactly this name.
+pub(super) fn has_column(database: &Database, table: &RelationInfo, name: &[u8]) -> bool {
+    let columns = database.columns(table).unwrap_or_default();
+    columns.iter().any(|it| !it.dropped && *it.name == *name)
+}
+
 /// Returns the stored name of a column whose name was typed on the command line. If there is no such
 /// column, returns the name that was typed.
 pub(super) fn stored_name(database: &Database, table: &RelationInfo, typed: Vec<u8>) -> Vec<u8> {
-    let columns = database.columns(table).unwrap_or_default();
     let spellings = spellings(&typed, database.info().encoding).into_iter();
-    let exists = |name: &[u8]| columns.iter().any(|it| !it.dropped && *it.name == *name);
-    let found = spellings.map(Cow::into_owned).find(|name| exists(name));
+    let found = spellings.map(Cow::into_owned).find(|name| has_column(database, table, name));
     found.unwrap_or(typed)
 }
 

@@ -137,8 +137,8 @@ fn matches(pattern: &[Element], name: &[u8]) -> bool {
     }
 }
 
-/// The end of the UTF-8 character at `at`. In a database with another encoding, `?` may therefore
-/// stand for more or less than one character.
+/// The end of the UTF-8 character at `at`. In a name that can't be converted to UTF-8, `?` may
+/// therefore stand for more or less than one character.
 fn character_end(name: &[u8], at: usize) -> usize {
     let is_start = |at: &usize| name.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
     (at + 1..=name.len()).find(is_start).unwrap_or(name.len())

@@ -21,7 +21,9 @@ use trunkline_engine::pool::Backend;
 use trunkline_format::catalog::RelationKind;
 
 use super::args::{CopyArgs, FormatArg};
-use super::columns::{columns, parse_column_name, printable_columns, split_names, stored_name};
+use super::columns::{
+    columns, has_column, parse_column_name, printable_columns, split_names, stored_name,
+};
 use super::failures::plan_failure;
 use super::load::{CopiedTable, Loads, SCRIPT};
 use super::outputs::{self, CopyDirectory, CopyDirectoryError, FileName, Files, Stdout, TableName};
@@ -165,8 +167,8 @@ fn plan_one(
         }
     }
     let names = columns(args, database, relation, &wanted).map_err(|error| {
-        let other = wanted.iter().find(|name| !name.is_ascii());
-        with_encoding_hint(plan_failure(error), other.map_or(&[], |name| name), database)
+        let unknown = wanted.iter().find(|name| !has_column(database, relation, name));
+        with_encoding_hint(plan_failure(error), unknown.map_or(&[], |name| name), database)
     })?;
     let (mut plans, mut left_out) = (Vec::new(), LeftOut::default());
     for table in database.leaves(relation) {

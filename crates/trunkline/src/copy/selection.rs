@@ -13,8 +13,9 @@
 //! - A pattern without a schema matches in `public` only, like a name. In `pg_dump`, this depends on
 //!   the `search_path` of the role that connects, and we have no role.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use trunkline_engine::catalog::{Database, RelationInfo};
@@ -23,7 +24,7 @@ use trunkline_format::catalog::RelationKind;
 
 use super::args::CopyArgs;
 use super::pattern::{NamePattern, TablePattern};
-use crate::encoding::{resolve, spellings};
+use crate::encoding::{decoded, resolve};
 use crate::exit::Failure;
 
 /// The schema in which patterns without a schema match.
@@ -106,48 +107,54 @@ fn matching_tables(
     text: &OsString,
     sequences: bool,
 ) -> Result<BTreeSet<Oid>, Failure> {
-    for spelling in spellings(text.as_bytes(), database.info().encoding) {
-        let pattern = TablePattern::parse(&spelling).map_err(Failure::usage)?;
-        let mut found = BTreeSet::new();
-        for relation in user_tables(database) {
-            let schema = database.schema_name(relation);
-            let in_schema = match &pattern.schema {
-                Some(wanted) => wanted.matches(&schema),
-                None => schema == DEFAULT_SCHEMA,
-            };
-            let may_match = sequences || relation.kind != RelationKind::Sequence;
-            if in_schema && may_match && pattern.table.matches(&relation.name) {
-                found.extend(database.leaves(relation).iter().map(|leaf| leaf.oid));
-                found.insert(relation.oid);
-            }
-        }
-        if !found.is_empty() {
-            return Ok(found);
+    let pattern = TablePattern::parse(text.as_bytes()).map_err(Failure::usage)?;
+    let matches = |part: &NamePattern, name: &[u8]| {
+        part.matches(&matched_form(name, text, database.info().encoding))
+    };
+    let mut found = BTreeSet::new();
+    for relation in user_tables(database) {
+        let schema = database.schema_name(relation);
+        let in_schema = match &pattern.schema {
+            Some(wanted) => matches(wanted, &schema),
+            None => schema == DEFAULT_SCHEMA,
+        };
+        let may_match = sequences || relation.kind != RelationKind::Sequence;
+        if in_schema && may_match && matches(&pattern.table, &relation.name) {
+            found.extend(database.leaves(relation).iter().map(|leaf| leaf.oid));
+            found.insert(relation.oid);
         }
     }
-    Err(no_match("tables", text, TABLE_HINT))
+    match found.is_empty() {
+        true => Err(no_match("tables", text, TABLE_HINT)),
+        false => Ok(found),
+    }
 }
 
 /// Returns the schemas that match any of the patterns.
 fn matching_schemas(database: &Database, texts: &[OsString]) -> Result<BTreeSet<Oid>, Failure> {
     let mut found = BTreeSet::new();
     for text in texts {
-        let mut matching = Vec::new();
-        for spelling in spellings(text.as_bytes(), database.info().encoding) {
-            let pattern = NamePattern::parse(&spelling).map_err(Failure::usage)?;
-            let matches = |name: &[u8]| !is_system(name) && pattern.matches(name);
-            let schemas = database.schemas().iter();
-            matching.extend(schemas.filter(|it| matches(&it.name)).map(|schema| schema.oid));
-            if !matching.is_empty() {
-                break;
-            }
-        }
-        if matching.is_empty() {
+        let pattern = NamePattern::parse(text.as_bytes()).map_err(Failure::usage)?;
+        let matches = |name: &[u8]| {
+            let form = matched_form(name, text, database.info().encoding);
+            !is_system(name) && pattern.matches(&form)
+        };
+        let mut matching = database.schemas().iter().filter(|it| matches(&it.name)).peekable();
+        if matching.peek().is_none() {
             return Err(no_match("schemas", text, SCHEMA_HINT));
         }
-        found.extend(matching);
+        found.extend(matching.map(|schema| schema.oid));
     }
     Ok(found)
+}
+
+/// The form of a stored name that a pattern is compared with: the name in UTF-8, or the bytes that
+/// are stored if we can't convert them, or if the pattern itself is not in UTF-8.
+fn matched_form<'n>(name: &'n [u8], pattern: &OsStr, encoding: i32) -> Cow<'n, [u8]> {
+    match decoded(name, encoding).filter(|_| pattern.to_str().is_some()) {
+        Some(text) => Cow::Owned(text.into_bytes()),
+        None => Cow::Borrowed(name),
+    }
 }
 
 /// The failure for a pattern that matches nothing, in the words of `pg_dump`. `hint` is given

@@ -90,6 +90,11 @@ fn what_a_session_of_the_database_prints() {
         let (code, text) = said(&copy(&stopped, "latin", &["public.t", "--columns", "日"]));
         let hint = "hint: type the name in UTF-8, or in the database's encoding, LATIN1";
         assert!(code == Some(2) && text.contains(hint), "{text}");
+        // The name that could be converted is not the one that is wrong.
+        for columns in ["cö,nosuch", "cö,cö"] {
+            let (code, text) = said(&copy(&stopped, "latin", &["public.t", "--columns", columns]));
+            assert!(code == Some(2) && !text.contains("type the name"), "{text}");
+        }
         let (code, text) = said(&copy(&stopped, "d", &["public.unfilled"]));
         let refused = "materialized view public.unfilled has not been populated";
         assert!(code == Some(2) && text.contains(refused), "{code:?} {text}");
