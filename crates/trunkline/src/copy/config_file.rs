@@ -6,10 +6,10 @@
 //!   include_dir 'conf.d'
 //! ```
 //! We only use settings that affect how values are printed. The server's parser (`guc-file.l`)
-//! refuses files with syntax errors, and `include` of a file that doesn't exist. Ours reports and
-//! skips such lines, because a mistake in an unrelated setting should not prevent a copy. A missing
-//! `postgresql.conf` is not an error, because some distributions keep the configuration outside the
-//! data directory.
+//! refuses files with syntax errors, and `include` of a file that doesn't exist or of an empty name.
+//! Ours reports and skips such lines, because a mistake in an unrelated setting should not prevent a
+//! copy. A missing `postgresql.conf` is not an error, because some distributions keep the
+//! configuration outside the data directory.
 //!
 //! We can't be sure that the configuration files of an unknown data directory are harmless. We
 //! therefore read only regular files (or symbolic links to regular files), and treat `/dev/null` as
@@ -95,53 +95,51 @@ impl Reading<'_> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(at(path, &error)),
         };
-        for (number, line) in (1..).zip(text.lines()) {
-            let fault = |what: String| {
-                let path = path.display();
-                format!("{what} in file \"{path}\" line {number}")
-            };
-            let (name, value) = match assignment(line) {
-                Ok(Some(assignment)) => assignment,
-                Ok(None) => continue,
-                Err(SyntaxError) => {
-                    self.fault(fault("syntax error".to_owned()));
-                    continue;
-                }
-            };
-            let named = path.parent().unwrap_or(Path::new("")).join(&value);
-            let exists = match name.as_str() {
-                "include" => self.file(&named, Some(path), depth + 1)?,
-                "include_if_exists" => {
-                    self.file(&named, Some(path), depth + 1)?;
-                    true
-                }
-                "include_dir" => match self.configuration_files(&named)? {
-                    Some(files) => {
-                        for file in files {
-                            self.file(&file, Some(path), depth + 1)?;
-                        }
-                        true
-                    }
-                    None => false,
-                },
-                _ => {
-                    self.config.settings.insert(name, value);
-                    true
-                }
-            };
-            if !exists {
-                self.fault(fault(format!("\"{}\" does not exist, included", named.display())));
+        for (number, line) in (1_u64..).zip(text.lines()) {
+            let Some(why) = self.line(line, path, depth)? else { continue };
+            self.config.faults_total += 1;
+            if self.config.faults.len() < FAULTS_KEPT {
+                let fault = format!("{why} in file \"{}\" line {number}", path.display());
+                self.config.faults.push(fault);
             }
         }
         Ok(true)
     }
 
-    /// Records a line with which a server would not start.
-    fn fault(&mut self, fault: String) {
-        self.config.faults_total += 1;
-        if self.config.faults.len() < FAULTS_KEPT {
-            self.config.faults.push(fault);
-        }
+    /// Carries out a line of the file `path`. Returns why a server would refuse it, if it would.
+    fn line(&mut self, line: &str, path: &Path, depth: u32) -> io::Result<Option<String>> {
+        let (name, value) = match assignment(line) {
+            Ok(Some(assignment)) => assignment,
+            Ok(None) => return Ok(None),
+            Err(SyntaxError) => return Ok(Some("syntax error".to_owned())),
+        };
+        let named = path.parent().unwrap_or(Path::new("")).join(&value);
+        let is_blank = value.trim_matches([' ', '\t', '\r', '\n']).is_empty();
+        let exists = match &*name {
+            "include" | "include_if_exists" if is_blank => {
+                return Ok(Some("empty configuration file name".to_owned()));
+            }
+            "include_dir" if is_blank => {
+                return Ok(Some("empty configuration directory name".to_owned()));
+            }
+            "include" => self.file(&named, Some(path), depth + 1)?,
+            "include_if_exists" => {
+                self.file(&named, Some(path), depth + 1)?;
+                true
+            }
+            "include_dir" => {
+                let files = self.configuration_files(&named)?;
+                for file in files.iter().flatten() {
+                    self.file(file, Some(path), depth + 1)?;
+                }
+                files.is_some()
+            }
+            _ => {
+                self.config.settings.insert(name, value);
+                return Ok(None);
+            }
+        };
+        Ok((!exists).then(|| format!("\"{}\" does not exist, included", named.display())))
     }
 
     /// Returns the contents of a regular file, unless it exceeds one of the limits.
@@ -258,7 +256,11 @@ mod tests {
     fn lines_that_a_server_refuses_are_skipped_and_counted() {
         let home = files(&[
             ("postgresql.conf", "timezone = 'A'\ntimezone = 'B\ninclude 'more.conf'\n"),
-            ("more.conf", "\n\ninclude 'none.conf'\ninclude_dir 'no.d'\nbytea_output = escape\n"),
+            (
+                "more.conf",
+                "include ''\ninclude_dir ' '\ninclude 'none.conf'\ninclude_dir 'no.d'\n\
+                 bytea_output = escape\n",
+            ),
         ]);
         let config = read(home.path()).expect("read");
         assert_eq!(
@@ -269,13 +271,15 @@ mod tests {
         let [own, more] = ["postgresql.conf", "more.conf"].map(shown);
         let expected = [
             format!("syntax error in file \"{own}\" line 2"),
+            format!("empty configuration file name in file \"{more}\" line 1"),
+            format!("empty configuration directory name in file \"{more}\" line 2"),
             format!(
                 "\"{}\" does not exist, included in file \"{more}\" line 3",
                 shown("none.conf")
             ),
             format!("\"{}\" does not exist, included in file \"{more}\" line 4", shown("no.d")),
         ];
-        assert_eq!((config.faults.as_slice(), config.faults_total), (&expected[..], 3));
+        assert_eq!((config.faults.as_slice(), config.faults_total), (&expected[..], 5));
         let many = files(&[("postgresql.conf", &"=\n".repeat(1000))]);
         let config = read(many.path()).expect("read");
         assert_eq!((config.faults.len(), config.faults_total), (FAULTS_KEPT, 1000));

@@ -4,8 +4,7 @@
 //!   TimeZone = 'Europe/Berlin'   # a comment
 //!   extra_float_digits 0
 //! ```
-//! A server doesn't start if a line breaks these rules. We are less strict with numbers, and
-//! accept for example `1.5GB`, which a server takes for two values.
+//! A server doesn't start if a line breaks these rules.
 
 /// A line that a server refuses.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,13 +57,35 @@ fn word(text: &str) -> Option<(&str, &str)> {
     text.starts_with(is_letter).then(|| text.split_at_checked(end)).flatten()
 }
 
-/// Splits off a number, which may have a unit.
+/// Splits off a number: an integer, which may have a unit (`INTEGER`), or a number with a decimal
+/// point, which can't have one (`REAL`).
 fn number(text: &str) -> Option<(&str, &str)> {
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-    let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
-    let is_number = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-    is_number.then(|| text.split_at_checked(end)).flatten()
+    let unsigned = skip_sign(text);
+    let behind_digits = skip_digits(unsigned);
+    let rest = match behind_digits.strip_prefix('.') {
+        Some(fraction) => skip_exponent(skip_digits(fraction)),
+        None if behind_digits.len() == unsigned.len() => return None,
+        None => {
+            let digits = unsigned.strip_prefix("0x");
+            let unit = digits.map(|it| it.trim_start_matches(|c: char| c.is_ascii_hexdigit()));
+            unit.unwrap_or(behind_digits).trim_start_matches(|c: char| c.is_ascii_alphabetic())
+        }
+    };
+    text.split_at_checked(text.len() - rest.len())
+}
+
+fn skip_sign(text: &str) -> &str {
+    text.strip_prefix(['+', '-']).unwrap_or(text)
+}
+
+fn skip_digits(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii_digit())
+}
+
+fn skip_exponent(text: &str) -> &str {
+    let digits = text.strip_prefix(['e', 'E']).map(skip_sign);
+    let digits = digits.filter(|it| it.starts_with(|c: char| c.is_ascii_digit()));
+    digits.map_or(text, skip_digits)
 }
 
 /// Whether a word is the name of a setting. That of an extension's setting has two parts.
@@ -108,7 +129,11 @@ mod tests {
             ("name = a-b.c", "name", "a-b.c"),
             ("empty = ''", "empty", ""),
             ("cost = -1.5e+3", "cost", "-1.5e+3"),
+            ("cost = .5", "cost", ".5"),
+            ("cost = 1.E-3", "cost", "1.E-3"),
             ("memory = 128MB", "memory", "128MB"),
+            ("memory = +0x1fGB", "memory", "+0x1fGB"),
+            ("memory = 0xkB", "memory", "0xkB"),
         ] {
             let expected = Some((name.to_owned(), value.to_owned()));
             assert_eq!(assignment(line), Ok(expected), "{line}");
@@ -135,6 +160,15 @@ mod tests {
             "a = $x",
             "a = b.c",
             "include site.conf",
+            "memory = 1.5GB",
+            "address = 192.168.0.1",
+            "cost = 1e+5",
+            "cost = 1e3",
+            "cost = 1.5e",
+            "cost = 3-4",
+            "cost = 0x1.5",
+            "cost = - 3",
+            "cost = -",
         ] {
             assert_eq!(assignment(line), Err(SyntaxError), "{line}");
         }
