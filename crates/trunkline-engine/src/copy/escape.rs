@@ -29,7 +29,9 @@ pub enum FormatError {
     /// The delimiter ends lines.
     #[error("COPY delimiter cannot be newline or carriage return")]
     DelimiterEndsLine,
-    /// The text format could not tell the delimiter from an escape, or from `\.`.
+    /// The text format could not tell the delimiter from an escape, or from `\.`. In CSV, `COPY` takes
+    /// a dot and a backslash, but then a line of `COPY ... TO` can be `\.`, which `COPY ... FROM` reads
+    /// as the end of the data.
     #[error("COPY delimiter cannot be \"{0}\"")]
     Delimiter(char),
     /// The delimiter is the quote of CSV.
@@ -100,14 +102,11 @@ impl LineFormat {
         if null.iter().any(ends_line) {
             return Err(FormatError::NullEndsLine);
         }
-        let is_ambiguous = |byte: u8| {
-            byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'\\' | b'.')
-        };
-        match format {
-            Format::Text if is_ambiguous(delimiter) => {
+        match (format, delimiter) {
+            (_, b'\\' | b'.') | (Format::Text, b'a'..=b'z' | b'0'..=b'9') => {
                 return Err(FormatError::Delimiter(char::from(delimiter)));
             }
-            Format::Csv if delimiter == QUOTE => return Err(FormatError::DelimiterIsQuote),
+            (Format::Csv, QUOTE) => return Err(FormatError::DelimiterIsQuote),
             _ => {}
         }
         if null.contains(&delimiter) {
@@ -445,6 +444,8 @@ mod tests {
             (Format::Text, "a", "", Delimiter('a')),
             (Format::Text, "7", "", Delimiter('7')),
             (Format::Text, ".", "", Delimiter('.')),
+            (Format::Csv, ".", "", Delimiter('.')),
+            (Format::Csv, "\\", "", Delimiter('\\')),
             (Format::Csv, "\"", "", DelimiterIsQuote),
             (Format::Csv, ";", "a\r", NullEndsLine),
             (Format::Text, "|", "a|", DelimiterInNull),
