@@ -9,7 +9,7 @@
 //! tables, even if the relation can't be read at all. The same applies to catalog damage: we add a
 //! finding, and check all tables that are described by the undamaged part of the catalogs.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 
 use trunkline_aio::facade::{Arc, Mutex};
@@ -78,10 +78,9 @@ impl ContentJob {
     /// Reads the catalogs, queues the tables and runs the workers.
     fn coordinate(self: Arc<Self>, job: &Arc<Job>) -> Result<(), ContentError> {
         let mut backend = self.backend(job)?;
-        // Don't give up because of damaged catalog rows. We add a finding for each of them, and
-        // check everything else.
-        let catalog =
-            Catalog::open_with(&self.dir, &self.storage, &mut backend, OnDamage::Collect)?;
+        // Don't give up because of damaged catalog rows or missing pages. We add a finding for each of
+        // them, and check everything else.
+        let catalog = Catalog::open_with(&self.dir, &self.storage, &mut backend, OnDamage::Rescue)?;
         self.catalog_faults(None, catalog.faults());
         let mut tables = self.tables(job, &catalog, &mut backend);
         drop(backend);
@@ -106,7 +105,7 @@ impl ContentJob {
     /// Returns all tables to check. If a database can't be read, we add a finding for it.
     fn tables(&self, job: &Job, catalog: &Catalog, backend: &mut Backend) -> Vec<QueuedTable> {
         let mut queued = Vec::new();
-        let mut shared_seen = false;
+        let mut shared: BTreeSet<Oid> = BTreeSet::new();
         for info in catalog.databases() {
             let wanted = |only: &Only| only.database == info.oid;
             if self.options.only.as_ref().is_some_and(|only| !only.iter().any(wanted)) {
@@ -123,9 +122,8 @@ impl ContentJob {
                     let tables = relations.filter(|relation| self.is_wanted(&database, relation));
                     // The shared catalogs are listed in every database, but we want to check them
                     // only once.
-                    let mine = tables.filter(|relation| !relation.shared || !shared_seen);
+                    let mine = tables.filter(|table| !table.shared || shared.insert(table.oid));
                     queued.extend(mine.map(|relation| queued_table(&database, relation)));
-                    shared_seen = true;
                 }
                 // DROP DATABASE was interrupted, and has already removed some of the files, so
                 // there is nothing to check.
@@ -147,6 +145,10 @@ impl ContentJob {
     fn catalog_faults(&self, database: Option<&str>, faults: &[CatalogError]) {
         let unknown = faults.iter().any(|fault| fault.file_fault().is_some());
         for fault in faults {
+            if fault.is_short() {
+                let name = database.unwrap_or("shared catalogs");
+                self.results.skipped(name.into(), format!("contents not all checked: {fault}"));
+            }
             // If rows are missing in the catalogs, they contradict each other.
             if matches!(fault, CatalogError::Layout { .. }) && unknown {
                 let name = database.unwrap_or("shared catalogs");
@@ -228,10 +230,10 @@ impl ContentJob {
                 self.results.skipped(name, reason.to_string());
                 return Ok(());
             }
-            // We couldn't read some rows of the catalogs because a file of the commit log is
-            // missing. Nothing is wrong with the table if these rows describe it.
+            // We couldn't read some rows of the catalogs because pages of the catalogs or a file of
+            // the commit log are missing. Nothing is wrong with the table if these rows describe it.
             Err(error @ CatalogError::Columns { .. })
-                if faults.iter().any(|fault| fault.file_fault().is_some()) =>
+                if faults.iter().any(|fault| fault.file_fault().is_some() || fault.is_short()) =>
             {
                 let name = full_name(&queued.database, relation);
                 self.results.skipped(name, error.to_string());
