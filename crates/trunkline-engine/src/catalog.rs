@@ -76,7 +76,7 @@ pub use self::cluster::OnDamage;
 pub use self::database::{Database, TableFiles};
 pub use self::databases::Catalog;
 pub use self::error::{CatalogError, Unreadable};
-pub use self::name::{NameProblem, QualifiedName, quoted};
+pub use self::name::{NameProblem, QualifiedName, is_system_schema, quoted};
 pub use self::relation::{BTREE_METHOD, ColumnInfo, HEAP_METHOD, RelationInfo};
 pub use self::relation_path::{RelationPath, first_file};
 pub use trunkline_format::catalog::{DatabaseRow, NamespaceRow, TablespaceRow};

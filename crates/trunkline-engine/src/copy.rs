@@ -36,7 +36,7 @@ pub use copy_job::copy;
 pub use error::{CopyError, Finding, PlanError, UnknownRows, ValueProblem};
 pub use escape::{Format, FormatError, LineFormat};
 pub use line::Extras;
-pub use load_script::{LoadFormat, LoadScript, LoadTable};
+pub use load_script::{LoadScript, LoadTable};
 pub use options::{CopyOptions, TextSettings};
 pub use output::{CopyTask, Output, Outputs};
 pub use plan::{ColumnNames, Plan, column_names};

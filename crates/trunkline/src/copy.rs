@@ -134,11 +134,12 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
         message("warning", "load.sql will load values that equal the null string as nulls");
         message("hint", "use the csv format, or a null string such as \\N that no value can equal");
     }
-    let options = options(args, format, settings, text.clone());
+    let options = options(args, format, settings, text);
     let (left_out, same_names) = (plan.left_out, plan.same_names);
-    let paths: Vec<_> = plan.paths().iter().map(|path| outputs::resolve_link(path)).collect();
+    let paths = plan.paths().to_vec();
     let (tasks, outputs, loads) = plan.into_tasks();
     let report = run_job(global, &interrupt, &io, |observer| {
+        let options = options.clone();
         let copied = copy(engine.pool(), &dir, &database, tasks, outputs, options, observer);
         copied.map_err(|error| copy_failure(error, args, &dir))
     })?;
@@ -149,7 +150,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     // After an interrupt, some of the files don't exist.
     let has_script = args.writes_script() && report.end == End::Complete;
     if let Some(directory) = args.output.as_deref().filter(|_| has_script) {
-        loads.write(args, directory, (&database, &text), &report, &interrupt)?;
+        loads.write(directory, &database, &options, &report, &interrupt)?;
     }
     let nothing_missing = inputs_are_complete && left_out.is_empty() && report.findings_total == 0;
     let (method, direct) = (io.method_name(), settings.io_direct_data());

@@ -1,6 +1,6 @@
 //! Opens the data directory given on the command line, and formats paths below it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use trunkline_engine::datadir::{DataDir, OpenOptions};
 
@@ -21,6 +21,12 @@ pub(crate) fn open(global: &Global) -> Result<DataDir, Failure> {
 /// The hint for a tablespace whose link points to `target`, where there is nothing.
 pub(crate) fn moved_tablespace_hint(target: &Path) -> String {
     format!("use -T {}=NEWDIR if the tablespace has been moved", target.display())
+}
+
+/// The path that a symbolic link given by the user leads to. Any other path, also that of a link to
+/// nothing, stays as it is.
+pub(crate) fn resolve_link(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// A path relative to the data directory, if it is inside it.

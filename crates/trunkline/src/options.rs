@@ -99,11 +99,11 @@ pub(crate) struct Context<'c> {
 #[command(next_help_heading = "I/O")]
 pub(crate) struct IoArgs {
     /// I/O method [default: worker].
-    #[arg(long, value_name = "METHOD", value_parser = one_of(&["sync", "worker", "io_uring"]))]
+    #[arg(long, value_name = "METHOD", value_parser = one_of(["sync", "worker", "io_uring"]))]
     io_method: Option<String>,
 
     /// Bypass the operating system's cache for the listed kinds of files.
-    #[arg(long, value_name = "LIST", value_parser = one_of(&["data"]))]
+    #[arg(long, value_name = "LIST", value_parser = one_of(["data"]))]
     io_direct: Option<String>,
 
     /// Number of I/Os to keep in flight, 0 to 1000 [default: 16].
@@ -229,7 +229,7 @@ fn settings_help() -> String {
 #[derive(Clone)]
 pub(crate) struct Listed<P> {
     parser: P,
-    values: &'static [&'static str],
+    values: Vec<&'static str>,
 }
 
 impl<P: TypedValueParser> TypedValueParser for Listed<P> {
@@ -245,19 +245,19 @@ impl<P: TypedValueParser> TypedValueParser for Listed<P> {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(self.values.iter().map(PossibleValue::new)))
+        Some(Box::new(self.values.iter().map(|value| PossibleValue::new(*value))))
     }
 }
 
 /// A parser for a setting with these values.
-pub(crate) fn one_of(values: &'static [&'static str]) -> Listed<StringValueParser> {
-    Listed { parser: StringValueParser::new(), values }
+pub(crate) fn one_of<const N: usize>(values: [&'static str; N]) -> Listed<StringValueParser> {
+    Listed { parser: StringValueParser::new(), values: values.to_vec() }
 }
 
 /// A parser for forks.
 pub(crate) fn fork() -> impl TypedValueParser<Value = Fork> {
     let parser = StringValueParser::new().try_map(|text| parse_fork(&text));
-    Listed { parser, values: &["main", "fsm", "vm", "init"] }
+    Listed { parser, values: vec!["main", "fsm", "vm", "init"] }
 }
 
 /// The database in which names are looked up.

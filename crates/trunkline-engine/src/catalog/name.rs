@@ -80,6 +80,11 @@ impl QualifiedName {
     }
 }
 
+/// Whether a schema belongs to the system, by the rules of `pg_dump`. Temporary schemas do.
+pub fn is_system_schema(name: &[u8]) -> bool {
+    name.starts_with(b"pg_") || name == b"information_schema"
+}
+
 /// Quoted if needed.
 impl fmt::Display for QualifiedName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

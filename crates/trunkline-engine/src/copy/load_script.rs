@@ -30,9 +30,9 @@ use trunkline_format::catalog::{Generated, RelationKind, SequenceRow, TypeRow};
 use trunkline_format::sequence::Sequence;
 use trunkline_format::text_output::{FIRST_USER_OID, IntervalStyle, TypeCatalog};
 
-use super::escape::LineFormat;
+use super::options::CopyOptions;
 use super::sql_types::{PG_CATALOG, built_in_type, identifier, is_loadable, literal};
-use crate::catalog::{ColumnInfo, Database, RelationInfo};
+use crate::catalog::{ColumnInfo, Database, RelationInfo, is_system_schema};
 
 /// The settings with which the copied values are read as they were printed.
 const SETTINGS: &str = "\
@@ -82,19 +82,6 @@ pub struct LoadTable<'d> {
     pub whole: bool,
 }
 
-/// The encoding and format of the copies that a script loads.
-#[derive(Debug, Clone, Copy)]
-pub struct LoadFormat<'f> {
-    /// The name of the database's encoding.
-    pub encoding: &'f str,
-    /// The format of the lines.
-    pub lines: &'f LineFormat,
-    /// Whether each file begins with a header line.
-    pub header: bool,
-    /// The style in which intervals were printed.
-    pub interval_style: IntervalStyle,
-}
-
 /// A catalog in which names are unique. A sequence isn't in `pg_type`, so a type that is not in
 /// `pg_class` can have the sequence's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -131,16 +118,21 @@ pub struct LoadScript<'d> {
 
 impl<'d> LoadScript<'d> {
     /// Starts a script. It fails before it creates anything if psql doesn't run in the directory of
-    /// the copies, which is the one with `manifest`, an ASCII file.
-    pub fn new(database: &'d Database, format: LoadFormat<'_>, manifest: &str) -> Self {
-        let style = match format.interval_style {
+    /// the copies, which is the one with `manifest`, an ASCII file. The name of the database's
+    /// encoding is `encoding`, and `options` are those of the copy.
+    pub fn new(
+        database: &'d Database,
+        encoding: &str,
+        options: &CopyOptions,
+        manifest: &str,
+    ) -> Self {
+        let style = match options.text.interval_style {
             IntervalStyle::Postgres => "postgres",
             IntervalStyle::PostgresVerbose => "postgres_verbose",
             IntervalStyle::SqlStandard => "sql_standard",
             IntervalStyle::Iso8601 => "iso_8601",
         };
         // A psqlrc file may have turned AUTOCOMMIT off, and psql's \encoding goes on after an error.
-        let encoding = format.encoding;
         let start = format!(
             "-- Loads the copies in this directory. Run psql in it: psql -d DATABASE -f load.sql\n\
              -- This restores names, types, rows and sequences, and nothing else. Generated columns\n\
@@ -157,7 +149,7 @@ impl<'d> LoadScript<'d> {
         );
         Self {
             database,
-            options: format.lines.sql_options(format.header),
+            options: options.format.sql_options(options.header),
             types: Map::default(),
             schemas: Map::default(),
             names: Set::default(),
@@ -171,7 +163,7 @@ impl<'d> LoadScript<'d> {
     /// Adds something that was not copied although it should have been, such as a table. The script
     /// names it at its end and fails, because comments in a script are easily overlooked.
     pub fn leave_out(&mut self, what: &str) {
-        self.comment(&format!("Left out: {what}"));
+        self.remark(what);
         self.warn(&format!("not copied: {what}"));
     }
 
@@ -185,10 +177,10 @@ impl<'d> LoadScript<'d> {
         self.lacking.push(b'\n');
     }
 
-    /// Adds a comment.
-    pub fn comment(&mut self, text: &str) {
+    /// Mentions something that has nothing to copy.
+    pub fn remark(&mut self, what: &str) {
         self.create.push(b'\n');
-        comment(text.as_bytes(), &mut self.create);
+        comment(format!("Left out: {what}").as_bytes(), &mut self.create);
     }
 
     /// Adds a table and the command that loads it.
@@ -425,9 +417,7 @@ impl<'d> LoadScript<'d> {
 
     /// Whether the type is in a schema in which we can't create any.
     fn is_of_system(&self, row: &TypeRow) -> bool {
-        let is_system =
-            |name: &[u8]| name.starts_with(b"pg_") || name == b"information_schema".as_slice();
-        self.database.schema(row.schema).is_some_and(|it| is_system(&it.name))
+        self.database.schema(row.schema).is_some_and(|it| is_system_schema(&it.name))
     }
 
     fn create_enum(&mut self, row: &TypeRow) -> bool {

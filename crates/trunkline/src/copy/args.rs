@@ -50,7 +50,7 @@ pub(crate) struct CopyArgs {
     /// constraints, defaults, indexes, views or large objects. If something could not be copied,
     /// the script says so at its end and fails. It is not written with --ctid, or if xmin, xmax and
     /// state are printed.
-    #[arg(long, requires = "output")]
+    #[arg(long)]
     pub(super) all: bool,
 
     /// Copy the tables that match, each to its own file as with --all. Patterns are those of
@@ -58,13 +58,13 @@ pub(crate) struct CopyArgs {
     /// itself. A pattern without a schema matches in public only. A partitioned table stands for
     /// its partitions. Can be repeated, and combined with names.
     #[arg(short = 't', long = "table", value_name = "PATTERN")]
-    #[arg(requires = "output", conflicts_with = "all")]
+    #[arg(conflicts_with = "all")]
     pub(super) patterns: Vec<OsString>,
 
     /// Copy the tables of the schemas that match, each to its own file as with --all. Can be
     /// repeated.
     #[arg(short = 'n', long = "schema", value_name = "PATTERN")]
-    #[arg(requires = "output", conflicts_with_all = ["all", "tables", "patterns"])]
+    #[arg(conflicts_with_all = ["all", "tables", "patterns"])]
     pub(super) schemas: Vec<OsString>,
 
     /// With --all or -n, leave out the schemas that match. Can be repeated.

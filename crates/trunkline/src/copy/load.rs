@@ -9,20 +9,19 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use trunkline_engine::catalog::{Database, RelationInfo};
+use trunkline_engine::catalog::{Database, RelationInfo, is_system_schema};
 use trunkline_engine::copy::{
-    CopyReport, Format, LoadFormat, LoadScript, LoadTable, Outputs as _, TextSettings,
+    CopyOptions, CopyReport, Format, LoadScript, LoadTable, Outputs as _,
 };
 use trunkline_engine::pool::Backend;
 use trunkline_format::Oid;
 use trunkline_format::catalog::SequenceRow;
 use trunkline_format::sequence::Sequence;
 
-use super::args::CopyArgs;
 use super::failures::at;
 use super::outputs::{Files, MANIFEST};
 use super::partial_file::incomplete;
-use super::selection::is_system;
+use crate::data_dir::resolve_link;
 use crate::encoding::encoding_name;
 use crate::exit::{Failure, message};
 use crate::interrupt::Interrupt;
@@ -85,7 +84,6 @@ impl Loads {
         };
         let mut rows: BTreeMap<Oid, SequenceRow> =
             rows.into_iter().map(|row| (row.sequence, row)).collect();
-        let before = self.sequences.len();
         for sequence in sequences {
             let row = rows.remove(&sequence.oid);
             let row = row.ok_or_else(|| "it has no row in pg_sequence".to_owned());
@@ -108,15 +106,15 @@ impl Loads {
                 }
             }
         }
-        sequences.len() - (self.sequences.len() - before)
+        sequences.len() - self.sequences.len()
     }
 
     /// Writes the script into `directory`.
     pub(super) fn write(
         &self,
-        args: &CopyArgs,
         directory: &Path,
-        (database, text): (&Database, &TextSettings),
+        database: &Database,
+        options: &CopyOptions,
         report: &CopyReport,
         interrupt: &Interrupt,
     ) -> Result<(), Failure> {
@@ -126,19 +124,13 @@ impl Loads {
             }
             Failure::cannot_run(format_args!("could not write {SCRIPT}: {error}"))
         };
-        let lines = args.line_format().map_err(Failure::usage)?;
-        let format = LoadFormat {
-            encoding: encoding_name(database.info().encoding),
-            lines: &lines,
-            header: args.header,
-            interval_style: text.interval_style,
-        };
-        let mut script = LoadScript::new(database, format, MANIFEST);
+        let encoding = encoding_name(database.info().encoding);
+        let mut script = LoadScript::new(database, encoding, options, MANIFEST);
         for why in &self.left_out {
             script.leave_out(why);
         }
         for why in &self.remarks {
-            script.comment(&format!("Left out: {why}"));
+            script.remark(why);
         }
         for (oid, row, value) in &self.sequences {
             if let Some(relation) = database.relation(*oid) {
@@ -148,9 +140,9 @@ impl Loads {
         for copied in &self.tables {
             let Some(table) = database.relation(copied.table) else { continue };
             // A server has its own catalogs, and doesn't let us create others in their schemas.
-            if is_system(&database.schema_name(table)) {
+            if is_system_schema(&database.schema_name(table)) {
                 let name = database.qualified_name(table);
-                script.comment(&format!("Left out: {name} is a system catalog"));
+                script.remark(&format!("{name} is a system catalog"));
                 continue;
             }
             let whole = copied.path.exists();
@@ -158,14 +150,15 @@ impl Loads {
             let written = copied.task.and_then(|task| *report.rows_of_tasks.get(task)?);
             let rows = match written {
                 Some(rows) => rows,
-                None => count_rows(&path, lines.format(), args.header, interrupt)
+                None => count_rows(&path, options.format.format(), options.header, interrupt)
                     .map_err(|error| failed(at(&path, &error)))?,
             };
             let file = path.file_name().map(|name| name.as_bytes().to_vec()).unwrap_or_default();
             let columns = copied.columns.clone();
             script.table(&LoadTable { table, columns, file, rows, whole });
         }
-        let mut output = Files(vec![directory.join(SCRIPT)]).open(0).map_err(failed)?;
+        let mut output =
+            Files(vec![resolve_link(&directory.join(SCRIPT))]).open(0).map_err(failed)?;
         output.write(&script.finish()).map_err(failed)?;
         output.sync().and_then(|()| output.finish(true)).map_err(failed)
     }

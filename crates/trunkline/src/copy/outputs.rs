@@ -70,7 +70,7 @@ impl Output for Device {
     }
 }
 
-/// Files, one for each task.
+/// Files, one for each task. A symbolic link is replaced, unless it leads to a pipe or device.
 pub(super) struct Files(pub(super) Vec<PathBuf>);
 
 impl Outputs for Files {
@@ -84,13 +84,8 @@ impl Outputs for Files {
             }
             _ => {}
         }
-        Ok(Box::new(PartialFile::create(resolve_link(path))?))
+        Ok(Box::new(PartialFile::create(path.clone())?))
     }
-}
-
-/// Returns the file to replace: if the path is a symbolic link, its target and not the link itself.
-pub(super) fn resolve_link(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// The name of a table's file, such as `public.accounts.copy`.
@@ -286,6 +281,7 @@ mod tests {
     use std::io::ErrorKind::NotADirectory;
 
     use super::*;
+    use crate::data_dir::resolve_link;
 
     #[test]
     fn file_names_are_escaped_and_cut() {
@@ -315,7 +311,7 @@ mod tests {
         fs::write(home.path().join("target"), "old").expect("written");
         // Opened for reading and writing, so that neither end waits for the other.
         let mut reader = File::options().read(true).write(true).open(&pipe).expect("opened");
-        let files = Files(vec![pipe.clone(), link.clone(), home.path().join("no/file")]);
+        let files = Files(vec![pipe.clone(), resolve_link(&link), home.path().join("no/file")]);
         for task in 0..2 {
             let mut output = files.open(task).expect("opened");
             output.write(b"1\n").expect("written");

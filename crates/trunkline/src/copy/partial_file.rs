@@ -45,8 +45,6 @@ pub(super) struct PartialFile {
     finished: bool,
     /// Bytes written.
     written: u64,
-    /// The value of `written` when we last called [`PartialFile::write_behind`].
-    advised: u64,
 }
 
 impl PartialFile {
@@ -67,14 +65,8 @@ impl PartialFile {
             match File::options().write(true).create_new(true).open(&partial) {
                 Ok(file) => {
                     let (partial, path) = (partial.clone(), path.clone());
-                    let mut created = PartialFile {
-                        file,
-                        partial,
-                        path,
-                        finished: false,
-                        written: 0,
-                        advised: 0,
-                    };
+                    let mut created =
+                        PartialFile { file, partial, path, finished: false, written: 0 };
                     let lock = try_lock(&created.file);
                     match lock.map_err(|error| at(&created.partial, &error))? {
                         Lock::Acquired if !is_named(&created.file, &created.partial)? => {}
@@ -99,7 +91,6 @@ impl PartialFile {
     /// pages that are not read again soon, at the expense of the tables that it reads, and all
     /// of them would be written at the end, while [`Output::sync`] waits (decision 0018).
     fn write_behind(&mut self) {
-        self.advised = self.written;
         // Pages that were not written in time stay in the cache. We look at the last windows only,
         // because if the disk is slow, there may be many such pages.
         let start = self.written.saturating_sub(WINDOWS * WINDOW);
@@ -132,8 +123,9 @@ impl PartialFile {
 impl Output for PartialFile {
     fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         self.file.write_all(lines).map_err(|error| at(&self.path, &error))?;
+        let windows = self.written / WINDOW;
         self.written += lines.len() as u64;
-        if self.written - self.advised >= WINDOW {
+        if self.written / WINDOW > windows {
             self.write_behind();
         }
         Ok(())

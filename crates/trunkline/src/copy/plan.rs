@@ -30,6 +30,7 @@ use super::outputs::{self, CopyDirectory, CopyDirectoryError, FileName, Files, S
 use super::report::LeftOut;
 use super::selection::selected;
 use super::text_settings::TextSettingSources;
+use crate::data_dir::resolve_link;
 use crate::encoding::{resolve, with_encoding_hint};
 use crate::exit::{Failure, message};
 
@@ -186,7 +187,7 @@ fn plan_one(
             Err(error) => return Err(plan_failure(error)),
         }
     }
-    let paths = args.output.as_ref().map(|path| vec![path.clone()]);
+    let paths = args.output.as_deref().map(|path| vec![resolve_link(path)]);
     let task = CopyTask { plans, whole: left_out.is_empty() };
     let loads = Loads::default();
     Ok(CopyPlan { tasks: vec![task], paths, loads, left_out, same_names: false })

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use trunkline_engine::catalog::{Database, RelationInfo};
+use trunkline_engine::catalog::{Database, RelationInfo, is_system_schema};
 use trunkline_format::Oid;
 use trunkline_format::catalog::RelationKind;
 
@@ -90,13 +90,8 @@ fn user_tables(database: &Database) -> impl Iterator<Item = &RelationInfo> {
     database.relations().iter().filter(|relation| {
         let kind = relation.kind;
         matches!(kind, Table | MaterializedView | PartitionedTable | ForeignTable | Sequence)
-            && !is_system(&database.schema_name(relation))
+            && !is_system_schema(&database.schema_name(relation))
     })
-}
-
-/// Whether a schema belongs to the system, by the rules of `pg_dump`.
-pub(super) fn is_system(schema: &[u8]) -> bool {
-    schema.starts_with(b"pg_") || schema == b"information_schema"
 }
 
 /// Returns the tables that match a pattern, and the partitions of those that are partitioned. As in
@@ -137,7 +132,7 @@ fn matching_schemas(database: &Database, texts: &[OsString]) -> Result<BTreeSet<
         let pattern = NamePattern::parse(text.as_bytes()).map_err(Failure::usage)?;
         let matches = |name: &[u8]| {
             let form = matched_form(name, text, database.info().encoding);
-            !is_system(name) && pattern.matches(&form)
+            !is_system_schema(name) && pattern.matches(&form)
         };
         let mut matching = database.schemas().iter().filter(|it| matches(&it.name)).peekable();
         if matching.peek().is_none() {

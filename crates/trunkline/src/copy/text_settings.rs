@@ -26,24 +26,12 @@ use trunkline_format::text_output::{Base, ByteaOutput, IntervalStyle, Utc};
 
 use super::config_file::ConfigFiles;
 use super::failures::catalog_failure;
-use super::text_args::TextArgs;
+use super::text_args::{BYTEA_OUTPUTS, INTERVAL_STYLES, TextArgs};
 use super::time_zone::zone;
 use crate::catalog_session::warn_of_damage;
 use crate::exit::{Failure, message, warnings};
 use crate::interrupt::Interrupt;
 use crate::text_settings::TEXT_SETTINGS;
-
-/// Values of `IntervalStyle`.
-const INTERVAL_STYLES: [(&str, IntervalStyle); 4] = [
-    ("postgres", IntervalStyle::Postgres),
-    ("postgres_verbose", IntervalStyle::PostgresVerbose),
-    ("sql_standard", IntervalStyle::SqlStandard),
-    ("iso_8601", IntervalStyle::Iso8601),
-];
-
-/// Values of `bytea_output`.
-const BYTEA_OUTPUTS: [(&str, ByteaOutput); 2] =
-    [("hex", ByteaOutput::Hex), ("escape", ByteaOutput::Escape)];
 
 /// The value we use for a setting. We also remember whether it was given on the command line.
 struct ChosenSetting<'a> {

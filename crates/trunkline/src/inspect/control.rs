@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 use trunkline_engine::datadir::{DataDirError, read_control_file, read_control_file_despite_crc};
 use trunkline_format::{ControlError, ControlFile};
 
+use crate::data_dir::resolve_link;
 use crate::exit::{Exit, Failure, message};
 use crate::options::Context;
 use crate::output::{fields, object, print_report};
@@ -29,6 +30,7 @@ pub(super) fn run(context: &Context<'_>, args: &ControlArgs) -> Result<Exit, Fai
         Some(file) => file.clone(),
         None => context.global.require_pgdata()?.join("global/pg_control"),
     };
+    // The engine doesn't follow symbolic links inside a data directory, but the user may name one.
     let (control, exit) = read(&resolve_link(&path))?;
     let values = control.fields();
     let lines: Vec<(&str, &dyn Display)> =
@@ -49,12 +51,6 @@ fn read(path: &Path) -> Result<(ControlFile, Exit), Failure> {
         }
         Err(error) => Err(error.into()),
     }
-}
-
-/// The engine refuses to follow symbolic links inside a data directory. But if the user gives us a
-/// link on the command line, we should follow it.
-fn resolve_link(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Names and values, in the order used in the file. We can't use a map here, because it wouldn't

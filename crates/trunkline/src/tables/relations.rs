@@ -1,7 +1,7 @@
 //! The list of a database's relations.
 
 use serde::Serialize;
-use trunkline_engine::catalog::{Database, HEAP_METHOD};
+use trunkline_engine::catalog::{Database, HEAP_METHOD, is_system_schema};
 use trunkline_engine::datadir::DataDir;
 use trunkline_format::catalog::RelationKind;
 
@@ -56,8 +56,8 @@ pub(super) fn relations(
     let mut lines: Vec<RelationLine> = Vec::new();
     let shown = |name: &[u8]| shown_name(name, database.info().encoding);
     for relation in database.relations() {
-        let schema = shown(&database.schema_name(relation));
-        if !all && (is_internal(relation.kind) || is_system(&schema)) {
+        let schema = database.schema_name(relation);
+        if !all && (is_internal(relation.kind) || is_system_schema(&schema)) {
             continue;
         }
         let sum = sizes.of_relation(database, relation);
@@ -66,7 +66,7 @@ pub(super) fn relations(
         let is_known = !relation.kind.is_table_like() || relation.access_method == HEAP_METHOD;
         let method = database.access_method(relation.access_method);
         lines.push(RelationLine {
-            schema,
+            schema: shown(&schema),
             name: shown(&relation.name),
             oid: relation.oid.0,
             kind: relation.kind.to_string(),
@@ -104,11 +104,6 @@ fn is_internal(kind: RelationKind) -> bool {
             | RelationKind::Toast
             | RelationKind::CompositeType
     )
-}
-
-/// Whether a schema holds system catalogs, TOAST tables or temporary tables.
-fn is_system(schema: &str) -> bool {
-    schema.starts_with("pg_") || schema == "information_schema"
 }
 
 /// The columns of the list.
