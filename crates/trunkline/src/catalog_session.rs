@@ -17,14 +17,11 @@ use trunkline_engine::verify::{CatalogFiles, Scope};
 use trunkline_format::Oid;
 
 use crate::data_dir::moved_tablespace_hint;
-use crate::exit::{Failure, message, warnings};
+use crate::exit::{Failure, first_warnings, message};
 use crate::io_instance::IoInstance;
 
 /// Size of the small pool: 4 MiB, which holds the catalogs of most databases.
 const BUFFERS: u32 = 512;
-
-/// Maximum number of damaged catalog rows and pages to list.
-const DAMAGE_LISTED_MAX: usize = 100;
 
 /// A catalog and a session to read it.
 pub(crate) struct CatalogSession {
@@ -125,7 +122,5 @@ pub(crate) fn warn_of_damage(faults: &[CatalogError], database: Option<&Database
         let text = "rows left out because their visibility is unknown";
         message("warning", format_args!("{place}: {text}: {rows}; the first: {first}"));
     }
-    let omitted = damaged.len().saturating_sub(DAMAGE_LISTED_MAX) as u64;
-    let listed = damaged.iter().take(DAMAGE_LISTED_MAX);
-    warnings(listed.map(|fault| format!("{place}: {fault}")), omitted);
+    first_warnings(damaged.iter().map(|fault| format!("{place}: {fault}")));
 }

@@ -14,7 +14,7 @@ use trunkline_engine::settings::Settings;
 
 use crate::column_sum::ColumnSumArgs;
 use crate::completions::CompletionsArgs;
-use crate::copy::CopyArgs;
+use crate::copy::{self, CopyArgs};
 use crate::demo::DemoArgs;
 use crate::exit::{Exit, Failure};
 use crate::help_text;
@@ -104,7 +104,7 @@ pub(crate) fn command() -> clap::Command {
     let (of_data_directory, of_report) = (global(&OF_DATA_DIRECTORY), global(&OF_REPORT));
     let without_all = |text| without_options(without_options(text, &of_data_directory), &of_report);
     command
-        .mut_subcommand("copy", |copy| with_default_pool(copy, "32MB"))
+        .mut_subcommand("copy", |it| with_default_pool(it, &format!("{}MB", copy::BUFFERS / 128)))
         .mut_subcommand("demo", |demo| {
             let demo = with_default_pool(demo, "the size of the table, if memory allows");
             without_options(demo, &of_data_directory)

@@ -65,10 +65,10 @@ use plan::CopyPlan;
 use report::{CopyOutput, report_findings, report_missing_values, warn_of_incomplete_files};
 use text_settings::TextSettingSources;
 
-/// Default size of the pool: 32 MiB. A larger pool wouldn't help, because a copy reads each page
+/// Default size of the pool in blocks: 32 MiB. A larger pool wouldn't help, because a copy reads each page
 /// only once. In fact, it would hurt, because mapping a large pool takes longer than reading a
 /// small table.
-const BUFFERS: u32 = 4096;
+pub(crate) const BUFFERS: u32 = 4096;
 
 /// Runs the command.
 pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failure> {

@@ -33,6 +33,9 @@ use trunkline_engine::verify::ContentError;
 
 use crate::escape::escape_control_characters;
 
+/// How many warnings of one kind are listed.
+const WARNINGS_MAX: usize = 100;
+
 /// Exit code of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -218,6 +221,12 @@ pub(crate) fn warnings(listed: impl IntoIterator<Item = impl Display>, omitted: 
     if omitted > 0 {
         message("warning", format_args!("… and {omitted} more"));
     }
+}
+
+/// Prints a warning for each of the first hundred, and then the number of the others.
+pub(crate) fn first_warnings(all: impl ExactSizeIterator<Item = impl Display>) {
+    let omitted = all.len().saturating_sub(WARNINGS_MAX) as u64;
+    warnings(all.take(WARNINGS_MAX), omitted);
 }
 
 /// The text of an error for a report, without error numbers.

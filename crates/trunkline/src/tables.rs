@@ -32,7 +32,7 @@ use trunkline_engine::settings::Settings;
 use crate::catalog_session::CatalogSession;
 use crate::data_dir::{self, relative};
 use crate::encoding::{SHARED_CATALOG_ENCODING, shown_name};
-use crate::exit::{Exit, Failure, message, warnings};
+use crate::exit::{Exit, Failure, first_warnings, message};
 use crate::io_instance::IoInstance;
 use crate::options::{Context, DatabaseArgs};
 use crate::output::{object, print_report, table};
@@ -40,9 +40,6 @@ use databases::{DATABASE_COLUMNS, databases};
 use listing::{Listing, SortKey, columns};
 use relations::{RELATION_COLUMNS, relations};
 use sizes::Sizes;
-
-/// Maximum number of files and directories to list that could not be read.
-const PROBLEMS_LISTED_MAX: usize = 100;
 
 /// Buffers of the I/O instance that only opens files.
 const BUFFERS_MIN: u32 = 16;
@@ -97,11 +94,8 @@ pub(crate) fn run(context: &Context<'_>, args: &TablesArgs) -> Result<Exit, Fail
         print_report(global, &json, || table(&databases, &columns))?;
         let infos = session.catalog.databases().iter();
         let problems = infos.flat_map(|info| sizes.problems_of(info));
-        let damage = Damage {
-            lines: databases.iter().filter(|line| line.is_damaged()).count(),
-            missing: databases.iter().filter(|line| line.is_missing()).count(),
-            faults: session.catalog.faults().len(),
-        };
+        let lines = databases.iter().map(|line| (line.is_damaged(), line.bytes));
+        let damage = Damage::of(lines, session.catalog.faults().len());
         return exit(&dir, problems, &damage);
     };
     let relations = relations(&database, &dir, &sizes, args.all, listing);
@@ -110,11 +104,8 @@ pub(crate) fn run(context: &Context<'_>, args: &TablesArgs) -> Result<Exit, Fail
     let json = object! { schema: 1, command: "tables", database: name, relations: &relations };
     let columns = columns(&RELATION_COLUMNS, args.cached);
     print_report(global, &json, || table(&relations, &columns))?;
-    let damage = Damage {
-        lines: relations.iter().filter(|line| line.is_damaged()).count(),
-        missing: relations.iter().filter(|line| line.is_missing()).count(),
-        faults: session.catalog.faults().len() + database.faults().len(),
-    };
+    let lines = relations.iter().map(|line| (line.incomplete, line.bytes));
+    let damage = Damage::of(lines, session.catalog.faults().len() + database.faults().len());
     exit(&dir, sizes.problems_of(database.info()), &damage)
 }
 
@@ -126,6 +117,17 @@ struct Damage {
     missing: usize,
     /// Damage in the catalogs.
     faults: usize,
+}
+
+impl Damage {
+    /// `lines` says of each line whether something is missing, and its size if its main file or
+    /// directory exists.
+    fn of(lines: impl Iterator<Item = (bool, Option<u64>)>, faults: usize) -> Self {
+        let sizes = lines.filter(|(is_damaged, _)| *is_damaged).map(|(_, size)| size);
+        let sizes: Vec<Option<u64>> = sizes.collect();
+        let missing = sizes.iter().filter(|size| size.is_none()).count();
+        Self { lines: sizes.len(), missing, faults }
+    }
 }
 
 impl TablesArgs {
@@ -194,9 +196,9 @@ fn exit<'p>(
     // A problem may concern several databases.
     let problems: BTreeMap<&Path, &ProblemKind> =
         problems.map(|problem| (&*problem.path, &problem.kind)).collect();
-    let listed = problems.iter().take(PROBLEMS_LISTED_MAX);
-    let listed = listed.map(|(path, kind)| format!("{}: {kind}", relative(path, dir.path())));
-    warnings(listed, problems.len().saturating_sub(PROBLEMS_LISTED_MAX) as u64);
+    let named =
+        |(path, kind): (&&Path, &&ProblemKind)| format!("{}: {kind}", relative(path, dir.path()));
+    first_warnings(problems.iter().map(named));
     let denied = problems.values().filter(|kind| kind.is_denied()).count();
     match denied {
         0 if damage.lines + damage.faults > 0 => Ok(Exit::Findings),

@@ -37,7 +37,7 @@ use trunkline_engine::verify::{
 
 use crate::catalog_session::catalog_files;
 use crate::data_dir::{self, moved_tablespace_hint, relative};
-use crate::exit::{Exit, Failure, message, warnings};
+use crate::exit::{Exit, Failure, first_warnings, message};
 use crate::interrupt::Interrupt;
 use crate::io_instance::{IoInstance, read_window_bytes};
 use crate::monitor::run_job;
@@ -46,9 +46,6 @@ use crate::options::{Context, DatabaseArgs};
 use crate::output::print_report;
 use pages::PagesOutput;
 use scope::{Scope, name_relations};
-
-/// Maximum number of warnings about relations that used to be longer. The JSON report lists all.
-const DOUBTFUL_LISTED_MAX: usize = 100;
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
@@ -180,12 +177,11 @@ pub(crate) fn run(context: &Context<'_>, args: &VerifyArgs) -> Result<Exit, Fail
 
 /// Prints notes to standard error: things worth knowing that aren't findings.
 fn report_notes(pages: &VerifyReport, contents: Option<&ContentReport>, root: &Path) {
-    let doubtful = pages.catalogs.iter().flat_map(|catalogs| &catalogs.doubtful);
-    let omitted = doubtful.clone().count().saturating_sub(DOUBTFUL_LISTED_MAX) as u64;
-    let listed = doubtful.take(DOUBTFUL_LISTED_MAX).map(|doubtful| {
+    // The JSON report lists all of these.
+    let doubtful = pages.catalogs.as_ref().map_or(&[][..], |catalogs| &catalogs.doubtful);
+    first_warnings(doubtful.iter().map(|doubtful| {
         format!("{}: {}: {doubtful}", doubtful.relation, relative(&doubtful.path, root))
-    });
-    warnings(listed, omitted);
+    }));
     for note in &pages.notes {
         message("note", format_args!("{}: {}", relative(&note.path, root), note.kind));
     }

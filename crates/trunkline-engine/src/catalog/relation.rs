@@ -59,6 +59,12 @@ impl RelationInfo {
         quoted(&self.name)
     }
 
+    /// Whether it must have a main fork, if it has files. The server creates one for every relation
+    /// except tables whose access method is not heap. Only that method knows which files those have.
+    pub fn has_main_fork(&self) -> bool {
+        !self.kind.is_table_like() || self.access_method == HEAP_METHOD
+    }
+
     /// Whether it is partitioned, in which case its partitions hold the rows or entries.
     pub fn is_partitioned(&self) -> bool {
         matches!(self.kind, RelationKind::PartitionedTable | RelationKind::PartitionedIndex)

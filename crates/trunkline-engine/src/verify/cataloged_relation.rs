@@ -16,8 +16,7 @@ pub(super) struct CatalogedRelation {
     pub(super) name: Arc<str>,
     /// Whether recovery resets it to its init fork.
     pub(super) unlogged: bool,
-    /// Whether it must have a main fork. The server creates one for every relation except tables
-    /// whose access method is not heap.
+    /// Whether it must have a main fork.
     pub(super) has_main: bool,
     /// Whether it must have an init fork. While an unlogged index is being built, it doesn't have
     /// one yet. If `CREATE INDEX CONCURRENTLY` fails, the index remains like that.
@@ -72,7 +71,7 @@ impl CatalogedRelation {
             _ => StorageKind::Unknown,
         };
         let unlogged = relation.persistence == Persistence::Unlogged;
-        let has_main = !relation.kind.is_table_like() || relation.access_method == HEAP_METHOD;
+        let has_main = relation.has_main_fork();
         let is_built = relation.kind != RelationKind::Index || index.is_some_and(|row| row.ready);
         let has_init = unlogged && has_main && is_built;
         // Recovery makes an unlogged relation empty, but doesn't update pg_class. VACUUM updates the

@@ -16,7 +16,7 @@ pub(super) struct DatabaseLine {
     encoding: &'static str,
     tablespace: String,
     /// `None` if the directory of the database is missing.
-    bytes: Option<u64>,
+    pub(super) bytes: Option<u64>,
     /// Whether files are missing or could not be read, so that `bytes` is too small.
     #[serde(skip_serializing_if = "is_false")]
     incomplete: bool,
@@ -32,11 +32,6 @@ impl DatabaseLine {
     /// files of an invalid database.
     pub(super) fn is_damaged(&self) -> bool {
         self.incomplete && !self.invalid
-    }
-
-    /// Whether its directory doesn't exist.
-    pub(super) fn is_missing(&self) -> bool {
-        self.is_damaged() && self.bytes.is_none()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The list of a database's relations.
 
 use serde::Serialize;
-use trunkline_engine::catalog::{Database, HEAP_METHOD, is_system_schema};
+use trunkline_engine::catalog::{Database, is_system_schema};
 use trunkline_engine::datadir::DataDir;
 use trunkline_format::catalog::RelationKind;
 
@@ -21,27 +21,15 @@ pub(super) struct RelationLine {
     /// Estimated number of rows; `None` if the relation was never vacuumed or analyzed.
     rows: Option<f32>,
     /// `None` for relations without files, or if they are missing.
-    bytes: Option<u64>,
+    pub(super) bytes: Option<u64>,
     /// Whether files are missing or could not be read, so that `bytes` is too small.
     #[serde(skip_serializing_if = "is_false")]
-    incomplete: bool,
+    pub(super) incomplete: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_cached: Option<u64>,
     file: Option<String>,
     persistence: String,
     access_method: Option<String>,
-}
-
-impl RelationLine {
-    /// Whether something is missing that a server would need.
-    pub(super) fn is_damaged(&self) -> bool {
-        self.incomplete
-    }
-
-    /// Whether its main file doesn't exist.
-    pub(super) fn is_missing(&self) -> bool {
-        self.is_damaged() && self.bytes.is_none()
-    }
 }
 
 /// A line for each relation, in the order of the options. Only with `all` are there lines for
@@ -62,8 +50,6 @@ pub(super) fn relations(
         }
         let sum = sizes.of_relation(database, relation);
         let size = sum.and_then(Sum::found);
-        // Only its access method knows which files another table has.
-        let is_known = !relation.kind.is_table_like() || relation.access_method == HEAP_METHOD;
         let method = database.access_method(relation.access_method);
         lines.push(RelationLine {
             schema: shown(&schema),
@@ -72,7 +58,7 @@ pub(super) fn relations(
             kind: relation.kind.to_string(),
             rows: relation.rows.filter(|_| counts_rows(relation.kind)),
             bytes: size.map(|size| size.bytes),
-            incomplete: is_known && sum.is_some_and(|sum| !sum.is_complete()),
+            incomplete: relation.has_main_fork() && sum.is_some_and(|sum| !sum.is_complete()),
             bytes_cached: size.filter(|_| listing.cached).map(|size| size.cached),
             file: database.files(relation).map(|files| relative(&files.path(0), dir.path())),
             persistence: relation.persistence.to_string(),
@@ -112,9 +98,9 @@ pub(super) const RELATION_COLUMNS: [Column<RelationLine>; 8] = [
     ("name", |line| line.name.clone()),
     ("kind", |line| line.kind.clone()),
     (">rows", |line| line.rows.map(|rows| format!("{rows:.0}")).unwrap_or_default()),
-    (">size", |line| match (line.bytes, &line.file) {
-        (None, None) => String::new(),
-        (bytes, _) => size(bytes, line.incomplete),
+    (">size", |line| match line.bytes {
+        None if !line.incomplete => String::new(),
+        bytes => size(bytes, line.incomplete),
     }),
     (">cached", |line| match (line.bytes_cached, line.bytes) {
         (Some(cached), Some(bytes)) => share(cached, bytes),

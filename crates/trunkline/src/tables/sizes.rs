@@ -11,7 +11,7 @@
 //! If something is missing or can't be read, a sum of the rest would look like a small database. We
 //! therefore keep track of which sums are incomplete.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -36,9 +36,8 @@ use crate::exit::Failure;
 pub(super) struct Sizes {
     dir: DataDir,
     relations: BTreeMap<RelationLocator, FileSizes>,
-    databases: BTreeMap<Oid, Size>,
-    /// Tablespaces and databases that have a file there.
-    places: BTreeSet<(Oid, Oid)>,
+    /// The sizes of each database's files in each tablespace.
+    databases: BTreeMap<(Oid, Oid), Size>,
     /// Why the sums are incomplete.
     problems: Vec<Problem>,
 }
@@ -102,7 +101,6 @@ impl Sizes {
             dir: dir.clone(),
             relations: BTreeMap::new(),
             databases: BTreeMap::new(),
-            places: BTreeSet::new(),
             problems: list.problems.into_iter().filter(|it| hides_files(&it.kind)).collect(),
         };
         for file in list.files {
@@ -113,8 +111,7 @@ impl Sizes {
             let relation = sizes.relations.entry(locator).or_default();
             relation.size.add(size);
             relation.exists |= file.fork == Fork::Main && file.segment == 0;
-            sizes.databases.entry(database).or_default().add(size);
-            sizes.places.insert((tablespace, database));
+            sizes.databases.entry((database, tablespace)).or_default().add(size);
         }
         for problem in &sizes.problems {
             let path = RelationPath::of(dir, &problem.path);
@@ -157,9 +154,11 @@ impl Sizes {
     }
 
     pub(super) fn of_database(&self, info: &DatabaseRow) -> Sum {
-        let size = self.databases.get(&info.oid).copied().unwrap_or_default();
+        let mut size = Size::default();
+        let everywhere = (info.oid, Oid(0))..=(info.oid, Oid(u32::MAX));
+        self.databases.range(everywhere).for_each(|(_, part)| size.add(*part));
         let (tablespace, database, relfilenode) = (info.tablespace, info.oid, 0);
-        let is_there = self.places.contains(&(tablespace, database));
+        let is_there = self.databases.contains_key(&(database, tablespace));
         let is_hidden = || self.is_hidden(RelationLocator { tablespace, database, relfilenode });
         if !is_there && !is_hidden() {
             Sum::Missing
@@ -173,10 +172,9 @@ impl Sizes {
     /// Whether we could not read a directory that a relation's files would be in, so that we don't
     /// know whether they exist.
     fn is_hidden(&self, locator: RelationLocator) -> bool {
-        self.problems.iter().any(|problem| {
-            matches!(problem.kind, ProblemKind::Unreadable(_))
-                && first_file(&self.dir, locator).starts_with(&problem.path)
-        })
+        let file = first_file(&self.dir, locator);
+        let is_unreadable = |it: &Problem| matches!(it.kind, ProblemKind::Unreadable(_));
+        self.problems.iter().any(|it| is_unreadable(it) && file.starts_with(&it.path))
     }
 
     /// Returns the size of a relation, including its TOAST table. Returns `None` if the relation

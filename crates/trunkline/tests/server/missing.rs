@@ -194,5 +194,11 @@ fn what_is_missing_is_found() {
             assert_eq!(matching, 1, "{major}: {line}\n{found:#?}");
         }
         assert_eq!(found.len(), 6, "{major}: {found:#?}");
+        let (_, out, _) = run(&stopped.data(), &["tables", "-d", "postgres"]);
+        for (name, is_missing) in [("kept", true), ("odd", false)] {
+            let begin = format!("public  {name} ");
+            let line = out.lines().find(|line| line.starts_with(&begin)).expect("listed");
+            assert_eq!(line.contains("missing"), is_missing, "{major}: {line}");
+        }
     }
 }
