@@ -1,14 +1,15 @@
 //! Durable writes (`RWF_DSYNC`): the data is durable when the write completes, and nothing else is.
 //!
 //! Only the simulated disk shows what a crash leaves. On real files, the cases check that the kernel
-//! takes the flag in every form of a write; `swallowed` among the environment tests of the command
-//! line checks that it obeys.
+//! takes the flag in every form of a write, and that it leaves no dirty page behind. `swallowed`
+//! among the environment tests of the command line checks that it reports errors.
 
+use std::fs;
 use trunkline_aio::{
     Class, Completer, File, Io, MethodKind, Operation, Session, Slots, Status, WaitRef,
 };
 use trunkline_sim::matrix::Instance;
-use trunkline_sim::matrix::io::{check, memory, original, read, wait_ok, write};
+use trunkline_sim::matrix::io::{check, check_real, memory, original, read, wait_ok, write};
 use trunkline_sim::{BLOCK, Fault, content};
 
 /// Writes the slot's memory durably at a block, without waiting for it.
@@ -62,6 +63,31 @@ fn a_durable_write_survives_a_crash_and_others_may_not() {
                 assert_eq!(instance.disk.durable(&name)[BLOCK..2 * BLOCK], original(1, 1));
             }
         }
+    });
+}
+
+/// How many bytes of dirty pages this thread has thrown away so far by truncating files.
+fn thrown_away() -> u64 {
+    let counts = fs::read_to_string("/proc/thread-self/io").expect("read");
+    let line = counts.lines().find_map(|line| line.strip_prefix("cancelled_write_bytes: "));
+    line.expect("counted").parse().expect("a number")
+}
+
+/// A durable write leaves no dirty page behind. (On a `tmpfs`, whose pages aren't counted, this
+/// proves nothing.)
+#[test]
+fn the_kernel_writes_durable_pages_at_once() {
+    check_real(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 8);
+        let whole = fs::File::options().write(true).open(instance.path("a")).expect("opens");
+        whole.sync_all().expect("synced");
+        let (mut session, mut slots) = (instance.session(), scattered(&instance, 4, 3));
+        write_durably(&mut session, &file, 4, &mut slots);
+        wait_ok(&mut session, &mut slots, 0);
+        let before = thrown_away();
+        whole.set_len(0).expect("truncated");
+        assert_eq!(thrown_away() - before, 0, "{environment:?}");
     });
 }
 
