@@ -34,8 +34,8 @@ pub struct FaultyFiles {
     fault: Mutex<Option<(FileCall, i32)>>,
     /// See [`FaultyFiles::has_failed`].
     failed: Mutex<Vec<(FileCall, i32)>>,
-    before_allocation: Mutex<Option<Hook>>,
-    before_open: Mutex<Option<Hook>>,
+    /// By call: what to run before the next one.
+    hooks: Mutex<[Option<Hook>; FileCall::ALL.len()]>,
 }
 
 /// A hook set by a test case, which is called only once. We don't hold any of this file system's
@@ -86,8 +86,7 @@ impl FaultyFiles {
             paths: Mutex::default(),
             fault: Mutex::default(),
             failed: Mutex::default(),
-            before_allocation: Mutex::default(),
-            before_open: Mutex::default(),
+            hooks: Mutex::default(),
         }
     }
 
@@ -106,27 +105,22 @@ impl FaultyFiles {
         self.failed.lock().contains(&(call, errno))
     }
 
-    /// Runs `hook` before the next call that reserves space in a file.
-    pub fn before_allocation(&self, hook: impl FnOnce() + Send + 'static) {
-        *self.before_allocation.lock() = Some(Box::new(hook));
+    /// Runs `hook` before the next call of this kind.
+    pub fn before(&self, call: FileCall, hook: impl FnOnce() + Send + 'static) {
+        self.hooks.lock()[call as usize] = Some(Box::new(hook));
     }
 
-    /// Runs `hook` before the next call that opens a file.
-    pub fn before_open(&self, hook: impl FnOnce() + Send + 'static) {
-        *self.before_open.lock() = Some(Box::new(hook));
+    /// Stops the next thread that makes a call of this kind, until the returned point is released.
+    pub fn hold(&self, call: FileCall) -> PausePoint {
+        let point = PausePoint::new();
+        let held = point.clone();
+        self.before(call, move || held.wait());
+        point
     }
 
-    /// Stops the next thread that opens a file, until the returned point is released.
-    pub fn hold_open(&self) -> PausePoint {
-        let opening = PausePoint::new();
-        let held = opening.clone();
-        self.before_open(move || held.wait());
-        opening
-    }
-
-    /// Runs the hook for opens, and then fails the call if a fault is set for it.
+    /// Runs the hook for this call, and then fails the call if a fault is set for it.
     fn call(&self, call: FileCall) -> io::Result<()> {
-        let hook = if call == FileCall::Open { self.before_open.lock().take() } else { None };
+        let hook = self.hooks.lock()[call as usize].take();
         hook.into_iter().for_each(|hook| hook());
         match *self.fault.lock() {
             Some((failing, errno)) if failing == call => {
@@ -185,8 +179,6 @@ impl WritableFiles for FaultyFiles {
     }
 
     fn allocate(&self, file: &File, offset: u64, length: u64) -> io::Result<()> {
-        let hook = self.before_allocation.lock().take();
-        hook.into_iter().for_each(|hook| hook());
         self.call(FileCall::Allocate)?;
         self.inner.allocate(file, offset, length)
     }

@@ -90,22 +90,24 @@ impl Cluster {
         self.probe.hold_result(move |io| includes(io, block))
     }
 
-    /// Fills a pool of 16 buffers with reads that are abandoned while still in flight. The reads
-    /// cannot complete until the caller drops all the returned `PausedIo`s. Until then, each buffer
-    /// is pinned by its I/O, so no session can evict anything.
+    /// Fills some buffers of a pool of 16 with reads that are abandoned while still in flight. The
+    /// reads cannot complete until the caller drops all the returned `PausedIo`s. Until then, each
+    /// of these buffers is pinned by its I/O, so no session can evict anything if the others are
+    /// pinned too.
     ///
-    /// No other session or stream may have a page pinned, not even one that is ready and that its
-    /// task has not taken yet: nothing would unpin it while we wait here.
+    /// Other sessions and streams may only have the rest of the buffers pinned. That includes pages
+    /// that are ready, but that their tasks have not taken yet: nothing would unpin them while we
+    /// wait here.
     ///
     /// # Panics
     /// If the pool does not have 16 buffers, under `sync`, or if a buffer stays in use.
-    pub fn fill_with_reads(&self) -> Vec<PausedIo> {
+    pub fn fill_with_reads(&self, buffers: BlockNo) -> Vec<PausedIo> {
         assert!(self.is_asynchronous() && self.pool.buffers() == 16);
-        let held = (0..16).map(|_| self.probe.hold_result(|_| true)).collect();
+        let held = (0..buffers).map(|_| self.probe.hold_result(|_| true)).collect();
         let (mut backend, mut next) = (self.backend(), 0);
-        while next < 16 {
+        while next < buffers {
             self.wait_until("a buffer for the next read", || {
-                let list: Vec<BlockNo> = (next..16).collect();
+                let list: Vec<BlockNo> = (next..buffers).collect();
                 let mut stream = self.start_read(&mut backend, &list);
                 let started = stream.stats().io_blocks as BlockNo;
                 stream.release_ahead();
@@ -113,8 +115,10 @@ impl Cluster {
                 started > 0
             });
         }
-        self.wait_until("every buffer is being read", || {
-            self.pool.rows().iter().filter(|row| row.pins == 1 && row.io.is_some()).count() == 16
+        self.wait_until("the buffers are being read", || {
+            let rows = self.pool.rows();
+            let read = rows.iter().filter(|row| row.pins == 1 && row.io.is_some());
+            read.count() == buffers as usize
         });
         held
     }

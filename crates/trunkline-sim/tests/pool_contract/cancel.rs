@@ -170,7 +170,7 @@ fn a_session_is_cancelled_while_it_waits_for_a_buffer() {
         }
         for by_stream in [false, true] {
             cluster.pool.evict_all();
-            let held = cluster.fill_with_reads();
+            let held = cluster.fill_with_reads(16);
             let victim = start(cluster, move |cluster, backend| {
                 read_cancelled(cluster, backend, 30, by_stream)
             });

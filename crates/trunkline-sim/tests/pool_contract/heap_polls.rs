@@ -8,10 +8,12 @@ use trunkline_engine::heap::{HeapScan, RowFilter, ScanOptions};
 use trunkline_engine::pool::Backend;
 use trunkline_engine::read_stream::{BlockRange, StatementStreams, StreamOptions};
 use trunkline_engine::transactions::{StatusPages, TransactionError, Transactions};
-use trunkline_format::page::line_pointer;
+use trunkline_format::page::{PageHeader, line_pointer};
 use trunkline_format::transam::commit_log::XIDS_PER_PAGE;
 use trunkline_format::transam::{RowState, XidStatus};
-use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, TupleBuilder, page_checksum};
+use trunkline_format::{
+    BLOCK_SIZE, BlockNo, HeapPageBuilder, PageBytes, TupleBuilder, page_checksum,
+};
 use trunkline_sim::matrix::cluster::check;
 use trunkline_sim::matrix::{Cluster, FileCall, Needs};
 use trunkline_sim::{CountingWaker, PausedIo};
@@ -35,8 +37,13 @@ fn heap_page(block: BlockNo) -> Vec<u8> {
         row.clear();
         builder.push(&row.int4(value).tuple()).expect("room");
     }
-    let mut page = builder.finish(false);
-    for item in [1, 2] {
+    undecided(builder.finish(false), block)
+}
+
+/// Makes the rows of a page depend on the commit log: row by row, they get the transactions from
+/// `XID` on and no hint bits.
+pub(crate) fn undecided(mut page: PageBytes, block: BlockNo) -> Vec<u8> {
+    for item in 1..=PageHeader::parse(&page).line_pointer_count() {
         let at = usize::from(line_pointer(&page, item).expect("an item").offset);
         let xmin = XID + u32::from(item) - 1;
         page[at..at + 4].copy_from_slice(&xmin.to_le_bytes());
@@ -47,10 +54,15 @@ fn heap_page(block: BlockNo) -> Vec<u8> {
     page.to_vec()
 }
 
-/// Creates relation 1, a table, and a commit log. The first transaction has committed.
+/// Creates relation 1, a table, and the commit log.
 fn create(cluster: &Cluster) {
     let pages: Vec<u8> = (0..BLOCKS).flat_map(heap_page).collect();
     cluster.write_segment(1, 0, &pages);
+    create_log(cluster);
+}
+
+/// Creates a commit log. The transaction `XID` has committed.
+pub(crate) fn create_log(cluster: &Cluster) {
     let mut log = vec![0; (LOG_PAGE as usize + 1) * BLOCK_SIZE];
     for (xid, status) in [(XID, 1), (XID + 1, 2)] {
         log[xid as usize / 4] |= status << (xid % 4 * 2);
@@ -147,13 +159,13 @@ fn scan_with(
 }
 
 /// Whether another session could change the first page, so that its content lock is free.
-fn is_unlocked(cluster: &Cluster) -> bool {
+pub(crate) fn is_unlocked(cluster: &Cluster) -> bool {
     let pin = cluster.backend().read(&cluster.relation(1), 0).expect("in the pool");
     pin.page().try_write().is_some()
 }
 
 /// Holds back the read of the commit log. A page of a table with this number is not read.
-fn hold_log(cluster: &Cluster) -> PausedIo {
+pub(crate) fn hold_log(cluster: &Cluster) -> PausedIo {
     cluster.hold(LOG_PAGE)
 }
 
@@ -307,7 +319,8 @@ fn a_cancelled_lookup_leaves_nothing_to_the_next_one() {
     });
 }
 
-/// The file of the commit log is being opened. A poll neither opens it nor determines its length.
+/// The file of the commit log is being opened, or its length is being determined. A poll does
+/// neither itself.
 #[test]
 fn a_poll_waits_while_the_commit_log_is_opened() {
     check(Needs::default(), |cluster| {
@@ -317,12 +330,14 @@ fn a_poll_waits_while_the_commit_log_is_opened() {
         create(cluster);
         cluster.relation(1).locate(0).expect("opened");
         let mut backend = cluster.async_backend();
-        let mut task = Task::new(cluster, &backend);
-        let opening = cluster.files.hold_open();
-        task.poll_until(cluster, &mut backend, || opening.arrivals() > 0);
-        assert!(is_unlocked(cluster));
-        opening.release();
-        task.finish_all(cluster, &mut backend);
+        for call in [FileCall::Open, FileCall::Length] {
+            let mut task = Task::new(cluster, &backend);
+            let held = cluster.files.hold(call);
+            task.poll_until(cluster, &mut backend, || held.arrivals() > 0);
+            assert!(is_unlocked(cluster));
+            held.release();
+            task.finish_all(cluster, &mut backend);
+        }
     });
 }
 

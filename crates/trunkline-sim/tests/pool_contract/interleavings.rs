@@ -11,7 +11,7 @@ use trunkline_engine::read_stream::StreamOptions;
 use trunkline_format::BlockNo;
 use trunkline_sim::matrix::TestThread;
 use trunkline_sim::matrix::cluster::{check, check_simulated};
-use trunkline_sim::matrix::{Cluster, Needs};
+use trunkline_sim::matrix::{Cluster, FileCall, Needs};
 
 /// A thread that reads one block.
 fn reader(cluster: &Arc<Cluster>, block: BlockNo) -> TestThread<()> {
@@ -146,7 +146,7 @@ fn the_page_is_read_and_evicted_after_a_lookup() {
             cluster.pool.evict_all();
             cluster.storage.forget(cluster.relation(0).locator());
             cluster.probe.record();
-            let gate = cluster.files.hold_open();
+            let gate = cluster.files.hold(FileCall::Open);
             let slow = reader(cluster, 3);
             gate.wait_for_arrivals(1);
             reader(cluster, 3).join();

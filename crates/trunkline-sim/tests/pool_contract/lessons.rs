@@ -242,7 +242,7 @@ fn lesson_31_the_clock_sweep_ends_when_every_buffer_is_pinned() {
         if !cluster.is_asynchronous() {
             return;
         }
-        let held = cluster.fill_with_reads();
+        let held = cluster.fill_with_reads(16);
         let mut backend = cluster.async_backend();
         let mut context = Context::from_waker(Waker::noop());
         for strategy in [Strategy::Normal, Strategy::BulkRead] {

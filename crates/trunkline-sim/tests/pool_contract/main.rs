@@ -21,5 +21,6 @@ mod progress;
 mod shared_backends;
 mod splitting;
 mod streams;
+mod toast;
 mod vanish;
 mod waiting_sources;

@@ -2,15 +2,16 @@
 //! block: it returns `Poll::Pending`, the thread's other tasks go on, and the task is woken when a
 //! worker has opened the file.
 
+use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};
 use trunkline_aio::facade::Arc;
 use trunkline_engine::pool::{Backend, BackendType, Pool, ReadError};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_engine::storage::{FileSystem, OpenFiles, Relation, Storage};
 use trunkline_format::{BlockNo, SEGMENT_BLOCKS};
-use trunkline_sim::CountingWaker;
 use trunkline_sim::matrix::cluster::{check, layout, relation};
 use trunkline_sim::matrix::{Cluster, FileCall, Needs, is_version, page};
+use trunkline_sim::{CountingWaker, block_on};
 
 /// A stream with a task of its own.
 struct Task {
@@ -71,7 +72,7 @@ fn a_task_goes_on_while_the_file_of_another_is_opened() {
         let mut backend = cluster.async_backend();
         let mut opens = Task::new(&backend, &cluster.relation(1), &[2, 3]);
         let mut reads = Task::new(&backend, &cluster.relation(0), &[5, 7, 9]);
-        let opening = cluster.files.hold_open();
+        let opening = cluster.files.hold(FileCall::Open);
         for _ in 0..2 {
             assert!(opens.poll(&mut backend).is_pending());
         }
@@ -85,6 +86,32 @@ fn a_task_goes_on_while_the_file_of_another_is_opened() {
             assert_eq!(opens.finish(cluster, &mut backend).expect("reads"), block);
         }
         assert_eq!(opening.arrivals(), 1, "opened once");
+    });
+}
+
+/// The length of a table is being determined while the other task of the same thread and session
+/// reads its block.
+#[test]
+fn a_task_goes_on_while_the_length_of_a_table_is_determined() {
+    check(Needs::default(), |cluster| {
+        if !cluster.is_asynchronous() {
+            return;
+        }
+        cluster.create(1, 4);
+        let mut backend = cluster.async_backend();
+        let mut reads = Task::new(&backend, &cluster.relation(0), &[5]);
+        let held = cluster.files.hold(FileCall::Length);
+        let mut length = cluster.relation(1).count_blocks(backend.session());
+        held.wait_for_arrivals(1);
+        assert_eq!(reads.finish(cluster, &mut backend).expect("reads"), Some(5));
+        assert!(!length.is_done());
+        held.release();
+        let mut wait = backend.session().polled_wait();
+        block_on(poll_fn(|context| {
+            backend.session().poll_for(context, &mut wait, || length.is_done())
+        }))
+        .expect("not cancelled");
+        assert_eq!(length.take().expect("over").expect("a length"), 4);
     });
 }
 
@@ -102,7 +129,7 @@ fn pages_are_returned_while_look_ahead_opens_the_next_segment() {
         let mut backend = cluster.async_backend();
         let list = [3, 4, SEGMENT_BLOCKS + 2];
         let mut task = Task::new(&backend, &cluster.relation(0), &list);
-        let opening = cluster.files.hold_open();
+        let opening = cluster.files.hold(FileCall::Open);
         assert_eq!(task.finish(cluster, &mut backend).expect("reads"), Some(3));
         opening.wait_for_arrivals(1);
         assert_eq!(task.finish(cluster, &mut backend).expect("reads"), Some(4));
@@ -167,7 +194,7 @@ fn an_opened_file_is_kept_until_there_is_a_buffer() {
         let storage = Storage::new(cluster.root(), layout(), &files, false);
         let mut backend = cluster.backend();
         let mut task = Task::new(&backend, &relation(&storage, 1), &[2]);
-        let held = cluster.fill_with_reads();
+        let held = cluster.fill_with_reads(16);
         assert!(task.poll(&mut backend).is_pending());
         assert_eq!((files.opens(), backend.pins()), (1, 0), "opened, but there is no buffer");
         relation(&storage, 0).locate(0).expect("opens");
@@ -192,13 +219,13 @@ fn a_file_opened_by_a_worker_is_kept_until_there_is_a_buffer() {
         let storage = Storage::new(cluster.root(), layout(), &files, false);
         let mut backend = cluster.async_backend();
         let mut task = Task::new(&backend, &relation(&storage, 1), &[2]);
-        let opening = cluster.files.hold_open();
+        let opening = cluster.files.hold(FileCall::Open);
         let waits = task.poll(&mut backend).is_pending();
         opening.release();
         assert!(waits);
         cluster.wait_until("the file is open", || task.is_woken());
         // The task has no buffer, because it hasn't been polled since.
-        let held = cluster.fill_with_reads();
+        let held = cluster.fill_with_reads(16);
         assert!(task.poll(&mut backend).is_pending());
         assert_eq!((files.opens(), backend.pins()), (1, 0), "opened, but there is no buffer");
         relation(&storage, 0).locate(0).expect("opens");
@@ -251,7 +278,7 @@ fn a_stream_can_be_dropped_while_its_file_is_opened() {
         }
         cluster.create(1, 4);
         let mut backend = cluster.async_backend();
-        let opening = cluster.files.hold_open();
+        let opening = cluster.files.hold(FileCall::Open);
         let mut gives_up = Task::new(&backend, &cluster.relation(1), &[1]);
         assert!(gives_up.poll(&mut backend).is_pending());
         opening.wait_for_arrivals(1);

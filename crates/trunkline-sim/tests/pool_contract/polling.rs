@@ -115,7 +115,7 @@ fn a_poll_waits_for_admission() {
 fn a_poll_waits_for_a_buffer() {
     check(Needs { buffers: 16, blocks: 32, ..Needs::one_session() }, |cluster| {
         if cluster.is_asynchronous() {
-            let held = cluster.fill_with_reads();
+            let held = cluster.fill_with_reads(16);
             check_blocked(cluster, &[30, 31], false, || held.iter().for_each(PausedIo::release));
             cluster.settle();
         }
@@ -207,7 +207,7 @@ fn a_stream_that_outlives_its_backend_keeps_no_place_in_the_buffer_queue() {
         if !cluster.is_asynchronous() {
             return;
         }
-        let held = cluster.fill_with_reads();
+        let held = cluster.fill_with_reads(16);
         check_outliving_stream(cluster, 20, || held.iter().for_each(PausedIo::release));
         cluster.settle();
     });

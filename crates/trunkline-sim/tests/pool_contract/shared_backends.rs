@@ -8,7 +8,7 @@ use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_engine::pool::Backend;
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_format::BlockNo;
-use trunkline_sim::matrix::cluster::{check, check_simulated};
+use trunkline_sim::matrix::cluster::check;
 use trunkline_sim::matrix::{Cluster, Needs, TestThread};
 use trunkline_sim::{CountingWaker, PausedIo};
 
@@ -129,14 +129,20 @@ enum GivesUp {
 }
 
 /// Two tasks of different backends wait for the same thing. `free` frees enough for one of them.
-/// The first task gives up once it is woken, but its backend lives on. The second must go on.
-fn check_gives_up(cluster: &Arc<Cluster>, how: GivesUp, blocks: [BlockNo; 2], free: impl FnOnce()) {
+/// The first task gives up once it is woken, but its backend lives on. The second must be woken
+/// too. Then we drop what `free` has returned, and it must go on.
+fn check_gives_up<T>(
+    cluster: &Arc<Cluster>,
+    how: GivesUp,
+    blocks: [BlockNo; 2],
+    free: impl FnOnce() -> T,
+) {
     let (mut first, mut second) = (cluster.async_backend(), cluster.async_backend());
     let mut gives_up = Task::new(cluster, &first, blocks[0]);
     let mut task = Task::new(cluster, &second, blocks[1]);
     assert_eq!(gives_up.poll(cluster, &mut first), None);
     assert_eq!(task.poll(cluster, &mut second), None);
-    free();
+    let rest = free();
     cluster.wait_until("a wake-up", || gives_up.wakes.count() > 0);
     let kept = match how {
         GivesUp::DropsStream => {
@@ -152,6 +158,8 @@ fn check_gives_up(cluster: &Arc<Cluster>, how: GivesUp, blocks: [BlockNo; 2], fr
             Some(gives_up)
         }
     };
+    cluster.wait_until("a wake-up of the other task", || task.wakes.count() > 0);
+    drop(rest);
     assert_eq!(task.finish(cluster, &mut second), blocks[1]);
     drop((kept, first));
 }
@@ -236,12 +244,17 @@ fn a_stream_dropped_after_its_wake_up_passes_a_pin_on() {
 
 #[test]
 fn a_stream_dropped_after_its_wake_up_passes_a_buffer_on() {
-    check_simulated(Needs { buffers: 16, blocks: 32, ..Needs::default() }, |cluster| {
-        if cluster.is_asynchronous() {
-            let held = cluster.fill_with_reads();
-            let release = || held.iter().for_each(PausedIo::release);
-            check_gives_up(cluster, GivesUp::DropsStream, [30, 31], release);
-            cluster.settle();
+    check(Needs { buffers: 16, blocks: 32, ..Needs::default() }, |cluster| {
+        if !cluster.is_asynchronous() {
+            return;
         }
+        let pin = cluster.backend().read(&cluster.relation(0), 20).expect("reads");
+        let held = cluster.fill_with_reads(15);
+        let unpin = || {
+            drop(pin);
+            held
+        };
+        check_gives_up(cluster, GivesUp::DropsStream, [30, 31], unpin);
+        cluster.settle();
     });
 }

@@ -205,7 +205,8 @@ fn the_blocks_of_a_cancelled_extension_are_not_reused_during_its_write() {
 fn a_page_filled_during_its_extension_is_written_after_its_wal() {
     check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
         let theirs = Arc::clone(cluster);
-        cluster.files.before_allocation(move || theirs.change(&mut theirs.backend(), 33, 7));
+        let change = move || theirs.change(&mut theirs.backend(), 33, 7);
+        cluster.files.before(FileCall::Allocate, change);
         cluster.files.fail(FileCall::Allocate, libc::EOPNOTSUPP);
         let mut backend = cluster.backend();
         let made = backend.extend(&cluster.relation(0), 12, ExtendMethod::PosixFallocate);
@@ -222,7 +223,8 @@ fn a_page_filled_during_its_extension_is_written_after_its_wal() {
 fn a_failed_extension_keeps_the_changes_of_other_sessions() {
     check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
         let theirs = Arc::clone(cluster);
-        cluster.files.before_allocation(move || theirs.change(&mut theirs.backend(), 33, 7));
+        let change = move || theirs.change(&mut theirs.backend(), 33, 7);
+        cluster.files.before(FileCall::Allocate, change);
         cluster.files.fail(FileCall::Allocate, libc::ENOSPC);
         let mut backend = cluster.backend();
         let made = backend.extend(&cluster.relation(0), 12, ExtendMethod::PosixFallocate);
@@ -254,7 +256,7 @@ fn an_extension_waits_for_a_reader_of_its_new_page() {
             drop(page);
         });
         let theirs = Arc::clone(cluster);
-        cluster.files.before_allocation(move || {
+        cluster.files.before(FileCall::Allocate, move || {
             allocates.release();
             theirs.wait_until("a reader has the page", || locked.is_released());
         });

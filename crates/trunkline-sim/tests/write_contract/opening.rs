@@ -8,7 +8,7 @@ use trunkline_engine::pool::ExtendMethod;
 use trunkline_format::BlockNo;
 use trunkline_sim::PausePoint;
 use trunkline_sim::matrix::cluster::check_simulated;
-use trunkline_sim::matrix::{Cluster, Needs};
+use trunkline_sim::matrix::{Cluster, FileCall, Needs};
 
 /// Closes the file of relation 1, as happens when the open-file table is full. Returns two pause
 /// points. The next thread to open the file releases the first one, so that we know it has got
@@ -17,7 +17,7 @@ fn close_and_hold(cluster: &Cluster) -> (PausePoint, PausePoint) {
     cluster.storage.forget(cluster.relation(1).locator());
     let (opening, go) = (PausePoint::new(), PausePoint::new());
     let (begun, gate) = (opening.clone(), go.clone());
-    cluster.files.before_open(move || {
+    cluster.files.before(FileCall::Open, move || {
         begun.release();
         gate.wait();
     });

@@ -1,18 +1,21 @@
 //! Polled streams that need a buffer while every page is dirty. A poll must not flush the log or
-//! open a victim's file itself, because both may block.
+//! open a victim's file itself, because both may block. While it waits for an open, it must not keep
+//! its place in the queue for a handle.
 
 use std::future::poll_fn;
 use std::io;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use trunkline_aio::facade::{Arc, Mutex};
-use trunkline_aio::{Class, File, Operation, Outcome, PolledWait, Session, Slots, Status, WaitRef};
+use trunkline_aio::{
+    Class, File, Io, Operation, Outcome, PolledWait, Session, Slots, Status, WaitRef,
+};
 use trunkline_engine::log::{Log, LogError, PositionLog};
 use trunkline_engine::pool::{Backend, ReadError, WriteError};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_engine::storage::Relation;
 use trunkline_format::{BlockNo, Lsn};
 use trunkline_sim::matrix::cluster::check;
-use trunkline_sim::matrix::{Cluster, Needs};
+use trunkline_sim::matrix::{Cluster, FileCall, Needs};
 use trunkline_sim::{CountingWaker, block_on};
 
 use crate::logged::dirty_pool;
@@ -180,12 +183,88 @@ fn a_poll_waits_while_a_victims_file_is_opened() {
         let mut backend = cluster.async_backend();
         (0..16).for_each(|block| cluster.change(&mut backend, block, 1));
         cluster.storage.forget(cluster.relation(0).locator());
-        let opening = cluster.files.hold_open();
+        let opening = cluster.files.hold(FileCall::Open);
         let mut evicts = stream(&backend, &cluster.relation(1), 2);
         poll_until(cluster, &mut backend, &mut evicts, || opening.arrivals() > 0);
         let mut hits = stream(&backend, &cluster.relation(0), 7);
         assert_eq!(read(&mut backend, &mut hits).expect("in the pool"), 7);
         drop(hits);
+        opening.release();
+        assert_eq!(read(&mut backend, &mut evicts).expect("reads"), 2);
+    });
+}
+
+/// A session with a task that waits for a handle for a write.
+struct Queued {
+    session: Session,
+    wait: PolledWait,
+    wakes: Arc<CountingWaker>,
+    waker: Waker,
+}
+
+impl Queued {
+    fn new(cluster: &Cluster) -> Self {
+        let session = cluster.aio.session().expect("a session");
+        let (wait, (wakes, waker)) = (session.polled_wait(), CountingWaker::new());
+        let mut queued = Self { session, wait, wakes, waker };
+        assert!(!queued.gets_handle());
+        queued
+    }
+
+    /// Polls once. Gives the handle back if there is one.
+    fn gets_handle(&mut self) -> bool {
+        let context = &mut Context::from_waker(&self.waker);
+        self.session.poll_acquire(context, &mut self.wait, Class::Eviction).is_ready()
+    }
+
+    fn is_woken(&self) -> bool {
+        self.wakes.count() > 0
+    }
+}
+
+fn is_pending(backend: &mut Backend, stream: &mut ReadStream<BlockList>) -> bool {
+    stream.poll_next(&mut Context::from_waker(Waker::noop()), backend).is_pending()
+}
+
+/// With this many handles, evictions may use two.
+const HANDLES: u32 = 8;
+
+fn sessions(cluster: &Cluster) -> [Session; 3] {
+    [(); 3].map(|()| cluster.aio.session().expect("a session"))
+}
+
+/// Takes all handles that evictions may use.
+fn take_handles(sessions: &mut [Session; 3]) -> Vec<Io<'_>> {
+    let handles = sessions.iter_mut().map_while(|session| session.try_acquire(Class::Eviction));
+    let handles: Vec<_> = handles.collect();
+    assert_eq!(handles.len(), 2);
+    handles
+}
+
+/// When the task is polled again, its victims' file is not open any more. The handle that is freed
+/// while it waits for that belongs to the next session in the queue.
+#[test]
+fn a_poll_that_waits_for_an_open_leaves_the_queue_for_a_handle() {
+    check(Needs { handles: HANDLES, ..needs() }, |cluster| {
+        if !cluster.is_asynchronous() {
+            return;
+        }
+        cluster.create(1, 4);
+        cluster.relation(1).locate(0).expect("opened");
+        let mut backend = cluster.async_backend();
+        (0..16).for_each(|block| cluster.change(&mut backend, block, 1));
+        let mut holders = sessions(cluster);
+        let mut handles = take_handles(&mut holders);
+        let mut evicts = stream(&backend, &cluster.relation(1), 2);
+        assert!(is_pending(&mut backend, &mut evicts));
+        let mut next = Queued::new(cluster);
+        cluster.storage.forget(cluster.relation(0).locator());
+        let opening = cluster.files.hold(FileCall::Open);
+        assert!(is_pending(&mut backend, &mut evicts));
+        drop(handles.pop());
+        cluster.wait_until("a wake-up", || next.is_woken());
+        assert!(next.gets_handle());
+        drop(handles);
         opening.release();
         assert_eq!(read(&mut backend, &mut evicts).expect("reads"), 2);
     });

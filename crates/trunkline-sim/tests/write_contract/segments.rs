@@ -22,9 +22,9 @@ fn pages_behind_two_failures_are_found() {
         file.and_then(|file| file.set_len(length)).expect("made longer");
         let theirs = Arc::clone(cluster);
         // This runs just before the first session allocates at the end of the segment.
-        cluster.files.before_allocation(move || {
+        cluster.files.before(FileCall::Allocate, move || {
             let third = Arc::clone(&theirs);
-            theirs.files.before_open(move || put_behind(&third));
+            theirs.files.before(FileCall::Open, move || put_behind(&third));
             let second = extend(&theirs);
             second.expect_err("no room for a second file");
             theirs.files.fail(FileCall::Allocate, libc::ENOSPC);
