@@ -370,6 +370,19 @@ mod tests {
         assert!(!failure(io).is_of_direct_io());
     }
 
+    /// If a thread panics, we have learned nothing about the data.
+    #[test]
+    fn a_panic_of_a_thread_is_not_a_finding() {
+        for failure in [
+            Failure::from(JobError::Panicked),
+            SeqScanError::Job(JobError::Panicked).into(),
+            ContentError::Job(JobError::Panicked).into(),
+        ] {
+            assert_eq!(failure.exit, Exit::CannotRun);
+            assert_eq!(failure.to_string(), "a worker thread panicked");
+        }
+    }
+
     #[test]
     fn error_numbers_of_the_system_are_removed() {
         for (text, expected) in [
