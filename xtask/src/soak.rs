@@ -29,10 +29,15 @@ usage: cargo xtask soak <name>
 
   faults           a million faults on the simulated disk, under the seeded pool workload
   stress           the test step of ci ten times in a row, while other threads keep CPUs and
-                   disk busy
-  bare-root        .ci/run in a bare Debian root, which has none of the packages it needs
+                   disk busy; needs what ci needs
+  bare-root        .ci/run in a bare Debian root, which has none of the packages it needs;
+                   needs root, debootstrap, a network and about 16 GB of disk
   servers BIN...   random databases, compared with the PostgreSQL servers in these folders
-  checksums BIN... only what pg_checksums finds in random databases, with and without damage";
+  checksums BIN... only what pg_checksums finds in random databases, with and without damage
+
+A folder BIN has the programs of a PostgreSQL 15 to 19 with pg_checksums, such as
+/usr/lib/postgresql/18/bin of Debian's package postgresql-18. Parts of a test that need pg_dump,
+pg_resetwal or pg_upgrade are left out if the folder doesn't have them.";
 
 /// Runs one soak test and records the result.
 pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
