@@ -1,5 +1,5 @@
 //! Polled streams that need a buffer while every page is dirty. A poll must not flush the log or
-//! open a victim's file itself, because both may block. While it waits for an open, it must not keep
+//! open a victim's file itself, because both may block. While it waits for either, it must not keep
 //! its place in the queue for a handle.
 
 use std::future::poll_fn;
@@ -10,12 +10,12 @@ use trunkline_aio::{
     Class, File, Io, Operation, Outcome, PolledWait, Session, Slots, Status, WaitRef,
 };
 use trunkline_engine::log::{Log, LogError, PositionLog};
-use trunkline_engine::pool::{Backend, ReadError, WriteError};
+use trunkline_engine::pool::{Backend, BackendType, ReadError, WriteError};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_engine::storage::Relation;
 use trunkline_format::{BlockNo, Lsn};
 use trunkline_sim::matrix::cluster::check;
-use trunkline_sim::matrix::{Cluster, FileCall, Needs};
+use trunkline_sim::matrix::{Cluster, FileCall, Needs, page};
 use trunkline_sim::{CountingWaker, block_on};
 
 use crate::logged::dirty_pool;
@@ -267,5 +267,56 @@ fn a_poll_that_waits_for_an_open_leaves_the_queue_for_a_handle() {
         drop(handles);
         opening.release();
         assert_eq!(read(&mut backend, &mut evicts).expect("reads"), 2);
+    });
+}
+
+/// When the task is polled again, it gets a handle, but its victims need a log flush now. It must
+/// pass on the wake-up for a handle that it doesn't take.
+///
+/// A poll wakes the next session in the queue each time that it gives a handle back. This one does
+/// so twice, first because it has found no buffer to read into, so the second wake-up is its own.
+#[test]
+fn a_poll_that_waits_for_the_log_leaves_the_queue_for_a_handle() {
+    check(Needs { handles: HANDLES, ..needs() }, |cluster| {
+        if !cluster.is_asynchronous() {
+            return;
+        }
+        cluster.writes.detach();
+        let (log, relation) = (Syncing::new(cluster), cluster.relation(0));
+        let (pool, mut backend) = dirty_pool(cluster, Arc::clone(&log) as _, || 0);
+        backend.session().set_may_block(false);
+        let mut holders = sessions(cluster);
+        let handles = take_handles(&mut holders);
+        let ahead = [(), ()].map(|()| Queued::new(cluster));
+        let mut evicts = stream(&backend, &relation, 20);
+        assert!(is_pending(&mut backend, &mut evicts));
+        let mut next = Queued::new(cluster);
+        let lsn = log.log.append(10);
+        let mut changes = pool.backend(BackendType::Client).expect("a session");
+        for block in 0..16 {
+            let pin = changes.read(&relation, block).expect("in the pool");
+            let mut bytes = changes.write_lock(pin.page()).expect("locks");
+            bytes.mark_dirty();
+            bytes.copy_from_slice(&page(0, block, 2, lsn.0));
+        }
+        // Another session is flushing the log.
+        let held = cluster.probe.hold_result(|io| io.operation == Operation::Fsync);
+        let mut flushes = cluster.aio.session().expect("a session");
+        let mut wait = flushes.polled_wait();
+        let context = &mut Context::from_waker(Waker::noop());
+        assert!(log.poll_flush(context, &mut flushes, &mut wait, lsn).is_pending());
+        drop(handles);
+        cluster.wait_until("a wake-up", || ahead[0].is_woken());
+        assert!(is_pending(&mut backend, &mut evicts));
+        cluster.wait_until("a wake-up of the next session", || next.is_woken());
+        assert!(next.gets_handle());
+        drop(ahead);
+        held.release();
+        let flush = poll_fn(|context| log.poll_flush(context, &mut flushes, &mut wait, lsn));
+        block_on(flush).expect("flushed");
+        assert_eq!(read(&mut backend, &mut evicts).expect("reads"), 20);
+        drop(evicts);
+        drop((backend, changes, pool));
+        cluster.writes.attach(&cluster.files);
     });
 }
