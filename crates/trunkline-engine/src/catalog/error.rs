@@ -149,6 +149,23 @@ pub enum CatalogError {
         /// The last row in its index.
         row: Tid,
     },
+    /// A page of a catalog has been overwritten with zeros, so that it looks like a new page.
+    #[error(
+        "block {} of file \"{}\" ({}) is a new page, expected rows: index {} has an entry for row \
+         {row}, unless that entry is damaged",
+        row.block,
+        path.display(),
+        table.name,
+        table.index.name
+    )]
+    NewPage {
+        /// The segment with the page.
+        path: PathBuf,
+        /// The catalog.
+        table: &'static CatalogTable,
+        /// The first row on such a page in the index.
+        row: Tid,
+    },
     /// A row of a catalog is damaged.
     #[error("{location}: {source}")]
     Row {
@@ -242,17 +259,16 @@ impl CatalogError {
     /// be read.
     pub fn is_damage(&self) -> bool {
         match self {
-            Self::Row { .. } | Self::LongValue { .. } | Self::HeapRow(_) | Self::Short { .. } => {
-                true
-            }
+            Self::Row { .. } | Self::LongValue { .. } | Self::HeapRow(_) => true,
             Self::Heap(error) => !error.is_cancelled(),
-            _ => false,
+            _ => self.lost_pages(),
         }
     }
 
-    /// Whether a catalog has lost pages at its end, so that any number of objects may be missing.
-    pub fn is_short(&self) -> bool {
-        matches!(self, Self::Short { .. })
+    /// Whether a catalog has lost whole pages, without any other trace than the entries of its index,
+    /// so that any number of objects may be missing.
+    pub fn lost_pages(&self) -> bool {
+        matches!(self, Self::Short { .. } | Self::NewPage { .. })
     }
 
     /// Returns the file of the commit log or of multixacts that is missing, short or unreadable, if
@@ -289,7 +305,7 @@ impl CatalogError {
                  global/pg_control says"
                     .to_owned(),
             ),
-            Self::Short { .. } => Some(
+            Self::Short { .. } | Self::NewPage { .. } => Some(
                 "restore the file, or its index if only that is damaged; copy --keep-going copies \
                  what the rest of it describes"
                     .to_owned(),

@@ -11,6 +11,7 @@ use trunkline_format::Fork;
 use trunkline_format::catalog::{
     CatalogRow, CatalogTable, CatalogTuple, PG_ATTRIBUTE, PG_CLASS, PG_DATABASE, RowError,
 };
+use trunkline_format::page::is_new;
 
 use super::cluster::{CatalogLocator, Cluster, OnDamage};
 use super::error::CatalogError;
@@ -42,7 +43,7 @@ impl Faults {
         let cancelled = matches!(&error, CatalogError::Heap(error) if error.is_cancelled());
         let fails = match self.on_damage {
             OnDamage::Fail => true,
-            OnDamage::Collect => error.is_short(),
+            OnDamage::Collect => error.lost_pages(),
             OnDamage::Rescue => false,
         };
         if fails || cancelled {
@@ -63,9 +64,9 @@ impl Faults {
         }
     }
 
-    /// Whether a catalog has lost pages at its end.
+    /// Whether a catalog has lost pages.
     fn lost_pages(&self) -> bool {
-        self.found.iter().any(CatalogError::is_short)
+        self.found.iter().any(CatalogError::lost_pages)
     }
 
     /// Removes and returns the first recorded error.
@@ -93,9 +94,8 @@ impl Reader<'_> {
     }
 
     /// Returns the visible rows of a catalog. If we fail to locate the catalog, that counts as
-    /// damage, so when damage is being collected we return no rows. This may be the first damage we
-    /// notice: if a page of `pg_class` was overwritten with zeros, it looks like a new page. If a
-    /// catalog has lost pages, it is a consequence of that, and not recorded.
+    /// damage, so when damage is being collected we return no rows. If a catalog has lost pages, it
+    /// is a consequence of that, and not recorded.
     pub(super) fn rows_at<R: CatalogRow>(
         &mut self,
         locator: Result<CatalogLocator, CatalogError>,
@@ -107,7 +107,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Passes the visible rows of a catalog to `each`. Checks first that the catalog isn't too short.
+    /// Passes the visible rows of a catalog to `each`. Also checks that the catalog hasn't lost any
+    /// pages.
     pub(super) fn scan(
         &mut self,
         locator: CatalogLocator,
@@ -126,10 +127,11 @@ impl Reader<'_> {
         let layout = table.layout(self.cluster.version);
         let (transactions, options) = (&self.cluster.transactions, ScanOptions::default());
         let mut scan = HeapScan::of_blocks(self.backend, &relation, blocks, transactions, options);
+        let mut new = Vec::new();
         loop {
             let page = match scan.next_page(self.backend) {
                 Ok(Some(page)) => page,
-                Ok(None) => return Ok(()),
+                Ok(None) => break,
                 Err(error) => {
                     // We can continue the scan after a damaged block. But if we can't read the file
                     // at all, for example because open() failed, we would report the same error
@@ -150,6 +152,9 @@ impl Reader<'_> {
                     continue;
                 }
             };
+            if is_new(page.bytes()) {
+                new.push(page.block());
+            }
             for row in page.rows() {
                 let row = match row {
                     Ok(row) => row,
@@ -164,6 +169,10 @@ impl Reader<'_> {
                     self.faults.take(CatalogError::Row { location, source })?;
                 }
             }
+        }
+        match self.new_page(&relation, &new, locator)? {
+            Some(error) => self.faults.take(error),
+            None => Ok(()),
         }
     }
 }

@@ -166,7 +166,7 @@ impl Database {
         })?;
         let mut output_fault = None;
         for error in found.into_found() {
-            if self.cluster.on_damage != OnDamage::Fail || error.is_short() {
+            if self.cluster.on_damage != OnDamage::Fail || error.lost_pages() {
                 faults.take(error)?;
             } else if error.file_fault().is_some() {
                 output_fault.get_or_insert(Arc::new(error));
@@ -190,7 +190,7 @@ impl Database {
     /// Compares the columns that `pg_attribute` lists for a catalog with the layout that we used to
     /// decode it.
     pub(super) fn check_layout(&self, table: &'static CatalogTable) -> Result<(), CatalogError> {
-        if self.faults.iter().any(CatalogError::is_short) {
+        if self.faults.iter().any(CatalogError::lost_pages) {
             // Rows of pg_attribute may be missing. We have already reported that.
             return Ok(());
         }

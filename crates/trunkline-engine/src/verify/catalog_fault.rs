@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use trunkline_aio::facade::Arc;
 
-use super::content_problem::ContentProblem;
+use super::content_problem::{ContentProblem, InvalidTarget};
 use super::finding::{Finding, FindingKind};
 use super::length_bound::LengthProof;
 use crate::catalog::CatalogError;
@@ -18,7 +18,10 @@ use crate::storage::StorageError;
 pub(super) fn finding_of(dir: &DataDir, database: Option<&str>, fault: &CatalogError) -> Finding {
     let unreadable = |text| FindingKind::Content(ContentProblem::Unreadable(text));
     let mut relation: Option<Arc<str>> = database.map(Into::into);
-    if let CatalogError::Short { table, .. } | CatalogError::File { table, .. } = fault {
+    if let CatalogError::Short { table, .. }
+    | CatalogError::NewPage { table, .. }
+    | CatalogError::File { table, .. } = fault
+    {
         let database = database.filter(|_| !table.shared);
         let database = database.map(|name| format!("{name}.")).unwrap_or_default();
         relation = Some(format!("{database}pg_catalog.{}", table.name).into());
@@ -29,6 +32,11 @@ pub(super) fn finding_of(dir: &DataDir, database: Option<&str>, fault: &CatalogE
             let proof = LengthProof::Entry { index: table.index.name.into(), row: *row };
             let kind = FindingKind::Short { found: *found, expected: *expected, proof };
             (path.clone(), None, None, kind)
+        }
+        (CatalogError::NewPage { path, table, row }, None) => {
+            let (index, found) = (table.index.name.to_owned(), InvalidTarget::NewPage);
+            let kind = FindingKind::Content(ContentProblem::EntryTarget { index, found });
+            (path.clone(), Some(row.block), Some(row.item), kind)
         }
         (CatalogError::Row { location, source }, None) => (
             location.path().to_owned(),

@@ -145,7 +145,7 @@ impl ContentJob {
     fn catalog_faults(&self, database: Option<&str>, faults: &[CatalogError]) {
         let unknown = faults.iter().any(|fault| fault.file_fault().is_some());
         for fault in faults {
-            if fault.is_short() {
+            if fault.lost_pages() {
                 let name = database.unwrap_or("shared catalogs");
                 self.results.skipped(name.into(), format!("contents not all checked: {fault}"));
             }
@@ -233,7 +233,9 @@ impl ContentJob {
             // We couldn't read some rows of the catalogs because pages of the catalogs or a file of
             // the commit log are missing. Nothing is wrong with the table if these rows describe it.
             Err(error @ CatalogError::Columns { .. })
-                if faults.iter().any(|fault| fault.file_fault().is_some() || fault.is_short()) =>
+                if faults
+                    .iter()
+                    .any(|fault| fault.file_fault().is_some() || fault.lost_pages()) =>
             {
                 let name = full_name(&queued.database, relation);
                 self.results.skipped(name, error.to_string());

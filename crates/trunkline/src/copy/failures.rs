@@ -39,7 +39,7 @@ pub(super) fn catalog_failure(error: CatalogError, dir: &DataDir) -> Failure {
     let hint = match &error {
         error if error.file_fault().is_some() => Some(LEAVE_OUT),
         // It has its own hint.
-        error if error.is_short() => None,
+        error if error.lost_pages() => None,
         error => error.is_damage().then_some(KEEP_GOING),
     };
     database_failure(error, dir).with_hint_if_any(hint)
@@ -48,7 +48,7 @@ pub(super) fn catalog_failure(error: CatalogError, dir: &DataDir) -> Failure {
 /// If a catalog has lost pages, the name of something that doesn't exist may be right, so we don't
 /// blame the user.
 pub(super) fn blame_damage(mut failure: Failure, faults: &[CatalogError]) -> Failure {
-    if failure.exit == Exit::Usage && faults.iter().any(CatalogError::is_short) {
+    if failure.exit == Exit::Usage && faults.iter().any(CatalogError::lost_pages) {
         failure.exit = Exit::Findings;
     }
     failure
@@ -59,7 +59,7 @@ pub(super) fn plan_failure(error: PlanError) -> Failure {
     let hint = error.hint();
     match error {
         // We read this catalog to print values of a column's type. `--keep-going` doesn't help.
-        PlanError::Catalog(error) if error.is_short() => {
+        PlanError::Catalog(error) if error.lost_pages() => {
             Failure::from(error).with_hint(LEAVE_COLUMNS)
         }
         PlanError::Catalog(error) => error.into(),

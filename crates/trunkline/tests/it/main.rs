@@ -8,6 +8,7 @@ mod copy_all;
 mod copy_outputs;
 mod deep;
 mod jobs;
+mod lost_pages;
 mod missing;
 mod shell;
 mod tables;
