@@ -189,9 +189,13 @@ impl<'a> HeapTuple<'a> {
         Tid::from_bytes([a, b, c, d, e, f])
     }
 
-    /// Whether the next version is a heap-only tuple in the same HOT chain.
+    /// Whether the next version is a heap-only tuple in the same HOT chain. Unlike the flag alone,
+    /// this is false if the update is known to have been rolled back: the link is still there then,
+    /// but its line pointer may have been reused for a tuple of another chain.
     pub fn is_hot_updated(&self) -> bool {
-        self.infomask2() & HOT_UPDATED != 0
+        let is_inserted = self.infomask() & (XMIN_COMMITTED | XMIN_INVALID) != XMIN_INVALID;
+        let may_be_updated = is_inserted && self.infomask() & XMAX_INVALID == 0;
+        self.infomask2() & HOT_UPDATED != 0 && may_be_updated
     }
 
     /// Whether this is a heap-only tuple, which has no index entries.

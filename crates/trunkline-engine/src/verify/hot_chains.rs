@@ -15,7 +15,8 @@
 //! tuple. As in PostgreSQL, we detect this by comparing the xmax of the old tuple with the xmin of
 //! the tuple that the link leads to. This doesn't work if xmax is a multixact, because then the
 //! tuple header doesn't contain the updating transaction. We therefore follow such links last, and
-//! only if no other link has led to the same tuple.
+//! only if no other link has led to the same tuple. A link whose update is known to have been rolled
+//! back isn't followed at all.
 
 use trunkline_format::heap_tuple::{HeapTuple, XMAX_IS_MULTI};
 use trunkline_format::page::{LinePointerFlags, line_pointer, line_pointers};
@@ -149,6 +150,7 @@ mod tests {
 
     const HEAP_ONLY: u16 = 0x8000;
     const HOT_UPDATED: u16 = 0x4000;
+    const XMAX_INVALID: u16 = 0x0800;
 
     /// Builds a page with the given line pointers. Each of them is either a redirect or a tuple.
     /// For a tuple, we specify its xmin, its xmax, the line pointer of the next tuple in its chain,
@@ -198,5 +200,22 @@ mod tests {
         roots.find(&page, 0);
         let found = [1, 2, 3, 4, 5, 6].map(|item| roots.of(item));
         assert_eq!(found, [None, None, Some(1), Some(2), Some(2), Some(2)]);
+    }
+
+    /// We found this case on a page written by PostgreSQL 18. Both tuples that link to the last one
+    /// had been updated by members of multixacts, but one of the updates had been rolled back.
+    #[test]
+    fn a_link_of_an_update_that_was_rolled_back_is_not_followed() {
+        let (only, updated) = (u32::from(HEAP_ONLY), u32::from(HEAP_ONLY | HOT_UPDATED));
+        let (multi, invalid) = (u32::from(XMAX_IS_MULTI), u32::from(XMAX_INVALID));
+        let page = page(&[
+            Err(3),
+            Ok([100, 15, 4, u32::from(HOT_UPDATED), multi | invalid]),
+            Ok([200, 19, 4, updated, multi]),
+            Ok([300, 0, 4, only, 0]),
+        ]);
+        let mut roots = HotRoots::default();
+        roots.find(&page, 0);
+        assert_eq!([2, 3, 4].map(|item| roots.of(item)), [Some(2), Some(1), Some(1)]);
     }
 }
