@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use trunkline_engine::settings::Settings;
 
@@ -120,6 +121,14 @@ impl Cli {
     /// What clap prints: help, the version, or an error.
     pub(crate) fn parse_args(args: impl IntoIterator<Item = OsString>) -> clap::error::Result<Cli> {
         let mut matches = command().try_get_matches_from(args)?;
+        // These commands could be mistaken for commands that do something with the data directory.
+        // PGDATA may be set, though.
+        if let Some((name @ ("completions" | "demo" | "man"), given)) = matches.subcommand()
+            && given.value_source("pgdata") == Some(ValueSource::CommandLine)
+        {
+            let text = format!("unexpected argument '--pgdata': {name} reads no data directory");
+            return Err(command().error(ErrorKind::UnknownArgument, text));
+        }
         Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command()))
     }
 

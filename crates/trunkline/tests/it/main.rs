@@ -134,7 +134,15 @@ fn help_says_what_the_tool_is_and_shows_examples() {
     // Options that mean nothing to a command are accepted, but not listed.
     assert!(help("demo").contains("--json") && !help("demo").contains("--force-unclean"));
     assert!(help("man").contains("--help") && !help("man").contains("--json"));
-    assert_eq!(run(["man", "--json", "-D", "x"]).0, 0);
+    assert_eq!(run(["man", "--json"]).0, 0);
+    for command in [&["man"][..], &["completions", "bash"], &["demo", "--scale", "1"]] {
+        let (code, out, err) = run(["-D", "x"].iter().chain(command));
+        let text = format!("unexpected argument '--pgdata': {} reads no data", command[0]);
+        assert!(code == 2 && out.is_empty() && err.contains(&text), "{command:?}: {code} {err}");
+        assert_eq!(run(command.iter().chain(&["-D", "x"])), (code, out, err));
+    }
+    let with_variable = trunkline().arg("man").env("PGDATA", "/nowhere").output().expect("runs");
+    assert_eq!(with_variable.status.code(), Some(0));
     // The options of all commands come after those of the command.
     let copy = help("copy");
     let at = |text| copy.find(text).unwrap_or_else(|| panic!("{text}: {copy}"));
