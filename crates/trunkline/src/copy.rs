@@ -45,6 +45,7 @@ use std::path::Path;
 use trunkline_aio::facade::thread;
 use trunkline_engine::catalog::OnDamage;
 use trunkline_engine::copy::{CopyOptions, Extras, LineFormat, Plan, TextSettings, copy};
+use trunkline_engine::datadir::DataDir;
 use trunkline_engine::heap::RowFilter;
 use trunkline_engine::job::End;
 use trunkline_engine::settings::Settings;
@@ -107,9 +108,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     let major = dir.control().version.major();
     let text = sources.resolve(major, &plan.plans(), &database)?;
     let catalog_is_complete = catalog.faults().is_empty() && database.faults().is_empty();
-    if !catalog_is_complete {
-        plan.leave_out("tables or columns that damaged rows of the catalogs describe".to_owned());
-    }
+    mention_unknown(&mut plan, &dir, catalog_is_complete);
     let partial_files = warn_of_partial_files(&plan.plans());
     let inputs_are_complete =
         catalog_is_complete && sources.is_complete && partial_files.is_empty();
@@ -156,6 +155,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     let (method, direct) = (io.method_name(), settings.io_direct_data());
     let output = CopyOutput {
         report: &report,
+        dir: &dir,
         method,
         direct,
         present,
@@ -170,6 +170,18 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     let is_good = nothing_missing && !same_names;
     let exit = if is_good { Exit::Good } else { Exit::Findings };
     Ok(interrupt.exit_after(report.end, exit))
+}
+
+/// Mentions in the script what may be missing in the copies without any of them being incomplete.
+fn mention_unknown(plan: &mut CopyPlan, dir: &DataDir, catalog_is_complete: bool) {
+    if !catalog_is_complete {
+        let text = "tables or columns that damaged rows or pages of the catalogs describe";
+        plan.leave_out(text.to_owned());
+    }
+    if !dir.is_clean() {
+        let text = "the newest changes: the cluster was not shut down cleanly; pages may be torn";
+        plan.remark(text.to_owned());
+    }
 }
 
 /// Says that a file of this name will be replaced. A pipe or device is only written to.

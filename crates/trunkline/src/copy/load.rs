@@ -45,7 +45,7 @@ pub(super) struct Loads {
     sequences: Vec<(Oid, SequenceRow, Sequence)>,
     /// What should have been copied, and wasn't.
     left_out: Vec<String>,
-    /// What has nothing to copy.
+    /// What has nothing to copy, or can't be known to be missing.
     remarks: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ impl Loads {
         self.left_out.push(why);
     }
 
-    /// Adds a remark on something that has nothing to copy.
+    /// Adds a remark on something that has nothing to copy, or that can't be known to be missing.
     pub(super) fn remark(&mut self, why: String) {
         self.remarks.push(why);
     }

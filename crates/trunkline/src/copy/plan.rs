@@ -78,6 +78,11 @@ impl CopyPlan {
         self.loads.leave_out(why);
     }
 
+    /// Mentions something in the script, which doesn't fail because of it.
+    pub(super) fn remark(&mut self, what: String) {
+        self.loads.remark(what);
+    }
+
     /// Opens and locks the directory of several tables, and removes the tasks whose files are
     /// already in it. Returns the number of these files. `contents` describes the copy, which
     /// includes a load script if `script` is set.
@@ -319,8 +324,9 @@ pub(super) fn manifest(
     let CopyArgs { ctid, header, format, delimiter, null, rows, no_state, .. } = args;
     let CopyArgs { tables, patterns, schemas, exclude_schemas, exclude_tables, .. } = args;
     let selection = [tables, patterns, schemas, exclude_schemas, exclude_tables];
+    let unclean = if dir.is_clean() { "" } else { ", not shut down cleanly" };
     let text = format!(
-        "system identifier {}\ncheckpoint {}\ndatabase {database}\nctid {ctid}, header {header}, \
+        "system identifier {}\ncheckpoint {}{unclean}\ndatabase {database}\nctid {ctid}, header {header}, \
          format {format:?}, delimiter {delimiter:?}, null {null:?}, rows {rows:?}, \
          no state {no_state}, selection {selection:?}\n{}",
         control.system_identifier,

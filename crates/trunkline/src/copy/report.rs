@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use trunkline_engine::copy::CopyReport;
+use trunkline_engine::datadir::DataDir;
 use trunkline_engine::job::End;
 use trunkline_format::BLOCK_SIZE;
 
@@ -89,6 +90,7 @@ impl Display for LeftOut {
 /// A report, and the I/O that was used.
 pub(super) struct CopyOutput<'r> {
     pub(super) report: &'r CopyReport,
+    pub(super) dir: &'r DataDir,
     pub(super) method: &'static str,
     pub(super) direct: bool,
     /// Number of tables whose files already existed.
@@ -144,6 +146,7 @@ impl CopyOutput<'_> {
             schema: 1,
             command: "copy",
             complete: report.end == End::Complete && self.nothing_missing,
+            unclean: !self.dir.is_clean(),
             outputs: report.tasks,
             present: self.present,
             incomplete: self.incomplete,
@@ -156,7 +159,8 @@ impl CopyOutput<'_> {
             findings: report.findings_total,
             pages_unreadable: report.pages_unreadable,
             values_gone: report.values_gone,
-            warnings: report.warnings.len() as u64 + report.warnings_lost,
+            warnings: (self.dir.warnings().len() + report.warnings.len()) as u64
+                + report.warnings_lost,
             seconds: report.elapsed.as_secs_f64(),
             io_method: self.method,
             io_direct: self.direct,

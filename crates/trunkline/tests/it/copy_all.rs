@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use rustix::process::Signal;
 use trunkline_format::page_checksum;
 
-use crate::copy::{Damaged, copy, expected, fixtures, rows};
+use crate::copy::{Damaged, copy, copy_of, expected, fixtures, rows};
 use crate::jobs::until;
 use crate::{json, run, trunkline};
 
@@ -221,4 +221,28 @@ fn a_file_of_unknown_origin_is_not_kept() {
     let file = home.path().join("s1.rw.copy");
     rows(&fixture, &args);
     assert_eq!(rows(&fixture, &["s1.rw"]).as_bytes(), fs::read(&file).expect("read"));
+}
+
+/// `backup_label` marks a cluster whose files lack its newest changes.
+#[test]
+fn copies_of_an_unclean_cluster_say_so() {
+    let Some(fixture) = fixtures().pop() else { return };
+    let (home, data) = copy_of(&fixture);
+    let copied = |to: &str| {
+        let out = home.path().join(to).display().to_string();
+        let data = data.display().to_string();
+        let args = ["copy", "-D", &data, "-d", "bench", "--all", "--force-unclean", "--json"];
+        let (code, report, err) = run(args.into_iter().chain(["-o", &out]));
+        assert_eq!(code, 0, "{err}");
+        let read = |name| fs::read_to_string(home.path().join(to).join(name)).expect("read");
+        let says = ["load.sql", "copy.manifest"].map(|name| read(name).contains("not shut down"));
+        (json(&report), says)
+    };
+    let (report, says) = copied("clean");
+    assert_eq!((&report["unclean"], &report["warnings"]), (&false.into(), &0.into()));
+    assert_eq!(says, [false; 2]);
+    fs::write(data.join("backup_label"), "").expect("written");
+    let (report, says) = copied("unclean");
+    assert_eq!((&report["unclean"], &report["warnings"]), (&true.into(), &1.into()));
+    assert_eq!((&report["complete"], says), (&true.into(), [true; 2]));
 }
