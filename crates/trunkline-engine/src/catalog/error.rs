@@ -229,7 +229,8 @@ fn describe_kind(kind: RelationKind) -> String {
         RelationKind::ForeignTable => "is a foreign table: its rows are on another server".into(),
         RelationKind::Index => "is an index, not a table".into(),
         RelationKind::PartitionedIndex => "is a partitioned index, not a table".into(),
-        kind => format!("is a {kind}: it has no rows"),
+        RelationKind::Sequence => "is a sequence, not a table".into(),
+        kind => format!("is a {kind}: it stores no rows"),
     }
 }
 
@@ -299,6 +300,9 @@ impl CatalogError {
             ),
             Self::NotReadable { reason: Unreadable::Kind(RelationKind::View), .. } => {
                 Some("name the tables that the view reads".to_owned())
+            }
+            Self::NotReadable { reason: Unreadable::Kind(RelationKind::Sequence), .. } => {
+                Some("copy --all writes the values of sequences into load.sql".to_owned())
             }
             Self::Layout { .. } => Some(
                 "its files were made by a server that is not quite of the version that \

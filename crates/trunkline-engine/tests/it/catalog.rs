@@ -307,9 +307,9 @@ fn names_that_do_not_exist() {
         }
         assert!(database.resolve(b"public.\"Weird Name.x\"").is_ok());
         for (name, expected) in [
-            ("pg_catalog.pg_tables", "pg_catalog.pg_tables is a view: it has no rows"),
+            ("pg_catalog.pg_tables", "pg_catalog.pg_tables is a view: it stores no rows"),
             ("pg_class_oid_index", "pg_catalog.pg_class_oid_index is an index, not a table"),
-            ("s1.part", "s1.part is a partitioned table: it has no rows"),
+            ("s1.part", "s1.part is a partitioned table: it stores no rows"),
         ] {
             let relation = database.resolve(name.as_bytes()).expect(name);
             let error = database.table_files(relation).expect_err("refused").to_string();

@@ -18,7 +18,11 @@ pub(super) fn list(findings: &[Finding], omitted: u64, root: &Path) -> String {
         if let Some(relation) = &finding.relation {
             let _ = write!(text, "{relation}: ");
         }
-        let _ = writeln!(text, "{}: {}", relative(&finding.path, root), plain(finding));
+        // Without a file, a finding is about the database.
+        if finding.path != root {
+            let _ = write!(text, "{}: ", relative(&finding.path, root));
+        }
+        let _ = writeln!(text, "{}", plain(finding));
     }
     if omitted > 0 {
         let _ = writeln!(text, "… and {omitted} more");

@@ -158,7 +158,12 @@ fn errors_name_what_is_wrong() {
     let Some(fixture) = fixtures().pop() else { return };
     for (args, code, message) in [
         (vec!["s1.nothing"], 2, "relation s1.nothing does not exist in database \"fixture\""),
-        (vec!["s1.vw"], 2, "s1.vw is a view: it has no rows"),
+        (vec!["s1.vw"], 2, "s1.vw is a view: it stores no rows"),
+        (
+            vec!["s1.sq"],
+            2,
+            "s1.sq is a sequence, not a table\ntrunkline: hint: copy --all writes the values of",
+        ),
         (vec!["s1.ty", "--columns", "id,nope"], 2, "column \"nope\" of relation s1.ty does not"),
         (vec!["s1.ty", "--columns", "id,id"], 2, "column \"id\" specified more than once"),
         (

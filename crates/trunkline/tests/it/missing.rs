@@ -436,6 +436,8 @@ fn a_catalog_without_its_row_is_skipped() {
     let warning = "trunkline: warning: catalog of bench: could not find the file of pg_inherits ";
     assert!(code == 1 && err.contains(warning), "{code} {out}{err}");
     assert!(out.contains(" pgbench_accounts "), "{out}");
+    let (_, out, _) = copy.run(&["verify"]);
+    assert!(out.starts_with("bench: could not find the file of pg_inherits in "), "{out}");
 }
 
 /// If a catalog is damaged, we must report that even if its own pages are not verified, because then

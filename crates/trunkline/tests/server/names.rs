@@ -207,7 +207,7 @@ fn pages_by_name(stopped: &Stopped, file: &str) {
     assert!(inspect(&["-d", "names", "app.item_pkey", "1"]).contains("kind      btree\n"));
     let (code, _, err) = run(&stopped.data(), &["inspect", "page", "-d", "names", "app.items"]);
     assert_eq!(code, 2);
-    assert!(err.starts_with("trunkline: error: app.items is a view: it has no rows\n"), "{err}");
+    assert!(err.starts_with("trunkline: error: app.items is a view: it stores no rows\n"), "{err}");
     let (code, _, err) =
         run(&stopped.data(), &["inspect", "page", "-d", "names", "app.item", "99999"]);
     assert_eq!(code, 3);
@@ -222,8 +222,8 @@ fn refused(stopped: &Stopped) {
         (all, "other.app.item", "other.app.item is not in database \"names\""),
         (all, "app.Item 2", "relation app.\"item 2\" does not exist in database \"names\""),
         (all, "app.\"Item", "invalid name \"app.\"Item\": unterminated quoted identifier"),
-        (all, "app.items", "app.items is a view: it has no rows"),
-        (all, "app.pair", "app.pair is a composite type: it has no rows"),
+        (all, "app.items", "app.items is a view: it stores no rows"),
+        (all, "app.pair", "app.pair is a composite type: it stores no rows"),
         (all, "app.far", "app.far is a foreign table: its rows are on another server"),
         (&["copy"], "app.item_pkey", "app.item_pkey is an index, not a table"),
         (&["copy"], "app.others", "app.others uses access method \"other\""),
