@@ -62,7 +62,8 @@ pub(super) struct Cluster {
 pub(super) struct CatalogLocator {
     pub(super) table: &'static CatalogTable,
     pub(super) rows: RelationLocator,
-    /// Its index, see [`CatalogTable::index`]. `None` if `pg_class` has no row for the index.
+    /// Its index, see [`CatalogTable::index`]. `None` if it isn't mapped and `pg_class` has no row
+    /// for it.
     pub(super) index: Option<RelationLocator>,
 }
 

@@ -69,10 +69,10 @@ impl Database {
             .collect();
         relations.sort_by_key(|relation| relation.oid);
         let columns = load_columns(&mut reader, mapped(&PG_ATTRIBUTE)?, &mut relations)?;
-        // Locates a catalog that isn't mapped, by its row in pg_class.
+        // Locates a catalog by its row in pg_class, unless it's mapped. A mapped catalog doesn't
+        // need that row or the one of its index, either of which may be missing.
         let find = |table: &'static CatalogTable| {
-            // A mapped catalog can be located through the map, even if its pg_class row is missing.
-            let found = catalog_in(&relations, table).or_else(|| maps.mapped(table));
+            let found = maps.mapped(table).or_else(|| catalog_in(&relations, table));
             found.ok_or_else(|| unknown(table))
         };
         let mut schemas = reader.rows_at::<NamespaceRow>(find(&PG_NAMESPACE))?;

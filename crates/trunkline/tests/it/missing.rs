@@ -440,6 +440,21 @@ fn a_catalog_without_its_row_is_skipped() {
     assert!(out.starts_with("bench: could not find the file of pg_inherits in "), "{out}");
 }
 
+/// A mapped catalog doesn't need the row of its index. That it has lost pages must be noticed even if
+/// that row is missing as well.
+#[test]
+fn a_mapped_catalog_without_the_row_of_its_index_is_short() {
+    let Some(fixture) = fixtures().pop() else { return };
+    let copy = Copy::of(&fixture);
+    let file = copy.file("bench", "pg_type");
+    copy.lose_class_row("pg_type_oid_index");
+    copy.cut(&file, copy.blocks(&file) - 1);
+    let (code, out, err) = copy.run(&["tables", "-d", "bench"]);
+    let short = "trunkline: error: file \"";
+    assert!(code == 1 && out.is_empty() && err.contains(short), "{code} {out}{err}");
+    assert!(err.contains(" (pg_type) has "), "{err}");
+}
+
 /// If a catalog is damaged, we must report that even if its own pages are not verified, because then
 /// we don't know the indexes that would prove the length of a table.
 #[test]
