@@ -164,11 +164,13 @@ pub(crate) fn run(context: &Context<'_>, args: &VerifyArgs) -> Result<Exit, Fail
     let more = contents.as_ref().map_or(0, |contents| contents.findings_total);
     let total = pages.findings_total() + more;
     if pages.denied > 0 && end == End::Complete {
-        // If we can't read a table's file, its rows are another finding about the same file.
+        // If we can't read a table's file, its rows are another finding about the same file, and so
+        // are the values in a TOAST table.
         let denied = pages.findings.iter().filter(|finding| finding.kind.is_denied());
         let denied: BTreeSet<&Path> = denied.map(|finding| &*finding.path).collect();
         let again = contents.iter().flat_map(|contents| &contents.findings);
-        let again = again.filter(|finding| denied.contains(&*finding.path)).count() as u64;
+        let again = again.filter(|finding| denied.contains(finding.file_at_fault()));
+        let again: u64 = again.map(|finding| 1 + finding.more).sum();
         return Err(Failure::denied(pages.denied, total.saturating_sub(pages.denied + again)));
     }
     let exit = if total == 0 { Exit::Good } else { Exit::Findings };

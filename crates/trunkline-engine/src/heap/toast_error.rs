@@ -2,6 +2,8 @@
 //!
 //! The messages name the TOAST table and the value, and if possible also the chunk.
 
+use std::path::Path;
+
 use thiserror::Error;
 use trunkline_aio::facade::Arc;
 use trunkline_format::deform::ColumnError;
@@ -27,15 +29,23 @@ pub struct ToastError {
 }
 
 impl ToastError {
-    /// Whether a whole file of the TOAST table or its index can't be used, so that other values have
-    /// the same problem.
-    pub fn is_of_file(&self) -> bool {
-        match &self.problem {
-            ToastProblem::Page(error) => matches!(**error, HeapError::Read(ReadError::Storage(_))),
-            ToastProblem::Index(error) => {
-                matches!(**error, BtreeError::Read(ReadError::Storage(_)))
-            }
-            _ => false,
+    /// Returns the file of the TOAST table or its index that can't be used as a whole, so that other
+    /// values have the same problem.
+    pub fn file(&self) -> Option<&Path> {
+        let error = match &self.problem {
+            ToastProblem::Page(error) => match &**error {
+                HeapError::Read(error) => error,
+                _ => return None,
+            },
+            ToastProblem::Index(error) => match &**error {
+                BtreeError::Read(error) => error,
+                BtreeError::Corrupt { .. } => return None,
+            },
+            _ => return None,
+        };
+        match error {
+            ReadError::Storage(error) => Some(error.path()),
+            _ => None,
         }
     }
 

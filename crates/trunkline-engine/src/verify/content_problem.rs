@@ -5,6 +5,7 @@
 //! `verify_heapam` and `bt_index_check` in PostgreSQL's `amcheck`.
 
 use std::mem::{Discriminant, discriminant};
+use std::path::PathBuf;
 
 use thiserror::Error;
 use trunkline_format::btree::Fault;
@@ -109,8 +110,9 @@ pub enum ContentProblem {
         column: String,
         /// What is wrong with the value.
         error: String,
-        /// Whether a whole file cannot be used, so that other values have the same problem.
-        of_file: bool,
+        /// The file of the TOAST table or its index that can't be used as a whole, so that other
+        /// values have the same problem.
+        file: Option<PathBuf>,
     },
     /// A visible heap-only tuple can't be reached from any root line pointer, so index scans don't
     /// find it.

@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 use trunkline_aio::facade::Arc;
@@ -112,6 +112,17 @@ impl FindingKind {
             FindingKind::Short { .. } => "short",
             FindingKind::File(_) => "file",
             FindingKind::Content(problem) => problem.name(),
+        }
+    }
+}
+
+impl Finding {
+    /// Returns the file at fault. That is the file of the finding, unless a value is missing because
+    /// a file of the TOAST table can't be used.
+    pub fn file_at_fault(&self) -> &Path {
+        match &self.kind {
+            FindingKind::Content(ContentProblem::Toast { file: Some(file), .. }) => file,
+            _ => &self.path,
         }
     }
 }

@@ -9,6 +9,8 @@
 //! To check a value, we call the output function of its type and discard the text. The output
 //! functions detect every value that isn't valid for its type.
 
+use std::path::Path;
+
 use trunkline_format::deform::{Column as Stored, Deformer};
 use trunkline_format::heap_tuple::HeapTuple;
 use trunkline_format::text_output::{TextOptions, ValueError, write_text};
@@ -198,9 +200,9 @@ impl<'t> RowCheck<'t> {
                     }
                     at(match cell {
                         Cell::Toast(_) => {
-                            let of_file =
-                                self.toast_error(*cell).is_some_and(ToastError::is_of_file);
-                            ContentProblem::Toast { column: name(), error, of_file }
+                            let file = self.toast_error(*cell).and_then(ToastError::file);
+                            let file = file.map(Path::to_owned);
+                            ContentProblem::Toast { column: name(), error, file }
                         }
                         _ => ContentProblem::Value { column: name(), error },
                     });

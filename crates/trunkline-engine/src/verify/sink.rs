@@ -94,7 +94,7 @@ impl<'r> Sink<'r> {
         problem: ContentProblem,
     ) {
         let path = files.path(segment_of(block.unwrap_or_default()).0);
-        let is_of_file = matches!(problem, ContentProblem::Toast { of_file: true, .. });
+        let is_of_file = matches!(problem, ContentProblem::Toast { file: Some(_), .. });
         let place = match problem.index() {
             Some(index) => GroupPlace::Index(index.map(str::to_owned)),
             None => GroupPlace::Page(block.filter(|_| !is_of_file)),

@@ -46,13 +46,17 @@ impl Copy {
         Running::start(&mut command).wait_for_end()
     }
 
-    /// The file of a relation of the database `fixture` or `bench`.
-    fn file(&self, database: &str, name: &str) -> String {
+    /// A relation of the database `fixture` or `bench`.
+    fn relation(&self, database: &str, name: &str) -> serde_json::Value {
         let listed = self.run(&["tables", "-d", database, "--all", "--json"]).stdout;
         let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
         let mut tables = listed["relations"].as_array().expect("relations").iter();
-        let table = tables.find(|table| table["name"] == name).expect("a table");
-        table["file"].as_str().expect("a file").to_owned()
+        tables.find(|table| table["name"] == name).expect("a relation").clone()
+    }
+
+    /// The file of a relation of the database `fixture` or `bench`.
+    fn file(&self, database: &str, name: &str) -> String {
+        self.relation(database, name)["file"].as_str().expect("a file").to_owned()
     }
 }
 
@@ -69,10 +73,15 @@ fn a_file_without_permission_to_read_is_an_error() {
     let valid = copy.run(&["verify", "--deep"]);
     assert_eq!(valid.status.code(), Some(0), "{valid:?}");
     let table = copy.file("fixture", "toast");
+    let toast = format!("pg_toast_{}", copy.relation("fixture", "toast")["oid"]);
+    let values = copy.file("fixture", &toast);
+    let index = copy.file("fixture", &format!("{toast}_index"));
     let class = copy.file("bench", "pg_class");
     let directory = Path::new(&class).parent().expect("a directory").display().to_string();
     for (path, text) in [
         (&table, "could not be opened: Permission denied"),
+        (&values, "could not be opened: Permission denied"),
+        (&index, "could not be opened: Permission denied"),
         (&class, "could not be opened: Permission denied"),
         (&directory, "could not be read: Permission denied"),
     ] {
