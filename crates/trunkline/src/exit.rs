@@ -319,17 +319,12 @@ impl From<ReadError> for Failure {
 
 impl From<CatalogError> for Failure {
     fn from(error: CatalogError) -> Failure {
+        let text = error.to_string();
         let exit = match error {
             CatalogError::Directory(error) => return error.into(),
             CatalogError::Heap(HeapError::Read(error)) => return error.into(),
-            CatalogError::Storage(error) => return ReadError::Storage(error).into(),
-            CatalogError::File { table, source } => {
-                let name = table.name;
-                let failure = Failure::from(ReadError::Storage(source));
-                return Failure {
-                    text: failure.text.map(|text| format!("{name}: {text}")),
-                    ..failure
-                };
+            CatalogError::File { source, .. } => {
+                return Failure { text: Some(text), ..ReadError::Storage(source).into() };
             }
             _ if error.is_usage() => Exit::Usage,
             // A file is missing that records whether the row is visible. The row may be fine.
@@ -337,7 +332,7 @@ impl From<CatalogError> for Failure {
             // We could read the files, but their contents are invalid.
             _ => Exit::Findings,
         };
-        Failure::new(exit, &error).with_hint_if_any(error.hint())
+        Failure::new(exit, text).with_hint_if_any(error.hint())
     }
 }
 
@@ -355,11 +350,12 @@ impl From<EngineError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trunkline_format::catalog::PG_CLASS;
 
     #[test]
     fn only_a_missing_feature_of_the_file_system_is_of_direct_io() {
         let path = || "/data/base/5/1259".into();
-        let failure = |error| Failure::from(CatalogError::Storage(error));
+        let failure = |source| Failure::from(CatalogError::File { table: &PG_CLASS, source });
         let direct = StorageError::Direct { path: path(), file_system: "9p".to_owned() };
         assert!(failure(direct).is_of_direct_io());
         let file_system = "9p".to_owned();

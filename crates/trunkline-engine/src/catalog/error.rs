@@ -191,9 +191,6 @@ pub enum CatalogError {
     /// A small file could not be read.
     #[error(transparent)]
     Directory(#[from] DataDirError),
-    /// A file's size could not be determined.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
     /// A page of a catalog could not be read.
     #[error(transparent)]
     Heap(#[from] HeapError),
@@ -315,9 +312,7 @@ impl CatalogError {
                     .to_owned(),
             ),
             Self::Directory(error) => error.hint().map(str::to_owned),
-            Self::Storage(error) | Self::File { source: error, .. } => {
-                error.hint().map(str::to_owned)
-            }
+            Self::File { source, .. } => source.hint().map(str::to_owned),
             _ => None,
         }
     }

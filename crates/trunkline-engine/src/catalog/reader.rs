@@ -17,6 +17,7 @@ use super::cluster::{CatalogLocator, Cluster, OnDamage};
 use super::error::CatalogError;
 use crate::heap::{HeapError, HeapScan, ScanOptions};
 use crate::pool::{Backend, ReadError};
+use crate::storage::StorageError;
 
 /// Reads catalogs with a backend.
 pub(super) struct Reader<'r> {
@@ -118,8 +119,7 @@ impl Reader<'_> {
         let relation = self.cluster.storage.relation(locator.rows, Fork::Main);
         let blocks = match relation.blocks() {
             Ok(blocks) => blocks,
-            Err(source) if is_essential(table) => return Err(CatalogError::File { table, source }),
-            Err(source) => return self.faults.take(CatalogError::File { table, source }),
+            Err(source) => return self.without_file(table, source),
         };
         if let Some(error) = self.short(&relation, blocks, locator)? {
             self.faults.take(error)?;
@@ -138,11 +138,7 @@ impl Reader<'_> {
                     // again for every block.
                     match error {
                         HeapError::Read(ReadError::Storage(source)) => {
-                            let error = CatalogError::File { table, source };
-                            return match is_essential(table) {
-                                true => Err(error),
-                                false => self.faults.take(error),
-                            };
+                            return self.without_file(table, source);
                         }
                         HeapError::Read(ref of_file) if of_file.block().is_none() => {
                             return self.faults.take(error.into());
@@ -175,10 +171,19 @@ impl Reader<'_> {
             None => Ok(()),
         }
     }
-}
 
-/// Whether we can't find anything without this catalog. If we continued without its file, the
-/// snapshot would be empty, and all other errors would just be consequences.
-fn is_essential(table: &CatalogTable) -> bool {
-    [PG_CLASS.oid, PG_ATTRIBUTE.oid, PG_DATABASE.oid].contains(&table.oid)
+    /// The file of a catalog can't be used. There are catalogs without which we can't find anything.
+    /// If we continued without one of those, the snapshot would be empty, and all other errors would
+    /// just be consequences.
+    fn without_file(
+        &mut self,
+        table: &'static CatalogTable,
+        source: StorageError,
+    ) -> Result<(), CatalogError> {
+        let error = CatalogError::File { table, source };
+        match [PG_CLASS.oid, PG_ATTRIBUTE.oid, PG_DATABASE.oid].contains(&table.oid) {
+            true => Err(error),
+            false => self.faults.take(error),
+        }
+    }
 }

@@ -11,7 +11,6 @@ use super::length_bound::LengthProof;
 use crate::catalog::CatalogError;
 use crate::datadir::{DataDir, DataDirError, ProblemKind};
 use crate::heap::HeapError;
-use crate::pool::ReadError;
 use crate::storage::StorageError;
 
 /// Returns the finding for a fault in the catalogs of a database, or in the shared catalogs.
@@ -80,18 +79,12 @@ fn file_fault(fault: &CatalogError) -> Option<(PathBuf, FindingKind)> {
             return Some(missing(directory.unwrap_or(path)));
         }
         CatalogError::Directory(DataDirError::Io { path, source, .. })
-        | CatalogError::Storage(StorageError::Io { path, source, .. })
-        | CatalogError::File { source: StorageError::Io { path, source, .. }, .. }
-        | CatalogError::Heap(HeapError::Read(ReadError::Storage(StorageError::Io {
-            path,
-            source,
-            ..
-        }))) => (path, source),
-        CatalogError::Storage(StorageError::SegmentMissing { location })
-        | CatalogError::File { source: StorageError::SegmentMissing { location }, .. }
-        | CatalogError::Heap(HeapError::Read(ReadError::Storage(StorageError::SegmentMissing {
-            location,
-        }))) => return Some(missing(location.path())),
+        | CatalogError::File { source: StorageError::Io { path, source, .. }, .. } => {
+            (path, source)
+        }
+        CatalogError::File { source: StorageError::SegmentMissing { location }, .. } => {
+            return Some(missing(location.path()));
+        }
         _ => return None,
     };
     // We have to rebuild the error, because an io::Error cannot be cloned.
