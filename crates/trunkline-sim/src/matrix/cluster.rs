@@ -69,6 +69,8 @@ pub struct Needs {
     pub direct: bool,
     /// The case may change the cluster. This adds a write-ahead log and the write checker.
     pub writable: bool,
+    /// The case waits for I/O that another thread executes, so it doesn't run under `sync`.
+    pub asynchronous: bool,
 }
 
 impl Default for Needs {
@@ -86,9 +88,23 @@ impl Needs {
 
     /// For a case that changes the cluster, in a shared pool.
     pub const fn writable() -> Self {
-        let (pools, direct, writable) = (Pools::Shared, false, true);
-        let (handles, sessions) = (64, 255);
-        Self { pools, buffers: 64, blocks: 32, handles, sessions, seeds: 6, direct, writable }
+        Self {
+            pools: Pools::Shared,
+            buffers: 64,
+            blocks: 32,
+            handles: 64,
+            sessions: 255,
+            seeds: 6,
+            direct: false,
+            writable: true,
+            asynchronous: false,
+        }
+    }
+
+    /// For a case that waits for I/O that another thread executes.
+    #[must_use]
+    pub fn asynchronous(self) -> Self {
+        Self { asynchronous: true, ..self }
     }
 
     /// Expands the environments, so that the case runs with each kind of pool that it asks for. If
@@ -97,6 +113,8 @@ impl Needs {
     /// is odd. On real files, we run the case with inline writes only for io_uring, in addition to
     /// the normal run.
     fn expand(self, matrix: Matrix) -> Matrix {
+        let can_run = |it: &Environment| it.is_asynchronous() || !self.asynchronous;
+        let matrix = matrix.vary(|environment| Some(environment).filter(can_run));
         let matrix = matrix.vary(|environment| match self.pools {
             Pools::Shared => vec![environment],
             Pools::Local => vec![Environment { local_pool: true, ..environment }],

@@ -12,7 +12,10 @@ use crate::files::SimFiles;
 use crate::method::SimMethod;
 use crate::pause::pause;
 use crate::probe::TestProbe;
+use crate::waker::CountingWaker;
 use std::path::Path;
+use std::pin::pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tempfile::TempDir;
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
@@ -218,6 +221,23 @@ impl Instance {
             let waited = clock::now().since(begin);
             assert!(waited < WAIT_MAX, "waited in vain for: {what}");
             self.yield_once();
+        }
+    }
+
+    /// Polls a future until it is ready. Unlike an ordinary executor, this fails if no wake-up
+    /// arrives in time.
+    ///
+    /// # Panics
+    /// See [`Instance::wait_until`].
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        let (wakes, waker) = CountingWaker::new();
+        let mut future = pin!(future);
+        loop {
+            let before = wakes.count();
+            match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(value) => return value,
+                Poll::Pending => self.wait_until("a wake-up", || wakes.count() > before),
+            }
         }
     }
 

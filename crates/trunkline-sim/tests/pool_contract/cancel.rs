@@ -65,10 +65,7 @@ fn read_cancelled(
 
 #[test]
 fn a_session_is_cancelled_while_it_waits_for_its_own_read() {
-    check(Needs::one_session(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs::one_session().asynchronous(), |cluster| {
         let held = cluster.hold(3);
         let victim = start(cluster, |cluster, backend| read_cancelled(cluster, backend, 3, false));
         held.wait();
@@ -78,10 +75,7 @@ fn a_session_is_cancelled_while_it_waits_for_its_own_read() {
 
 #[test]
 fn a_session_is_cancelled_while_its_stream_waits() {
-    check(Needs::one_session(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs::one_session().asynchronous(), |cluster| {
         for unordered in [false, true] {
             cluster.pool.evict_all();
             let held = cluster.hold(3);
@@ -107,10 +101,7 @@ fn a_session_is_cancelled_while_its_stream_waits() {
 /// A cancel must not lose the page that the stream was waiting for.
 #[test]
 fn a_stream_continues_after_a_cancel() {
-    check(Needs::one_session(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs::one_session().asynchronous(), |cluster| {
         let held = cluster.hold(3);
         let mut backend = cluster.async_backend();
         let mut stream = cluster.start_read(&mut backend, &[3, 4, 5]);
@@ -164,10 +155,7 @@ fn a_session_is_cancelled_while_it_waits_for_admission() {
 /// Cancels a session that waits for a buffer, because abandoned reads pin every buffer.
 #[test]
 fn a_session_is_cancelled_while_it_waits_for_a_buffer() {
-    check(Needs { buffers: 16, blocks: 32, ..Needs::default() }, |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs { buffers: 16, blocks: 32, ..Needs::default().asynchronous() }, |cluster| {
         for by_stream in [false, true] {
             cluster.pool.evict_all();
             let held = cluster.fill_with_reads(16);

@@ -2,6 +2,7 @@
 //! the commit log is never read while a content lock is held.
 
 use std::fs;
+use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};
 use trunkline_aio::facade::Arc;
 use trunkline_engine::heap::{HeapScan, RowFilter, ScanOptions};
@@ -171,10 +172,7 @@ pub(crate) fn hold_log(cluster: &Cluster) -> PausedIo {
 
 #[test]
 fn a_poll_waits_for_the_commit_log_without_a_lock() {
-    check(Needs::default(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs::default().asynchronous(), |cluster| {
         create(cluster);
         // The other task's page is in the pool, because some methods can't read while a result is
         // held back.
@@ -188,14 +186,10 @@ fn a_poll_waits_for_the_commit_log_without_a_lock() {
         task.poll_until(cluster, &mut backend, || held.has_arrived());
         assert!(is_unlocked(cluster), "the commit log is read under a content lock");
         // The other task of this thread goes on.
-        let (wakes, waker) = CountingWaker::new();
-        loop {
-            let before = wakes.count();
-            match other.poll_next(&mut Context::from_waker(&waker), &mut backend) {
-                Poll::Pending => cluster.wait_until("a wake-up", || wakes.count() > before),
-                Poll::Ready(found) => break assert!(found.expect("reads").is_some()),
-            }
-        }
+        let found = cluster.block_on(poll_fn(|context| {
+            other.poll_next(context, &mut backend).map(|found| found.expect("reads").is_some())
+        }));
+        assert!(found);
         drop(other);
         held.release();
         task.finish_all(cluster, &mut backend);
@@ -205,10 +199,7 @@ fn a_poll_waits_for_the_commit_log_without_a_lock() {
 /// Tasks of several sessions need the same page of the commit log. Only one of them reads it.
 #[test]
 fn tasks_share_the_read_of_a_status_page() {
-    check(Needs::default(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs::default().asynchronous(), |cluster| {
         create(cluster);
         let mut reader = cluster.backend();
         (0..BLOCKS).for_each(|block| _ = reader.read(&cluster.relation(1), block).expect("reads"));
@@ -235,10 +226,7 @@ fn tasks_share_the_read_of_a_status_page() {
 /// that wait for its read don't depend on it.
 #[test]
 fn a_scan_does_not_depend_on_the_task_that_reads_its_status_page() {
-    check(Needs::default(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs::default().asynchronous(), |cluster| {
         create(cluster);
         let mut reader = cluster.backend();
         (0..BLOCKS).for_each(|block| _ = reader.read(&cluster.relation(1), block).expect("reads"));
@@ -288,10 +276,7 @@ fn lookups_with_the_same_pages_read_each_page_once() {
 /// page.
 #[test]
 fn a_cancelled_lookup_leaves_nothing_to_the_next_one() {
-    check(Needs::default(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs::default().asynchronous(), |cluster| {
         create(cluster);
         let transactions = Transactions::all_frozen(&cluster.storage);
         let mut backend = cluster.async_backend();
@@ -323,10 +308,7 @@ fn a_cancelled_lookup_leaves_nothing_to_the_next_one() {
 /// neither itself.
 #[test]
 fn a_poll_waits_while_the_commit_log_is_opened() {
-    check(Needs::default(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs::default().asynchronous(), |cluster| {
         create(cluster);
         cluster.relation(1).locate(0).expect("opened");
         let mut backend = cluster.async_backend();
@@ -395,10 +377,7 @@ fn polls_wait_for_content_locks() {
 /// and later returns the page that it was about to return.
 #[test]
 fn a_scan_that_releases_ahead_skips_no_page() {
-    check(Needs::default(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs::default().asynchronous(), |cluster| {
         create(cluster);
         let mut backend = cluster.async_backend();
         let mut task = Task::new(cluster, &backend);
@@ -425,10 +404,7 @@ fn a_scan_that_releases_ahead_skips_no_page() {
 /// A cancelled poll skips no page either.
 #[test]
 fn a_cancelled_poll_skips_no_page() {
-    check(Needs::default(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs::default().asynchronous(), |cluster| {
         create(cluster);
         let mut backend = cluster.async_backend();
         let mut task = Task::new(cluster, &backend);
@@ -456,28 +432,24 @@ fn a_lost_commit_log_is_an_error_of_each_row() {
         cluster.files.fail(FileCall::Open, libc::EIO);
         let mut backend = cluster.async_backend();
         let mut scan = scan(cluster, &backend);
-        let (wakes, waker) = CountingWaker::new();
-        let mut pages = 0;
-        while pages < BLOCKS {
-            let before = wakes.count();
-            match scan.poll_page(&mut Context::from_waker(&waker), &mut backend) {
-                Poll::Pending => cluster.wait_until("a wake-up", || wakes.count() > before),
-                Poll::Ready(page) => {
+        for block in 0..BLOCKS {
+            if block == 2 {
+                cluster.files.clear_fault();
+            }
+            let states = cluster.block_on(poll_fn(|context| {
+                scan.poll_page(context, &mut backend).map(|page| {
                     let page = page.expect("reads").expect("not the end");
-                    assert_eq!(page.len(), 2);
-                    for row in page.rows() {
-                        if pages == 2 {
-                            row.expect("the log can be read again");
-                            continue;
-                        }
-                        let error = row.expect_err("not known").to_string();
-                        assert!(error.contains("could not access status"), "{error}");
-                    }
-                    pages += 1;
-                    if pages == 2 {
-                        cluster.files.clear_fault();
-                    }
+                    page.rows().map(|row| row.map(|row| row.state)).collect::<Vec<_>>()
+                })
+            }));
+            assert_eq!(states.len(), 2);
+            for state in states {
+                if block == 2 {
+                    state.expect("the log can be read again");
+                    continue;
                 }
+                let error = state.expect_err("not known").to_string();
+                assert!(error.contains("could not access status"), "{error}");
             }
         }
     });

@@ -238,10 +238,7 @@ fn lesson_16_limit_1_reads_one_block() {
 /// must give up after a few rounds rather than spin. See `docs/postgres-lessons.md#lesson-31`.
 #[test]
 fn lesson_31_the_clock_sweep_ends_when_every_buffer_is_pinned() {
-    check(Needs { buffers: 16, blocks: 32, ..Needs::one_session() }, |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs { buffers: 16, blocks: 32, ..Needs::one_session().asynchronous() }, |cluster| {
         let held = cluster.fill_with_reads(16);
         let mut backend = cluster.async_backend();
         let mut context = Context::from_waker(Waker::noop());
@@ -273,11 +270,8 @@ fn warm_up(cluster: &Arc<Cluster>) {
 /// `docs/postgres-lessons.md#lesson-32`.
 #[test]
 fn lesson_32_an_unordered_stream_does_not_wait_for_the_slowest() {
-    let needs = Needs { blocks: 64, ..Needs::one_session() };
+    let needs = Needs { blocks: 64, ..Needs::one_session().asynchronous() };
     check_simulated(needs, |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
         warm_up(cluster);
         let slow = Fault::Delay(Duration::from_secs(10));
         cluster.plan.set(vec![Rule::new(Operation::Readv, 1, slow)]);
@@ -318,10 +312,7 @@ fn lesson_32_an_unordered_stream_does_not_wait_for_the_slowest() {
 /// start reading them.
 #[test]
 fn lesson_32_an_ordered_stream_starts_later_reads_behind_a_slow_one() {
-    check(Needs::one_session(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs::one_session().asynchronous(), |cluster| {
         cluster.probe.record();
         let held = cluster.hold(0);
         let mut backend = cluster.async_backend();

@@ -64,10 +64,7 @@ impl Task {
 /// all its blocks.
 #[test]
 fn a_task_goes_on_while_the_file_of_another_is_opened() {
-    check(Needs::default(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs::default().asynchronous(), |cluster| {
         cluster.create(1, 4);
         let mut backend = cluster.async_backend();
         let mut opens = Task::new(&backend, &cluster.relation(1), &[2, 3]);
@@ -119,10 +116,7 @@ fn a_task_goes_on_while_the_length_of_a_table_is_determined() {
 /// that.
 #[test]
 fn pages_are_returned_while_look_ahead_opens_the_next_segment() {
-    check(Needs::default(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs::default().asynchronous(), |cluster| {
         let segment: Vec<u8> =
             (0..4).flat_map(|block| page(0, SEGMENT_BLOCKS + block, 0, 0)).collect();
         cluster.write_segment(0, 1, &segment);
@@ -185,10 +179,7 @@ impl Task {
 /// the reads that keep the buffers in use.
 #[test]
 fn an_opened_file_is_kept_until_there_is_a_buffer() {
-    check(Needs { buffers: 16, ..Needs::default() }, |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs { buffers: 16, ..Needs::default().asynchronous() }, |cluster| {
         cluster.create(1, 4);
         let files = OpenFiles::read_only(1, Arc::clone(&cluster.files) as _);
         let storage = Storage::new(cluster.root(), layout(), &files, false);
@@ -210,10 +201,7 @@ fn an_opened_file_is_kept_until_there_is_a_buffer() {
 /// again either, if no buffer is free until the file is evicted.
 #[test]
 fn a_file_opened_by_a_worker_is_kept_until_there_is_a_buffer() {
-    check(Needs { buffers: 16, ..Needs::default() }, |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs { buffers: 16, ..Needs::default().asynchronous() }, |cluster| {
         cluster.create(1, 4);
         let files = OpenFiles::read_only(1, Arc::clone(&cluster.files) as _);
         let storage = Storage::new(cluster.root(), layout(), &files, false);
@@ -272,10 +260,7 @@ fn a_failed_open_is_returned_by_the_poll() {
 /// The task gives up while its file is being opened. Nothing waits for the open any more.
 #[test]
 fn a_stream_can_be_dropped_while_its_file_is_opened() {
-    check(Needs::default(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs::default().asynchronous(), |cluster| {
         cluster.create(1, 4);
         let mut backend = cluster.async_backend();
         let opening = cluster.files.hold(FileCall::Open);

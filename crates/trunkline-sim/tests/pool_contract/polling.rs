@@ -203,12 +203,12 @@ fn a_stream_that_outlives_its_backend_keeps_no_place_in_the_admission_queue() {
 
 #[test]
 fn a_stream_that_outlives_its_backend_keeps_no_place_in_the_buffer_queue() {
-    check_simulated(Needs { buffers: 16, blocks: 32, ..Needs::default() }, |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
-        let held = cluster.fill_with_reads(16);
-        check_outliving_stream(cluster, 20, || held.iter().for_each(PausedIo::release));
-        cluster.settle();
-    });
+    check_simulated(
+        Needs { buffers: 16, blocks: 32, ..Needs::default().asynchronous() },
+        |cluster| {
+            let held = cluster.fill_with_reads(16);
+            check_outliving_stream(cluster, 20, || held.iter().for_each(PausedIo::release));
+            cluster.settle();
+        },
+    );
 }

@@ -27,20 +27,6 @@ enum Kind {
 
 const KINDS: [Kind; 3] = [Kind::Ordered, Kind::Unordered, Kind::Polled];
 
-/// Polls a single future until it is ready. Unlike an ordinary executor, this fails if no wake-up
-/// arrives in time.
-fn block_on<T>(cluster: &Cluster, future: impl Future<Output = T>) -> T {
-    let (wakes, waker) = trunkline_sim::CountingWaker::new();
-    let mut future = std::pin::pin!(future);
-    loop {
-        let before = wakes.count();
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(value) => return value,
-            Poll::Pending => cluster.wait_until("a wake-up", || wakes.count() > before),
-        }
-    }
-}
-
 /// Returns the next block. Its page stays pinned until the next call.
 fn next(
     cluster: &Cluster,
@@ -52,13 +38,10 @@ fn next(
         Kind::Ordered | Kind::Unordered => {
             stream.next(backend).map(|it| it.map(|it| (it.block, it.pin.buffer())))
         }
-        Kind::Polled => block_on(
-            cluster,
-            poll_fn(|context| {
-                let polled = stream.poll_next(context, backend);
-                polled.map(|it| it.map(|it| it.map(|it| (it.block, it.pin.buffer()))))
-            }),
-        ),
+        Kind::Polled => cluster.block_on(poll_fn(|context| {
+            let polled = stream.poll_next(context, backend);
+            polled.map(|it| it.map(|it| it.map(|it| (it.block, it.pin.buffer()))))
+        })),
     };
     found.unwrap_or_else(|error| panic!("{kind:?}: {error}")).map(|(block, _)| block)
 }

@@ -55,10 +55,7 @@ impl Task {
 /// later, and the first task must be woken all the same.
 #[test]
 fn the_stream_that_was_polled_first_is_woken_too() {
-    check(Needs::one_session(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs::one_session().asynchronous(), |cluster| {
         let (three, five) = (cluster.hold(3), cluster.hold(5));
         let mut backend = cluster.async_backend();
         let mut tasks = [3, 5].map(|block| Task::new(cluster, &backend, block));

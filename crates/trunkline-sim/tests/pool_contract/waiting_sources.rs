@@ -208,10 +208,7 @@ fn heap_blocks_come_in_the_order_of_the_index() {
 /// first is still being read.
 #[test]
 fn reads_of_leaves_and_heap_are_in_flight_together() {
-    check(Needs { buffers: 64, ..needs() }, |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs { buffers: 64, ..needs().asynchronous() }, |cluster| {
         cluster.create(1, FIRST_LEAF + LEAVES);
         let all = heap_blocks();
         let second_leaf = FIRST_LEAF + 1;
@@ -291,10 +288,7 @@ fn an_error_in_a_leaf_comes_after_the_pages_before_it() {
 /// later without losing a block.
 #[test]
 fn a_scan_is_cancelled_while_its_source_waits() {
-    check(needs(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(needs().asynchronous(), |cluster| {
         cluster.create(1, FIRST_LEAF + LEAVES);
         let held = cluster.hold(FIRST_LEAF + 2);
         let mut backend = cluster.async_backend();
@@ -364,19 +358,6 @@ fn a_scan_that_stops_leaves_nothing_pinned() {
     });
 }
 
-/// Polls a future until it is ready, but only after wake-ups.
-fn block_on<T>(cluster: &Cluster, future: impl Future<Output = T>) -> T {
-    let (wakes, waker) = CountingWaker::new();
-    let mut future = std::pin::pin!(future);
-    loop {
-        let before = wakes.count();
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(value) => return value,
-            Poll::Pending => cluster.wait_until("a wake-up", || wakes.count() > before),
-        }
-    }
-}
-
 /// More sessions scan the index than the pool can admit. Each of them also pins as many other pages
 /// as it was guaranteed, besides its current heap page and leaf.
 fn scan_beside_others(cluster: &Arc<Cluster>, number: u32) {
@@ -390,14 +371,11 @@ fn scan_beside_others(cluster: &Arc<Cluster>, number: u32) {
     loop {
         let found = match polls {
             false => next(cluster, &mut stream, &mut backend),
-            true => block_on(
-                cluster,
-                poll_fn(|context| {
-                    stream
-                        .poll_next(context, &mut backend)
-                        .map(|found| found.expect("reads").map(|found| checked(cluster, &found)))
-                }),
-            ),
+            true => cluster.block_on(poll_fn(|context| {
+                stream
+                    .poll_next(context, &mut backend)
+                    .map(|found| found.expect("reads").map(|found| checked(cluster, &found)))
+            })),
         };
         let Some(found) = found else { break };
         if seen.len() % 9 == 0 {

@@ -242,10 +242,7 @@ fn a_new_relation_survives_a_crash_after_a_checkpoint() {
 #[test]
 fn segments_are_synced_in_parallel() {
     const FILES: u32 = 5;
-    check_simulated(Needs { blocks: 4, seeds: 4, ..Needs::writable() }, |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check_simulated(Needs { blocks: 4, seeds: 4, ..Needs::writable().asynchronous() }, |cluster| {
         let mut backend = cluster.backend();
         for number in 0..FILES {
             cluster.create(number, 4);

@@ -167,10 +167,7 @@ fn zeros_are_written_where_allocation_is_not_supported() {
 /// session has already filled and written.
 #[test]
 fn the_blocks_of_a_cancelled_extension_are_not_reused_during_its_write() {
-    check(Needs { ..Needs::writable() }, |cluster: &Arc<Cluster>| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
+    check(Needs::writable().asynchronous(), |cluster: &Arc<Cluster>| {
         let held = cluster.hold_write(32);
         let mut backend = cluster.backend();
         backend.session().set_may_block(false);

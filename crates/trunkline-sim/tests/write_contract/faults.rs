@@ -139,28 +139,28 @@ fn a_failed_fsync_fails_every_later_checkpoint() {
 /// fsync would succeed, even though data was lost.
 #[test]
 fn a_failed_fsync_of_a_cancelled_checkpoint_is_not_lost() {
-    check_simulated(Needs { blocks: 16, seeds: 6, ..Needs::writable() }, |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
-        cluster.change_sixteen(0, 1);
-        cluster.disk.lose_syncs(1);
-        let held = cluster.probe.hold_result(|io| io.operation == Operation::Fsync);
-        let mut backend = cluster.backend();
-        let canceller = backend.session().canceller();
-        let task =
-            cluster.spawn("checkpoint", move |cluster| cluster.checkpoint(&mut backend).map(drop));
-        held.wait();
-        canceller.cancel();
-        task.join().expect_err("cancelled");
-        held.release();
-        cluster.settle();
-        let again = cluster.checkpoint(&mut cluster.backend());
-        assert!(
-            again.as_ref().is_err_and(CheckpointError::is_sync_failure),
-            "reported as done: {again:?}"
-        );
-    });
+    check_simulated(
+        Needs { blocks: 16, seeds: 6, ..Needs::writable().asynchronous() },
+        |cluster| {
+            cluster.change_sixteen(0, 1);
+            cluster.disk.lose_syncs(1);
+            let held = cluster.probe.hold_result(|io| io.operation == Operation::Fsync);
+            let mut backend = cluster.backend();
+            let canceller = backend.session().canceller();
+            let task = cluster
+                .spawn("checkpoint", move |cluster| cluster.checkpoint(&mut backend).map(drop));
+            held.wait();
+            canceller.cancel();
+            task.join().expect_err("cancelled");
+            held.release();
+            cluster.settle();
+            let again = cluster.checkpoint(&mut cluster.backend());
+            assert!(
+                again.as_ref().is_err_and(CheckpointError::is_sync_failure),
+                "reported as done: {again:?}"
+            );
+        },
+    );
 }
 
 /// All buffers are dirty, so a session must flush a victim to get a buffer. That write fails.

@@ -109,16 +109,13 @@ fn read(backend: &mut Backend, stream: &mut ReadStream<BlockList>) -> Result<Blo
 }
 
 fn needs() -> Needs {
-    Needs { buffers: 16, blocks: 64, handles: 64, ..Needs::writable() }
+    Needs { buffers: 16, blocks: 64, handles: 64, ..Needs::writable().asynchronous() }
 }
 
 /// The log is being flushed. The thread's other task goes on, even though it uses the same session.
 #[test]
 fn a_poll_waits_for_a_log_flush() {
     check(needs(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
         // This pool has its own log, but the write checker only knows the cluster's.
         cluster.writes.detach();
         let (log, relation) = (Syncing::new(cluster), cluster.relation(0));
@@ -146,9 +143,6 @@ fn a_poll_waits_for_a_log_flush() {
 #[test]
 fn a_log_that_fails_while_it_is_polled_is_an_error() {
     check(needs(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
         cluster.writes.detach();
         let (log, relation) = (Syncing::new(cluster), cluster.relation(0));
         let (pool, mut backend) =
@@ -175,9 +169,6 @@ fn a_log_that_fails_while_it_is_polled_is_an_error() {
 #[test]
 fn a_poll_waits_while_a_victims_file_is_opened() {
     check(needs(), |cluster| {
-        if !cluster.is_asynchronous() {
-            return;
-        }
         cluster.create(1, 4);
         cluster.relation(1).locate(0).expect("opened");
         let mut backend = cluster.async_backend();
