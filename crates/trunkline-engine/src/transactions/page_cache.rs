@@ -38,6 +38,12 @@ pub(super) struct PageCache {
 /// A page, or the reason why it does not exist. Scans that use the page share it with the cache.
 pub(super) type CachedPage = Result<Arc<PageBytes>, Arc<SlruFault>>;
 
+/// Whether the next attempt to read the page would have the same result. After an I/O error, it may
+/// succeed.
+pub(super) fn is_lasting(page: &CachedPage) -> bool {
+    page.as_ref().err().is_none_or(|fault| fault.is_absent())
+}
+
 /// A cached page, or a page that we know does not exist.
 #[derive(Debug)]
 struct Entry {

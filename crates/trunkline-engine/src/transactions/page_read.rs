@@ -21,7 +21,7 @@ use trunkline_format::transam::SlruPosition;
 use trunkline_format::{BLOCK_SIZE, PageBytes};
 
 use super::error::{SlruFault, SlruProblem};
-use super::page_cache::{CachedPage, Key, Slru};
+use super::page_cache::{CachedPage, Key};
 use super::slru::SlruFiles;
 use crate::storage::{DEFAULT_TABLESPACE, Storage};
 use crate::waiting::Waiting;
@@ -40,7 +40,6 @@ type Opened = Result<(File, u64), SlruProblem>;
 #[derive(Debug)]
 pub(super) struct PageRead {
     key: Key,
-    storage: Storage,
     path: PathBuf,
     offset: u64,
     /// The last read, if there was one.
@@ -63,20 +62,18 @@ impl PageRead {
     pub(super) fn start(
         files: &SlruFiles,
         session: &mut Session,
-        slru: Slru,
+        key: Key,
         place: SlruPosition,
     ) -> Self {
-        let key = (slru, place.page);
-        let (storage, path) = (files.storage().clone(), files.path(slru, place.segment()));
+        let path = files.path(key.0, place.segment());
         let offset = SlruPosition { byte: 0, ..place }.offset();
-        let step = Step::Opening(open(session, &storage, &path, offset, None));
-        Self { key, storage, path, offset, io: None, reads: 0, step }
+        let step = Step::Opening(open(session, files.storage(), &path, offset, None));
+        Self { key, path, offset, io: None, reads: 0, step }
     }
 
     /// Goes on until the page is there, or until the step has to wait. A page that can be cached is
-    /// in the cache afterwards. Returns `None` if another
-    /// session's read of the page has ended, so that the page may be in the cache by now. If it
-    /// isn't, the caller calls this again.
+    /// in the cache afterwards. Returns `None` if another session's read of the page has ended, so
+    /// that the page may be in the cache by now. If it isn't, the caller calls this again.
     ///
     /// # Errors
     /// The session was cancelled. If the page can't be read, that is the page's fault.
@@ -97,27 +94,22 @@ impl PageRead {
                     }
                 },
                 Step::Open(file, length) => {
-                    match issue(files, self.key, session, file, self.offset) {
-                        Issue::NoHandle => {
-                            ready!(waiting.for_handle(session, Class::Foreground))?;
-                            continue;
-                        }
-                        // In the other cases, an earlier poll may have joined the queue for a
-                        // handle.
+                    let Some(issued) = issue(files, self.key, session, file, self.offset) else {
+                        ready!(waiting.for_handle(session, Class::Foreground))?;
+                        continue;
+                    };
+                    // An earlier poll may have joined the queue for a handle.
+                    waiting.leave_queue();
+                    match issued {
                         Issue::Other(io) => {
-                            waiting.leave_queue();
                             ready!(waiting.for_io(session, io))?;
                             return Poll::Ready(Ok(None));
                         }
                         Issue::Issued(io, slots) => {
-                            waiting.leave_queue();
                             self.io = Some(io);
                             Ok(Step::Reading(file.clone(), *length, slots))
                         }
-                        Issue::Failed(problem) => {
-                            waiting.leave_queue();
-                            Err(problem)
-                        }
+                        Issue::Failed(problem) => Err(problem),
                     }
                 }
                 Step::Reading(file, length, slots) => {
@@ -134,7 +126,8 @@ impl PageRead {
                         }
                         None => {
                             let file = Some(file.clone());
-                            let call = open(session, &self.storage, &self.path, self.offset, file);
+                            let storage = files.storage();
+                            let call = open(session, storage, &self.path, self.offset, file);
                             Ok(Step::Opening(call))
                         }
                     }
@@ -187,37 +180,42 @@ enum Issue {
     Issued(WaitRef, Slots),
     /// Another session is reading the page.
     Other(WaitRef),
-    /// Every I/O handle is in use.
-    NoHandle,
     Failed(SlruProblem),
 }
 
 /// Issues the read into a leased frame, unless another session is reading the page. We lease the
 /// frame from the page region, because that memory is registered with the rings. There aren't many
-/// frames, so we don't keep one while we wait for anything but the read itself.
-fn issue(files: &SlruFiles, key: Key, session: &mut Session, file: &File, offset: u64) -> Issue {
+/// frames, so we don't keep one while we wait for anything but the read itself. Returns `None` if
+/// every I/O handle is in use.
+fn issue(
+    files: &SlruFiles,
+    key: Key,
+    session: &mut Session,
+    file: &File,
+    offset: u64,
+) -> Option<Issue> {
     let before = files.last_read(&key);
     if let Some(other) = before.filter(|io| !session.is_complete(*io)) {
-        return Issue::Other(other);
+        return Some(Issue::Other(other));
     }
     let lease = session.lease(1);
-    let Some(handle) = session.try_acquire(Class::Foreground) else { return Issue::NoHandle };
+    let handle = session.try_acquire(Class::Foreground)?;
     let Some(lease) = lease else {
         let text = "no frame of the page region is free for a read";
-        return Issue::Failed(SlruProblem::Read(io::Error::other(text)));
+        return Some(Issue::Failed(SlruProblem::Read(io::Error::other(text))));
     };
     let io = handle.wait_ref();
     if let Some(faster) = files.note_read(key, before, io) {
-        return Issue::Other(faster);
+        return Some(Issue::Other(faster));
     }
     let mut slots = Slots::new(1);
     if let Some(memory) = slots.memory(0) {
         memory.push(lease);
     }
-    match handle.needed_now().read(file, offset, BLOCK_SIZE as u32, &mut slots, 0) {
+    Some(match handle.needed_now().read(file, offset, BLOCK_SIZE as u32, &mut slots, 0) {
         Ok(_) => Issue::Issued(io, slots),
         Err(error) => Issue::Failed(SlruProblem::Read(io::Error::other(error))),
-    }
+    })
 }
 
 /// Copies the page out of the frame. There aren't many frames, and we may keep the page for a long

@@ -13,7 +13,7 @@ use trunkline_format::PgVersion;
 use trunkline_format::transam::commit_log;
 use trunkline_format::transam::multixact::{self, MultixactLayout};
 
-use super::page_cache::{CachedPage, Key, PageCache, Slru};
+use super::page_cache::{CachedPage, Key, PageCache, Slru, is_lasting};
 use crate::storage::Storage;
 
 /// The SLRU files of one cluster, and a cache of their pages.
@@ -75,8 +75,7 @@ impl SlruFiles {
     /// Adds a page that was just read, by `io` if it exists, to the cache. If two sessions read the
     /// same page after all, the second one just replaces the cached page with an identical copy.
     pub(super) fn remember(&self, key: Key, io: Option<WaitRef>, page: &CachedPage) {
-        // Don't remember I/O errors, because the next attempt to read the page may succeed.
-        if page.as_ref().err().is_none_or(|fault| fault.is_absent()) {
+        if is_lasting(page) {
             self.cache.lock().insert(key, page.clone());
         }
         // Another session's later read may still be in flight.

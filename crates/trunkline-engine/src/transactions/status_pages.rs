@@ -24,7 +24,7 @@ use trunkline_format::PageBytes;
 use trunkline_format::transam::SlruPosition;
 
 use super::error::{StatusId, TransactionError};
-use super::page_cache::{CachedPage, Key, Slru};
+use super::page_cache::{CachedPage, Key, Slru, is_lasting};
 use super::page_read::PageRead;
 use super::slru::SlruFiles;
 use crate::waiting::Waiting;
@@ -47,7 +47,7 @@ impl StatusPages {
     /// Starts to judge another heap page. A page that could not be read will be tried again, and a
     /// read that is still in flight is abandoned.
     pub(crate) fn begin(&mut self) {
-        self.held.retain(|(_, page)| page.as_ref().err().is_none_or(|fault| fault.is_absent()));
+        self.held.retain(|(_, page)| is_lasting(page));
         self.trim();
         self.give_up();
     }
@@ -124,7 +124,7 @@ impl StatusPages {
                     page
                 }
                 None => {
-                    let start = || PageRead::start(files, session, key.0, place);
+                    let start = || PageRead::start(files, session, key, place);
                     let read = self.reading.get_or_insert_with(start);
                     match ready!(read.advance(files, session, waiting)) {
                         Ok(Some(page)) => page,
