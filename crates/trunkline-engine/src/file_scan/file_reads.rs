@@ -37,7 +37,8 @@ pub(super) struct FileReads<'s> {
     /// The mount's queue. Unlike other locks, this one is also held while files are opened, advised
     /// and closed. If such a call hangs, so do all workers of the mount. That's OK, because what
     /// they wait for is on the same mount. Nothing on another mount may be accessed under this
-    /// lock, and no other thread may take it.
+    /// lock, and no other thread may take it. That includes the visitor: it is called under this
+    /// lock to ask which blocks to skip, and to report a file that can't be opened.
     queue: &'s Mutex<ReadQueue>,
     /// Each slot keeps its leased buffer. The slot's item is the run that is being read into that
     /// buffer.

@@ -35,26 +35,22 @@ pub(super) fn read(
 ) -> Result<(), JobError> {
     let outcome = read_queue(context, queue, slots);
     // Release the lock before we call the visitor.
-    let shrunk = queue.lock().worker_ended();
-    for (entry, failure) in shrunk {
+    let last = queue.lock().worker_ended(outcome.is_ok());
+    let Some(last) = last else { return Ok(()) };
+    for (entry, failure) in last.shrunk {
         context.visitor.failed(&entry, failure);
     }
-    outcome
+    if last.any_started { Ok(()) } else { outcome }
 }
 
-/// Starts a session, leases the buffers, and reads.
+/// Starts a session, leases the buffers, and reads. It's an error only if the worker can't start.
 fn read_queue(
     context: Context<'_>,
     queue: &Mutex<ReadQueue>,
     slots: usize,
 ) -> Result<(), JobError> {
-    let session = context.job.session();
-    let reads = FileReads::new(context, queue, slots);
-    let (mut session, mut reads) = match session.and_then(|session| Ok((session, reads?))) {
-        Ok(started) => started,
-        Err(error) if queue.lock().refuse_worker() => return Err(error),
-        Err(_) => return Ok(()),
-    };
+    let mut session = context.job.session()?;
+    let mut reads = FileReads::new(context, queue, slots)?;
     // The `sync` method executes each read while it is being submitted, so this worker can't have
     // more than one read in flight.
     let sync = context.job.aio().method_status().used == MethodKind::Sync;

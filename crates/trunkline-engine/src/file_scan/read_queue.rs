@@ -101,12 +101,18 @@ pub(super) struct ReadQueue {
     /// block. Since reads complete in any order, a later read may find that even more blocks are
     /// missing. That's why we don't report these files until the mount's last worker has ended.
     shrunk: BTreeMap<u64, (FileEntry, ReadFailure)>,
-    /// Workers that take reads from this queue, including those that have ended.
-    workers: usize,
-    /// Workers that could not start.
-    workers_refused: usize,
-    /// Workers that have ended. This includes those that could not start.
-    workers_ended: usize,
+    /// Workers that have not ended yet.
+    workers_left: usize,
+    /// Whether a worker that has ended was able to start.
+    any_started: bool,
+}
+
+/// What the last worker of a mount must report.
+pub(super) struct LastWorker {
+    /// Files that have shrunk.
+    pub(super) shrunk: Vec<(FileEntry, ReadFailure)>,
+    /// Whether any worker was able to start, so that the queue was read.
+    pub(super) any_started: bool,
 }
 
 impl ReadQueue {
@@ -121,9 +127,8 @@ impl ReadQueue {
             open_files_max,
             open_files: Arc::new(()),
             shrunk: BTreeMap::new(),
-            workers,
-            workers_refused: 0,
-            workers_ended: 0,
+            workers_left: workers,
+            any_started: false,
         }
     }
 
@@ -150,21 +155,15 @@ impl ReadQueue {
         }
     }
 
-    /// Counts a worker that could not start. Returns true if none of them can, so that nothing will
-    /// be read from this queue.
-    pub(super) fn refuse_worker(&mut self) -> bool {
-        self.workers_refused += 1;
-        self.workers_refused == self.workers
-    }
-
-    /// Counts a worker that has ended. Returns the files that have shrunk if it was the last one,
-    /// which must report them, because no further read can find that even more is missing.
-    pub(super) fn worker_ended(&mut self) -> Vec<(FileEntry, ReadFailure)> {
-        self.workers_ended += 1;
-        match self.workers_ended == self.workers {
-            true => std::mem::take(&mut self.shrunk).into_values().collect(),
-            false => Vec::new(),
-        }
+    /// Counts a worker that has ended, perhaps because it could not start. The last one must report
+    /// the files that have shrunk, because no further read can find that even more is missing.
+    pub(super) fn worker_ended(&mut self, has_started: bool) -> Option<LastWorker> {
+        self.workers_left -= 1;
+        self.any_started |= has_started;
+        (self.workers_left == 0).then(|| LastWorker {
+            shrunk: std::mem::take(&mut self.shrunk).into_values().collect(),
+            any_started: self.any_started,
+        })
     }
 
     /// Queues a run to be read again.
