@@ -266,13 +266,9 @@ impl Population {
     /// Chooses the kind of page for the next slice, after a unit of the given kind took this much
     /// CPU time.
     fn choose_pages(&self, huge: bool, time: Duration) {
-        let chosen = self.huge.load(Ordering::Relaxed);
-        let next = match (huge, time <= SLOW) {
-            (true, is_fast) => is_fast,
-            (false, false) => true,
-            // The slice may have small pages only because too few huge ones were free.
-            (false, true) => chosen,
-        };
+        let (chosen, is_fast) = (self.huge.load(Ordering::Relaxed), time <= SLOW);
+        // The slice may have small pages only because too few huge ones were free.
+        let next = if huge { is_fast } else { chosen || !is_fast };
         // The atomic is loaded and stored in any case, so that a simulated schedule doesn't depend
         // on the time.
         self.huge.store(next, Ordering::Relaxed);

@@ -278,8 +278,9 @@ impl<'d> LoadScript<'d> {
             \\set ON_ERROR_STOP off\n\n";
         let end = b"\n\\set ON_ERROR_STOP on\n";
         let failure = if self.lacking.is_empty() { "" } else { FAILURE };
-        let end = [&end[..], &self.rename, &self.lacking, SUMMARY.as_bytes(), failure.as_bytes()];
-        [&self.create[..], loads, &self.load, &end.concat()].concat()
+        let (summary, failure) = (SUMMARY.as_bytes(), failure.as_bytes());
+        let load = [&self.create[..], loads, &self.load, end];
+        [load, [&self.rename, &self.lacking, summary, failure]].concat().concat()
     }
 
     fn push(&mut self, parts: &[&[u8]]) {

@@ -112,7 +112,9 @@ fn check_tuple(page: &PageBytes, item: u16, pointer: LinePointer) -> Result<(), 
     // This can't fail, because we have already checked that the item is inside the page and is large
     // enough to contain a tuple header.
     let tuple = page.get(usize::from(pointer.offset)..);
-    let Some(header) = tuple.and_then(|tuple| tuple.first_chunk::<23>()) else {
+    let Some(header) =
+        tuple.and_then(|tuple| tuple.first_chunk::<{ TUPLE_HEADER_SIZE as usize }>())
+    else {
         return Ok(());
     };
     let infomask2 = u16::from_le_bytes([header[18], header[19]]);
