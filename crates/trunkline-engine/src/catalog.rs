@@ -30,10 +30,10 @@
 //!
 //! **Damage.** By default, a damaged row is an error, because otherwise the object it describes
 //! would be silently missing. With [`OnDamage::Collect`], we skip the damaged rows, load the rest,
-//! and list the damage in [`Database::faults`]. If a catalog has lost pages at its end, there are no
-//! damaged rows that would tell, so we compare its length with its index, as far as that can be read.
-//! Since any number of rows may be missing, this is an error unless the caller asks for
-//! [`OnDamage::Rescue`].
+//! and list the damage in [`Database::faults`]. If a catalog has lost pages, at its end or
+//! because they were overwritten with zeros, there are no damaged rows that would tell, so we
+//! compare it with its index, as far as that can be read. Since any number of rows may be missing,
+//! this is an error unless the caller asks for [`OnDamage::Rescue`].
 //!
 //! ```no_run
 //! # use trunkline_engine::catalog::Catalog;

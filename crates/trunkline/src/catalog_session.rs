@@ -32,7 +32,7 @@ pub(crate) struct CatalogSession {
 
 impl CatalogSession {
     /// Reads the shared catalogs with the configured I/O settings. Damaged rows are skipped, and a
-    /// warning is printed. But if a catalog has lost pages at its end, that is an error.
+    /// warning is printed. But if a catalog has lost pages, that is an error.
     pub(crate) fn open(dir: &DataDir, settings: &Settings) -> Result<CatalogSession, Failure> {
         // The engine shares the instance, which keeps running without us (see `IoInstance`).
         let (_, engine) = IoInstance::with_engine(settings, BUFFERS)?;

@@ -7,7 +7,8 @@
 //!
 //! A page of zeros is valid too: it looks like a new page. There may be new pages in a catalog, but
 //! no index has an entry for a row on one of them, because VACUUM removes the entries before it
-//! frees the line pointers. We read the index for this only if the catalog has new pages.
+//! frees the line pointers. We read the index a second time for this, but only if the catalog has
+//! new pages.
 //!
 //! In the same way, `verify` proves the lengths of all tables while it reads all files anyway.
 

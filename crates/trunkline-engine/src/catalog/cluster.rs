@@ -31,8 +31,8 @@ pub enum OnDamage {
     #[default]
     Fail,
     /// Leave it out and record it in [`super::Catalog::faults`] or [`super::Database::faults`]. If
-    /// a catalog has lost pages at its end, that is still an error, because any number of objects
-    /// may be missing.
+    /// a catalog has lost pages, that is still an error, because any number of objects may be
+    /// missing.
     Collect,
     /// Record that, too, and continue with what is left.
     Rescue,

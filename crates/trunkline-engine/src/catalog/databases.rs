@@ -45,7 +45,7 @@ impl Catalog {
     ///
     /// # Errors
     /// As [`Catalog::open`]; for damaged rows and pages only with [`OnDamage::Fail`], and for a
-    /// catalog that has lost pages at its end, not with [`OnDamage::Rescue`].
+    /// catalog that has lost pages, not with [`OnDamage::Rescue`].
     pub fn open_with(
         dir: &DataDir,
         storage: &Storage,

@@ -16,7 +16,8 @@
 //! the tuple that the link leads to. This doesn't work if xmax is a multixact, because then the
 //! tuple header doesn't contain the updating transaction. We therefore follow such links last, and
 //! only if no other link has led to the same tuple. A link whose update is known to have been rolled
-//! back isn't followed at all.
+//! back isn't followed at all. If nothing shows that it was, and another multixact's link leads to
+//! the same tuple, we may still follow the wrong one.
 
 use trunkline_format::heap_tuple::{HeapTuple, XMAX_IS_MULTI};
 use trunkline_format::page::{LinePointerFlags, line_pointer, line_pointers};
