@@ -198,6 +198,14 @@ impl<'a> HeapTuple<'a> {
         self.infomask2() & HOT_UPDATED != 0 && may_be_updated
     }
 
+    /// The multixact that contains the transaction that updated or deleted the tuple. `None` if xmax
+    /// isn't a multixact, or if its members have only locked the tuple: such a multixact must not be
+    /// looked up, because its members may already have been truncated away.
+    pub fn updating_multixact(&self) -> Option<u32> {
+        let is_update = self.infomask() & (XMAX_IS_MULTI | XMAX_LOCK_ONLY) == XMAX_IS_MULTI;
+        is_update.then(|| self.xmax())
+    }
+
     /// Whether this is a heap-only tuple, which has no index entries.
     pub fn is_heap_only(&self) -> bool {
         self.infomask2() & HEAP_ONLY != 0

@@ -147,7 +147,7 @@ pub enum MultixactProblem {
         /// The next multixact to be created.
         next: u32,
     },
-    /// The multixact has no first member, or too many members.
+    /// The multixact has no members, or too many.
     #[error("its members are from {first} up to {next}")]
     Members {
         /// The number of the multixact's first member, or 0 if it was never written.

@@ -7,7 +7,7 @@
 use trunkline_aio::{Cancelled, Session};
 use trunkline_format::heap_tuple::is_all_visible;
 use trunkline_format::page::{LinePointerFlags, PageHeader, is_new, line_pointers};
-use trunkline_format::transam::row_state;
+use trunkline_format::transam::{XidStatusLookup, row_state};
 use trunkline_format::{BLOCK_SIZE, HeapTuple, PageBytes};
 
 use super::status::Transactions;
@@ -74,6 +74,10 @@ impl Transactions {
             {
                 // Errors matter only to the caller's own lookup.
                 let _ = row_state(&tuple, &mut lookup);
+                // Even if the state doesn't depend on it, the caller may follow the HOT chain.
+                if let Some(multi) = tuple.updating_multixact().filter(|_| tuple.is_hot_updated()) {
+                    let _ = lookup.updater(multi);
+                }
             }
         }
     }

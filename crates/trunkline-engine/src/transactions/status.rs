@@ -272,7 +272,7 @@ impl Transactions {
         let count = self.files.layout().count(first, next);
         // An offset of 0 means that the entry was never written, because member numbers start at 1.
         // Only the control file may have it, right after member numbers have wrapped around.
-        if first == 0 || (next == 0 && !is_last) || count > MEMBERS_MAX {
+        if first == 0 || (next == 0 && !is_last) || count == 0 || count > MEMBERS_MAX {
             return Err(self.multixact(multi, MultixactProblem::Members { first, next }));
         }
         for index in 0..count {

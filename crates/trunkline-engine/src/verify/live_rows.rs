@@ -111,7 +111,7 @@ fn live_tuples(
     if is_new(page) || usize::from(PageHeader::parse(page).special) != BLOCK_SIZE {
         return;
     }
-    roots.find(page, block);
+    roots.find(page, block, lookup);
     let all = is_all_visible(page);
     for (item, _) in line_pointers(page) {
         let Some(tuple) = tuple_at(page, item) else { continue };

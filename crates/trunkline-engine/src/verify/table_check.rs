@@ -241,9 +241,6 @@ impl TableCheck<'_> {
             self.references_unknown();
             return Ok(());
         }
-        // We need the HOT chains for both of the checks below. Every index entry must point to a
-        // root, and every visible row must be reachable from a root.
-        self.rows.roots.find(page, block);
         self.check_entry_targets(block, page, false);
         let all_visible = is_all_visible(page);
         if bits.all_visible && !all_visible {
@@ -255,6 +252,10 @@ impl TableCheck<'_> {
         let mut pending = Vec::new();
         let (table, sink) = (self.table, self.sink);
         self.transactions.load_for(page, backend.session(), &mut self.statuses)?;
+        // Every visible row must be reachable from the root of a HOT chain, to which its index
+        // entries point.
+        let mut lookup = self.transactions.lookup(&mut self.statuses);
+        self.rows.roots.find(page, block, &mut lookup);
         for (item, pointer) in line_pointers(page) {
             let at = |problem| sink.table(table, Some(block), Some(item), problem);
             match pointer.flags {

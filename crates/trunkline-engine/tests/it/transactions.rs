@@ -364,7 +364,7 @@ fn multixacts_and_their_updaters() {
 fn invalid_multixacts_are_errors() {
     let mut cluster = Cluster::with(MethodKind::Worker, |fake| {
         let mut offsets = vec![0; 8192];
-        for (multi, first) in [(10_usize, 5_u32), (11, 0), (13, 90), (14, 80)] {
+        for (multi, first) in [(10_usize, 5_u32), (11, 0), (13, 90), (14, 80), (15, 95), (16, 95)] {
             offsets[multi * 4..multi * 4 + 4].copy_from_slice(&first.to_le_bytes());
         }
         fake.write("pg_multixact/offsets/0000", &offsets);
@@ -373,6 +373,7 @@ fn invalid_multixacts_are_errors() {
     assert!(text(10).ends_with("its members are from 5 up to 0"));
     assert!(text(11).ends_with("its members are from 0 up to 0"));
     assert!(text(13).ends_with("its members are from 90 up to 80"));
+    assert!(text(15).ends_with("its members are from 95 up to 95"));
 }
 
 /// Rows in every state, whether it's determined by hint bits, by the commit log or by multixacts.
