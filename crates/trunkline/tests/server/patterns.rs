@@ -26,13 +26,13 @@ create table child () inherits (orders);
 ";
 
 /// The user's tables whose rows a dump contains: the names in its COPY commands, quoted as in SQL.
-fn dumped(server: &Server, args: &[&str]) -> Option<BTreeSet<String>> {
-    let output = server.pg_dump("postgres")?.args(args).output().expect("runs");
+fn dumped(server: &Server, args: &[&str]) -> BTreeSet<String> {
+    let output = server.pg_dump("postgres").args(args).output().expect("runs");
     // A catalog may have values that are not valid text.
     let text = String::from_utf8_lossy(&output.stdout);
     let tables = text.lines().filter_map(|line| line.strip_prefix("COPY ")?.split(" (").next());
     let is_system = |name: &&str| name.starts_with("pg_") || name.starts_with("information_schema");
-    Some(tables.filter(|name| !is_system(name)).map(str::to_owned).collect())
+    tables.filter(|name| !is_system(name)).map(str::to_owned).collect()
 }
 
 #[test]
@@ -64,13 +64,12 @@ fn patterns_choose_the_tables_that_pg_dump_chooses() {
     for bin in servers() {
         let server = Server::start(&bin, &[]);
         server.script("postgres", OBJECTS, false);
-        let expected: Vec<_> = cases.iter().map(|args| dumped(&server, args)).collect();
+        let compares = if server.has("pg_dump") { &cases[..] } else { &[] };
+        let expected: Vec<_> = compares.iter().map(|args| dumped(&server, args)).collect();
         let stopped = server.stop();
         // Without load.sql, a sequence has no rows to copy.
         check(&stopped, &["-t", "app.orders_seq", "--ctid"], &BTreeSet::new());
-        for (args, expected) in cases.into_iter().zip(expected) {
-            // npm's servers have no pg_dump.
-            let Some(expected) = expected else { continue };
+        for (args, expected) in compares.iter().zip(expected) {
             compared += 1;
             check(&stopped, args, &expected);
         }

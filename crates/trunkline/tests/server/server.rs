@@ -240,16 +240,12 @@ impl Server {
         psql
     }
 
-    /// A `pg_dump` command for the rows of `database`; `None` if the server's programs have none.
-    pub(crate) fn pg_dump(&self, database: &str) -> Option<Command> {
-        let program = self.bin.join("pg_dump");
-        if !program.is_file() {
-            return None;
-        }
-        let mut dump = Command::new(program);
+    /// A `pg_dump` command for the rows of `database`.
+    pub(crate) fn pg_dump(&self, database: &str) -> Command {
+        let mut dump = Command::new(self.bin.join("pg_dump"));
         dump.args(["--data-only", "-U", SUPERUSER, "-d", database, "-h"]).arg(self.home());
         dump.env("LC_ALL", "C").current_dir("/").stdin(Stdio::null());
-        Some(dump)
+        dump
     }
 
     /// The server's major version.
@@ -337,9 +333,14 @@ impl Server {
         String::from_utf8(output.stderr).expect("text")
     }
 
-    /// Whether the server's directory has this program.
+    /// Whether the server's directory has this program. If it doesn't, we print that the test skips
+    /// what needs it. For example, npm's servers have only `initdb`, `pg_ctl` and `postgres`.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.bin.join(name).is_file()
+        let found = self.bin.join(name).is_file();
+        if !found {
+            missing(&format!("no {name} of PostgreSQL {}", self.major()));
+        }
+        found
     }
 
     /// One of the server's programs, run as the server's user.
