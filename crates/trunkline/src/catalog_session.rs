@@ -79,7 +79,7 @@ pub(crate) fn catalog_files(
 ) -> Result<CatalogFiles, Failure> {
     let (_, engine) = IoInstance::with_engine(&with_sync_io(settings)?, BUFFERS)?;
     let mut session = engine.session()?;
-    // A damaged page must never count as an empty one here, whatever the settings say.
+    // A damaged page is a finding here, even with `ignore_checksum_failure`.
     session.set_policy(Policy::default());
     let cluster = engine.cluster_of(dir.clone());
     Ok(CatalogFiles::read(dir, cluster.storage(), &mut session, scope, checks_contents))

@@ -58,7 +58,7 @@ pub(crate) fn run(context: &Context<'_>, args: &ColumnSumArgs) -> Result<Exit, F
     let Context { global, settings, .. } = context;
     let dir = data_dir::open(global)?;
     let names = std::slice::from_ref(&args.relation);
-    let names = match FileSelection::resolve(&dir, settings, &args.database, names)? {
+    let names = match FileSelection::resolve(&dir, settings, &args.database, names, None)? {
         FileSelection::Listed(names) if names.len() == 1 => names,
         _ => {
             return Err(Failure::usage("the relation must be a single table with rows of its own"));

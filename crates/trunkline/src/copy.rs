@@ -74,15 +74,15 @@ pub(crate) const BUFFERS: u32 = 4096;
 /// Runs the command.
 pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failure> {
     let Context { global, settings, text_settings, buffers } = context;
-    if global.json && args.output.is_none() {
-        let text = "--json requires --output: rows are printed as by COPY, not as JSON";
+    if global.json && args.output().is_none() {
+        let text = "--json requires --output with a file: rows are printed as by COPY, not as JSON";
         let hint = "with -o FILE, the rows go to a file, and the report is printed as JSON";
         return Err(Failure::usage(text).with_hint(hint));
     }
     args.check()?;
     let format = args.line_format().map_err(Failure::usage)?;
     let dir = data_dir::open(global)?;
-    if let Some(path) = &args.output
+    if let Some(path) = args.output()
         && outputs::is_inside_cluster(path, &dir)
     {
         let text = format!("\"{}\" is inside the data directory or a tablespace", path.display());
@@ -113,7 +113,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     let inputs_are_complete =
         catalog_is_complete && sources.is_complete && partial_files.is_empty();
     partial_files.into_iter().for_each(|text| plan.leave_out(text));
-    let (_lock, present) = match args.output.as_deref() {
+    let (_lock, present) = match args.output() {
         Some(directory) if args.copies_many() => {
             let contents = plan::manifest(args, &dir, &database, &sources);
             let (lock, present) =
@@ -126,7 +126,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
         }
         None => (None, 0),
     };
-    if args.output.is_none() && output::is_closed() {
+    if args.output().is_none() && output::is_closed() {
         message("warning", "standard output is closed or discarded; the rows are lost");
     }
     if args.writes_script() && format.has_ambiguous_null() {
@@ -148,7 +148,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     io_stats::report_warnings(&report.warnings, report.warnings_lost);
     // After an interrupt, some of the files don't exist.
     let has_script = args.writes_script() && report.end == End::Complete;
-    if let Some(directory) = args.output.as_deref().filter(|_| has_script) {
+    if let Some(directory) = args.output().filter(|_| has_script) {
         loads.write(directory, &database, &options, &report, &interrupt)?;
     }
     let nothing_missing = inputs_are_complete && left_out.is_empty() && report.findings_total == 0;
@@ -161,10 +161,11 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
         present,
         incomplete,
         left_out,
+        may_lack_tables: args.copies_many() && !catalog_is_complete,
         script: has_script.then_some(load::SCRIPT),
         nothing_missing,
     };
-    if args.output.is_some() {
+    if args.output().is_some() {
         print_report(global, &output.json(), || output.text())?;
     }
     let is_good = nothing_missing && !same_names;

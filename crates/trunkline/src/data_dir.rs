@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use trunkline_engine::datadir::{DataDir, OpenOptions};
+use trunkline_engine::pool::ReadError;
+use trunkline_engine::storage::StorageError;
 
 use crate::exit::{Failure, message};
 use crate::options::Global;
@@ -21,6 +23,15 @@ pub(crate) fn open(global: &Global) -> Result<DataDir, Failure> {
 /// The hint for a tablespace whose link points to `target`, where there is nothing.
 pub(crate) fn moved_tablespace_hint(target: &Path) -> String {
     format!("use -T {}=NEWDIR if the tablespace has been moved", target.display())
+}
+
+/// The failure to use a file of a relation. If the file is missing because its tablespace has been
+/// moved, nothing is wrong with the relation.
+pub(crate) fn storage_failure(error: StorageError, dir: &DataDir) -> Failure {
+    match dir.dangling_link(error.path()) {
+        Some(target) => Failure::cannot_run(&error).with_hint(moved_tablespace_hint(&target)),
+        None => ReadError::Storage(error).into(),
+    }
 }
 
 /// The path that a symbolic link given by the user leads to. Any other path, also that of a link to

@@ -16,13 +16,13 @@ use trunkline_engine::catalog::{
 };
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::settings::Settings;
-use trunkline_engine::storage::RelationLocator;
-use trunkline_format::Oid;
-use trunkline_format::catalog::RelationKind;
+use trunkline_engine::storage::{RelationLocator, StorageError};
+use trunkline_format::catalog::{Persistence, RelationKind};
 use trunkline_format::relmap::RELATION_MAP_NAME;
+use trunkline_format::{Fork, Oid};
 
 use crate::catalog_session::{CatalogSession, warn_of_damage};
-use crate::data_dir::moved_tablespace_hint;
+use crate::data_dir::{moved_tablespace_hint, storage_failure};
 use crate::encoding::resolve;
 use crate::exit::{Failure, message};
 use crate::options::DatabaseArgs;
@@ -42,12 +42,14 @@ pub(crate) enum FileSelection {
 impl FileSelection {
     /// Resolves `names`. With `-d`, all of them are relation names. Without `-d`, a name of the
     /// form DATABASE.SCHEMA.TABLE is a relation name, and if PGDATABASE is set, so is any name
-    /// without a slash. Any other name is either a relation's file number or a path.
+    /// without a slash. Any other name is either a relation's file number or a path. `fork` is the
+    /// one that is needed, by default the main fork.
     pub(crate) fn resolve(
         dir: &DataDir,
         settings: &Settings,
         args: &DatabaseArgs,
         names: &[PathBuf],
+        fork: Option<Fork>,
     ) -> Result<FileSelection, Failure> {
         let database_of = |name: &Path| database_of_name(name.as_os_str());
         if args.dbname.is_none() && names.iter().all(|name| database_of(name).is_none()) {
@@ -82,6 +84,9 @@ impl FileSelection {
                     let text = format!("{name} is in \"{shown}\", which does not exist");
                     return Err(Failure::cannot_run(text).with_hint(moved_tablespace_hint(&target)));
                 }
+                if fork.is_none_or(|fork| fork == Fork::Main) {
+                    require_main_fork(dir, &database, relation)?;
+                }
                 let numbers = PathBuf::from(locator.to_string());
                 if !listed.contains(&numbers) {
                     listed.push(numbers);
@@ -90,6 +95,22 @@ impl FileSelection {
             last = Some((of, database));
         }
         Ok(FileSelection::Listed(listed))
+    }
+}
+
+/// Checks that a relation has the first file of its main fork. Without it, the relation is damaged,
+/// so this is a finding and not a mistake in the command line.
+pub(crate) fn require_main_fork(
+    dir: &DataDir,
+    database: &Database,
+    relation: &RelationInfo,
+) -> Result<(), Failure> {
+    // Recovery creates the main fork of an unlogged relation, so a base backup doesn't have it.
+    let may_lack_it = relation.persistence == Persistence::Unlogged && !dir.is_clean();
+    let is_required = relation.has_main_fork() && !may_lack_it;
+    match database.files(relation).filter(|_| is_required).map(|file| file.blocks()) {
+        Some(Err(error @ StorageError::SegmentMissing { .. })) => Err(storage_failure(error, dir)),
+        _ => Ok(()),
     }
 }
 

@@ -90,7 +90,8 @@ pub(crate) fn run(context: &Context<'_>, args: &PrewarmArgs) -> Result<Exit, Fai
     let dir = data_dir::open(global)?;
     let mut choice =
         Choice { fork: args.fork, first: args.first, last: args.last, ..Choice::default() };
-    let selection = match FileSelection::resolve(&dir, settings, &args.database, &args.names)? {
+    let files = FileSelection::resolve(&dir, settings, &args.database, &args.names, args.fork)?;
+    let selection = match files {
         // We can't pass an empty list to `select`, because that means everything.
         FileSelection::Listed(names) if names.is_empty() => Selection::default(),
         files => {

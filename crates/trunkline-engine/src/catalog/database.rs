@@ -52,6 +52,8 @@ pub struct Database {
     pub(super) output_fault: Option<Arc<CatalogError>>,
     /// For each enum, the OIDs stored in values, with their labels, in the order of the enum.
     pub(super) labels: Map<Oid, Vec<(Oid, Vec<u8>)>>,
+    /// Whether `labels` has all labels, as far as we know.
+    pub(super) has_all_labels: bool,
     pub(super) ranges: Vec<RangeRow>,
     /// For each parent, its children and partitions, by OID.
     pub(super) children: Map<Oid, Vec<Oid>>,
@@ -107,6 +109,12 @@ impl Database {
     pub fn output_fault(&self, refused: &UnsupportedType) -> Option<&Arc<CatalogError>> {
         let not_found = refused.reason == UnsupportedReason::NotBuiltIn;
         self.output_fault.as_ref().filter(|_| not_found)
+    }
+
+    /// Whether we have read all labels of enums. If damage in `pg_enum` was skipped, or if a catalog
+    /// has lost pages, a value may have a label that we don't know.
+    pub(crate) fn has_all_labels(&self) -> bool {
+        self.has_all_labels
     }
 
     /// All relations, by OID.

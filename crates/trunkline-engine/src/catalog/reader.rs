@@ -16,7 +16,7 @@ use trunkline_format::page::is_new;
 use super::cluster::{CatalogLocator, Cluster, OnDamage};
 use super::error::CatalogError;
 use crate::heap::{HeapError, HeapScan, ScanOptions};
-use crate::pool::{Backend, ReadError};
+use crate::pool::{Backend, Policy, ReadError};
 use crate::storage::StorageError;
 
 /// Reads catalogs with a backend.
@@ -65,8 +65,13 @@ impl Faults {
         }
     }
 
+    /// Number of recorded errors.
+    pub(super) fn count(&self) -> usize {
+        self.found.len()
+    }
+
     /// Whether a catalog has lost pages.
-    fn lost_pages(&self) -> bool {
+    pub(super) fn lost_pages(&self) -> bool {
         self.found.iter().any(CatalogError::lost_pages)
     }
 
@@ -110,7 +115,22 @@ impl Reader<'_> {
 
     /// Passes the visible rows of a catalog to `each`. Also checks that the catalog hasn't lost any
     /// pages.
+    ///
+    /// A damaged page is an error, even with `zero_damaged_pages`. If the pool replaced it by zeros,
+    /// we would report that the catalog has lost the page, instead of what is wrong with it.
     pub(super) fn scan(
+        &mut self,
+        locator: CatalogLocator,
+        each: impl FnMut(&mut CatalogTuple<'_, '_>) -> Result<(), RowError>,
+    ) -> Result<(), CatalogError> {
+        let policy = self.backend.policy();
+        self.backend.set_policy(Policy { zero_damaged_pages: false, ..policy });
+        let result = self.scan_pages(locator, each);
+        self.backend.set_policy(policy);
+        result
+    }
+
+    fn scan_pages(
         &mut self,
         locator: CatalogLocator,
         mut each: impl FnMut(&mut CatalogTuple<'_, '_>) -> Result<(), RowError>,

@@ -79,7 +79,12 @@ impl Database {
         schemas.sort_by_key(|schema| schema.oid);
         let types = reader.rows_at::<TypeRow>(find(&PG_TYPE))?;
         let mut labels: Map<Oid, Vec<(Oid, Vec<u8>)>> = Map::default();
-        let mut enum_rows = reader.rows_at::<EnumRow>(find(&PG_ENUM))?;
+        let (faults_before, enums) = (reader.faults.count(), find(&PG_ENUM));
+        // Without its index, nothing shows whether the catalog has lost pages.
+        let has_index = enums.as_ref().is_ok_and(|locator| locator.index.is_some());
+        let mut enum_rows = reader.rows_at::<EnumRow>(enums)?;
+        let is_whole = reader.faults.count() == faults_before && !reader.faults.lost_pages();
+        let has_all_labels = is_whole && has_index;
         enum_rows.sort_by(|one, other| one.order.total_cmp(&other.order));
         for row in enum_rows {
             labels.entry(row.enum_type).or_default().push((row.oid, row.label.into()));
@@ -108,6 +113,7 @@ impl Database {
             printed_as: Map::default(),
             output_fault: None,
             labels,
+            has_all_labels,
             ranges,
             children,
             indexes,

@@ -127,6 +127,7 @@ pub enum Unsafe {
 fn be(server: &Server) -> &'static str {
     match server {
         Server::Unclear => "may be",
+        Server::Running(process) if process.is_doubtful() => "may be",
         _ => "is",
     }
 }
@@ -170,9 +171,9 @@ impl DataDirError {
                 Some("use the directory that contains PG_VERSION and global/pg_control")
             }
             DataDirError::Unsafe { reasons, .. } => Some(match reasons.first() {
-                Some(Unsafe::Server(Server::Running(Process { at_home: Some(false), .. }))) => {
-                    "the process works in another directory; if it is not a server, remove the \
-                     stale postmaster.pid, or use --force-unclean"
+                Some(Unsafe::Server(Server::Running(process))) if process.is_doubtful() => {
+                    "if this process is a server, stop it first; if not, postmaster.pid is stale: \
+                     remove it, or use --force-unclean"
                 }
                 Some(Unsafe::Server(Server::Unclear)) => {
                     "either a server is starting, or postmaster.pid was left behind by a crash; if \

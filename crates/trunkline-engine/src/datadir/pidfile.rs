@@ -37,7 +37,11 @@ pub enum Server {
     #[error("{NAME} names {0}, which is gone")]
     Stale(Process),
     /// The process is alive.
-    #[error("{NAME} names {0}, which is alive")]
+    #[error(
+        "{NAME} names {process}, which is alive{elsewhere}",
+        process = .0,
+        elsewhere = .0.elsewhere()
+    )]
     Running(Process),
     /// There is no process id in the file. Either a server is just starting, or the file is
     /// damaged. To be safe, we assume that a server is running.
@@ -106,6 +110,21 @@ impl Process {
         let home = fs::canonicalize(directory).ok();
         let at_home = cwd.zip(home).map(|(cwd, home)| cwd == home);
         Process { pid, program, at_home }
+    }
+
+    /// For messages: whether the process works in another directory.
+    fn elsewhere(&self) -> &'static str {
+        match self.at_home {
+            Some(false) => " and works in another directory",
+            _ => "",
+        }
+    }
+
+    /// Whether the process may well be something other than a server of this directory: its program
+    /// has another name, or it works in another directory.
+    pub(super) fn is_doubtful(&self) -> bool {
+        let is_server = |name: &OsString| name == "postgres" || name == "postmaster";
+        self.at_home == Some(false) || self.program.as_ref().is_some_and(|it| !is_server(it))
     }
 }
 

@@ -86,7 +86,8 @@ impl CatalogFiles {
             status_files: (!checks_contents).then(StatusFiles::default),
             skipped: Vec::new(),
         };
-        match Catalog::open_with(dir, storage, backend, OnDamage::Collect) {
+        // Even if a catalog has lost pages, we want the other damage in the catalogs, too.
+        match Catalog::open_with(dir, storage, backend, OnDamage::Rescue) {
             Ok(catalog) => files.add_databases(&catalog, backend, scope),
             Err(error) => {
                 files.fault(None, &error);
@@ -105,9 +106,16 @@ impl CatalogFiles {
         for fault in catalog.faults() {
             self.fault(None, fault);
         }
+        let lost = catalog.faults().iter().find(|fault| fault.lost_pages());
+        if let Some(fault) = lost {
+            self.skip("all databases", fault.to_string());
+        }
         for info in catalog.databases().iter().filter(|info| scope.has_database(info.oid)) {
             let name = crate::catalog::quoted(&info.name);
             match catalog.database(backend, &info.name) {
+                Ok(database) if lost.is_some() => {
+                    database.faults().iter().for_each(|fault| self.fault(Some(&name), fault));
+                }
                 Ok(database) => self.add_relations(&database, scope),
                 Err(error @ CatalogError::InvalidDatabase { .. }) => {
                     self.skip(&name, error.to_string());
@@ -123,12 +131,16 @@ impl CatalogFiles {
     fn add_relations(&mut self, database: &Database, scope: &Scope) {
         let name = database.quoted_name();
         let faults = database.faults();
+        for fault in faults {
+            self.fault(Some(&name), fault);
+        }
+        if let Some(fault) = faults.iter().find(|fault| fault.lost_pages()) {
+            self.skip(&name, fault.to_string());
+            return;
+        }
         if let Some(first) = faults.first() {
             let reason = format!("some relations, as catalogs are damaged: {first}");
             self.skip(&name, reason);
-        }
-        for fault in faults {
-            self.fault(Some(&name), fault);
         }
         let tables = database.relations().iter();
         let rows = tables.flat_map(|table| database.indexes_of(table.oid));

@@ -69,8 +69,8 @@ fn server_running() {
     assert_eq!(
         fake.refusal(),
         format!(
-            "\"DIR\" is not safe to read: a server is running (postmaster.pid names process {pid} \
-             (cat), which is alive)"
+            "\"DIR\" is not safe to read: a server may be running (postmaster.pid names process \
+             {pid} (cat), which is alive and works in another directory)"
         )
     );
     let error = fake.open().expect_err("refused");

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use trunkline_engine::copy::{Format, FormatError, LineFormat};
@@ -79,9 +79,9 @@ pub(crate) struct CopyArgs {
 
     /// File to write instead of standard output, or the directory if several tables are copied. An
     /// existing file is replaced when the copy is complete; an existing pipe or device is written
-    /// to directly. If rows are missing, the file is called PATH.incomplete.
+    /// to directly. If rows are missing, the file is called PATH.incomplete. "-" is standard output.
     #[arg(short = 'o', long, value_name = "PATH")]
-    pub(super) output: Option<PathBuf>,
+    output: Option<PathBuf>,
 
     /// Print the ctid of each row as the first column.
     #[arg(long)]
@@ -146,6 +146,11 @@ impl CopyArgs {
         LineFormat::new(format, bytes(&self.delimiter).as_deref(), bytes(&self.null).as_deref())
     }
 
+    /// The file or directory to write, or `None` for standard output.
+    pub(super) fn output(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| path.as_os_str() != "-")
+    }
+
     /// Whether each table is copied to its own file in a directory. Otherwise one table is copied.
     pub(super) fn copies_many(&self) -> bool {
         self.all || self.tables.len() > 1 || !self.patterns.is_empty() || !self.schemas.is_empty()
@@ -170,7 +175,7 @@ impl CopyArgs {
                 (false, false) => Ok(()),
             };
         }
-        if self.output.is_none() {
+        if self.output().is_none() {
             return refuse("several tables are written to a directory", "use -o DIRECTORY");
         }
         if !self.columns.is_empty() {

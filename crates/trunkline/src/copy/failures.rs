@@ -72,9 +72,7 @@ pub(super) fn plan_failure(error: PlanError) -> Failure {
 /// a message, even if `-o` names the same pipe, as `/dev/stdout` does.
 pub(super) fn copy_failure(error: CopyError, args: &CopyArgs, dir: &DataDir) -> Failure {
     match error {
-        CopyError::Output { source, .. }
-            if args.output.as_deref().is_none_or(is_standard_output) =>
-        {
+        CopyError::Output { source, .. } if args.output().is_none_or(is_standard_output) => {
             Failure::output(&source)
         }
         CopyError::Output { .. } => Failure::cannot_run(error),

@@ -57,7 +57,7 @@ impl CopyPlan {
         database: &Database,
         backend: &mut Backend,
     ) -> Result<CopyPlan, Failure> {
-        match args.output.as_deref().filter(|_| args.copies_many()) {
+        match args.output().filter(|_| args.copies_many()) {
             Some(directory) => plan_many(args, directory, database, backend),
             None => plan_one(args, database, backend),
         }
@@ -192,7 +192,7 @@ fn plan_one(
             Err(error) => return Err(plan_failure(error)),
         }
     }
-    let paths = args.output.as_deref().map(|path| vec![resolve_link(path)]);
+    let paths = args.output().map(|path| vec![resolve_link(path)]);
     let task = CopyTask { plans, whole: left_out.is_empty() };
     let loads = Loads::default();
     Ok(CopyPlan { tasks: vec![task], paths, loads, left_out, same_names: false })

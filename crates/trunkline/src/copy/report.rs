@@ -98,6 +98,8 @@ pub(super) struct CopyOutput<'r> {
     /// Number of files that were written although rows are missing in them.
     pub(super) incomplete: usize,
     pub(super) left_out: LeftOut,
+    /// Whether there may be more tables to copy, because catalogs are damaged.
+    pub(super) may_lack_tables: bool,
     /// The name of the script that loads the copies, if it was written.
     pub(super) script: Option<&'static str>,
     /// Whether no table, row or setting was left out.
@@ -107,7 +109,10 @@ pub(super) struct CopyOutput<'r> {
 impl CopyOutput<'_> {
     pub(super) fn text(&self) -> String {
         let report = self.report;
-        let left_out = self.left_out.to_string();
+        let left_out = match self.may_lack_tables {
+            true => format!("{}; there may be more, because catalogs are damaged", self.left_out),
+            false => self.left_out.to_string(),
+        };
         let written = match self.incomplete {
             0 => report.tasks.to_string(),
             count => format!("{}, {count} of them incomplete", report.tasks),
@@ -150,6 +155,7 @@ impl CopyOutput<'_> {
             outputs: report.tasks,
             present: self.present,
             incomplete: self.incomplete,
+            may_lack_tables: self.may_lack_tables,
             left_out: self.left_out.tables,
             sequences_left_out: self.left_out.sequences,
             script: self.script,

@@ -103,26 +103,26 @@ fn matching_tables(
     sequences: bool,
 ) -> Result<BTreeSet<Oid>, Failure> {
     let pattern = TablePattern::parse(text.as_bytes()).map_err(Failure::usage)?;
-    let matches = |part: &NamePattern, name: &[u8]| {
-        part.matches(&matched_form(name, text, database.info().encoding))
-    };
-    let mut found = BTreeSet::new();
-    for relation in user_tables(database) {
-        let schema = database.schema_name(relation);
-        let in_schema = match &pattern.schema {
-            Some(wanted) => matches(wanted, &schema),
-            None => schema == DEFAULT_SCHEMA,
-        };
-        let may_match = sequences || relation.kind != RelationKind::Sequence;
-        if in_schema && may_match && matches(&pattern.table, &relation.name) {
-            found.extend(database.leaves(relation).iter().map(|leaf| leaf.oid));
-            found.insert(relation.oid);
+    let encoding = database.info().encoding;
+    for form in NameForm::of_pattern(text) {
+        let mut found = BTreeSet::new();
+        for relation in user_tables(database) {
+            let schema = database.schema_name(relation);
+            let in_schema = match &pattern.schema {
+                Some(wanted) => wanted.matches(&form.of(&schema, encoding)),
+                None => schema == DEFAULT_SCHEMA,
+            };
+            let may_match = sequences || relation.kind != RelationKind::Sequence;
+            if in_schema && may_match && pattern.table.matches(&form.of(&relation.name, encoding)) {
+                found.extend(database.leaves(relation).iter().map(|leaf| leaf.oid));
+                found.insert(relation.oid);
+            }
+        }
+        if !found.is_empty() {
+            return Ok(found);
         }
     }
-    match found.is_empty() {
-        true => Err(no_match("tables", text, TABLE_HINT)),
-        false => Ok(found),
-    }
+    Err(no_match("tables", text, TABLE_HINT))
 }
 
 /// Returns the schemas that match any of the patterns.
@@ -130,25 +130,48 @@ fn matching_schemas(database: &Database, texts: &[OsString]) -> Result<BTreeSet<
     let mut found = BTreeSet::new();
     for text in texts {
         let pattern = NamePattern::parse(text.as_bytes()).map_err(Failure::usage)?;
-        let matches = |name: &[u8]| {
-            let form = matched_form(name, text, database.info().encoding);
-            !is_system_schema(name) && pattern.matches(&form)
+        let encoding = database.info().encoding;
+        let matching = |form: &NameForm| {
+            let schemas = database.schemas().iter().filter(|it| !is_system_schema(&it.name));
+            let matching = schemas.filter(|it| pattern.matches(&form.of(&it.name, encoding)));
+            let oids: Vec<Oid> = matching.map(|schema| schema.oid).collect();
+            (!oids.is_empty()).then_some(oids)
         };
-        let mut matching = database.schemas().iter().filter(|it| matches(&it.name)).peekable();
-        if matching.peek().is_none() {
-            return Err(no_match("schemas", text, SCHEMA_HINT));
+        match NameForm::of_pattern(text).iter().find_map(matching) {
+            Some(oids) => found.extend(oids),
+            None => return Err(no_match("schemas", text, SCHEMA_HINT)),
         }
-        found.extend(matching.map(|schema| schema.oid));
     }
     Ok(found)
 }
 
-/// The form of a stored name that a pattern is compared with: the name in UTF-8, or the bytes that
-/// are stored if we can't convert them, or if the pattern itself is not in UTF-8.
-fn matched_form<'n>(name: &'n [u8], pattern: &OsStr, encoding: i32) -> Cow<'n, [u8]> {
-    match decoded(name, encoding).filter(|_| pattern.to_str().is_some()) {
-        Some(text) => Cow::Owned(text.into_bytes()),
-        None => Cow::Borrowed(name),
+/// The form of stored names that a pattern is compared with.
+#[derive(Debug, Clone, Copy)]
+enum NameForm {
+    /// In UTF-8, or as they are stored if we can't convert them.
+    Utf8,
+    /// As they are stored.
+    Stored,
+}
+
+impl NameForm {
+    /// The forms to try, in this order. A name in the encoding of the database may be valid UTF-8
+    /// too, so if a pattern in UTF-8 matches nothing, we take it for what is stored. Single names
+    /// are looked up in the same way.
+    fn of_pattern(pattern: &OsStr) -> &'static [Self] {
+        match pattern.to_str() {
+            Some(text) if text.is_ascii() => &[Self::Utf8],
+            Some(_) => &[Self::Utf8, Self::Stored],
+            None => &[Self::Stored],
+        }
+    }
+
+    /// A stored name in this form.
+    fn of(self, name: &[u8], encoding: i32) -> Cow<'_, [u8]> {
+        match decoded(name, encoding).filter(|_| matches!(self, Self::Utf8)) {
+            Some(text) => Cow::Owned(text.into_bytes()),
+            None => Cow::Borrowed(name),
+        }
     }
 }
 

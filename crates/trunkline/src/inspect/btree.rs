@@ -60,6 +60,7 @@ pub(super) fn run(context: &Context<'_>, args: &BtreeArgs) -> Result<Exit, Failu
             _ => failure,
         });
     };
+    open.blocks(index.relation())?;
     // Block 0 is the metapage, which has a different layout from all other pages.
     match args.block {
         None => {

@@ -11,7 +11,7 @@ use trunkline_format::text_output::{TextOptions, Type, write_text};
 use trunkline_format::{BlockNo, Oid, PageBytes};
 
 use crate::catalog_session::CatalogSession;
-use crate::data_dir;
+use crate::data_dir::{self, storage_failure};
 use crate::encoding::resolve;
 use crate::exit::Failure;
 use crate::options::{Context, DatabaseArgs};
@@ -46,6 +46,12 @@ impl OpenDatabase {
         Ok(resolve(&self.database, name)?.clone())
     }
 
+    /// Returns the length of a relation. If its first file is missing because its tablespace has been
+    /// moved, the error says so.
+    pub(super) fn blocks(&self, relation: &Relation) -> Result<BlockNo, Failure> {
+        relation.blocks().map_err(|error| storage_failure(error, &self.dir))
+    }
+
     /// Returns a copy of a page. The caller will look up names and transactions, and it should not
     /// hold a content lock on the page while it does so.
     pub(super) fn page(
@@ -53,10 +59,12 @@ impl OpenDatabase {
         relation: &Relation,
         block: BlockNo,
     ) -> Result<Box<PageBytes>, Failure> {
-        let blocks = relation.blocks().map_err(Failure::cannot_run)?;
+        let blocks = self.blocks(relation)?;
         if block >= blocks {
-            let text = format!("block {block} is past the end; the relation has {blocks} blocks");
-            return Err(Failure::usage(text));
+            let plural = if blocks == 1 { "" } else { "s" };
+            return Err(Failure::usage(format_args!(
+                "block {block} is past the end; the relation has {blocks} block{plural}"
+            )));
         }
         let backend = &mut self.session.backend;
         let pin = backend.read(relation, block)?;

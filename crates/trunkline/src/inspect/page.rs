@@ -111,7 +111,15 @@ impl PageAddress {
         let failed = |operation: &str, error: io::Error| {
             Failure::cannot_run(format_args!("could not {operation} \"{path}\": {error}"))
         };
-        let metadata = std::fs::metadata(&self.path).map_err(|e| failed("open file", e))?;
+        let metadata = match std::fs::metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_past_the_end() => {
+                return Err(Failure::usage(format_args!(
+                    "block {} is past the end of the relation: \"{path}\" does not exist",
+                    self.block
+                )));
+            }
+            found => found.map_err(|error| failed("open file", error))?,
+        };
         if !metadata.is_file() {
             return Err(Failure::cannot_run(format_args!("\"{path}\" is not a regular file")));
         }
@@ -122,16 +130,30 @@ impl PageAddress {
         match file.read_exact_at(&mut page[..], offset) {
             Ok(()) => Ok(page),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                let bytes = metadata.len();
-                Err(Failure::cannot_run(format_args!(
-                    "block {} is past the end of \"{path}\": {bytes} bytes found, at least {} expected",
-                    self.block,
-                    offset + BLOCK_SIZE as u64
-                ))
-                .with_hint(blocks_hint(first, bytes)))
+                let (bytes, expected) = (metadata.len(), offset + BLOCK_SIZE as u64);
+                let found = format!("{bytes} bytes found, at least {expected} expected");
+                let block = self.block;
+                Err(if bytes > offset {
+                    Failure::findings(format_args!("block {block} of \"{path}\" is torn: {found}"))
+                } else {
+                    let text = format!("block {block} is past the end of \"{path}\": {found}");
+                    Failure::usage(text).with_hint(blocks_hint(first, bytes))
+                })
             }
             Err(error) => Err(failed("read", error)),
         }
+    }
+
+    /// Whether the segment can't exist, because the one before it isn't full.
+    fn is_past_the_end(&self) -> bool {
+        let Some(previous) = self.segment.checked_sub(1) else { return false };
+        let first = self.path.with_extension("");
+        let previous = match previous {
+            0 => first.clone(),
+            number => first.with_extension(number.to_string()),
+        };
+        let full = u64::from(SEGMENT_BLOCKS) * BLOCK_SIZE as u64;
+        first.is_file() && !previous.metadata().is_ok_and(|found| found.len() >= full)
     }
 }
 

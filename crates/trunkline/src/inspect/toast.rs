@@ -63,6 +63,8 @@ pub(super) fn run(context: &Context<'_>, args: &ToastArgs) -> Result<Exit, Failu
     let name = open.database.qualified_name(&relation);
     let toast = open.database.table_files(&relation)?.toast;
     let toast = toast.ok_or_else(|| Failure::usage(format_args!("{name} has no TOAST table")))?;
+    open.blocks(toast.index.relation())?;
+    let blocks = open.blocks(&toast.heap)?;
     // A TOAST index has the key (chunk_id, chunk_seq). If we search by just the first column, we
     // get all of the value's chunks in the right order.
     let value = args.value.to_le_bytes();
@@ -78,6 +80,13 @@ pub(super) fn run(context: &Context<'_>, args: &ToastArgs) -> Result<Exit, Failu
     }
     let mut report = Report { table: name, value: args.value, bytes: 0, chunks: Vec::new() };
     for row in rows {
+        if row.block >= blocks {
+            let (value, name) = (args.value, &report.table);
+            let text = format!(
+                "chunk {row} of value {value} is past the end of the TOAST table of {name}"
+            );
+            return Err(Failure::findings(text));
+        }
         let page = open.page(&toast.heap, row.block)?;
         let chunk = chunk(&mut open, &page, row);
         if chunk.state == "live" {

@@ -156,6 +156,9 @@ pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failu
             format!("{}/{}", commit_log::DIRECTORY, commit_log::segment_name(place.segment()));
         statuses.push(ClogEntry { xid, fate, file, byte: place.offset(), bit: xid % 4 * 2 });
     }
+    if statuses.is_empty() {
+        return Ok(exit);
+    }
     let columns: [Column<ClogEntry>; _] = [
         (">xid", |entry| entry.xid.to_string()),
         ("status", |entry| entry.fate.clone()),
@@ -234,6 +237,9 @@ pub(super) fn multixact(context: &Context<'_>, args: &MultixactArgs) -> Result<E
             };
             members.push(MultixactMember { multixact, xid, status, fate });
         }
+    }
+    if members.is_empty() {
+        return Ok(exit);
     }
     let columns: [Column<MultixactMember>; _] = [
         (">multixact", |member| member.multixact.to_string()),

@@ -97,6 +97,7 @@ fn columns_formats_and_header() {
     for fixture in fixtures() {
         let args = ["s1.wide", "--columns", "C2, c99 ,c1", "--format", "CSV", "--header"];
         assert_eq!(rows(&fixture, &args), "c2,c99,c1\n2,t,x\n,,only\n");
+        assert_eq!(rows(&fixture, &["s1.wide", "--columns", "c1", "-o", "-"]), "x\nonly\n");
         let args = ["s1.ty", "--columns", "t,id", "--format", "csv"];
         let text = rows(&fixture, &args);
         assert!(text.starts_with(",1\nhello,2\n\"\",3\n"), "{}", &text[..40]);
@@ -179,7 +180,9 @@ fn errors_name_what_is_wrong() {
         ),
         (vec!["s1.rw", "-c", "datestyle=German"], 2, "invalid value for parameter \"DateStyle\""),
         (vec!["s1.ty", "--datestyle", "German"], 2, "invalid value for parameter \"DateStyle\""),
-        (vec!["s1.ty", "--json"], 2, "--json requires --output: rows are printed as by COPY"),
+        (vec!["s1.ty", "--json"], 2, "--json requires --output with a file: rows are printed"),
+        (vec!["s1.ty", "--json", "-o", "-"], 2, "--json requires --output"),
+        (vec!["--all", "-o", "-"], 2, "several tables are written to a directory"),
         (vec!["s1.ty", "--all"], 2, "the argument '[TABLE]...' cannot be used with '--all'"),
         (vec![], 2, "hint: name some, or use --all, -n or -t"),
     ] {

@@ -154,6 +154,12 @@ fn relations_are_inspected_by_name() {
         let (code, out, err) = on(&data, &["inspect", "multixact", "1", "4000000000"]);
         assert_eq!(code, 1, "one of them is not there");
         assert!(out.lines().count() >= 2 && err.contains("multixact 4000000000"), "{out}{err}");
+        // A table without lines would look like an answer.
+        for command in ["clog", "multixact"] {
+            let (code, out, err) = on(&data, &["inspect", command, "999999999"]);
+            assert_eq!((code, &*out), (1, ""), "{err}");
+            assert!(err.contains("does not exist yet"), "{err}");
+        }
         assert!(good(&data, &["inspect", "multixact"]).contains("next member"));
         assert!(good(&data, &["inspect", "relmap"]).contains("1262  "));
         let out = good(&data, &["inspect", "relmap", "-d", "bench"]);

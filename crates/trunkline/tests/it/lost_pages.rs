@@ -1,5 +1,5 @@
-//! Catalogs that have lost pages: pages overwritten with zeros, and what is still checked without
-//! the pages that are lost.
+//! Catalogs that have lost pages or have damaged ones: what is reported, and what is still checked
+//! without them.
 
 use std::fs;
 
@@ -77,5 +77,134 @@ fn tables_are_checked_despite_a_short_catalog() {
             assert_eq!(err.matches(&note).count(), 1, "{catalog}: {err}");
             fs::write(copy.path(&file), bytes).expect("written");
         }
+    }
+}
+
+/// Damage that was found in a catalog before the lost pages is reported, too.
+#[test]
+fn other_damage_is_found_beside_lost_pages() {
+    for fixture in fixtures() {
+        let copy = Copy::of(&fixture);
+        let (class, attribute) =
+            (copy.file("bench", "pg_class"), copy.file("bench", "pg_attribute"));
+        copy.damage_class_row("bench", "pgbench_history");
+        let mut bytes = fs::read(copy.path(&attribute)).expect("read");
+        bytes[10 * 8192..][..8192].fill(0);
+        fs::write(copy.path(&attribute), bytes).expect("written");
+        let (found, out) = copy.findings();
+        for expected in [
+            format!("bench: {class}: block "),
+            format!("bench.pg_catalog.pg_attribute: {attribute}: block 10: "),
+        ] {
+            assert!(found.iter().any(|line| line.starts_with(&expected)), "{expected}\n{found:#?}");
+        }
+        assert!(found.len() == 2 && out.matches("\nNot compared: bench: ").count() == 1, "{out}");
+    }
+}
+
+/// If a shared catalog has lost pages, the databases that it still names are looked at, too.
+#[test]
+fn damage_in_a_database_is_found_beside_a_short_shared_catalog() {
+    for fixture in fixtures() {
+        let copy = Copy::of(&fixture);
+        let class = copy.file("bench", "pg_class");
+        let tablespaces = copy.file("bench", "pg_tablespace");
+        copy.damage_class_row("bench", "pgbench_history");
+        copy.cut(&tablespaces, 0);
+        let (found, out) = copy.findings();
+        for expected in [
+            format!("bench: {class}: block "),
+            format!("pg_catalog.pg_tablespace: {tablespaces}: "),
+        ] {
+            assert!(found.iter().any(|line| line.starts_with(&expected)), "{expected}\n{found:#?}");
+        }
+        let note = "\nNot compared: all databases: ";
+        assert!(found.len() == 2 && out.matches(note).count() == 1, "{out}");
+    }
+}
+
+/// With `zero_damaged_pages`, a damaged page of a catalog must not look like one that is lost.
+#[test]
+fn a_damaged_page_is_not_a_lost_page() {
+    for fixture in fixtures() {
+        let copy = Copy::of(&fixture);
+        let class = copy.file("bench", "pg_class");
+        let mut bytes = fs::read(copy.path(&class)).expect("read");
+        bytes[8192 + 12..][..4].fill(0xFF);
+        fs::write(copy.path(&class), bytes).expect("written");
+        for args in [
+            &["tables", "-d", "bench"][..],
+            &["copy", "-d", "bench", "pg_catalog.pg_am", "--keep-going"],
+        ] {
+            let found = copy.run(args);
+            let (_, out, err) = &found;
+            assert!(
+                !out.is_empty() && err.contains("invalid page in block 1 of"),
+                "{args:?}: {err}"
+            );
+            assert_eq!(copy.run(&[args, &["-c", "zero_damaged_pages=on"]].concat()), found);
+        }
+    }
+}
+
+/// An unknown label is a damaged value, unless the labels themselves are damaged.
+#[test]
+fn damage_in_other_catalogs_does_not_hide_an_unknown_label() {
+    for fixture in fixtures() {
+        let copy = Copy::of(&fixture);
+        let labels = copy.run(&[
+            "copy",
+            "-d",
+            "fixture",
+            "pg_catalog.pg_enum",
+            "--columns",
+            "oid,enumlabel",
+        ]);
+        let happy = labels.1.lines().find_map(|row| row.strip_suffix("\thappy")).expect("a label");
+        let happy = happy.parse::<u32>().expect("an OID").to_le_bytes();
+        let file = copy.file("fixture", "ty");
+        copy.edit(&file, 0, |page| {
+            let mut words = page.as_chunks_mut::<4>().0.iter_mut();
+            *words.find(|word| **word == happy).expect("a value") = [1, 0, 0, 0];
+        });
+        let findings = || {
+            let (_, out, err) = copy.run(&["verify", "--rows", "-d", "fixture", "--json"]);
+            let report = json(&out);
+            let findings = report["contents"]["findings"].as_array().expect(&err).clone();
+            findings.into_iter().filter(|it| it["relation"] == "fixture.s1.ty").collect::<Vec<_>>()
+        };
+        let found = findings();
+        assert!(
+            found.len() == 1 && found[0].to_string().contains("column \\\"md\\\""),
+            "{found:#?}"
+        );
+        copy.damage_class_row("fixture", "bt");
+        assert_eq!(findings(), found);
+        let labels = copy.file("fixture", "pg_enum");
+        copy.damage_row(&labels, 0, 1);
+        assert_eq!(findings(), [serde_json::Value::Null; 0]);
+    }
+}
+
+/// A damaged catalog does not show how many tables it described.
+#[test]
+fn the_report_of_a_copy_says_that_more_may_be_missing() {
+    for fixture in fixtures() {
+        let copy = Copy::of(&fixture);
+        copy.cut(&copy.file("bench", "pg_class"), 3);
+        let home = tempfile::tempdir().expect("a directory");
+        let run = |name: &str, more: &[&str]| {
+            let output = home.path().join(name).display().to_string();
+            let args = ["copy", "-d", "bench", "--all", "--keep-going", "-o", &output];
+            copy.run(&[&args, more].concat())
+        };
+        let (code, out, err) = run("text", &[]);
+        let expected = "Left out:      0 tables; there may be more, because catalogs are damaged\n";
+        assert!(code == 1 && out.contains(expected), "{out}{err}");
+        let report = json(&run("json", &["--json"]).1);
+        assert_eq!(
+            (&report["may_lack_tables"], &report["complete"]),
+            (&true.into(), &false.into())
+        );
     }
 }

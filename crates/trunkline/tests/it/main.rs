@@ -330,10 +330,19 @@ fn block_numbers_count_across_segments() {
     assert_eq!(code, 2);
     assert!(err.contains("block 7 is not in"), "{err}");
     let (code, _, err) = of("base/5/16384", Some(1));
-    assert_eq!(code, 3);
+    assert_eq!(code, 2);
     assert!(err.contains("block 1 is past the end of"), "{err}");
     assert_eq!(json(&err)["hint"], "the file contains blocks 0 to 0");
-    assert_eq!(of("base/5/16384", Some(u32::MAX)).0, 3);
+    let (code, _, err) = of("base/5/16384", Some(u32::MAX));
+    assert!(code == 2 && err.contains("4294967295 is past the end of the relation"), "{err}");
+    // A path that doesn't exist is more likely mistyped.
+    let (code, _, err) = of("base/5/99999.1", None);
+    assert!(code == 3 && err.contains("could not open file"), "{err}");
+
+    cluster.write("base/5/16390", &[&page(0)[..], &[0; 5000]].concat());
+    let (code, _, err) = of("base/5/16390", Some(1));
+    assert!(code == 1 && err.contains(" is torn: 13192 bytes found"), "{err}");
+    assert_eq!(of("base/5/16390", Some(2)).0, 2);
 }
 
 #[test]

@@ -10,6 +10,12 @@ use trunkline_format::page_checksum;
 use crate::copy::{copy_of, fixtures};
 use crate::{json, run};
 
+/// The offset of a row in its page, from its line pointer.
+fn row_offset(page: &[u8; 8192], item: usize) -> usize {
+    let pointer = page[24 + 4 * (item - 1)..].first_chunk().expect("a line pointer");
+    (u32::from_le_bytes(*pointer) & 0x7FFF) as usize
+}
+
 /// A copy of a fixture to damage.
 pub(crate) struct Copy {
     _home: TempDir,
@@ -50,26 +56,58 @@ impl Copy {
         file.set_len(blocks * 8192).expect("cut");
     }
 
-    /// Removes the row of a relation from `pg_class` in `bench`, by its line pointer.
-    fn lose_class_row(&self, relation: &str) {
-        let class = self.file("bench", "pg_class");
-        let args = ["copy", "-d", "bench", "pg_catalog.pg_class", "--ctid", "--columns", "relname"];
+    /// Changes a page of a file. The page remains valid.
+    pub(crate) fn edit(&self, file: &str, block: u32, change: impl FnOnce(&mut [u8; 8192])) {
+        let mut bytes = fs::read(self.path(file)).expect("read");
+        let page = bytes[block as usize * 8192..].first_chunk_mut().expect("a page");
+        change(page);
+        let checksum = page_checksum(page, block);
+        page[8..10].copy_from_slice(&checksum.to_le_bytes());
+        fs::write(self.path(file), bytes).expect("written");
+    }
+
+    /// The block and the line pointer of a relation's row in `pg_class`.
+    fn class_row(&self, database: &str, relation: &str) -> (u32, usize) {
+        let args =
+            ["copy", "-d", database, "pg_catalog.pg_class", "--ctid", "--columns", "relname"];
         let (_, rows, _) = self.run(&args);
         let row = rows.lines().find(|row| row.ends_with(&format!("\t{relation}"))).expect("a row");
         let (block, item) = row[1..].split_once(',').expect("a ctid");
-        let item = item.split_once(')').expect("a ctid").0.parse::<usize>().expect("an item");
-        let block = block.parse::<usize>().expect("a block");
-        let mut bytes = fs::read(self.path(&class)).expect("read");
-        let page: &mut [u8; 8192] = bytes[block * 8192..].first_chunk_mut().expect("a page");
-        page[24 + 4 * (item - 1)..][..4].fill(0);
-        let checksum = page_checksum(page, block as u32);
-        page[8..10].copy_from_slice(&checksum.to_le_bytes());
-        fs::write(self.path(&class), bytes).expect("written");
+        let item = item.split_once(')').expect("a ctid").0.parse().expect("an item");
+        (block.parse().expect("a block"), item)
+    }
+
+    /// Removes the row of a relation from `pg_class` in `bench`, by its line pointer.
+    fn lose_class_row(&self, relation: &str) {
+        let class = self.file("bench", "pg_class");
+        let (block, item) = self.class_row("bench", relation);
+        self.edit(&class, block, |page| page[24 + 4 * (item - 1)..][..4].fill(0));
+    }
+
+    /// Damages the row of a table in `pg_class`: it gets an unknown kind. The page remains valid.
+    pub(crate) fn damage_class_row(&self, database: &str, table: &str) {
+        let (block, item) = self.class_row(database, table);
+        self.edit(&self.file(database, "pg_class"), block, |page| {
+            let offset = row_offset(page, item);
+            let row = &mut page[offset..];
+            // The persistence and the kind of a table.
+            let kind = row.windows(2).skip(100).position(|bytes| bytes == b"pr").expect("a table");
+            row[100 + kind + 1] = b'?';
+        });
+    }
+
+    /// Damages a row: its values begin beyond its end.
+    pub(crate) fn damage_row(&self, file: &str, block: u32, item: usize) {
+        self.edit(file, block, |page| {
+            let pointer =
+                u32::from_le_bytes(*page[24 + 4 * (item - 1)..].first_chunk().expect("4"));
+            page[(pointer & 0x7FFF) as usize + 22] = 248;
+        });
     }
 
     /// Returns the findings of `verify`, and its whole report. Checks that `--files-only`, like
     /// `pg_checksums`, doesn't find anything.
-    fn findings(&self) -> (Vec<String>, String) {
+    pub(crate) fn findings(&self) -> (Vec<String>, String) {
         let (code, out, err) = self.run(&["verify"]);
         let found: Vec<String> =
             out.lines().take_while(|line| !line.is_empty()).map(str::to_owned).collect();
@@ -228,9 +266,12 @@ fn unlogged_relations_of_a_base_backup_are_not_missing() {
         (code, line.contains("  missing  "), err)
     };
     assert_eq!(unlogged(&[]), (1, true, String::new()));
+    let page = ["inspect", "page", "-d", "fixture", "s1.unl"];
+    assert_eq!(copy.run(&page).0, 1);
     fs::write(copy.path("backup_label"), "").expect("written");
     let (code, is_missing, err) = unlogged(&["--force-unclean"]);
     assert!(code == 0 && !is_missing, "{code} {err}");
+    assert_eq!(copy.run(&[&page[..], &["--force-unclean"]].concat()).0, 3);
 }
 
 /// Nothing proves the length of a hash index, but `pg_class` says how long it was.
@@ -566,4 +607,35 @@ fn many_problems_of_one_index_are_a_few_lines() {
     let findings = contents["findings"].as_array().expect("findings");
     let counts: Vec<u64> = findings.iter().filter_map(|finding| finding["more"].as_u64()).collect();
     assert_eq!((counts, &contents["findings_omitted"]), (vec![more], &0.into()), "{out}");
+}
+
+/// Whichever command notices that a table's file is missing, it's the table that is damaged.
+#[test]
+fn a_missing_file_of_a_named_table_is_a_finding() {
+    for fixture in fixtures() {
+        let copy = Copy::of(&fixture);
+        let file = copy.file("bench", "pgbench_branches");
+        fs::remove_file(copy.path(&file)).expect("removed");
+        let path = copy.path(&file).display().to_string();
+        let expected = format!("could not open file \"{path}\": No such file or directory\n");
+        for args in [
+            &["copy"][..],
+            &["inspect", "page"],
+            &["inspect", "tuple"],
+            &["prewarm"],
+            &["prewarm", "--mode", "read"],
+        ] {
+            let mut args = [args, &["-d", "bench", "public.pgbench_branches"]].concat();
+            args.extend(args.contains(&"tuple").then_some("0,1"));
+            let (code, out, err) = copy.run(&args);
+            assert!((code, &*out) == (1, "") && err.contains(&expected), "{args:?}: {code} {err}");
+        }
+        // The other forks can still be read.
+        let map = ["prewarm", "-d", "bench", "public.pgbench_branches", "--fork", "vm"];
+        let (code, _, err) = copy.run(&map);
+        assert_eq!(code, 0, "{err}");
+        // Given by number, it may as well be a mistake.
+        let (code, _, err) = copy.run(&["prewarm", file.strip_prefix("base/").expect("a file")]);
+        assert!(code == 2 && err.contains("does not exist for relation"), "{err}");
+    }
 }

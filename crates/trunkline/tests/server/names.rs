@@ -210,7 +210,7 @@ fn pages_by_name(stopped: &Stopped, file: &str) {
     assert!(err.starts_with("trunkline: error: app.items is a view: it stores no rows\n"), "{err}");
     let (code, _, err) =
         run(&stopped.data(), &["inspect", "page", "-d", "names", "app.item", "99999"]);
-    assert_eq!(code, 3);
+    assert_eq!(code, 2);
     assert!(err.contains("block 99999 is past the end of "), "{err}");
 }
 

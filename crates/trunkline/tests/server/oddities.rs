@@ -94,6 +94,9 @@ fn odd_things_in_a_database() {
         server.script("odd", REINDEXED, true);
         server.sql("latin", r#"create table U&"t\00e4" (a int); create table "t\xE4" (a int)"#);
         server.sql("latin", r#"insert into U&"t\00e4" values (7)"#);
+        // In LATIN1, this name has the bytes that ä has in UTF-8.
+        server.sql("latin", r#"create schema U&"\00c3\00a4""#);
+        server.sql("latin", r#"create table U&"\00c3\00a4".U&"\00c3\00a4" as select 8"#);
         server.sql(
             "postgres",
             "create database kanji template template0 encoding 'EUC_JP' locale 'C'",
@@ -258,9 +261,18 @@ fn names_with_anything(stopped: &Stopped) {
     let listed: Value = serde_json::from_str(&listed).expect("JSON");
     let names: Vec<&Value> = listed["relations"].as_array().expect("a list").iter().collect();
     let names: Vec<&Value> = names.into_iter().map(|relation| &relation["name"]).collect();
-    assert_eq!(names, ["t\\xE4", "tä"]);
+    assert_eq!(names, ["t\\xE4", "tä", "Ã¤"]);
     // Names can be typed as they are shown.
     assert_eq!(good(stopped, &["copy", "-d", "latin", "tä"]), "7\n");
+    // A name or a pattern that no name matches may be what is stored.
+    assert_eq!(good(stopped, &["copy", "-d", "latin", "ä.ä"]), "8\n");
+    for pattern in [&["-t", "ä*.ä"][..], &["-n", "ä"], &["--all", "-N", "ä"]] {
+        let home = tempfile::tempdir().expect("a directory");
+        let out = home.path().join("out").display().to_string();
+        let copied = good(stopped, &[&["copy", "-d", "latin", "-o", &out], pattern].concat());
+        let expected = if pattern.len() == 3 { "Files written: 2\n" } else { "Files written: 1\n" };
+        assert!(copied.contains(expected), "{pattern:?}: {copied}");
+    }
     let listed = good(stopped, &["tables", "-d", "kanji"]);
     let is_table = |line: &str| line.starts_with("図 ") && line.contains(" 日本 ");
     assert!(listed.lines().any(is_table), "{listed}");
@@ -430,11 +442,15 @@ fn a_dangling_tablespace_link_is_reported_with_a_hint() {
             &["copy", "-d", "inside", "pg_class"],
             &["tables", "-d", "inside"],
             &["prewarm", "-d", "postgres", "t"],
+            &["inspect", "page", "-d", "postgres", "t"],
+            &["inspect", "tuple", "-d", "postgres", "t", "0,1"],
             &["verify", "-d", "postgres", "t"],
             &["verify"],
         ] {
             let (code, out, err) = run(&stopped.data(), args);
             assert!(code == 1 || code == 3, "{args:?}: {code} {out}{err}");
+            // Nothing is wrong with the table.
+            assert!(code == 3 || args[0] != "inspect", "{args:?}: {code} {out}{err}");
             assert!(err.contains(&hint), "{args:?}: {out}{err}");
         }
         let (_, out, _) = run(&stopped.data(), &["verify"]);
