@@ -15,6 +15,7 @@ use trunkline_engine::catalog::{
     CatalogError, Database, QualifiedName, RelationInfo, RelationPath, Unreadable,
 };
 use trunkline_engine::datadir::DataDir;
+use trunkline_engine::pool::ReadError;
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::{RelationLocator, StorageError};
 use trunkline_format::catalog::{Persistence, RelationKind};
@@ -22,7 +23,7 @@ use trunkline_format::relmap::RELATION_MAP_NAME;
 use trunkline_format::{Fork, Oid};
 
 use crate::catalog_session::{CatalogSession, warn_of_damage};
-use crate::data_dir::{moved_tablespace_hint, storage_failure};
+use crate::data_dir::moved_tablespace_hint;
 use crate::encoding::resolve;
 use crate::exit::{Failure, message};
 use crate::options::DatabaseArgs;
@@ -77,16 +78,7 @@ impl FileSelection {
             };
             for relation in relations_with_files(&database, &[name.clone().into()])? {
                 let Some(locator) = relation.locator else { continue };
-                let link = dir.path().join("pg_tblspc").join(locator.tablespace.to_string());
-                if let Some(target) = dir.dangling_link(&link) {
-                    let name = database.qualified_name(relation);
-                    let shown = target.display();
-                    let text = format!("{name} is in \"{shown}\", which does not exist");
-                    return Err(Failure::cannot_run(text).with_hint(moved_tablespace_hint(&target)));
-                }
-                if fork.is_none_or(|fork| fork == Fork::Main) {
-                    require_main_fork(dir, &database, relation)?;
-                }
+                require_fork(dir, &database, relation, fork)?;
                 let numbers = PathBuf::from(locator.to_string());
                 if !listed.contains(&numbers) {
                     listed.push(numbers);
@@ -98,20 +90,35 @@ impl FileSelection {
     }
 }
 
-/// Checks that a relation has the first file of its main fork. Without it, the relation is damaged,
-/// so this is a finding and not a mistake in the command line.
-pub(crate) fn require_main_fork(
+/// Checks that a fork of a relation, by default the main fork, is not in a tablespace that has been
+/// moved, and that the first file of a main fork exists. Without it, the relation is damaged, so this
+/// is a finding and not a mistake in the command line.
+pub(crate) fn require_fork(
     dir: &DataDir,
     database: &Database,
     relation: &RelationInfo,
+    fork: Option<Fork>,
 ) -> Result<(), Failure> {
-    // Recovery creates the main fork of an unlogged relation, so a base backup doesn't have it.
-    let may_lack_it = relation.persistence == Persistence::Unlogged && !dir.is_clean();
-    let is_required = relation.has_main_fork() && !may_lack_it;
-    match database.files(relation).filter(|_| is_required).map(|file| file.blocks()) {
-        Some(Err(error @ StorageError::SegmentMissing { .. })) => Err(storage_failure(error, dir)),
+    let Some(main) = database.files(relation) else { return Ok(()) };
+    if let Some(target) = dir.dangling_link(&main.path(0)) {
+        let (name, shown) = (database.qualified_name(relation), target.display());
+        let text = format!("{name} is in \"{shown}\", which does not exist");
+        return Err(Failure::cannot_run(text).with_hint(moved_tablespace_hint(&target)));
+    }
+    let is_main = fork.is_none_or(|fork| fork == Fork::Main);
+    if !is_main || !relation.has_main_fork() || is_reset_by_recovery(dir, relation) {
+        return Ok(());
+    }
+    match main.blocks() {
+        Err(error @ StorageError::SegmentMissing { .. }) => Err(ReadError::Storage(error).into()),
         _ => Ok(()),
     }
+}
+
+/// Whether recovery will make the main fork of a relation from its init fork. The main fork of an
+/// unlogged relation is not in a base backup or a standby.
+pub(crate) fn is_reset_by_recovery(dir: &DataDir, relation: &RelationInfo) -> bool {
+    relation.persistence == Persistence::Unlogged && !dir.is_clean()
 }
 
 /// The database of a relation name given without `-d`: its own, or `$PGDATABASE`. `None` for a path

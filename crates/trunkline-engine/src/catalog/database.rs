@@ -111,8 +111,8 @@ impl Database {
         self.output_fault.as_ref().filter(|_| not_found)
     }
 
-    /// Whether we have read all labels of enums. If damage in `pg_enum` was skipped, or if a catalog
-    /// has lost pages, a value may have a label that we don't know.
+    /// Whether we have read all labels of enums. If damage in `pg_enum` was skipped, or if nothing
+    /// shows whether it has lost pages, a value may have a label that we don't know.
     pub(crate) fn has_all_labels(&self) -> bool {
         self.has_all_labels
     }

@@ -71,7 +71,7 @@ impl Faults {
     }
 
     /// Whether a catalog has lost pages.
-    pub(super) fn lost_pages(&self) -> bool {
+    fn lost_pages(&self) -> bool {
         self.found.iter().any(CatalogError::lost_pages)
     }
 

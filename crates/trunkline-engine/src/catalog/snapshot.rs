@@ -83,8 +83,7 @@ impl Database {
         // Without its index, nothing shows whether the catalog has lost pages.
         let has_index = enums.as_ref().is_ok_and(|locator| locator.index.is_some());
         let mut enum_rows = reader.rows_at::<EnumRow>(enums)?;
-        let is_whole = reader.faults.count() == faults_before && !reader.faults.lost_pages();
-        let has_all_labels = is_whole && has_index;
+        let has_all_labels = has_index && reader.faults.count() == faults_before;
         enum_rows.sort_by(|one, other| one.order.total_cmp(&other.order));
         for row in enum_rows {
             labels.entry(row.enum_type).or_default().push((row.oid, row.label.into()));

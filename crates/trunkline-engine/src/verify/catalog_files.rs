@@ -113,10 +113,15 @@ impl CatalogFiles {
         for info in catalog.databases().iter().filter(|info| scope.has_database(info.oid)) {
             let name = crate::catalog::quoted(&info.name);
             match catalog.database(backend, &info.name) {
-                Ok(database) if lost.is_some() => {
-                    database.faults().iter().for_each(|fault| self.fault(Some(&name), fault));
+                Ok(database) => {
+                    for fault in database.faults() {
+                        self.fault(Some(&name), fault);
+                    }
+                    // Rows of shared catalogs are missing, so nothing is compared.
+                    if lost.is_none() {
+                        self.add_relations(&database, scope);
+                    }
                 }
-                Ok(database) => self.add_relations(&database, scope),
                 Err(error @ CatalogError::InvalidDatabase { .. }) => {
                     self.skip(&name, error.to_string());
                 }
@@ -131,9 +136,6 @@ impl CatalogFiles {
     fn add_relations(&mut self, database: &Database, scope: &Scope) {
         let name = database.quoted_name();
         let faults = database.faults();
-        for fault in faults {
-            self.fault(Some(&name), fault);
-        }
         if let Some(fault) = faults.iter().find(|fault| fault.lost_pages()) {
             self.skip(&name, fault.to_string());
             return;

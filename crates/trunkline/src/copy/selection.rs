@@ -168,9 +168,10 @@ impl NameForm {
 
     /// A stored name in this form.
     fn of(self, name: &[u8], encoding: i32) -> Cow<'_, [u8]> {
-        match decoded(name, encoding).filter(|_| matches!(self, Self::Utf8)) {
-            Some(text) => Cow::Owned(text.into_bytes()),
-            None => Cow::Borrowed(name),
+        match self {
+            Self::Utf8 => decoded(name, encoding)
+                .map_or(Cow::Borrowed(name), |text| Cow::Owned(text.into_bytes())),
+            Self::Stored => Cow::Borrowed(name),
         }
     }
 }

@@ -46,8 +46,8 @@ impl OpenDatabase {
         Ok(resolve(&self.database, name)?.clone())
     }
 
-    /// Returns the length of a relation. If its first file is missing because its tablespace has been
-    /// moved, the error says so.
+    /// Returns the length of a relation. If its first file is missing, that is a finding, unless its
+    /// tablespace has been moved.
     pub(super) fn blocks(&self, relation: &Relation) -> Result<BlockNo, Failure> {
         relation.blocks().map_err(|error| storage_failure(error, &self.dir))
     }

@@ -144,16 +144,10 @@ impl PageAddress {
         }
     }
 
-    /// Whether the segment can't exist, because the one before it isn't full.
+    /// Whether the relation exists but ends before this segment. It ends at the first segment that
+    /// is missing.
     fn is_past_the_end(&self) -> bool {
-        let Some(previous) = self.segment.checked_sub(1) else { return false };
-        let first = self.path.with_extension("");
-        let previous = match previous {
-            0 => first.clone(),
-            number => first.with_extension(number.to_string()),
-        };
-        let full = u64::from(SEGMENT_BLOCKS) * BLOCK_SIZE as u64;
-        first.is_file() && !previous.metadata().is_ok_and(|found| found.len() >= full)
+        self.segment > 0 && self.path.with_extension("").is_file()
     }
 }
 

@@ -20,7 +20,7 @@ use trunkline_format::{Fork, RelationFile};
 use super::open_database::OpenDatabase;
 use crate::data_dir;
 use crate::exit::Failure;
-use crate::named_files::{database_of_name, require_main_fork};
+use crate::named_files::{database_of_name, require_fork};
 use crate::options::{Context, DatabaseArgs};
 
 /// The first segment of the relation's fork, or the file that was given.
@@ -41,9 +41,7 @@ pub(super) fn find(
         let open = OpenDatabase::open(context, database, relation)?;
         let named = open.relation(relation)?;
         open.database.require_files(&named)?;
-        if fork.is_none_or(|fork| fork == Fork::Main) {
-            require_main_fork(&open.dir, &open.database, &named)?;
-        }
+        require_fork(&open.dir, &open.database, &named, fork)?;
         let files = open.database.files(&named);
         let files = files.ok_or_else(|| Failure::cannot_run("the relation has no files"))?;
         return of_fork(&files.path(0), fork);

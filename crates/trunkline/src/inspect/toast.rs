@@ -52,9 +52,9 @@ struct Chunk {
     number: Option<i32>,
     bytes: Option<usize>,
     state: String,
-    /// Whether looking up the state failed.
+    /// Whether looking up the state failed, or the page is missing.
     #[serde(skip)]
-    unknown: bool,
+    is_finding: bool,
 }
 
 pub(super) fn run(context: &Context<'_>, args: &ToastArgs) -> Result<Exit, Failure> {
@@ -63,6 +63,7 @@ pub(super) fn run(context: &Context<'_>, args: &ToastArgs) -> Result<Exit, Failu
     let name = open.database.qualified_name(&relation);
     let toast = open.database.table_files(&relation)?.toast;
     let toast = toast.ok_or_else(|| Failure::usage(format_args!("{name} has no TOAST table")))?;
+    // The index scan doesn't know that a tablespace has been moved.
     open.blocks(toast.index.relation())?;
     let blocks = open.blocks(&toast.heap)?;
     // A TOAST index has the key (chunk_id, chunk_seq). If we search by just the first column, we
@@ -81,11 +82,10 @@ pub(super) fn run(context: &Context<'_>, args: &ToastArgs) -> Result<Exit, Failu
     let mut report = Report { table: name, value: args.value, bytes: 0, chunks: Vec::new() };
     for row in rows {
         if row.block >= blocks {
-            let (value, name) = (args.value, &report.table);
-            let text = format!(
-                "chunk {row} of value {value} is past the end of the TOAST table of {name}"
-            );
-            return Err(Failure::findings(text));
+            let (ctid, state) = (row.to_string(), "past the end of the TOAST table".to_owned());
+            let is_finding = true;
+            report.chunks.push(Chunk { ctid, number: None, bytes: None, state, is_finding });
+            continue;
         }
         let page = open.page(&toast.heap, row.block)?;
         let chunk = chunk(&mut open, &page, row);
@@ -95,8 +95,8 @@ pub(super) fn run(context: &Context<'_>, args: &ToastArgs) -> Result<Exit, Failu
         report.chunks.push(chunk);
     }
     print_report(context.global, &report, || report.text())?;
-    let unknown = report.chunks.iter().any(|chunk| chunk.unknown);
-    Ok(if unknown { Exit::Findings } else { Exit::Good })
+    let has_findings = report.chunks.iter().any(|chunk| chunk.is_finding);
+    Ok(if has_findings { Exit::Findings } else { Exit::Good })
 }
 
 /// Decodes the row of a chunk: `chunk_id`, `chunk_seq`, `chunk_data`.
@@ -106,7 +106,7 @@ fn chunk(open: &mut OpenDatabase, page: &PageBytes, row: Tid) -> Chunk {
         number: None,
         bytes: None,
         state: String::new(),
-        unknown: false,
+        is_finding: false,
     };
     let item = line_pointer(page, row.item).and_then(|pointer| pointer.item(page));
     let Ok(tuple) = HeapTuple::parse(row.item, item.unwrap_or_default()) else {
@@ -115,7 +115,7 @@ fn chunk(open: &mut OpenDatabase, page: &PageBytes, row: Tid) -> Chunk {
     };
     let transactions = Arc::clone(open.session.catalog.transactions());
     let state = transactions.row_state(open.session.backend.session(), &tuple);
-    chunk.unknown = state.is_err();
+    chunk.is_finding = state.is_err();
     chunk.state = state.map_or_else(plain, |state| state.to_string());
     let mut deformer = Deformer::of(&tuple);
     let int4 = Attribute { len: 4, align: Align::Int };

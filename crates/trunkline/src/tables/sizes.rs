@@ -26,10 +26,10 @@ use trunkline_engine::datadir::{
     DEFAULT_TABLESPACE, DataDir, FileEntry, GLOBAL_TABLESPACE, Problem, ProblemKind,
 };
 use trunkline_engine::storage::RelationLocator;
-use trunkline_format::catalog::Persistence;
 use trunkline_format::{Fork, Oid};
 
 use crate::exit::Failure;
+use crate::named_files::is_reset_by_recovery;
 
 /// Total file size of each relation and of each database. We walk through all files once and add up
 /// their sizes, which is cheaper than calling stat for every relation's files.
@@ -182,9 +182,7 @@ impl Sizes {
     pub(super) fn of_relation(&self, database: &Database, relation: &RelationInfo) -> Option<Sum> {
         let own = |relation: &RelationInfo| {
             let locator = relation.locator?;
-            // Recovery makes the main fork of an unlogged relation from its init fork, so a base
-            // backup or a standby contains only that.
-            let is_reset = relation.persistence == Persistence::Unlogged && !self.dir.is_clean();
+            let is_reset = is_reset_by_recovery(&self.dir, relation);
             let files = self.relations.get(&locator);
             Some(match files.filter(|files| files.exists || is_reset) {
                 Some(files) if files.incomplete => Sum::AtLeast(files.size),

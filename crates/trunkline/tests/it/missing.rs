@@ -99,9 +99,8 @@ impl Copy {
     /// Damages a row: its values begin beyond its end.
     pub(crate) fn damage_row(&self, file: &str, block: u32, item: usize) {
         self.edit(file, block, |page| {
-            let pointer =
-                u32::from_le_bytes(*page[24 + 4 * (item - 1)..].first_chunk().expect("4"));
-            page[(pointer & 0x7FFF) as usize + 22] = 248;
+            let offset = row_offset(page, item);
+            page[offset + 22] = 248;
         });
     }
 

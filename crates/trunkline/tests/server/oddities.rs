@@ -443,6 +443,7 @@ fn a_dangling_tablespace_link_is_reported_with_a_hint() {
             &["tables", "-d", "inside"],
             &["prewarm", "-d", "postgres", "t"],
             &["inspect", "page", "-d", "postgres", "t"],
+            &["inspect", "page", "-d", "postgres", "t", "--fork", "vm"],
             &["inspect", "tuple", "-d", "postgres", "t", "0,1"],
             &["verify", "-d", "postgres", "t"],
             &["verify"],
