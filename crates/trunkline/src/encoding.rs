@@ -68,6 +68,37 @@ pub(crate) fn spellings(typed: &[u8], encoding: i32) -> Vec<Cow<'_, [u8]>> {
     converted.map(Cow::Owned).into_iter().chain([Cow::Borrowed(typed)]).collect()
 }
 
+/// The form of stored names that a pattern is compared with. The rule is that of [`spellings`], but we
+/// convert what is stored instead of what was typed, so that `?` in a pattern stands for a character.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum NameForm {
+    /// In UTF-8, or as they are stored if we can't convert them.
+    Utf8,
+    /// As they are stored.
+    Stored,
+}
+
+impl NameForm {
+    /// The forms to try, in this order. A name in the encoding of the database may be valid UTF-8
+    /// too, so if a pattern in UTF-8 matches nothing, we take it for what is stored.
+    pub(crate) fn of_pattern(pattern: &OsStr) -> &'static [Self] {
+        match pattern.to_str() {
+            Some(text) if text.is_ascii() => &[Self::Utf8],
+            Some(_) => &[Self::Utf8, Self::Stored],
+            None => &[Self::Stored],
+        }
+    }
+
+    /// A stored name in this form.
+    pub(crate) fn of(self, name: &[u8], encoding: i32) -> Cow<'_, [u8]> {
+        match self {
+            Self::Utf8 => decoded(name, encoding)
+                .map_or(Cow::Borrowed(name), |text| Cow::Owned(text.into_bytes())),
+            Self::Stored => Cow::Borrowed(name),
+        }
+    }
+}
+
 /// Adds a hint to the error for a name that wasn't found, if we couldn't convert the name.
 pub(crate) fn with_encoding_hint(failure: Failure, typed: &[u8], database: &Database) -> Failure {
     let encoding = database.info().encoding;
@@ -80,7 +111,7 @@ pub(crate) fn with_encoding_hint(failure: Failure, typed: &[u8], database: &Data
 }
 
 /// Converts to UTF-8; `None` if that would lose something, or if we don't know the encoding.
-pub(crate) fn decoded(name: &[u8], encoding: i32) -> Option<String> {
+fn decoded(name: &[u8], encoding: i32) -> Option<String> {
     match encoding_name(encoding) {
         "UTF8" | "SQL_ASCII" => str::from_utf8(name).ok().map(str::to_owned),
         "LATIN1" => Some(name.iter().copied().map(char::from).collect()),

@@ -13,9 +13,8 @@
 //! - A pattern without a schema matches in `public` only, like a name. In `pg_dump`, this depends on
 //!   the `search_path` of the role that connects, and we have no role.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 use trunkline_engine::catalog::{Database, RelationInfo, is_system_schema};
@@ -24,7 +23,7 @@ use trunkline_format::catalog::RelationKind;
 
 use super::args::CopyArgs;
 use super::pattern::{NamePattern, TablePattern};
-use crate::encoding::{decoded, resolve};
+use crate::encoding::{NameForm, resolve};
 use crate::exit::Failure;
 
 /// The schema in which patterns without a schema match.
@@ -143,37 +142,6 @@ fn matching_schemas(database: &Database, texts: &[OsString]) -> Result<BTreeSet<
         }
     }
     Ok(found)
-}
-
-/// The form of stored names that a pattern is compared with.
-#[derive(Debug, Clone, Copy)]
-enum NameForm {
-    /// In UTF-8, or as they are stored if we can't convert them.
-    Utf8,
-    /// As they are stored.
-    Stored,
-}
-
-impl NameForm {
-    /// The forms to try, in this order. A name in the encoding of the database may be valid UTF-8
-    /// too, so if a pattern in UTF-8 matches nothing, we take it for what is stored. Single names
-    /// are looked up in the same way.
-    fn of_pattern(pattern: &OsStr) -> &'static [Self] {
-        match pattern.to_str() {
-            Some(text) if text.is_ascii() => &[Self::Utf8],
-            Some(_) => &[Self::Utf8, Self::Stored],
-            None => &[Self::Stored],
-        }
-    }
-
-    /// A stored name in this form.
-    fn of(self, name: &[u8], encoding: i32) -> Cow<'_, [u8]> {
-        match self {
-            Self::Utf8 => decoded(name, encoding)
-                .map_or(Cow::Borrowed(name), |text| Cow::Owned(text.into_bytes())),
-            Self::Stored => Cow::Borrowed(name),
-        }
-    }
 }
 
 /// The failure for a pattern that matches nothing, in the words of `pg_dump`. `hint` is given
