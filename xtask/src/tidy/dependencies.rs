@@ -44,6 +44,11 @@ const ARROWS: &[Arrows] = &[
         tests: &["trunkline-sim"],
     },
     Arrows {
+        package: "trunkline-sql",
+        normal: &["trunkline-aio", "trunkline-format", "trunkline-engine"],
+        tests: &["trunkline-sample"],
+    },
+    Arrows {
         package: "trunkline",
         normal: &["trunkline-aio", "trunkline-format", "trunkline-engine", "trunkline-sample"],
         tests: &["trunkline-sim"],
@@ -58,7 +63,8 @@ const QUARANTINE: &[(&str, &[&str])] = &[
     ("clap", &["trunkline", "trunkline-bench", "xtask"]),
     ("indicatif", &["trunkline", "trunkline-bench"]),
     ("datafusion*", &[]),
-    ("arrow*", &[]),
+    ("arrow*", &["trunkline-sql"]),
+    ("squawk*", &["trunkline-sql"]),
     ("parquet*", &[]),
     ("tokio*", &[]),
     ("pgwire", &[]),

@@ -1,0 +1,60 @@
+//! A complete query: its rows, and the columns that the client sees.
+
+use super::column::{ColumnId, Columns};
+use super::expression::QueryId;
+use super::relation::Relation;
+
+/// A query, whether it is a whole statement or a subquery.
+#[derive(Debug, Clone)]
+pub struct Query {
+    /// What produces the rows.
+    pub relation: Relation,
+    /// The output columns, in order. Other columns of `relation` are only used for sorting.
+    pub output: Vec<OutputColumn>,
+}
+
+/// A column of a query's result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputColumn {
+    /// The column.
+    pub id: ColumnId,
+    /// Its name. Names need not be unique.
+    pub name: Box<str>,
+}
+
+/// All subqueries of a statement that are used as expressions.
+#[derive(Debug, Clone, Default)]
+pub struct Subqueries(Vec<Query>);
+
+impl Subqueries {
+    /// Adds a query.
+    ///
+    /// # Panics
+    /// If there are more than 2³² queries.
+    pub fn add(&mut self, query: Query) -> QueryId {
+        let number = u32::try_from(self.0.len());
+        self.0.push(query);
+        assert!(number.is_ok(), "a statement has fewer than 2^32 subqueries");
+        QueryId(number.unwrap_or_default())
+    }
+
+    /// The query with this id.
+    ///
+    /// # Panics
+    /// If the id belongs to another statement.
+    #[expect(clippy::indexing_slicing, reason = "ids are made by add(), which never removes")]
+    pub fn get(&self, id: QueryId) -> &Query {
+        &self.0[id.0 as usize]
+    }
+}
+
+/// A bound statement that returns rows.
+#[derive(Debug, Clone)]
+pub struct BoundStatement {
+    /// All columns, of subqueries too.
+    pub columns: Columns,
+    /// The subqueries that are used as expressions.
+    pub subqueries: Subqueries,
+    /// The statement's own query.
+    pub query: Query,
+}

@@ -1,0 +1,16 @@
+//! **Functions**: what PostgreSQL's built-in functions, operators and casts compute.
+//!
+//! ```text
+//!   pg_proc.prosrc, such as "int4pl" ── kernel() ──▶ Kernel
+//!   Kernel(Call: arguments as arrays, settings) ──▶ array, or an error with an SQLSTATE
+//! ```
+//!
+//! A function is identified by `pg_proc.prosrc`, the name of its C function. That name is the same in
+//! all versions, and every operator and cast leads to it. If a function has no kernel, a query that
+//! calls it is refused.
+//!
+//! A kernel computes a whole batch. It is called with arrays as described in [`crate::values`].
+
+mod call;
+
+pub use call::{Argument, Call, CallSettings, Kernel};

@@ -1,0 +1,121 @@
+//! A function call on a batch of rows.
+//!
+//! Most kernels are written row by row: [`Argument::row`] hides whether an argument is a constant, and
+//! [`Call::rows`] says how many results are wanted.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef};
+use trunkline_format::Oid;
+use trunkline_format::text_output::{ByteaOutput, IntervalStyle, TextOptions, TimeZone, TypeCatalog};
+
+use crate::error::SqlError;
+
+/// Computes the results of one call, one for each row.
+///
+/// A kernel of a strict function returns null for rows in which any argument is null, so nobody has to
+/// check that before.
+pub type Kernel = fn(&Call<'_>) -> Result<ArrayRef, SqlError>;
+
+/// The arguments of a call, and everything that its result depends on.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// The arguments, in order. A variadic argument is one array value, as in PostgreSQL.
+    pub arguments: &'a [Argument],
+    /// The number of results.
+    pub rows: usize,
+    /// The types of the arguments after polymorphic types have been resolved.
+    pub argument_types: &'a [Oid],
+    /// The type of the result.
+    pub result_type: Oid,
+    /// The input collation; 0 if there is none.
+    pub collation: Oid,
+    /// The settings of the session.
+    pub settings: &'a CallSettings,
+}
+
+/// One argument of a call: either a value for each row, or the same value for all rows.
+#[derive(Debug, Clone)]
+pub struct Argument {
+    array: ArrayRef,
+    is_constant: bool,
+}
+
+impl Argument {
+    /// An argument with a value for each row.
+    pub fn column(array: ArrayRef) -> Self {
+        Self { array, is_constant: false }
+    }
+
+    /// An argument that is the same in all rows: an array of one value.
+    ///
+    /// # Panics
+    /// If the array doesn't have exactly one value.
+    pub fn constant(array: ArrayRef) -> Self {
+        assert_eq!(array.len(), 1, "a constant is an array of one value");
+        Self { array, is_constant: true }
+    }
+
+    /// The array. If the argument is a constant, it has one value.
+    pub fn array(&self) -> &ArrayRef {
+        &self.array
+    }
+
+    /// Whether the value is the same in all rows.
+    pub fn is_constant(&self) -> bool {
+        self.is_constant
+    }
+
+    /// Where in the array the value of row `row` is.
+    #[inline]
+    pub fn row(&self, row: usize) -> usize {
+        if self.is_constant { 0 } else { row }
+    }
+
+    /// Whether the value of row `row` is null.
+    #[inline]
+    pub fn is_null(&self, row: usize) -> bool {
+        self.array.is_null(self.row(row))
+    }
+}
+
+/// The settings and catalogs that results depend on. They don't change during a statement.
+#[derive(Clone)]
+pub struct CallSettings {
+    /// The server's major version, from 15 to 19.
+    pub major: u32,
+    /// The catalogs that names of types and objects are looked up in.
+    pub catalog: Arc<dyn TypeCatalog>,
+    /// `TimeZone`.
+    pub zone: Arc<dyn TimeZone>,
+    /// `extra_float_digits`.
+    pub extra_float_digits: i8,
+    /// `bytea_output`.
+    pub bytea_output: ByteaOutput,
+    /// `IntervalStyle`.
+    pub interval_style: IntervalStyle,
+    /// `now()`: when the transaction started, in microseconds since 2000.
+    pub transaction_start: i64,
+    /// `statement_timestamp()`, in microseconds since 2000.
+    pub statement_start: i64,
+}
+
+impl std::fmt::Debug for CallSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallSettings").field("major", &self.major).finish_non_exhaustive()
+    }
+}
+
+impl CallSettings {
+    /// The options for printing values.
+    pub fn text_options(&self) -> TextOptions<'_> {
+        TextOptions {
+            major: self.major,
+            catalog: &*self.catalog,
+            zone: &*self.zone,
+            extra_float_digits: self.extra_float_digits,
+            bytea_output: self.bytea_output,
+            interval_style: self.interval_style,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! **Values**: how PostgreSQL's values are held in Arrow arrays.
+//!
+//! ```text
+//!   datum in a tuple ── without its varlena header ──▶ payload ── ColumnBuilder ──▶ Arrow array
+//!                                                         ▲                              │
+//!                             write_text, binary output ──┴────────── PayloadReader ◀────┘
+//! ```
+//!
+//! An array holds what PostgreSQL stores: a timestamp is the number of microseconds since 2000, a
+//! numeric is its base-10,000 digits. So decoding a column is a copy, and infinity and NaN are
+//! ordinary values. Which Arrow type holds which PostgreSQL type is decided in [`Carrier`].
+
+mod carrier;
+mod column_builder;
+mod payload_reader;
+
+pub use carrier::Carrier;
+pub use column_builder::ColumnBuilder;
+pub use payload_reader::PayloadReader;
