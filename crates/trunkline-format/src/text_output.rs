@@ -38,7 +38,7 @@ mod xml;
 #[cfg(test)]
 mod tests;
 
-pub use base::Base;
+pub use base::{Base, StringType};
 pub use catalog::{ColumnRow, ObjectClass, TypeCatalog};
 pub use compound::write_text;
 pub use description::Type;

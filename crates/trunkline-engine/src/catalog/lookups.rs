@@ -138,6 +138,7 @@ impl TypeCatalog for Database {
         let columns = Self::columns(self, self.relation(relation)?).ok()?;
         let row = |column: &super::ColumnInfo| ColumnRow {
             type_oid: column.type_oid,
+            modifier: column.modifier,
             attribute: column.attribute,
             dropped: column.dropped,
         };

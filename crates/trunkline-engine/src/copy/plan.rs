@@ -80,7 +80,7 @@ impl TextKind {
     fn of(ty: &Type) -> Self {
         let Type::Base(base) = ty else { return Self::Other };
         match base {
-            Base::Text => Self::Bytes,
+            Base::Text(_) => Self::Bytes,
             Base::Bool
             | Base::Int2
             | Base::Int4

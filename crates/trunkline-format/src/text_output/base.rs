@@ -28,8 +28,8 @@ pub enum Base {
     Float8,
     Numeric,
     Money,
-    /// Text, varchar, bpchar, json, refcursor, pg_node_tree: shown as stored.
-    Text,
+    /// A type whose values are shown as they are stored.
+    Text(StringType),
     Xml,
     /// Bytea and pg_mcv_list.
     Bytea,
@@ -72,6 +72,22 @@ pub enum Base {
     Dependencies,
 }
 
+/// The types whose values are stored as their text. All of them are printed alike, but each has its
+/// own input function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StringType {
+    /// `text` and `refcursor`.
+    Text,
+    /// `varchar`, which can have a maximum length.
+    Varchar,
+    /// `character`, padded with blanks to its length.
+    Bpchar,
+    /// `json`.
+    Json,
+    /// `pg_node_tree`, which only the server writes.
+    NodeTree,
+}
+
 impl Base {
     /// Returns the built-in type with this OID. Returns `None` if it is not built in, or if its
     /// values contain values of other types.
@@ -87,7 +103,11 @@ impl Base {
             22 => Self::Vector("int2vector"),
             23 => Self::Int4,
             24 => Self::RegType(RegType::Proc),
-            25 | 114 | 194 | 1042 | 1043 | 1790 => Self::Text,
+            25 | 1790 => Self::Text(StringType::Text),
+            114 => Self::Text(StringType::Json),
+            194 => Self::Text(StringType::NodeTree),
+            1042 => Self::Text(StringType::Bpchar),
+            1043 => Self::Text(StringType::Varchar),
             26 => Self::U32("oid"),
             27 => Self::Tid,
             28 => Self::U32("xid"),
@@ -164,7 +184,7 @@ pub(super) fn write_base(
     out: &mut Vec<u8>,
 ) -> Result<(), ValueError> {
     match base {
-        Base::Text => out.extend_from_slice(value),
+        Base::Text(_) => out.extend_from_slice(value),
         Base::Int4 => {
             digits::signed(i64::from(fixed::<i32>("integer", value)?), out);
         }

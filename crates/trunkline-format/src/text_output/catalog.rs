@@ -14,6 +14,8 @@ use crate::ids::Oid;
 pub struct ColumnRow {
     /// `atttypid`; 0 if the column was dropped.
     pub type_oid: Oid,
+    /// `atttypmod`, such as a length; -1 if there is none.
+    pub modifier: i32,
     /// `attlen` and `attalign`.
     pub attribute: Attribute,
     /// `attisdropped`.

@@ -42,7 +42,7 @@ pub fn write_text(
     match ty {
         Type::Base(Base::AnyArray) => array(value, None, options, out),
         Type::Base(base) => write_base(*base, value, options, out),
-        Type::Enum(labels) => {
+        Type::Enum(_, labels) => {
             let label = Oid(fixed("enum", value)?);
             let at = labels.binary_search_by_key(&label, |&(oid, _)| oid);
             let text = at.ok().and_then(|at| labels.get(at)).ok_or(ValueError::Label { label })?;
@@ -208,10 +208,11 @@ fn composite(
     let start = out.len();
     out.push(b'(');
     let (mut room, mut first) = (Vec::new(), true);
-    for (at, (attribute, ty)) in columns.0.iter().enumerate() {
+    for (at, field) in columns.0.iter().enumerate() {
         let present = at < count && is_present(nulls, at);
-        let part = if present { Some(reader.part(*attribute, false, &mut room)?) } else { None };
-        let Some(ty) = ty else { continue };
+        let part =
+            if present { Some(reader.part(field.attribute, false, &mut room)?) } else { None };
+        let Some(ty) = &field.ty else { continue };
         if !std::mem::take(&mut first) {
             out.push(b',');
         }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 pub enum Type {
     /// A built-in type without parts.
     Base(Base),
-    /// An enum, with its labels sorted by OID.
-    Enum(Arc<[(Oid, Vec<u8>)]>),
+    /// An enum: its OID, and its labels sorted by their OIDs.
+    Enum(Oid, Arc<[(Oid, Vec<u8>)]>),
     /// An array with any number of dimensions.
     Array(Arc<Part>),
     /// A composite type, or the rows of a table.
@@ -27,7 +27,7 @@ impl Type {
     pub fn contains(&self, test: &dyn Fn(Base) -> bool) -> bool {
         match self {
             Self::Base(base) => test(*base),
-            Self::Enum(_) => false,
+            Self::Enum(..) => false,
             Self::Array(element) => element.ty.contains(test),
             Self::Composite(record) => record.types().any(|ty| ty.contains(test)),
             Self::Range(range) | Self::Multirange(_, range) => range.bound.ty.contains(test),
@@ -44,16 +44,32 @@ pub struct Part {
     pub(super) attribute: Attribute,
     /// `typdelim`: the delimiter between array elements of this type.
     pub(super) delimiter: u8,
+    /// Whether the type is a domain, whose constraints we don't know.
+    pub(super) domain: bool,
 }
 
-/// The columns of a composite type, with `None` for dropped columns.
+/// The columns of a composite type, in order, dropped ones included.
 #[derive(Debug, PartialEq)]
-pub struct Record(pub(super) Vec<(Attribute, Option<Type>)>);
+pub struct Record(pub(super) Vec<Field>);
+
+/// A column of a composite type.
+#[derive(Debug, PartialEq)]
+pub(super) struct Field {
+    pub(super) attribute: Attribute,
+    /// `None` if the column was dropped.
+    pub(super) ty: Option<Type>,
+    /// The type's OID: the domain's own if the type is a domain.
+    pub(super) oid: Oid,
+    /// `atttypmod`; -1 if there is none.
+    pub(super) modifier: i32,
+    /// Whether the type is a domain.
+    pub(super) domain: bool,
+}
 
 impl Record {
     /// The types of the columns, in order, without dropped columns.
     pub fn types(&self) -> impl Iterator<Item = &Type> {
-        self.0.iter().filter_map(|(_, ty)| ty.as_ref())
+        self.0.iter().filter_map(|field| field.ty.as_ref())
     }
 }
 

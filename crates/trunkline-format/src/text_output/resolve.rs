@@ -6,7 +6,7 @@
 
 use super::base::Base;
 use super::catalog::{ColumnRow, TypeCatalog};
-use super::description::{Bounds, Part, Record, Type};
+use super::description::{Bounds, Field, Part, Record, Type};
 use super::error::{UnsupportedReason, UnsupportedType};
 use crate::catalog::TypeRow;
 use crate::deform::Attribute;
@@ -53,7 +53,7 @@ impl Resolver<'_> {
         let row = self.catalog.type_row(oid);
         let row = row.ok_or(UnsupportedType { oid, name: String::new(), reason: unknown })?;
         let attribute = Attribute { len: row.len, align: row.align };
-        let delimiter = row.delimiter;
+        let (delimiter, domain) = (row.delimiter, row.kind == b'd');
         let ty = match self.left.checked_sub(1) {
             Some(left) if depth < DEPTH_MAX => {
                 self.left = left;
@@ -61,7 +61,7 @@ impl Resolver<'_> {
             }
             _ => return Err(refuse(&row, UnsupportedReason::TooComplex)),
         };
-        Ok(Part { ty, oid, attribute, delimiter })
+        Ok(Part { ty, oid, attribute, delimiter, domain })
     }
 
     fn resolve(&mut self, row: TypeRow, depth: u32) -> Result<Type, UnsupportedType> {
@@ -75,15 +75,17 @@ impl Resolver<'_> {
             b'e' => {
                 let mut labels = self.catalog.enum_labels(oid);
                 labels.sort();
-                Ok(Type::Enum(labels.into()))
+                Ok(Type::Enum(oid, labels.into()))
             }
             b'c' => {
                 let broken = || refuse(&row, UnsupportedReason::BrokenCatalog);
                 let columns = self.catalog.columns(row.relation).ok_or_else(broken)?;
                 let resolve = |column: ColumnRow| {
-                    let dropped = column.dropped;
-                    let ty = (!dropped).then(|| self.part(column.type_oid, depth)).transpose()?;
-                    Ok((column.attribute, ty.map(|part| part.ty)))
+                    let ColumnRow { type_oid, modifier, attribute, dropped } = column;
+                    let part = (!dropped).then(|| self.part(type_oid, depth)).transpose()?;
+                    let domain = part.as_ref().is_some_and(|part| part.domain);
+                    let ty = part.map(|part| part.ty);
+                    Ok(Field { attribute, ty, oid: type_oid, modifier, domain })
                 };
                 let columns = columns.into_iter().map(resolve).collect::<Result<_, _>>()?;
                 Ok(Type::Composite(Arc::new(Record(columns))))

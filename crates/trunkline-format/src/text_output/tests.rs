@@ -112,6 +112,7 @@ impl Catalog {
                 )),
                 "column" => catalog.columns.entry(oid(1).0).or_default().push(ColumnRow {
                     type_oid: oid(3),
+                    modifier: -1,
                     attribute: Attribute {
                         len: fields[4].parse().unwrap(),
                         align: Align::from_code(byte(5)).unwrap(),
@@ -358,7 +359,7 @@ fn a_type_within_itself_is_too_complex() {
     // Each of its columns is as wide as itself.
     (row.oid, row.kind, row.relation) = (Oid(50_001), b'c', Oid(60_000));
     let attribute = Attribute { len: -1, align: Align::Double };
-    let column = ColumnRow { type_oid: Oid(50_001), attribute, dropped: false };
+    let column = ColumnRow { type_oid: Oid(50_001), modifier: -1, attribute, dropped: false };
     server.catalog.columns.insert(60_000, vec![column; 10]);
     server.catalog.types.insert(50_001, row);
     assert_eq!(reason(&server.catalog, 50_001), UnsupportedReason::TooComplex);

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
 use trunkline_format::Oid;
-use trunkline_format::text_output::{ByteaOutput, IntervalStyle, TextOptions, TimeZone, TypeCatalog};
+use trunkline_format::text_output::{
+    ByteaOutput, IntervalStyle, TextOptions, TimeZone, TypeCatalog,
+};
 
 use crate::error::SqlError;
 

@@ -48,7 +48,7 @@ impl Carrier {
     pub fn of(ty: &Type) -> Self {
         match ty {
             Type::Base(base) => Self::of_base(*base),
-            Type::Enum(_) => Self::UInt32,
+            Type::Enum(..) => Self::UInt32,
             Type::Array(_) | Type::Composite(_) | Type::Range(_) | Type::Multirange(..) => {
                 Self::Bytes
             }
@@ -69,7 +69,7 @@ impl Carrier {
             Base::Tid => Self::Tid,
             Base::Float4 => Self::Float32,
             Base::Float8 => Self::Float64,
-            Base::Text | Base::Xml => Self::Text,
+            Base::Text(_) | Base::Xml => Self::Text,
             Base::Name => Self::Name,
             Base::Uuid | Base::Interval => Self::Fixed(16),
             Base::Timetz => Self::Fixed(12),

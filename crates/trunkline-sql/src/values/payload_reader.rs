@@ -100,13 +100,11 @@ impl<'a> PayloadReader<'a> {
             Values::UInt64(array) => number(array, row, buffer, |value| value.to_le_bytes()),
             Values::Float32(array) => number(array, row, buffer, |value| value.to_le_bytes()),
             Values::Float64(array) => number(array, row, buffer, |value| value.to_le_bytes()),
-            Values::Text(array) if self.carrier == Carrier::Name => {
-                valid(array, row).then(|| {
-                    buffer.extend_from_slice(array.value(row).as_bytes());
-                    buffer.resize(NAME_SIZE, 0);
-                    buffer.as_slice()
-                })
-            }
+            Values::Text(array) if self.carrier == Carrier::Name => valid(array, row).then(|| {
+                buffer.extend_from_slice(array.value(row).as_bytes());
+                buffer.resize(NAME_SIZE, 0);
+                buffer.as_slice()
+            }),
             Values::Text(array) => valid(array, row).then(|| array.value(row).as_bytes()),
             Values::Fixed(array) => valid(array, row).then(|| array.value(row)),
             Values::Bytes(array) => valid(array, row).then(|| array.value(row)),
