@@ -10,7 +10,17 @@
 //! calls it is refused.
 //!
 //! A kernel computes a whole batch. It is called with arrays as described in [`crate::values`].
+//! Aggregates have states for all groups instead: [`Aggregation`].
 
+mod aggregate;
 mod call;
+mod registry;
+mod rows;
 
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use aggregate::{AggregateCall, AggregateDefinition, Aggregation, GroupedRows, aggregate};
 pub use call::{Argument, Call, CallSettings, Kernel};
+pub use registry::kernel;
+pub use rows::{Input, Output, Reader, binary, each_row, ternary, unary};

@@ -15,8 +15,8 @@ use crate::error::SqlError;
 
 /// Computes the results of one call, one for each row.
 ///
-/// A kernel of a strict function returns null for rows in which any argument is null, so nobody has to
-/// check that before.
+/// A kernel of a strict function returns null for rows in which any argument is null, so the caller
+/// doesn't check that.
 pub type Kernel = fn(&Call<'_>) -> Result<ArrayRef, SqlError>;
 
 /// The arguments of a call, and everything that its result depends on.
