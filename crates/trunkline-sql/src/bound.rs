@@ -25,8 +25,8 @@ mod relation;
 
 pub use column::{Column, ColumnId, Columns, Origin, SqlType};
 pub use expression::{
-    Argument, BooleanTest, CallForm, Comparison, Expr, ExprKind, Quantifier, QueryId, SortKey,
-    Subquery, SubqueryKind,
+    Argument, BooleanTest, CallForm, Comparison, Expr, ExprKind, Location, Quantifier, QueryId,
+    SortKey, Subquery, SubqueryKind,
 };
 pub use query::{BoundStatement, OutputColumn, Query, Subqueries};
 pub use relation::{

@@ -4,17 +4,49 @@ use trunkline_format::Oid;
 
 use super::column::{ColumnId, SqlType};
 
-/// An expression and its type.
-#[derive(Debug, Clone)]
+/// An expression and its type. Two expressions are equal if they compute the same, wherever they are
+/// written.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Expr {
     /// What it computes.
     pub kind: ExprKind,
     /// The type of its value.
     pub ty: SqlType,
+    /// Where it is written.
+    pub location: Location,
+}
+
+impl Expr {
+    /// An expression that is not written in the statement.
+    pub fn new(kind: ExprKind, ty: SqlType) -> Self {
+        Self { kind, ty, location: Location::default() }
+    }
+
+    /// The same expression, written at this byte offset of the statement.
+    #[must_use]
+    pub fn at(self, offset: u32) -> Self {
+        Self { location: Location(Some(offset)), ..self }
+    }
+
+    /// A null constant of this type.
+    pub fn null(ty: SqlType) -> Self {
+        Self::new(ExprKind::Constant(None), ty)
+    }
+}
+
+/// Where an expression is written: a byte offset in the statement, or nowhere. All locations are
+/// equal, so that the location of an expression doesn't make it different from another one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Location(pub Option<u32>);
+
+impl PartialEq for Location {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// The kinds of expressions.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum ExprKind {
     /// A column of an input, or of an outer query.
     Column(ColumnId),
@@ -238,7 +270,7 @@ pub enum BooleanTest {
 
 /// A subquery used as an expression. The queries themselves are kept beside the tree, in
 /// [`super::Subqueries`], so that an expression is independent of relations.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Subquery {
     /// What its value is.
     pub kind: SubqueryKind,
@@ -251,7 +283,7 @@ pub struct Subquery {
 pub struct QueryId(pub(super) u32);
 
 /// What a subquery's value is.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum SubqueryKind {
     /// The only column of the only row; null if there is no row, an error if there are more.
     Scalar,
@@ -272,7 +304,7 @@ pub enum SubqueryKind {
 }
 
 /// How rows are sorted by one expression.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SortKey {
     /// The expression.
     pub expr: Expr,

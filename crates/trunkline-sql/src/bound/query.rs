@@ -46,6 +46,15 @@ impl Subqueries {
     pub fn get(&self, id: QueryId) -> &Query {
         &self.0[id.0 as usize]
     }
+
+    /// The query with this id, to be changed.
+    ///
+    /// # Panics
+    /// If the id belongs to another statement.
+    #[expect(clippy::indexing_slicing, reason = "ids are made by add(), which never removes")]
+    pub fn get_mut(&mut self, id: QueryId) -> &mut Query {
+        &mut self.0[id.0 as usize]
+    }
 }
 
 /// A bound statement that returns rows.

@@ -192,7 +192,7 @@ pub enum SetOperator {
 }
 
 /// A call of an aggregate or window function.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Aggregate {
     /// `pg_proc.oid`.
     pub function: Oid,
@@ -213,7 +213,7 @@ pub struct Aggregate {
 }
 
 /// `OVER`: which rows a window function sees.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Window {
     /// `PARTITION BY`.
     pub partition_by: Vec<Expr>,
@@ -224,7 +224,7 @@ pub struct Window {
 }
 
 /// A window frame.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct WindowFrame {
     /// The unit of the bounds.
     pub unit: FrameUnit,
@@ -246,7 +246,7 @@ pub enum FrameUnit {
 }
 
 /// A bound of a frame. A distance is an int8, or for `RANGE` a value that `in_range` adds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the names are SQL's")]
 pub enum FrameBound {
     UnboundedPreceding,
