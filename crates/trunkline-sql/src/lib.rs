@@ -20,6 +20,7 @@
 pub mod bound;
 pub mod error;
 pub mod functions;
+pub mod syntax;
 pub mod values;
 
 pub use error::{SqlError, SqlState};

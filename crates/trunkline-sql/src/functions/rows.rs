@@ -158,9 +158,9 @@ macro_rules! output {
 
 output!([] bool, BooleanBuilder);
 output!([] String, StringViewBuilder);
-output!([] &str, StringViewBuilder);
+output!([] & str, StringViewBuilder);
 output!([] Vec<u8>, BinaryViewBuilder);
-output!([] &[u8], BinaryViewBuilder);
+output!([] & [u8], BinaryViewBuilder);
 
 impl Output for Cow<'_, str> {
     type Builder = StringViewBuilder;
