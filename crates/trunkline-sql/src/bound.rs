@@ -22,6 +22,7 @@ mod column;
 mod expression;
 mod query;
 mod relation;
+mod walk;
 
 pub use column::{Column, ColumnId, Columns, Origin, SqlType};
 pub use expression::{
@@ -33,3 +34,4 @@ pub use relation::{
     Aggregate, Cte, FrameBound, FrameExclusion, FrameUnit, JoinKind, Relation, RowSource,
     SetOperator, TableColumn, TableScan, Window, WindowFrame,
 };
+pub use walk::with_stack;

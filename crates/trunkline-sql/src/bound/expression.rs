@@ -172,6 +172,8 @@ pub enum ExprKind {
     },
     /// The same value with another type whose values are stored the same way.
     Relabel(Box<Expr>),
+    /// The same value with a collation that was given with `COLLATE`.
+    Collate(Box<Expr>),
     /// A cast by the output function of one type and the input function of the other.
     ViaText(Box<Expr>),
     /// A cast of an array, element by element.
