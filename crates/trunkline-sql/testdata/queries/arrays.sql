@@ -1,0 +1,52 @@
+-- name: every type
+select * from arrays order by id;
+-- name: elements and slices
+select id, i[1], i[2:3], i[:2], t[99], grid[1][2], grid[2:2][1:1], i[5], (array[7, 8, 9])[2] from arrays order by id;
+-- name: constructors
+select array[1, 2.5, null], array['a', 'b'], array[[1, 2], [3, 4]], array[]::int[], array[row(1, 2)], array[1, 2] || 3, 0 || array[1], array[1] || array[2, 3], array[[1]] || array[2];
+-- name: empty constructor
+select array[];
+-- name: ragged constructor
+select array[[1, 2], [3]];
+-- name: dimensions
+select id, array_length(i, 1), cardinality(grid), array_ndims(grid), array_dims(grid), array_lower(i, 1), array_upper(i, 1), array_length(i, 2) from arrays order by id;
+-- name: operators
+select id, i @> array[1], i <@ array[1, 2, 3, 4], i && array[3, 99], i = '{1,2,3}', i < '{2}', t || 'z'::text from arrays order by id;
+-- name: functions
+select array_append(array[1], 2), array_prepend(0, array[1]), array_cat(array[1], array[2]), array_remove(array[1, 2, 1, null], 1), array_replace(array[1, 2, null], null, 0), array_position(array['a', 'b', null], 'b'), array_positions(array[1, 2, 1], 1), array_fill(7, array[2, 2]), trim_array(array[1, 2, 3], 1);
+-- name: unnest in from
+select a.id, u.x, u.n from arrays a, unnest(a.i) with ordinality as u(x, n) order by a.id, u.n;
+-- name: unnest of several arrays
+select * from unnest(array[1, 2, 3], array['a', 'b'], array[true]) as u(x, y, z);
+-- name: unnest in the select list
+select id, unnest(t) from arrays where id in (1, 4, 5) order by id, 2;
+-- name: unnest in step
+select unnest(array[1, 2, 3]) as a, unnest(array['x', 'y']) as b;
+-- name: unnest of rows
+select w.width, w.unit from arrays, unnest(c) w where id in (1, 5) order by 1;
+-- name: unnest of two dimensions
+select unnest(grid) from arrays where id = 4;
+-- name: subscripts in a series
+select a.id, k, a.i[k] from arrays a, generate_subscripts(a.i, 1) k order by 1, 2;
+-- name: input and output
+select '{1, 2 ,NULL}'::int[], '{"a,b","c\"d",null,"null",""}'::text[], '[0:1]={5,6}'::int[], '{{1,2},{3,4}}'::int[], '{}'::text[];
+-- name: bad array
+select '{1,2'::int[];
+-- name: bad element
+select '{1,x}'::int[];
+-- name: casts
+select array[1, 2]::text[], '{1.5,2.5}'::numeric[]::int[], array['1', '2']::int[], array[1, 2]::text;
+-- name: comparison
+select array[1, 2] < array[1, 2, 0], array[1, null] = array[1, null], array[null::int] > array[1], array[[1, 2]] = array[1, 2];
+-- name: any with like
+select name from products where name like any (array['Anvil%', '%ff%']) order by id limit 5;
+-- name: enums in arrays
+select s, s[1], 'new' = any (s), array_length(s, 1), enum_range('paid'::order_status, null) from arrays order by id;
+-- name: distinct elements
+select array(select distinct x from unnest(array[3, 1, 3, 2]) x order by x), array_agg(distinct t order by t desc) from unnest(array['b', 'a', 'b']) t;
+-- name: vectors of the catalogs
+select indkey, indkey[0], indoption, array_upper(indkey, 1) from pg_index where indexrelid = 'order_items_pkey'::regclass;
+-- name: type mismatch
+select array[1, 2] || 'x';
+-- name: function of a later version
+select array_sort(array[2, 1, null, 3]);

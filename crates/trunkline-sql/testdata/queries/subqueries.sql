@@ -1,0 +1,60 @@
+-- name: scalar
+select name, (select avg(salary) from employees) as average, salary - (select min(salary) from employees) as above from employees order by id;
+-- name: scalar without a row
+select (select name from departments where id = 99) as nothing, (select name from departments where id = 1);
+-- name: scalar with two rows
+select (select id from departments);
+-- name: correlated scalar
+select d.name, (select count(*) from employees e where e.department = d.id) as heads, (select max(e.salary) from employees e where e.department = d.id) as most from departments d order by d.id;
+-- name: correlated scalar that is not aggregated
+select e.name, (select m.name from employees m where m.id = e.manager) as manager from employees e order by e.id;
+-- name: correlated scalar with order and limit
+select c.id, (select o.id from orders o where o.customer = c.id order by o.ordered desc, o.id limit 1) as latest from customers c where c.id <= 15 order by c.id;
+-- name: correlated in where
+select e.name, e.salary from employees e where e.salary > (select avg(s.salary) from employees s where s.department = e.department) order by e.id;
+-- name: correlated by an inequality
+select d.id, (select count(*) from departments b where b.budget < d.budget) from departments d order by d.id;
+-- name: correlated through two levels
+select d.id, (select count(*) from employees e where e.department = d.id and exists (select 1 from employees s where s.manager = e.id and s.department = d.id)) from departments d order by d.id;
+-- name: correlated in case and or
+select c.id, case when c.vip then (select count(*) from orders o where o.customer = c.id) else -1 end as n from customers c where c.id < 8 or (select count(*) from orders o where o.customer = c.id) > 7 order by c.id;
+-- name: exists
+select d.name from departments d where exists (select from employees e where e.department = d.id and e.half_day) order by d.id;
+-- name: not exists
+select d.name from departments d where not exists (select * from employees e where e.department = d.id) order by d.id;
+-- name: exists in the select list
+select d.id, exists (select 1 from employees e where e.department = d.id) from departments d order by d.id;
+-- name: in
+select name from employees where department in (select id from departments where floor > 0) order by id;
+-- name: not in with nulls
+select count(*) from departments where id not in (select manager from employees);
+-- name: not in without nulls
+select id from departments where id not in (select manager from employees where manager is not null) order by id;
+-- name: in as a value
+select id, manager in (select id from departments) as small from employees order by id;
+-- name: row in subquery
+select id from orders o where (o.id, 2) in (select order_id, line from order_items where quantity > 10) order by id;
+-- name: any and all
+select id, salary >= all (select salary from employees where salary is not null) as top, salary < any (select salary from employees where department = 1) as below, salary <> all (select salary from employees where id > 5) as unknown from employees order by id;
+-- name: any of an array
+select id from customers where country = any (array['DE', 'CR']) and 'b2b' = any (tags) order by id limit 12;
+-- name: all of an array with null
+select 3 > all (array[1, 2]), 3 > all (array[1, null]), 3 < any (array[1, null]), 3 = all ('{}'::int[]), 3 = any (null::int[]);
+-- name: array of a subquery
+select d.id, array(select e.name from employees e where e.department = d.id order by e.name) as names from departments d order by d.id;
+-- name: row comparison with a subquery
+select (1, 'sales') = (select id, name from departments where id = 1);
+-- name: subquery in from with aliases
+select s.a, s.b from (select id, name from departments) as s(a, b) where s.a > 2 order by 1;
+-- name: subquery in limit
+select id from products order by id limit (select count(*) from departments) offset (select 2);
+-- name: subquery in having
+select department, count(*) from employees group by department having count(*) > (select avg(n) from (select count(*) as n from employees group by department) s) order by department;
+-- name: outer aggregate in a subquery
+select d.id, (select max(e.id) from employees e where e.department = d.id group by d.name) from departments d order by d.id;
+-- name: union in a correlated subquery
+select d.id, (select sum(x) from (select e.salary as x from employees e where e.department = d.id union all select d.floor) s) from departments d order by d.id;
+-- name: subquery with too many columns
+select (select id, name from departments where id = 1);
+-- name: in with too many columns
+select 1 in (select id, name from departments);
