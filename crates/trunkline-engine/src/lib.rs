@@ -110,6 +110,7 @@ cfg_if::cfg_if! {
     } else {
         mod location;
         pub mod settings;
+        pub mod time_zone;
         pub mod datadir;
         pub mod storage;
         pub mod log;

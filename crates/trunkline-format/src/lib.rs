@@ -62,7 +62,7 @@
 
 pub mod align;
 pub mod btree;
-mod calendar;
+pub mod calendar;
 pub mod catalog;
 pub mod checksum;
 pub mod control;

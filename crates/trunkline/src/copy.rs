@@ -37,7 +37,6 @@ mod report;
 mod selection;
 mod text_args;
 mod text_settings;
-mod time_zone;
 
 use std::fs;
 use std::path::Path;

@@ -10,20 +10,10 @@
 use super::digits;
 use super::error::ValueError;
 use super::options::TimeZone;
-use crate::calendar::civil;
+use crate::calendar::{
+    DAY_US as DAY, FIRST_DATE, FIRST_TIMESTAMP, LAST_DATE, TIMESTAMP_END, UNIX_TO_2000_S, civil,
+};
 
-/// Microseconds in a day.
-const DAY: i64 = 86_400_000_000;
-/// Seconds from 1970-01-01 to 2000-01-01.
-const UNIX_TO_2000: i64 = 946_684_800;
-/// The first date: 4714-11-24 BC, day 0 of the Julian calendar.
-const FIRST_DATE: i32 = -2_451_545;
-/// The last date: 5874897-12-31.
-const LAST_DATE: i32 = 2_145_031_948;
-/// The first timestamp: midnight of the first date.
-const FIRST_TIMESTAMP: i64 = FIRST_DATE as i64 * DAY;
-/// One past the last timestamp: midnight of 294277-01-01.
-const TIMESTAMP_END: i64 = 9_223_371_331_200_000_000;
 /// `MAX_TZDISP_HOUR` is 15, so an offset from UTC is always less than 16 hours.
 const ZONE_END_S: i32 = 16 * 3600;
 
@@ -148,7 +138,7 @@ fn stamp(
     if !(FIRST_TIMESTAMP..TIMESTAMP_END).contains(&micros) {
         return Err(out_of_range(type_name));
     }
-    let east = zone.map(|zone| zone.offset_s(micros.div_euclid(1_000_000) + UNIX_TO_2000));
+    let east = zone.map(|zone| zone.offset_s(micros.div_euclid(1_000_000) + UNIX_TO_2000_S));
     let local = micros + i64::from(east.unwrap_or(0)) * 1_000_000;
     let before_christ = write_date(local.div_euclid(DAY), out);
     out.push(b' ');

@@ -13,6 +13,35 @@ pub trait TimeZone: Send + Sync {
     /// `unix_s` is the time in seconds since 1970-01-01 00:00 UTC. It can be any time from 4714 BC
     /// to 294276 AD. The offset returned must be less than a day.
     fn offset_s(&self, unix_s: i64) -> i32;
+
+    /// Returns what the zone's time is called at a given time, such as `CEST`.
+    fn abbreviation(&self, unix_s: i64) -> String;
+
+    /// Returns the offset at a given local time, which is expressed as the seconds since 1970 at which
+    /// a clock in UTC would show it.
+    ///
+    /// If clocks are put forward, some local times are skipped; we then return the offset before the
+    /// change. If they are put back, some local times occur twice; we then return the offset after
+    /// the change. So in Berlin, both `2024-03-31 02:30` and `2024-10-27 02:30` are at `+01`. We assume
+    /// that an offset lasts for at least two days.
+    ///
+    /// Mirrors `DetermineTimeZoneOffset` of PostgreSQL's `utils/adt/datetime.c`.
+    fn local_offset_s(&self, local_s: i64) -> i32 {
+        const DAY_S: i64 = 86_400;
+        let before = self.offset_s(local_s - DAY_S);
+        let after = self.offset_s(local_s + DAY_S);
+        if before == after {
+            return before;
+        }
+        let is_before = |offset: i32| self.offset_s(local_s - i64::from(offset)) == before;
+        match (is_before(before), is_before(after)) {
+            (true, true) => before,
+            (false, false) => after,
+            // The time is skipped if clocks are put forward, and occurs twice if they are put back.
+            _ if after > before => before,
+            _ => after,
+        }
+    }
 }
 
 /// UTC.
@@ -22,6 +51,10 @@ pub struct Utc;
 impl TimeZone for Utc {
     fn offset_s(&self, _unix_s: i64) -> i32 {
         0
+    }
+
+    fn abbreviation(&self, _unix_s: i64) -> String {
+        "UTC".to_owned()
     }
 }
 

@@ -225,6 +225,10 @@ impl TimeZone for Zone {
     fn offset_s(&self, _unix_s: i64) -> i32 {
         self.0
     }
+
+    fn abbreviation(&self, _unix_s: i64) -> String {
+        String::new()
+    }
 }
 
 #[test]

@@ -22,12 +22,12 @@ use trunkline_engine::catalog::Database;
 use trunkline_engine::copy::{Plan, TextSettings};
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::pool::Backend;
+use trunkline_engine::time_zone::zone;
 use trunkline_format::text_output::{Base, ByteaOutput, IntervalStyle, Utc};
 
 use super::config_file::ConfigFiles;
 use super::failures::catalog_failure;
 use super::text_args::{BYTEA_OUTPUTS, INTERVAL_STYLES, TextArgs};
-use super::time_zone::zone;
 use crate::catalog_session::warn_of_damage;
 use crate::exit::{Failure, message, warnings};
 use crate::interrupt::Interrupt;

@@ -8,6 +8,12 @@
 //! does. Our library only supports years up to 9999, but timestamptz goes up to 294276 AD. Since
 //! the calendar repeats every 400 years, including the days of the week, we map a later date to an
 //! equivalent earlier one.
+//!
+//! ```
+//! let berlin = trunkline_engine::time_zone::zone("europe/berlin").expect("a name in the database");
+//! assert_eq!(berlin.offset_s(1_719_792_000), 7200);
+//! assert_eq!(berlin.abbreviation(1_719_792_000), "CEST");
+//! ```
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone as Rules;
@@ -21,23 +27,33 @@ const LATEST_S: i64 = 221_845_392_000;
 
 /// Looks up a time zone. As with the `TimeZone` setting, `name` can be either a name in the
 /// database or a POSIX rule such as `<+0530>-05:30`.
-pub(super) fn zone(name: &str) -> Option<Arc<dyn TimeZone>> {
-    if ["UTC", "GMT", "Etc/UTC", "Etc/GMT"].iter().any(|utc| utc.eq_ignore_ascii_case(name)) {
+pub fn zone(name: &str) -> Option<Arc<dyn TimeZone>> {
+    if ["UTC", "Etc/UTC"].iter().any(|utc| utc.eq_ignore_ascii_case(name)) {
         return Some(Arc::new(Utc));
     }
     let rules = Rules::get(name).or_else(|_| Rules::posix(name)).ok()?;
     Some(match rules.to_fixed_offset() {
-        Ok(offset) => Arc::new(FixedZone(offset.seconds())),
+        Ok(offset) => {
+            let abbreviation = abbreviation(&rules, 0);
+            Arc::new(FixedZone { offset_s: offset.seconds(), abbreviation })
+        }
         Err(_) => Arc::new(RuledZone(rules)),
     })
 }
 
 /// A constant offset, in seconds east of UTC.
-struct FixedZone(i32);
+struct FixedZone {
+    offset_s: i32,
+    abbreviation: String,
+}
 
 impl TimeZone for FixedZone {
     fn offset_s(&self, _unix_s: i64) -> i32 {
-        self.0
+        self.offset_s
+    }
+
+    fn abbreviation(&self, _unix_s: i64) -> String {
+        self.abbreviation.clone()
     }
 }
 
@@ -46,12 +62,26 @@ struct RuledZone(Rules);
 
 impl TimeZone for RuledZone {
     fn offset_s(&self, unix_s: i64) -> i32 {
-        let beyond = unix_s.saturating_sub(LATEST_S).max(0);
-        let known = unix_s - CYCLE_S * (beyond.div_euclid(CYCLE_S) + i64::from(beyond > 0));
-        // The library supports times back to 9999 BC. This is sufficient, because timestamptz
-        // starts in 4714 BC.
-        Timestamp::from_second(known).map_or(0, |instant| self.0.to_offset(instant).seconds())
+        let instant = Timestamp::from_second(equivalent(unix_s));
+        instant.map_or(0, |instant| self.0.to_offset(instant).seconds())
     }
+
+    fn abbreviation(&self, unix_s: i64) -> String {
+        abbreviation(&self.0, unix_s)
+    }
+}
+
+/// A time within our library's range at which the same rules apply.
+fn equivalent(unix_s: i64) -> i64 {
+    let beyond = unix_s.saturating_sub(LATEST_S).max(0);
+    // The library supports times back to 9999 BC. This is sufficient, because timestamptz starts in
+    // 4714 BC.
+    unix_s - CYCLE_S * (beyond.div_euclid(CYCLE_S) + i64::from(beyond > 0))
+}
+
+fn abbreviation(rules: &Rules, unix_s: i64) -> String {
+    let instant = Timestamp::from_second(equivalent(unix_s)).unwrap_or_default();
+    rules.to_offset_info(instant).abbreviation().to_owned()
 }
 
 #[cfg(test)]
@@ -68,6 +98,17 @@ mod tests {
         assert_eq!(offset("<+0530>-05:30", summer), Some(19_800));
         assert_eq!(offset("PST8PDT", summer), Some(-7 * 3600));
         assert_eq!(offset("Nowhere/Land", 0), None);
+        let name = |name: &str, unix_s| zone(name).map(|zone| zone.abbreviation(unix_s));
+        assert_eq!(name("Europe/Berlin", summer).as_deref(), Some("CEST"));
+        assert_eq!(name("GMT", winter).as_deref(), Some("GMT"));
+        assert_eq!(name("<+0530>-05:30", winter).as_deref(), Some("+0530"));
+        // A local time that is skipped, one that occurs twice, and those around them.
+        let local = |local_s| zone("Europe/Berlin").map(|zone| zone.local_offset_s(local_s));
+        let (forward, back) = (1_711_850_400, 1_729_994_400);
+        let offsets = [-1, 0, 3599, 3600].map(|after| local(forward + after));
+        assert_eq!(offsets, [3600, 3600, 3600, 7200].map(Some));
+        let offsets = [-1, 0, 3599, 3600].map(|after| local(back + after));
+        assert_eq!(offsets, [7200, 3600, 3600, 3600].map(Some));
         // Local mean time, before time zones were introduced.
         assert_eq!(offset("Europe/Berlin", -3_000_000_000), Some(3208));
         // July of the years 200024 and 9024, and a day in 4714 BC.
