@@ -80,7 +80,10 @@ pub mod relmap;
 pub mod segment;
 pub mod sequence;
 #[cfg(test)]
+mod test_catalog;
+#[cfg(test)]
 mod test_data;
+pub mod text_input;
 pub mod text_output;
 pub mod toast_compression;
 pub mod transam;

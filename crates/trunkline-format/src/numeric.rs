@@ -56,3 +56,58 @@ impl<'a> Numeric<'a> {
         }))
     }
 }
+
+/// `NUMERIC_DSCALE_MAX`: the most decimals that a stored number can have.
+const SCALE_MAX: i32 = 0x3FFF;
+/// The most decimals, and the weights, that the short header has room for.
+const SHORT_SCALE_MAX: i32 = 0x3F;
+const SHORT_WEIGHTS: std::ops::RangeInclusive<i32> = -64..=63;
+
+/// A number that doesn't fit into the stored format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NumericOverflow;
+
+/// Appends the payload of a finite number, like `make_result`. `digits` are of base 10,000, and the
+/// first of them is multiplied by 10,000 to the power of `weight`. Zeros at either end are dropped.
+pub(crate) fn encode(
+    negative: bool,
+    weight: i32,
+    scale: i32,
+    digits: &[u16],
+    out: &mut Vec<u8>,
+) -> Result<(), NumericOverflow> {
+    let leading = digits.iter().take_while(|&&digit| digit == 0).count();
+    let digits = digits.get(leading..).unwrap_or_default();
+    let trailing = digits.iter().rev().take_while(|&&digit| digit == 0).count();
+    let digits = digits.get(..digits.len() - trailing).unwrap_or_default();
+    let weight = match digits.is_empty() {
+        true => 0,
+        false => i32::try_from(leading)
+            .ok()
+            .and_then(|leading| weight.checked_sub(leading))
+            .ok_or(NumericOverflow)?,
+    };
+    let negative = negative && !digits.is_empty();
+    if scale <= SHORT_SCALE_MAX && SHORT_WEIGHTS.contains(&weight) {
+        let sign = if negative { 0x2000 } else { 0 };
+        let header = 0x8000 | sign | (scale as u16) << 7 | (weight as u16 & 0x7F);
+        out.extend_from_slice(&header.to_le_bytes());
+    } else {
+        let weight = i16::try_from(weight).map_err(|_| NumericOverflow)?;
+        if scale > SCALE_MAX {
+            return Err(NumericOverflow);
+        }
+        let sign = if negative { 0x4000 } else { 0 };
+        out.extend_from_slice(&(sign | scale as u16).to_le_bytes());
+        out.extend_from_slice(&weight.to_le_bytes());
+    }
+    out.extend(digits.iter().flat_map(|digit| digit.to_le_bytes()));
+    Ok(())
+}
+
+/// The header of NaN.
+pub(crate) const NAN: u16 = 0xC000;
+/// The header of infinity.
+pub(crate) const INFINITY: u16 = 0xD000;
+/// The header of minus infinity.
+pub(crate) const MINUS_INFINITY: u16 = 0xF000;

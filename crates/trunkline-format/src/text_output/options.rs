@@ -42,6 +42,16 @@ pub trait TimeZone: Send + Sync {
             _ => after,
         }
     }
+
+    /// What an abbreviation in upper case, such as `MSK`, means in this zone, in seconds east of UTC.
+    ///
+    /// An abbreviation may have had several meanings. The one at `unix_s` is its latest use at or
+    /// before that time, or else the earliest one after it. `None` if the zone has never used it, or
+    /// if that isn't known; by default, it isn't.
+    fn abbreviation_s(&self, abbreviation: &str, unix_s: i64) -> Option<i32> {
+        let _ = (abbreviation, unix_s);
+        None
+    }
 }
 
 /// UTC.

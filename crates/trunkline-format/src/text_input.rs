@@ -1,0 +1,40 @@
+//! **Input functions**: text to values in storage form, as the input functions of the built-in types
+//! read it.
+//!
+//! ```text
+//!   OID ── Type::resolve ──▶ Type                      once for each type, with the catalogs
+//!   Type, text, typmod ── read_text ──▶ bytes          as a tuple holds them, without a header
+//! ```
+//! For example, the text `123456.789` as a `numeric` is the bytes `81 81 0c 00 80 0d d2 1e`, and
+//! `123456.789x` is SQLSTATE 22P02, `invalid input syntax for type numeric: "123456.789x"`. This is
+//! the counterpart of [`crate::text_output`].
+//!
+//! Some values depend on settings (`TimeZone`, `DateStyle`) and on the time of the transaction, and
+//! some need names to be looked up. [`InputOptions`] has all of these. Types that we can't read are
+//! refused by name, with SQLSTATE 0A000.
+
+mod base;
+pub(crate) mod c_text;
+mod date_decode;
+mod date_fields;
+mod date_parts;
+pub(crate) mod date_time;
+mod date_words;
+pub(crate) mod error;
+mod float;
+mod integer;
+pub(crate) mod interval;
+mod interval_iso;
+mod interval_sum;
+pub(crate) mod numeric;
+mod options;
+pub(crate) mod scalars;
+pub(crate) mod strings;
+mod zone_abbreviations;
+
+#[cfg(test)]
+mod tests;
+
+pub use base::read_text;
+pub use error::InputError;
+pub use options::{DateOrder, InputNames, InputOptions, NoNames};
