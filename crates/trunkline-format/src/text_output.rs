@@ -44,5 +44,6 @@ pub use compound::write_text;
 pub use description::Type;
 pub use error::{TEXT_MAX, UnsupportedReason, UnsupportedType, ValueError};
 pub use options::{ByteaOutput, IntervalStyle, TextOptions, TimeZone, Utc};
+pub use quote::write_identifier;
 pub use reg_types::RegType;
 pub use resolve::{DEPTH_MAX, FIRST_USER_OID, PARTS_MAX};

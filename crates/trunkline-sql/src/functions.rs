@@ -14,13 +14,19 @@
 
 mod aggregate;
 mod call;
+mod collation;
+mod printing;
 mod registry;
 mod rows;
+mod text;
 
+#[cfg(test)]
+pub(crate) mod cases;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use aggregate::{AggregateCall, AggregateDefinition, Aggregation, GroupedRows, aggregate};
 pub use call::{Argument, Call, CallSettings, Kernel};
+pub use collation::{Collation, Collations, Letters, Provider};
 pub use registry::kernel;
 pub use rows::{Input, Output, Reader, binary, each_row, ternary, unary};

@@ -37,8 +37,14 @@ fn is_keyword(name: &[u8], major: u32) -> bool {
     known.flat_map(|(_, words)| words.split(' ')).any(|word| word.as_bytes() == name)
 }
 
-/// An identifier, quoted if version `major` requires it (`quote_identifier`).
-pub(super) fn identifier(name: &[u8], major: u32, out: &mut Vec<u8>) {
+/// Appends an identifier to `out`, quoted if version `major` requires it, as `quote_identifier` does.
+///
+/// ```
+/// let mut out = Vec::new();
+/// trunkline_format::text_output::write_identifier(b"Order", 18, &mut out);
+/// assert_eq!(out, b"\"Order\"");
+/// ```
+pub fn write_identifier(name: &[u8], major: u32, out: &mut Vec<u8>) {
     let starts = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
     let plain = name.first().is_some_and(starts)
         && name.iter().all(|byte| starts(byte) || byte.is_ascii_digit());

@@ -8,7 +8,7 @@
 
 use super::catalog::{ObjectClass, TypeCatalog};
 use super::error::ValueError;
-use super::quote::{identifier, in_quotes};
+use super::quote::{in_quotes, write_identifier};
 use super::reader::Reader;
 use super::{digits, options::TextOptions};
 use crate::catalog::ObjectRow;
@@ -65,7 +65,7 @@ fn is_alone(class: ObjectClass, row: &ObjectRow, catalog: &dyn TypeCatalog) -> b
 /// The schema name, followed by a point.
 fn schema(row: &ObjectRow, options: &TextOptions<'_>, out: &mut Vec<u8>) {
     if let Some(schema) = options.catalog.object(ObjectClass::Schema, row.schema) {
-        identifier(&schema.name, options.major, out);
+        write_identifier(&schema.name, options.major, out);
         out.push(b'.');
     }
 }
@@ -101,7 +101,7 @@ pub(super) fn reg_type(kind: RegType, oid: Oid, options: &TextOptions<'_>, out: 
     match class {
         ObjectClass::Type => return,
         Operator => out.extend_from_slice(&row.name),
-        _ => identifier(&row.name, options.major, out),
+        _ => write_identifier(&row.name, options.major, out),
     }
     if matches!(kind, RegType::Procedure | RegType::Operator) {
         arguments(&row, class == Operator, options, out);
@@ -167,7 +167,7 @@ fn format_type(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
     if !is_visible(ObjectClass::Type, &object, options.catalog) {
         schema(&object, options, out);
     }
-    identifier(&object.name, options.major, out);
+    write_identifier(&object.name, options.major, out);
 }
 
 /// The privilege letters, lowest bit first (`ACL_ALL_RIGHTS_STR`).

@@ -11,7 +11,8 @@ use trunkline_format::text_output::{
     ByteaOutput, IntervalStyle, TextOptions, TimeZone, TypeCatalog,
 };
 
-use crate::error::SqlError;
+use super::collation::{Collation, Collations};
+use crate::error::{SqlError, SqlState};
 
 /// Computes the results of one call, one for each row.
 ///
@@ -35,6 +36,53 @@ pub struct Call<'a> {
     /// The settings of the session.
     pub settings: &'a CallSettings,
 }
+
+impl Call<'_> {
+    /// What we know about the input collation. `what` needs it, such as `lower() function`.
+    ///
+    /// # Errors
+    /// The expression has no collation, or a collation that doesn't exist.
+    pub fn collation(&self, what: &str) -> Result<Collation, SqlError> {
+        if let Some(collation) = self.settings.collations.get(&self.collation) {
+            return Ok(*collation);
+        }
+        if self.collation == Oid(0) {
+            let message = format!("could not determine which collation to use for {what}");
+            return Err(SqlError::new(SqlState::INDETERMINATE_COLLATION, message)
+                .with_hint("Use the COLLATE clause to set the collation explicitly."));
+        }
+        Err(SqlError::unsupported(format!(
+            "collation {} is not supported by trunkline",
+            self.collation
+        )))
+    }
+
+    /// Checks that texts are equal only if their bytes are.
+    ///
+    /// # Errors
+    /// The collation is nondeterministic. Otherwise, as for [`Call::collation`].
+    pub fn check_equality(&self) -> Result<(), SqlError> {
+        if self.collation("string comparison")?.is_deterministic() {
+            return Ok(());
+        }
+        let what = "comparing texts in a nondeterministic collation is not supported by trunkline";
+        Err(SqlError::unsupported(what).with_hint(COLLATE_HINT))
+    }
+
+    /// Checks that texts are ordered as their bytes are.
+    ///
+    /// # Errors
+    /// The collation orders in another way. Otherwise, as for [`Call::collation`].
+    pub fn check_order(&self) -> Result<(), SqlError> {
+        if self.collation("string comparison")?.orders_by_bytes() {
+            return Ok(());
+        }
+        let what = "ordering texts in this collation is not supported by trunkline";
+        Err(SqlError::unsupported(what).with_hint(COLLATE_HINT))
+    }
+}
+
+const COLLATE_HINT: &str = "Add COLLATE \"C\" to compare the bytes of the texts.";
 
 /// One argument of a call: either a value for each row, or the same value for all rows.
 #[derive(Debug, Clone)]
@@ -88,6 +136,8 @@ pub struct CallSettings {
     pub major: u32,
     /// The catalogs that names of types and objects are looked up in.
     pub catalog: Arc<dyn TypeCatalog>,
+    /// The collations of the database.
+    pub collations: Arc<Collations>,
     /// `TimeZone`.
     pub zone: Arc<dyn TimeZone>,
     /// `extra_float_digits`.

@@ -4,9 +4,22 @@
 //! statement, so a linear search is good enough.
 
 use super::call::Kernel;
+use super::text;
 
 /// The tables of all areas. A name occurs only once.
-const AREAS: &[&[(&str, Kernel)]] = &[];
+const AREAS: &[&[(&str, Kernel)]] = &[
+    text::BYTEA,
+    text::CASTS,
+    text::COMPARISONS,
+    text::CONCATENATION,
+    text::ENCODING,
+    text::FORMAT,
+    text::LETTERS,
+    text::LIKE,
+    text::PADDING,
+    text::PARTS,
+    text::QUOTING,
+];
 
 /// The kernel of the function whose `pg_proc.prosrc` is `source`, if we have one.
 ///

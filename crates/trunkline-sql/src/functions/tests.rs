@@ -1,21 +1,49 @@
 //! Settings for the tests of kernels.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use trunkline_format::Oid;
 use trunkline_format::catalog::{ObjectRow, TypeRow};
 use trunkline_format::text_output::{
     ByteaOutput, ColumnRow, IntervalStyle, ObjectClass, TypeCatalog, Utc,
 };
+use trunkline_format::{Align, Oid};
 
-use super::CallSettings;
+use super::{CallSettings, Collation, Collations, Provider};
 
-/// Catalogs without any objects.
-struct Empty;
+/// Catalogs with the built-in base types and their arrays, and without any other objects.
+struct BuiltIn(BTreeMap<Oid, TypeRow>);
 
-impl TypeCatalog for Empty {
-    fn type_row(&self, _: Oid) -> Option<TypeRow> {
-        None
+impl BuiltIn {
+    fn new() -> Self {
+        let lines = include_str!("../../testdata/types.txt").lines();
+        Self(lines.filter(|line| !line.starts_with('#')).map(Self::row).collect())
+    }
+
+    fn row(line: &str) -> (Oid, TypeRow) {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let oid = |at: usize| Oid(fields[at].parse().unwrap());
+        let row = TypeRow {
+            oid: oid(0),
+            name: fields[1].as_bytes().into(),
+            schema: Oid(11),
+            len: fields[2].parse().unwrap(),
+            kind: b'b',
+            delimiter: fields[4].as_bytes()[0],
+            relation: Oid(0),
+            element: oid(5),
+            output: oid(6),
+            align: Align::from_code(fields[3].as_bytes()[0]).unwrap(),
+            base: Oid(0),
+            base_modifier: -1,
+        };
+        (row.oid, row)
+    }
+}
+
+impl TypeCatalog for BuiltIn {
+    fn type_row(&self, oid: Oid) -> Option<TypeRow> {
+        self.0.get(&oid).cloned()
     }
 
     fn columns(&self, _: Oid) -> Option<Vec<ColumnRow>> {
@@ -47,11 +75,19 @@ impl TypeCatalog for Empty {
     }
 }
 
-/// PostgreSQL's default settings in UTC, with empty catalogs.
+/// The collations `C` and `pg_c_utf8`, and a German one as the database's default.
+fn collations() -> Collations {
+    let german = Collation::new(Provider::Libc, "de_DE.UTF-8", "de_DE.UTF-8", true);
+    let c_utf8 = Collation::new(Provider::Builtin, "C.UTF-8", "C.UTF-8", true);
+    Collations::from([(Oid(950), Collation::C), (Oid(811), c_utf8), (Oid(100), german)])
+}
+
+/// PostgreSQL's default settings in UTC, with the built-in types.
 pub(crate) fn settings() -> CallSettings {
     CallSettings {
         major: 18,
-        catalog: Arc::new(Empty),
+        catalog: Arc::new(BuiltIn::new()),
+        collations: Arc::new(collations()),
         zone: Arc::new(Utc),
         extra_float_digits: 1,
         bytea_output: ByteaOutput::default(),

@@ -1,0 +1,170 @@
+//! Checks kernels against results of a server.
+//!
+//! In a file of cases, a line such as `@ textlike C tt` states a function by its `prosrc`, the
+//! collation (`C`, or `U` for `pg_c_utf8`) and a letter for the type of each argument. The lines after
+//! it have cases, which end with `;`. Their fields are separated by `|`: the arguments and the result.
+//! A value is `N` for null, or begins with `=`. An error begins with `!`. Besides the escapes of `COPY`,
+//! `\p` stands for `|` and `\s` for `;`.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int16Type, Int32Type, Int64Type};
+use arrow_array::{
+    ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, Int16Array, Int32Array,
+    Int64Array, StringViewArray, UInt8Array,
+};
+use arrow_schema::DataType;
+use trunkline_format::Oid;
+
+use super::tests::settings;
+use super::{Argument, Call, CallSettings, kernel};
+use crate::error::SqlError;
+
+/// Checks all cases of a file, and returns their number.
+///
+/// # Panics
+/// If a result differs.
+pub(crate) fn check(file: &str) -> usize {
+    let settings = settings();
+    let (mut count, mut wrong) = (0, Vec::new());
+    let mut head = "";
+    for line in file.lines().filter(|line| !line.starts_with('#')) {
+        if line.starts_with('@') {
+            head = line;
+            continue;
+        }
+        for case in line.split_terminator(';') {
+            if let Err(found) = check_case(head, case, &settings) {
+                wrong.push(format!("{head}  {case}\n    found {found}"));
+            }
+            count += 1;
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count} are wrong:\n{}", wrong.len(), first(&wrong));
+    count
+}
+
+/// Checks one case, and returns what was found if that is something else.
+fn check_case(head: &str, case: &str, settings: &CallSettings) -> Result<(), String> {
+    let head: Vec<&str> = head.split(' ').collect();
+    let [_, source, collation, types] = head.as_slice() else { panic!("not a function: {head:?}") };
+    let fields: Vec<&str> = case.split('|').collect();
+    let Some((expected, values)) = fields.split_last() else { panic!("not a case: {case}") };
+    let arguments: Vec<(Oid, Argument)> =
+        types.chars().zip(values).map(|(ty, value)| argument(ty, value)).collect();
+    let (types, arguments): (Vec<_>, Vec<_>) = arguments.into_iter().unzip();
+    let call = Call {
+        arguments: &arguments,
+        rows: 1,
+        argument_types: &types,
+        result_type: Oid(0),
+        collation: Oid(if *collation == "U" { 811 } else { 950 }),
+        settings,
+    };
+    let kernel = kernel(source).unwrap_or_else(|| panic!("there is no {source}"));
+    let found = printed(kernel(&call));
+    if found == *expected { Ok(()) } else { Err(found) }
+}
+
+fn first(wrong: &[String]) -> String {
+    wrong.iter().take(60).cloned().collect::<Vec<_>>().join("\n")
+}
+
+/// Replaces the escapes of COPY.
+fn unescaped(text: &str) -> String {
+    let mut out = String::new();
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        out.push(match letter {
+            '\\' => match letters.next() {
+                Some('n') => '\n',
+                Some('t') => '\t',
+                Some('r') => '\r',
+                Some('b') => '\x08',
+                Some('f') => '\x0C',
+                Some('v') => '\x0B',
+                Some('p') => '|',
+                Some('s') => ';',
+                Some(other) => other,
+                None => panic!("a backslash at the end of {text:?}"),
+            },
+            _ => letter,
+        });
+    }
+    out
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> =
+        hex.chars().filter_map(|digit| digit.to_digit(16)).map(|digit| digit as u8).collect();
+    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+/// An argument of one row.
+fn argument(ty: char, value: &str) -> (Oid, Argument) {
+    let value = value.strip_prefix('=').map(unescaped);
+    let value = value.as_deref();
+    let (oid, array): (u32, ArrayRef) = match ty {
+        't' => (25, Arc::new(StringViewArray::from(vec![value]))),
+        'n' => (19, Arc::new(StringViewArray::from(vec![value]))),
+        'p' => (1042, Arc::new(StringViewArray::from(vec![value]))),
+        'v' => (1043, Arc::new(StringViewArray::from(vec![value]))),
+        'J' => (114, Arc::new(StringViewArray::from(vec![value]))),
+        's' => (21, Arc::new(Int16Array::from(vec![value.map(|value| value.parse().unwrap())]))),
+        'i' => (23, Arc::new(Int32Array::from(vec![value.map(|value| value.parse().unwrap())]))),
+        'l' => (20, Arc::new(Int64Array::from(vec![value.map(|value| value.parse().unwrap())]))),
+        'B' => (16, Arc::new(BooleanArray::from(vec![value.map(|value| value == "t")]))),
+        'c' => (18, Arc::new(UInt8Array::from(vec![value.map(|value| bytes(value)[0])]))),
+        'b' => {
+            let value = value.map(bytes);
+            (17, Arc::new(BinaryViewArray::from(vec![value.as_deref()])))
+        }
+        'u' => {
+            let value = bytes(value.unwrap());
+            let array = FixedSizeBinaryArray::try_from_iter([value].into_iter());
+            (2950, Arc::new(array.unwrap()))
+        }
+        _ => panic!("no type has the letter {ty}"),
+    };
+    (Oid(oid), Argument::column(array))
+}
+
+/// A result as the file has it.
+fn printed(result: Result<ArrayRef, SqlError>) -> String {
+    let array = match result {
+        Ok(array) => array,
+        Err(error) => {
+            let hint = error.hint().map_or_else(String::new, |hint| format!("|{hint}"));
+            return escaped(&format!("!{:?} {}{hint}", error.code(), error.message()));
+        }
+    };
+    if array.is_null(0) {
+        return "N".to_owned();
+    }
+    let text = match array.data_type() {
+        DataType::Utf8View => array.as_string_view().value(0).to_owned(),
+        DataType::Boolean => array.as_boolean().value(0).to_string(),
+        DataType::Int16 => array.as_primitive::<Int16Type>().value(0).to_string(),
+        DataType::Int32 => array.as_primitive::<Int32Type>().value(0).to_string(),
+        DataType::Int64 => array.as_primitive::<Int64Type>().value(0).to_string(),
+        DataType::UInt8 => match array.as_primitive::<arrow_array::types::UInt8Type>().value(0) {
+            0 => String::new(),
+            byte @ 1..128 => char::from(byte).to_string(),
+            byte => format!("\\{byte:03o}"),
+        },
+        DataType::BinaryView => {
+            let bytes = array.as_binary_view().value(0);
+            bytes.iter().fold("\\x".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+        }
+        other => panic!("a result of type {other}"),
+    };
+    escaped(&format!("={text}"))
+}
+
+/// Escapes a text as in a file of cases.
+fn escaped(text: &str) -> String {
+    let escapes =
+        [("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"), ("|", "\\p"), (";", "\\s")];
+    escapes.iter().fold(text.to_owned(), |text, (letter, escape)| text.replace(letter, escape))
+}
