@@ -1,37 +1,52 @@
 //! **Fixtures**: real PostgreSQL clusters for the tests. `pgNN/data` is the data directory of a
 //! cluster that was shut down cleanly, and `pgNN/expected` contains the server's own output for
-//! every table.
+//! every table. `shopNN` is another cluster, for SQL: its `expected` also has the server's answers
+//! to the queries in trunkline-sql's test data.
 //!
-//! The clusters for PostgreSQL 18 and 19 are unpacked from archives. We create the cluster for
-//! version 15 ourselves if Debian's server is installed, and those for 16 and 17 with servers from
-//! npm's registry if we can reach it. Each cluster is built only once, in `fixtures/` under the
-//! target directory. Next to each cluster's directory, a stamp records the size and modification
-//! time of the files it was built from. We build a cluster under a different name and then rename
-//! it, so a test never sees an incomplete one. The servers are kept in `fixtures/servers/`, because
-//! some tests create their own clusters.
+//! `pg18` and `pg19` are unpacked from archives. We create the clusters for version 15 ourselves if
+//! Debian's server is installed, and the others with servers from npm's registry if we can reach
+//! it. Each cluster is built only once, in `fixtures/` under the target directory. The servers are
+//! kept in `fixtures/servers/`, because some tests create their own clusters.
 
+mod answers;
+mod client;
+mod cluster;
 mod registry;
 mod scratch;
+mod server;
+mod shop;
 
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::tree::Checkout;
+use cluster::{fingerprint, is_current, publish};
 use scratch::{Scratch, succeed};
+pub(crate) use server::is_root;
+use server::{Account, Server};
 
 /// Clusters unpacked from archives.
 const ARCHIVES: [&str; 2] = ["pg18", "pg19"];
-/// The installed server that creates `pg15`.
+/// The installed server that creates `pg15` and `shop15`.
 const SERVER: &str = "/usr/lib/postgresql/15/bin";
-/// Clusters created with servers from the registry, and those servers' versions.
-const FROM_REGISTRY: [(&str, &str); 2] = [("pg16", "16.14.0-beta.17"), ("pg17", "17.10.0-beta.17")];
-/// A server that is used only by tests. We don't create a cluster with it, because we already have
-/// an archive for its version.
-const ONLY_STARTED: &str = "18.4.0-beta.17";
+/// Servers from the registry. The last one doesn't create the first cluster, because we already
+/// have an archive for its version.
+const FROM_REGISTRY: [Registered; 3] = [
+    Registered { version: "16.14.0-beta.17", cluster: Some("pg16"), shop: "shop16" },
+    Registered { version: "17.10.0-beta.17", cluster: Some("pg17"), shop: "shop17" },
+    Registered { version: "18.4.0-beta.17", cluster: None, shop: "shop18" },
+];
+
+/// A server from the registry.
+struct Registered {
+    version: &'static str,
+    /// The clusters that it creates.
+    cluster: Option<&'static str>,
+    shop: &'static str,
+}
 
 /// The available fixtures after a run.
 #[derive(Debug, Default)]
@@ -95,52 +110,28 @@ pub(crate) fn make(checkout: &Checkout) -> Result<Fixtures, Failure> {
         let done = unpack(&source, &made.dir, name);
         made.note(name, done);
     }
-    let done = build(&source, &made.dir, "pg15", &Server::Installed(SERVER.into()));
+    let queries = checkout.root.join(shop::QUERIES);
+    let installed = Server::Installed(SERVER.into());
+    let done = build(&source, &made.dir, "pg15", &installed);
     made.note("pg15", done);
-    for (name, version) in FROM_REGISTRY {
-        let server = registry::server(&made.dir, version);
-        let done = server.and_then(|at| build(&source, &made.dir, name, &Server::Unpacked(at)));
-        match done {
-            Ok(()) => made.ready.push(name),
-            Err(why) => made.unreachable.push(format!("{name}: {why}")),
+    let done = shop::build(&queries, &made.dir, "shop15", &installed);
+    made.note("shop15", done);
+    for Registered { version, cluster, shop } in FROM_REGISTRY {
+        let server = match registry::server(&made.dir, version) {
+            Ok(at) => Server::Unpacked(at),
+            Err(why) => {
+                made.unreachable.push(format!("server {version}: {why}"));
+                continue;
+            }
+        };
+        if let Some(name) = cluster {
+            let done = build(&source, &made.dir, name, &server);
+            made.note(name, done);
         }
-    }
-    if let Err(why) = registry::server(&made.dir, ONLY_STARTED) {
-        made.unreachable.push(format!("server {ONLY_STARTED}: {why}"));
+        let done = shop::build(&queries, &made.dir, shop, &server);
+        made.note(shop, done);
     }
     Ok(made)
-}
-
-/// The server that creates a cluster.
-enum Server {
-    /// Directory with the server's programs, executable by every user.
-    Installed(PathBuf),
-    /// Directory with `bin`, `lib` and `share`. It may be in a place that only the current user can
-    /// access.
-    Unpacked(PathBuf),
-}
-
-impl Server {
-    fn program(&self) -> PathBuf {
-        match self {
-            Self::Installed(bin) => bin.join("postgres"),
-            Self::Unpacked(at) => at.join("bin/postgres"),
-        }
-    }
-
-    /// Returns the directory with the server's programs. If necessary, we first copy them into
-    /// `scratch`, because the user that runs them may not have access to any other directory of
-    /// ours.
-    fn lend(&self, scratch: &Path) -> Result<PathBuf, Failure> {
-        match self {
-            Self::Installed(bin) => Ok(bin.clone()),
-            Self::Unpacked(at) => {
-                let copy = scratch.join("server");
-                succeed(&Invocation::new(scratch, "cp", "-a").arg(at).arg(&copy))?;
-                Ok(copy.join("bin"))
-            }
-        }
-    }
 }
 
 impl Fixtures {
@@ -187,96 +178,14 @@ fn build(source: &Path, dir: &Path, name: &str, server: &Server) -> Result<(), F
     }
     let at = &scratch.path;
     let bin = server.lend(at)?;
-    if is_root()? {
-        let user = unprivileged(at)?;
-        succeed(&Invocation::new(dir, "chown", "-R").arg(user.name).arg(at))?;
-        succeed(&user.shell(at, &format!("bash ./make.sh {} out", bin.display())))?;
-    } else {
-        succeed(&Invocation::new(at, "bash", "./make.sh").arg(bin).arg("out"))?;
-    }
+    let account = Account::own(at)?;
+    succeed(&account.shell(at, &format!("bash ./make.sh {} out", bin.display())))?;
     // We copy the cluster instead of renaming it, because the target may be on another file system.
     // As a side effect, this also makes us the owner of the files again.
     let inside = Scratch::new(dir, name)?;
     let copy = Invocation::new(dir, "cp", "-R --preserve=mode,timestamps");
     succeed(&copy.arg(at.join("out")).arg(inside.path.join(name)))?;
     publish(&inside.path.join(name), dir, name, &stamp)
-}
-
-/// Runs a program as an ordinary user.
-struct Unprivileged {
-    name: &'static str,
-    program: &'static str,
-    args: String,
-}
-
-impl Unprivileged {
-    fn shell(&self, dir: &Path, script: &str) -> Invocation {
-        Invocation::new(dir, self.program, &self.args).arg(script)
-    }
-}
-
-/// The first combination of user and program that works on this machine.
-fn unprivileged(dir: &Path) -> Result<Unprivileged, Failure> {
-    for name in ["postgres", "nobody"] {
-        let ways = [
-            ("runuser", format!("-u {name} -- bash -c")),
-            ("setpriv", format!("--reuid={name} --regid={name} --clear-groups bash -c")),
-            ("su", format!("-s /bin/bash {name} -c")),
-        ];
-        for (program, args) in ways {
-            let way = Unprivileged { name, program, args };
-            // An error here just means that the program isn't installed.
-            if way.shell(dir, "test $(id -u) -ne 0").capture().is_ok_and(|done| done.success()) {
-                return Ok(way);
-            }
-        }
-    }
-    Err(Failure::new("running as root, and neither runuser, setpriv nor su gives us another user"))
-}
-
-pub(crate) fn is_root() -> Result<bool, Failure> {
-    Ok(Invocation::new(Path::new("/"), "id", "-u").capture()?.text.trim() == "0")
-}
-
-/// Identifies files by size and modification time.
-fn fingerprint(files: &[&Path]) -> Result<String, Failure> {
-    let mut stamp = String::new();
-    for file in files {
-        let fail = |error| Failure::io(file.display(), error);
-        let meta = fs::metadata(file).map_err(fail)?;
-        let changed = meta.modified().map_err(fail)?;
-        let age = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
-        stamp.push_str(&format!("{} {}\n", meta.len(), age.as_nanos()));
-    }
-    Ok(stamp)
-}
-
-fn is_current(dir: &Path, name: &str, stamp: &str) -> bool {
-    let recorded = fs::read_to_string(stamp_path(dir, name));
-    is_whole(&dir.join(name)) && recorded.is_ok_and(|text| text == stamp)
-}
-
-fn is_whole(cluster: &Path) -> bool {
-    cluster.join("data/PG_VERSION").is_file() && cluster.join("expected").is_dir()
-}
-
-fn stamp_path(dir: &Path, name: &str) -> PathBuf {
-    dir.join(format!("{name}.stamp"))
-}
-
-/// Moves a finished cluster into place. We write the stamp last, so that the next run starts over
-/// if we crash before that.
-fn publish(from: &Path, dir: &Path, name: &str, stamp: &str) -> Result<(), Failure> {
-    if !is_whole(from) {
-        return Err(Failure::new(format!("{name} lacks data/PG_VERSION or expected/")));
-    }
-    let place = dir.join(name);
-    let fail = |error| Failure::io(place.display(), error);
-    if place.exists() {
-        fs::remove_dir_all(&place).map_err(fail)?;
-    }
-    fs::rename(from, &place).map_err(fail)?;
-    fs::write(stamp_path(dir, name), stamp).map_err(fail)
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ usage: cargo xtask <command>
 
 environment: CARGO_TARGET_DIR       where builds, fixtures and scratch copies go (default: target)
              TRUNKLINE_FIXTURES     the folder with pg18.tar.zst, pg19.tar.zst and make.sh
-             TRUNKLINE_FIXTURE_DIR  set by ci for the tests: the folder with pg15, pg18, pg19
+             TRUNKLINE_FIXTURE_DIR  set by ci for the tests: the folder with pg15 to pg19, shop15 to shop18
              CI=true                a fixture that cannot be made is a failure
              DEBIAN_MIRROR          where soak bare-root gets Debian from (default: debootstrap's)";
 
