@@ -43,13 +43,18 @@ mod codes;
 mod data_types;
 mod describe;
 mod description;
+mod encoding_name;
+mod functions;
 mod objects;
+mod operators;
 mod relations;
 mod settings;
 mod shared;
+mod stored_array;
 #[cfg(test)]
 mod tests;
 mod tuple;
+mod type_modifier;
 
 pub use codes::{Generated, Persistence, RelationKind};
 pub use data_types::*;
@@ -57,14 +62,19 @@ pub use description::{
     CatalogColumn, CatalogIndex, CatalogLayout, CatalogTable, ColumnType, Described, Mismatch,
     NAME_SIZE,
 };
+pub use encoding_name::encoding_name;
+pub use functions::*;
 pub use objects::{InternalFunction, ObjectRow};
+pub use operators::*;
 pub use relations::*;
 pub use settings::settings_of;
 pub use shared::*;
+pub use stored_array::{array_chars, array_oids, array_texts};
+pub use type_modifier::type_with_modifier;
 pub use tuple::{CatalogRow, CatalogTuple, ColumnValue, RowError};
 
 /// All declared catalogs.
-pub static CATALOGS: [&CatalogTable; 20] = [
+pub static CATALOGS: [&CatalogTable; 26] = [
     &PG_CLASS,
     &PG_ATTRIBUTE,
     &PG_INDEX,
@@ -77,7 +87,13 @@ pub static CATALOGS: [&CatalogTable; 20] = [
     &PG_ENUM,
     &PG_RANGE,
     &PG_PROC,
+    &PG_AGGREGATE,
+    &PG_CAST,
+    &PG_LANGUAGE,
     &PG_OPERATOR,
+    &PG_OPFAMILY,
+    &PG_AMOP,
+    &PG_AMPROC,
     &PG_COLLATION,
     &PG_TS_CONFIG,
     &PG_TS_DICT,

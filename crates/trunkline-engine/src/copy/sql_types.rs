@@ -1,29 +1,10 @@
 //! Names and types in SQL. Names are bytes in the encoding of the database.
 
 use trunkline_format::Oid;
+use trunkline_format::catalog::type_with_modifier;
 
 /// `PG_CATALOG_NAMESPACE`: the schema of the built-in types.
 pub(super) const PG_CATALOG: Oid = Oid(11);
-
-/// `VARHDRSZ`, which several modifiers include.
-const HEADER: i32 = 4;
-
-/// Bits of an interval's modifier, as in `INTERVAL_MASK`, and the fields that they restrict it to.
-const INTERVAL_FIELDS: [(i32, &str); 13] = [
-    (1 << 2, " year"),
-    (1 << 1, " month"),
-    (1 << 3, " day"),
-    (1 << 10, " hour"),
-    (1 << 11, " minute"),
-    (1 << 12, " second"),
-    (1 << 2 | 1 << 1, " year to month"),
-    (1 << 3 | 1 << 10, " day to hour"),
-    (1 << 3 | 1 << 10 | 1 << 11, " day to minute"),
-    (1 << 3 | 1 << 10 | 1 << 11 | 1 << 12, " day to second"),
-    (1 << 10 | 1 << 11, " hour to minute"),
-    (1 << 10 | 1 << 11 | 1 << 12, " hour to second"),
-    (1 << 11 | 1 << 12, " minute to second"),
-];
 
 /// Appends a name in double quotes.
 pub(super) fn identifier(name: &[u8], out: &mut Vec<u8>) {
@@ -66,47 +47,10 @@ pub(super) fn is_loadable(oid: Oid) -> bool {
 /// script than qualified ones, and mean the same with its `search_path`.
 pub(super) fn built_in_type(oid: Oid, name: &[u8], modifier: i32) -> Vec<u8> {
     match name {
-        _ if let Some(name) = with_modifier(oid, modifier) => name.into_bytes(),
+        _ if let Some(name) = type_with_modifier(oid, modifier) => name.into_bytes(),
         // Without quotes, these two would mean a length of 1.
         b"char" | b"bit" => [b"\"", name, b"\""].concat(),
         _ => name.to_vec(),
-    }
-}
-
-/// A type with its modifier, as `format_type` spells it; `None` if it has no modifier.
-fn with_modifier(oid: Oid, modifier: i32) -> Option<String> {
-    if modifier < 0 {
-        return None;
-    }
-    let length = modifier - HEADER;
-    Some(match oid.0 {
-        1042 => format!("character({length})"),
-        1043 => format!("character varying({length})"),
-        1083 => format!("time({modifier}) without time zone"),
-        1114 => format!("timestamp({modifier}) without time zone"),
-        1184 => format!("timestamp({modifier}) with time zone"),
-        1186 => interval(modifier),
-        1266 => format!("time({modifier}) with time zone"),
-        1560 => format!("bit({modifier})"),
-        1562 => format!("bit varying({modifier})"),
-        1700 => {
-            // The scale has 11 bits and a sign.
-            let (precision, scale) = (length >> 16 & 0xFFFF, length & 0x7FF);
-            format!("numeric({precision},{})", (scale ^ 1024) - 1024)
-        }
-        _ => return None,
-    })
-}
-
-/// An interval's fields in the upper half of its modifier, and its precision in the lower half.
-fn interval(modifier: i32) -> String {
-    const FULL_PRECISION: i32 = 0xFFFF;
-    let (fields, precision) = (modifier >> 16 & 0x7FFF, modifier & 0xFFFF);
-    let fields = INTERVAL_FIELDS.iter().find(|(bits, _)| *bits == fields);
-    let fields = fields.map_or("", |(_, fields)| fields);
-    match precision {
-        FULL_PRECISION => format!("interval{fields}"),
-        _ => format!("interval{fields}({precision})"),
     }
 }
 

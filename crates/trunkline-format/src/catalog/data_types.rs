@@ -1,8 +1,9 @@
-//! Catalogs of data types, and of the functions and operators that values can refer to.
+//! Catalogs of data types, collations and text search objects.
 //!
 //! Names are in the database's encoding.
 
 use super::describe::describe_catalog;
+use super::tuple::{CatalogTuple, RowError};
 use crate::align::Align;
 use crate::ids::Oid;
 
@@ -54,23 +55,52 @@ describe_catalog! {
         schema: Oid = typnamespace,
         /// `typlen`: bytes; -1 with a varlena header, -2 for a C string.
         len: i16 = typlen,
+        /// `typbyval`: whether the server passes values by value.
+        by_value: bool = typbyval,
         /// `typtype`: `b` base, `c` composite, `d` domain, `e` enum, `m` multirange, `p` pseudo,
         /// `r` range.
         kind: u8 = typtype,
+        /// `typcategory`: which types are alternatives when a function or operator is chosen, such as
+        /// `N` for numbers and `S` for strings.
+        category: u8 = typcategory,
+        /// `typispreferred`: whether it is a type of its category that values are best converted to.
+        preferred: bool = typispreferred,
+        /// `typisdefined`: false for a shell type, which is declared but not yet defined.
+        defined: bool = typisdefined,
         /// `typdelim`: the separator between elements of an array of this type.
         delimiter: u8 = typdelim,
         /// `typrelid`: the relation with a composite type's columns; otherwise 0.
         relation: Oid = typrelid,
+        /// `typsubscript`: the function that subscripts values; 0 if they cannot be subscripted.
+        subscript: Oid = typsubscript,
         /// `typelem`: the element type; 0 if the type cannot be subscripted.
         element: Oid = typelem,
+        /// `typarray`: the array type whose element type this is; 0 if there is none.
+        array: Oid = typarray,
+        /// `typinput`: the input function.
+        input: Oid = typinput,
         /// `typoutput`: the output function. OID 751 (`array_out`) identifies an array type.
         output: Oid = typoutput,
+        /// `typreceive`: the binary input function; 0 if there is none.
+        receive: Oid = typreceive,
+        /// `typsend`: the binary output function; 0 if there is none.
+        send: Oid = typsend,
+        /// `typmodin`: the function that reads a type modifier; 0 if the type has none.
+        modifier_in: Oid = typmodin,
+        /// `typmodout`: the function that prints a type modifier; 0 if it is printed as a number.
+        modifier_out: Oid = typmodout,
         /// `typalign`.
         align: Align = typalign,
+        /// `typnotnull`: whether a domain has a `NOT NULL` constraint.
+        not_null: bool = typnotnull,
         /// `typbasetype`: a domain's base type; otherwise 0.
         base: Oid = typbasetype,
         /// `typtypmod`: the modifier of a domain's base type; otherwise -1.
         base_modifier: i32 = typtypmod,
+        /// `typndims`: the declared dimensions of a domain over an array; otherwise 0.
+        dimensions: i32 = typndims,
+        /// `typcollation`: the default collation of values; 0 if the type isn't collatable.
+        collation: Oid = typcollation,
     }
 }
 
@@ -138,63 +168,6 @@ describe_catalog! {
 }
 
 describe_catalog! {
-    /// Functions and procedures (`catalog/pg_proc.h`), up to the last column that we read.
-    PG_PROC = "pg_proc", 1255, mapped, open;
-    index "pg_proc_oid_index", 2690;
-    columns {
-        oid: Oid,
-        proname: Name,
-        pronamespace: Oid,
-        proowner: Oid,
-        prolang: Oid,
-        procost: Float4,
-        prorows: Float4,
-        provariadic: Oid,
-        prosupport: Regproc,
-        prokind: Char,
-        prosecdef: Bool,
-        proleakproof: Bool,
-        proisstrict: Bool,
-        proretset: Bool,
-        provolatile: Char,
-        proparallel: Char,
-        pronargs: Int2,
-        pronargdefaults: Int2,
-        prorettype: Oid,
-        proargtypes: OidVector,
-        proallargtypes: OidArray,
-        proargmodes: CharArray,
-        proargnames: TextArray,
-        proargdefaults: PgNodeTree,
-        protrftypes: OidArray,
-        prosrc: Text,
-    }
-}
-
-describe_catalog! {
-    /// Operators (`catalog/pg_operator.h`).
-    PG_OPERATOR = "pg_operator", 2617;
-    index "pg_operator_oid_index", 2688;
-    columns {
-        oid: Oid,
-        oprname: Name,
-        oprnamespace: Oid,
-        oprowner: Oid,
-        oprkind: Char,
-        oprcanmerge: Bool,
-        oprcanhash: Bool,
-        oprleft: Oid,
-        oprright: Oid,
-        oprresult: Oid,
-        oprcom: Oid,
-        oprnegate: Oid,
-        oprcode: Regproc,
-        oprrest: Regproc,
-        oprjoin: Regproc,
-    }
-}
-
-describe_catalog! {
     /// Collations (`catalog/pg_collation.h`).
     PG_COLLATION = "pg_collation", 3456;
     index "pg_collation_oid_index", 3085;
@@ -212,6 +185,37 @@ describe_catalog! {
         colliculocale: Text.until(V16),
         collicurules: Text.since(V16),
         collversion: Text,
+    }
+    /// A row of `pg_collation`.
+    row CollationRow {
+        /// Its OID.
+        oid: Oid = oid,
+        /// Its name.
+        name: Box<[u8]> = collname,
+        /// The OID of its schema.
+        schema: Oid = collnamespace,
+        /// `collprovider`: `b` builtin, `c` libc, `d` the database's default, `i` ICU.
+        provider: u8 = collprovider,
+        /// `collisdeterministic`: whether strings are equal only if their bytes are.
+        deterministic: bool = collisdeterministic,
+        /// `collencoding`: the encoding that it works with; -1 for any.
+        encoding: i32 = collencoding,
+        /// `LC_COLLATE` of a collation of libc.
+        lc_collate: Option<Box<[u8]>>,
+        /// The locale of a collation of ICU, or of one that is built into the server.
+        locale: Option<Box<[u8]>>,
+    }
+    finish read_locale
+}
+
+impl CollationRow {
+    /// Reads the columns that can be null. PostgreSQL 17 renamed `colliculocale`.
+    fn read_locale(mut self, tuple: &mut CatalogTuple<'_, '_>) -> Result<Self, RowError> {
+        let is_renamed = tuple.columns().iter().any(|column| column.name == "colllocale");
+        self.lc_collate = tuple.text_or_null("collcollate")?;
+        self.locale =
+            tuple.text_or_null(if is_renamed { "colllocale" } else { "colliculocale" })?;
+        Ok(self)
     }
 }
 

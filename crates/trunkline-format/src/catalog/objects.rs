@@ -4,8 +4,9 @@
 //! each of these catalogs. In all of them, the first column is the object's OID, and the first
 //! column of type `name` is the object's name.
 
-use super::data_types::{PG_OPERATOR, PG_PROC};
 use super::description::ColumnType;
+use super::functions::PG_PROC;
+use super::operators::PG_OPERATOR;
 use super::tuple::{CatalogTuple, RowError};
 use crate::ids::Oid;
 

@@ -58,6 +58,8 @@ describe_catalog! {
         schema: Oid = relnamespace,
         /// The OID of its row type; 0 if it has none.
         row_type: Oid = reltype,
+        /// The OID of the composite type of a typed table (`CREATE TABLE … OF`); otherwise 0.
+        of_type: Oid = reloftype,
         /// The OID of its access method; 0 if it has none.
         access_method: Oid = relam,
         /// `relfilenode`; 0 for mapped catalogs, and for relations without storage.
@@ -343,10 +345,18 @@ describe_catalog! {
     row OperatorClassRow {
         /// Its OID.
         oid: Oid = oid,
+        /// The OID of its access method.
+        method: Oid = opcmethod,
+        /// Its name.
+        name: Box<[u8]> = opcname,
+        /// The OID of its schema.
+        schema: Oid = opcnamespace,
         /// The OID of its operator family, which groups the compatible classes of related types.
         family: Oid = opcfamily,
         /// The OID of its input type.
         input_type: Oid = opcintype,
+        /// Whether it is the default for its input type.
+        default: bool = opcdefault,
     }
 }
 

@@ -2,29 +2,18 @@
 //!
 //! Only the first `=` separates the name from the value. The value may contain others.
 
-use crate::little_endian::{read_at, words};
-
-/// `text` in `pg_type`.
-const TEXT_TYPE: u32 = 25;
+use super::stored_array::array_texts;
 
 /// The names and values in an array's payload. `None` unless it is a text array without nulls.
 pub fn settings_of(array: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
-    if words(array, 0)? == [0] {
-        return Some(Vec::new());
-    }
-    let [1, 0, TEXT_TYPE, count] = words(array, 0)? else { return None };
-    let mut rest = array.get(20..)?;
-    let mut settings = Vec::new();
-    for _ in 0..count {
-        let header = read_at::<u32>(rest, 0)?;
-        let length = usize::try_from(header >> 2).ok()?;
-        let text = rest.get(4..length).filter(|_| header & 3 == 0)?;
-        let at = text.iter().position(|&byte| byte == b'=')?;
-        settings.push((text.get(..at)?, text.get(at + 1..)?));
-        // All elements except the last are padded to a multiple of 4.
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-    }
-    Some(settings)
+    let split = |text: &'_ [u8]| text.iter().position(|&byte| byte == b'=');
+    array_texts(array)?
+        .into_iter()
+        .map(|text| {
+            let at = split(text)?;
+            Some((text.get(..at)?, text.get(at + 1..)?))
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -120,10 +120,24 @@ fn tables() -> Vec<(&'static CatalogTable, Given)> {
         (&PG_DB_ROLE_SETTING, vec![("setconfig", b"\x07ab".to_vec())]),
         (&PG_OPCLASS, vec![]),
         (&PG_COLLATION, vec![]),
-        (&PG_PROC, vec![("proargtypes", oids(&[23, 25]))]),
+        (
+            &PG_PROC,
+            vec![
+                ("pronargs", vec![2, 0]),
+                ("pronargdefaults", vec![1, 0]),
+                ("proargtypes", oids(&[23, 25])),
+                ("prosrc", b"\x05x".to_vec()),
+            ],
+        ),
         (&PG_OPERATOR, vec![]),
         (&PG_TS_CONFIG, vec![]),
         (&PG_TS_DICT, vec![]),
+        (&PG_AGGREGATE, vec![]),
+        (&PG_CAST, vec![]),
+        (&PG_LANGUAGE, vec![]),
+        (&PG_OPFAMILY, vec![]),
+        (&PG_AMOP, vec![]),
+        (&PG_AMPROC, vec![]),
     ]
 }
 
@@ -150,6 +164,15 @@ fn read(tuple: &CatalogTuple<'_, '_>) -> Result<String, RowError> {
         "pg_db_role_setting" => text::<RoleSettingRow>(tuple),
         "pg_opclass" => text::<OperatorClassRow>(tuple),
         "pg_sequence" => text::<SequenceRow>(tuple),
+        "pg_collation" => text::<CollationRow>(tuple),
+        "pg_proc" => text::<ProcedureRow>(tuple),
+        "pg_aggregate" => text::<AggregateRow>(tuple),
+        "pg_cast" => text::<CastRow>(tuple),
+        "pg_language" => text::<LanguageRow>(tuple),
+        "pg_operator" => text::<OperatorRow>(tuple),
+        "pg_opfamily" => text::<OperatorFamilyRow>(tuple),
+        "pg_amop" => text::<FamilyOperatorRow>(tuple),
+        "pg_amproc" => text::<FamilyFunctionRow>(tuple),
         _ => ObjectRow::decode(tuple).map(|row| format!("{row:?}")),
     }
 }
@@ -216,6 +239,42 @@ fn index_vectors_are_as_long_as_the_row_says() {
     assert_eq!(error, "a row of pg_index has the unknown value 1 in column indkey");
     given[1].1 = vec![3, 0];
     assert!(check(&given).is_err());
+}
+
+/// Callers index a function's arguments by its counts.
+#[test]
+fn a_function_has_as_many_arguments_as_its_row_says() {
+    let layout = PG_PROC.layout(PgVersion::V18);
+    let check = |count: u8, defaults: u8| {
+        let given = [
+            ("pronargs", vec![count, 0]),
+            ("pronargdefaults", vec![defaults, 0]),
+            ("proargtypes", oids(&[23, 25])),
+        ];
+        let bytes = tuple(&layout, &values(&layout, &given));
+        let tuple = HeapTuple::parse(1, &bytes).expect("a tuple");
+        let row = ProcedureRow::decode(&mut layout.tuple(tuple)?)?;
+        Ok((row.arguments.len(), row.all_arguments))
+    };
+    let error = |error: RowError| error.to_string();
+    assert_eq!(check(2, 2).map_err(error), Ok((2, None)));
+    let wrong = "a row of pg_proc has the unknown value 3 in column pronargs";
+    assert_eq!(check(3, 2).map_err(error), Err(wrong.to_owned()));
+    let wrong = "a row of pg_proc has the unknown value 3 in column pronargdefaults";
+    assert_eq!(check(2, 3).map_err(error), Err(wrong.to_owned()));
+}
+
+/// PostgreSQL 17 renamed a column of `pg_collation`, and both names mean the same.
+#[test]
+fn the_locale_of_a_collation_is_found_in_every_version() {
+    for version in PgVersion::ALL {
+        let layout = PG_COLLATION.layout(version);
+        let column = if version < PgVersion::V17 { "colliculocale" } else { "colllocale" };
+        let bytes = tuple(&layout, &values(&layout, &[(column, b"\x0Bde-x".to_vec())]));
+        let tuple = HeapTuple::parse(1, &bytes).expect("a tuple");
+        let row = CollationRow::decode(&mut layout.tuple(tuple).expect("a row")).expect("sound");
+        assert_eq!((row.locale.as_deref(), row.lc_collate), (Some(&b"de-x"[..]), None));
+    }
 }
 
 #[test]

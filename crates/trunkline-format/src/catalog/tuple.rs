@@ -126,6 +126,17 @@ impl<'a> CatalogTuple<'a, '_> {
         Ok(found)
     }
 
+    /// A short `text` that can be null.
+    pub(super) fn text_or_null(
+        &mut self,
+        column: &'static str,
+    ) -> Result<Option<Box<[u8]>>, RowError> {
+        match self.stored(column)? {
+            Some(_) => self.plain(column).map(|text| Some(text.into())),
+            None => Ok(None),
+        }
+    }
+
     /// The error for a column with the invalid value `found`.
     pub(super) fn value(&self, column: &'static str, found: impl Into<i64>) -> RowError {
         RowError::Value { table: self.table().name, column, found: found.into() }
