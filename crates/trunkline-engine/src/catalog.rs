@@ -21,7 +21,7 @@
 //! syscache instead load individual rows through catalog indexes, and have to process invalidation
 //! messages. We don't need any of this, because the server is stopped and the snapshot can't become
 //! stale. Large catalogs that few callers need, such as `pg_proc`, are loaded on demand
-//! ([`Database::load_names`]).
+//! ([`Database::load_names`], [`Database::expression_catalogs`]).
 //!
 //! **Trust.** Before we use the snapshot, we check that the catalogs' columns in `pg_attribute`
 //! match the layout of a server of this version
@@ -61,9 +61,12 @@ mod cluster;
 mod database;
 mod databases;
 mod error;
+mod expression_catalogs;
+mod expression_loader;
 mod lookups;
 mod name;
 mod objects;
+mod procedure;
 mod reader;
 mod relation;
 mod relation_path;
@@ -76,7 +79,9 @@ pub use self::cluster::OnDamage;
 pub use self::database::{Database, TableFiles};
 pub use self::databases::Catalog;
 pub use self::error::{CatalogError, Unreadable};
+pub use self::expression_catalogs::ExpressionCatalogs;
 pub use self::name::{NameProblem, QualifiedName, is_system_schema, quoted};
+pub use self::procedure::{Parameter, ParameterMode, Procedure};
 pub use self::relation::{BTREE_METHOD, ColumnInfo, HEAP_METHOD, RelationInfo};
 pub use self::relation_path::{RelationPath, first_file};
 pub use trunkline_format::catalog::{DatabaseRow, NamespaceRow, TablespaceRow};

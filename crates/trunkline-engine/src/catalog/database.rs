@@ -2,8 +2,8 @@
 //!
 //! Look-ups by name are in [`super::resolve`], and look-ups for printing values are in
 //! [`super::lookups`]. Where callers need rows in order or as a range, such as a relation's
-//! columns, we use sorted vectors; everywhere else we use hash maps. Except for the `objects`
-//! field, nothing changes after loading.
+//! columns, we use sorted vectors; everywhere else we use hash maps. Except for what is loaded on
+//! demand, nothing changes after loading.
 
 use trunkline_aio::facade::hash::Map;
 use trunkline_aio::facade::{Arc, Mutex};
@@ -13,10 +13,11 @@ use trunkline_format::catalog::{
     RelationKind, TypeRow,
 };
 use trunkline_format::text_output::{ObjectClass, UnsupportedReason, UnsupportedType};
-use trunkline_format::{Fork, Oid};
+use trunkline_format::{Fork, Oid, PgVersion};
 
 use super::cluster::{CatalogLocator, Cluster};
 use super::error::{CatalogError, Unreadable};
+use super::expression_catalogs::ExpressionCatalogs;
 use super::name::quoted;
 use super::objects::Objects;
 use super::relation::{BTREE_METHOD, ColumnInfo, HEAP_METHOD, RelationInfo, catalog_in};
@@ -64,6 +65,8 @@ pub struct Database {
     /// Catalogs loaded on demand, and name indexes for catalogs in the snapshot. The lock is never
     /// held during I/O.
     pub(super) objects: Mutex<Map<ObjectClass, Arc<Objects>>>,
+    /// Loaded on demand. The lock is never held during I/O.
+    pub(super) expressions: Mutex<Option<Arc<ExpressionCatalogs>>>,
     pub(super) faults: Vec<CatalogError>,
 }
 
@@ -80,6 +83,11 @@ impl Database {
     /// The database's `pg_database` row.
     pub fn info(&self) -> &DatabaseRow {
         &self.info
+    }
+
+    /// The version of the cluster.
+    pub fn version(&self) -> PgVersion {
+        self.cluster.version
     }
 
     /// Damage that we skipped in this database's catalogs, in the order we found it. This is empty
@@ -170,6 +178,32 @@ impl Database {
             });
         }
         Ok(columns)
+    }
+
+    /// All types, in no particular order.
+    pub fn types(&self) -> impl Iterator<Item = &TypeRow> {
+        self.types.values()
+    }
+
+    /// The type with this OID.
+    pub fn data_type(&self, oid: Oid) -> Option<&TypeRow> {
+        self.types.get(&oid)
+    }
+
+    /// All range types, in no particular order.
+    pub fn ranges(&self) -> &[RangeRow] {
+        &self.ranges
+    }
+
+    /// All operator classes, in no particular order.
+    pub fn operator_classes(&self) -> impl Iterator<Item = &OperatorClassRow> {
+        self.operator_classes.values()
+    }
+
+    /// The inheritance children and partitions of a table, by OID. Those that are being detached are
+    /// not included.
+    pub fn children(&self, table: Oid) -> &[Oid] {
+        self.children.get(&table).map_or(&[], Vec::as_slice)
     }
 
     /// The name of an access method.

@@ -119,6 +119,7 @@ impl Database {
             access_methods: access_methods.into_iter().map(|row| (row.oid, row.name)).collect(),
             operator_classes: operator_classes.into_iter().map(|row| (row.oid, row)).collect(),
             objects: Mutex::default(),
+            expressions: Mutex::default(),
             faults: Vec::new(),
         };
         // Check all layouts before anything can use the snapshot. Rows are decoded with bounds

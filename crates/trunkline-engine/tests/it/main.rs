@@ -13,6 +13,7 @@ mod crafted;
 mod damaged_copy;
 mod datadir;
 mod engine;
+mod expression_catalogs;
 mod fake;
 mod files;
 mod fixtures;
