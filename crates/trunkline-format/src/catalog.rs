@@ -70,8 +70,8 @@ pub use relations::*;
 pub use settings::settings_of;
 pub use shared::*;
 pub use stored_array::{array_chars, array_oids, array_texts};
-pub use type_modifier::type_with_modifier;
 pub use tuple::{CatalogRow, CatalogTuple, ColumnValue, RowError};
+pub use type_modifier::type_with_modifier;
 
 /// All declared catalogs.
 pub static CATALOGS: [&CatalogTable; 26] = [

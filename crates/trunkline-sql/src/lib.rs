@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bound;
+pub mod catalog;
 pub mod error;
 pub mod functions;
 pub mod syntax;

@@ -87,9 +87,7 @@ impl Database {
         let mut fetched = 0..batch.len();
         for row in long {
             let payload = |stored: &[u8]| match Varlena::parse(stored).ok()? {
-                Varlena::External(_) => {
-                    batch.value(fetched.next()?)?.ok().map(<[u8]>::to_vec)
-                }
+                Varlena::External(_) => batch.value(fetched.next()?)?.ok().map(<[u8]>::to_vec),
                 _ => inline_payload(stored),
             };
             let row = Procedure::of_row(row, payload);

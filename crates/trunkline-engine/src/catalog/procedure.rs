@@ -194,8 +194,7 @@ mod tests {
                 array(26, types.len(), types.iter().flat_map(|oid| oid.to_le_bytes()).collect())
             }),
             modes: modes.map(|modes| array(18, modes.len(), modes.to_vec())),
-            names: names
-                .map(|names| array(25, names.len(), names.iter().flat_map(text).collect())),
+            names: names.map(|names| array(25, names.len(), names.iter().flat_map(text).collect())),
             defaults: None,
             source: Some(b"f_c"[..].into()),
         }

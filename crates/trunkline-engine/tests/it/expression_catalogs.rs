@@ -89,7 +89,17 @@ fn found(database: &Database, catalogs: &ExpressionCatalogs) -> Vec<(&'static st
         let [input, send, modifier_in] = functions.map(|oid| oid.0);
         let (category, preferred) = (row.category.into(), row.preferred.into());
         let (collation, subscript) = (row.collation.0, row.subscript.0);
-        [row.oid.0, category, preferred, input, send, modifier_in, collation, subscript, row.array.0]
+        [
+            row.oid.0,
+            category,
+            preferred,
+            input,
+            send,
+            modifier_in,
+            collation,
+            subscript,
+            row.array.0,
+        ]
     });
     vec![
         ("procedures", procedures),
