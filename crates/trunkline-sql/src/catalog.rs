@@ -30,6 +30,7 @@
 
 mod candidates;
 mod encoding;
+mod kernel_name;
 mod namespace;
 pub mod oids;
 mod search_path;

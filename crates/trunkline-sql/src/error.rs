@@ -9,6 +9,8 @@
 
 use std::fmt;
 
+use trunkline_format::text_input::InputError;
+
 /// An `SQLSTATE`: five digits or upper-case letters, of which the first two are the class.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SqlState(&'static str);
@@ -288,6 +290,15 @@ impl SqlError {
     pub fn character(&self, statement: &str) -> Option<usize> {
         let offset = usize::try_from(self.0.position?).ok()?;
         Some(statement.char_indices().take_while(|&(at, _)| at < offset).count() + 1)
+    }
+}
+
+impl From<InputError> for SqlError {
+    fn from(error: InputError) -> Self {
+        let mut converted = Self::new(SqlState(error.code()), error.message());
+        converted.0.detail = error.detail().map(str::to_owned);
+        converted.0.hint = error.hint().map(str::to_owned);
+        converted
     }
 }
 

@@ -18,6 +18,8 @@ mod collation;
 mod printing;
 mod registry;
 mod rows;
+mod series;
+mod set_rows;
 mod text;
 
 #[cfg(test)]
@@ -28,5 +30,6 @@ pub(crate) mod tests;
 pub use aggregate::{AggregateCall, AggregateDefinition, Aggregation, GroupedRows, aggregate};
 pub use call::{Argument, Call, CallSettings, Kernel};
 pub use collation::{Collation, Collations, Letters, Provider};
-pub use registry::kernel;
+pub use registry::{kernel, set_function};
 pub use rows::{Input, Output, Reader, binary, each_row, ternary, unary};
+pub use set_rows::{NoRows, SetFunction, SetRows};

@@ -69,6 +69,15 @@ impl Columns {
         ColumnId(number.unwrap_or_default())
     }
 
+    /// Adds a column with the same properties as another one.
+    ///
+    /// # Panics
+    /// As [`Columns::add`] and [`Columns::get`].
+    pub fn copy(&mut self, id: ColumnId) -> ColumnId {
+        let column = self.get(id).clone();
+        self.add(column)
+    }
+
     /// The column with this id.
     ///
     /// # Panics

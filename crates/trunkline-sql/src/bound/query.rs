@@ -55,6 +55,24 @@ impl Subqueries {
     pub fn get_mut(&mut self, id: QueryId) -> &mut Query {
         &mut self.0[id.0 as usize]
     }
+
+    /// Takes out the query with this id, to be changed while others are looked at. The caller must
+    /// put it back.
+    ///
+    /// # Panics
+    /// If the id belongs to another statement.
+    pub fn take(&mut self, id: QueryId) -> Query {
+        let (relation, output) = (Relation::Unit, Vec::new());
+        std::mem::replace(self.get_mut(id), Query { relation, output })
+    }
+
+    /// Puts a query back.
+    ///
+    /// # Panics
+    /// If the id belongs to another statement.
+    pub fn put(&mut self, id: QueryId, query: Query) {
+        *self.get_mut(id) = query;
+    }
 }
 
 /// A bound statement that returns rows.

@@ -4,6 +4,8 @@
 //! statement, so a linear search is good enough.
 
 use super::call::Kernel;
+use super::series;
+use super::set_rows::SetFunction;
 use super::text;
 
 /// The tables of all areas. A name occurs only once.
@@ -31,6 +33,15 @@ pub fn kernel(source: &str) -> Option<Kernel> {
     found.map(|(_, kernel)| *kernel)
 }
 
+/// The set-returning functions of all areas. A name occurs only once.
+const SETS: &[&[(&str, SetFunction)]] = &[series::SETS];
+
+/// The set-returning function whose `pg_proc.prosrc` is `source`, if we have it.
+pub fn set_function(source: &str) -> Option<SetFunction> {
+    let found = SETS.iter().flat_map(|area| area.iter()).find(|(name, _)| *name == source);
+    found.map(|(_, function)| *function)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,6 +51,9 @@ mod tests {
     fn no_function_has_two_kernels() {
         let mut seen = BTreeSet::new();
         for (name, _) in AREAS.iter().flat_map(|area| area.iter()) {
+            assert!(seen.insert(name), "{name} has two kernels");
+        }
+        for (name, _) in SETS.iter().flat_map(|area| area.iter()) {
             assert!(seen.insert(name), "{name} has two kernels");
         }
     }
