@@ -16,6 +16,7 @@ mod aggregate;
 mod call;
 mod collation;
 mod printing;
+mod regex;
 mod registry;
 mod rows;
 mod series;

@@ -6,10 +6,12 @@
 use super::call::Kernel;
 use super::series;
 use super::set_rows::SetFunction;
-use super::text;
+use super::{regex, text};
 
 /// The tables of all areas. A name occurs only once.
 const AREAS: &[&[(&str, Kernel)]] = &[
+    regex::REPLACING,
+    regex::SEARCHING,
     text::BYTEA,
     text::CASTS,
     text::COMPARISONS,
