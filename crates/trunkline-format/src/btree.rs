@@ -31,6 +31,7 @@ pub use entry::{Attributes, Entry, MAX_INDEX_KEYS, Target, Tids};
 pub use fault::Fault;
 pub use key::{Key, KeyColumn};
 pub use layout::{KeyLayout, Step};
+pub(crate) use numeric::compare as numeric_order;
 pub use order::Order;
 pub use page::{BtreePage, MAX_LEVELS, Meta};
 

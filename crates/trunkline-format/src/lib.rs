@@ -79,6 +79,7 @@ pub mod page_kind;
 pub mod relmap;
 pub mod segment;
 pub mod sequence;
+mod stored_parts;
 #[cfg(test)]
 mod test_catalog;
 #[cfg(test)]

@@ -13,8 +13,11 @@
 //! some need names to be looked up. [`InputOptions`] has all of these. Types that we can't read are
 //! refused by name, with SQLSTATE 0A000.
 
+mod array;
 mod base;
 pub(crate) mod c_text;
+mod composite;
+mod compound;
 mod date_decode;
 mod date_fields;
 mod date_parts;
@@ -22,12 +25,18 @@ pub(crate) mod date_time;
 mod date_words;
 pub(crate) mod error;
 mod float;
+mod geometry;
 mod integer;
 pub(crate) mod interval;
 mod interval_iso;
 mod interval_sum;
+mod json;
+mod jsonb;
+mod network;
 pub(crate) mod numeric;
 mod options;
+mod order;
+mod range;
 pub(crate) mod scalars;
 pub(crate) mod strings;
 mod zone_abbreviations;
@@ -35,6 +44,6 @@ mod zone_abbreviations;
 #[cfg(test)]
 mod tests;
 
-pub use base::read_text;
+pub use compound::read_text;
 pub use error::InputError;
 pub use options::{DateOrder, InputNames, InputOptions, NoNames};

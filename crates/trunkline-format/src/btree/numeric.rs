@@ -15,7 +15,7 @@ struct Key<'a> {
 }
 
 /// Compares two payloads; `None` if either is not a valid numeric.
-pub(super) fn compare(left: &[u8], right: &[u8]) -> Option<Ordering> {
+pub(crate) fn compare(left: &[u8], right: &[u8]) -> Option<Ordering> {
     let (left, right) = (key(left)?, key(right)?);
     let magnitude = || {
         let value = |digit: &[u8; 2]| i16::from_le_bytes(*digit);

@@ -1,75 +1,16 @@
 //! Reads values of the built-in types whose values don't contain values of other types.
+//!
+//! For example, the text `{"a": 1}` as a `jsonb` becomes a container with one key.
 
 use super::error::InputError;
 use super::options::InputOptions;
-use super::{date_time, float, integer, interval, numeric, scalars, strings};
-use crate::text_output::{Base, StringType, Type};
+use super::{
+    date_time, float, geometry, integer, interval, json, jsonb, network, numeric, scalars, strings,
+};
+use crate::text_output::{Base, RegType, StringType};
 
-/// Appends the value that `text` stands for, in storage form, to `out`.
-///
-/// The bytes are those that a tuple holds, without the varlena header: fixed-length types are
-/// little-endian, a `name` has 64 bytes. `text` is in UTF-8, and so are the strings in the value.
-/// `typmod` is the type modifier, or -1. For a domain, pass its base type's modifier; its constraints
-/// are not checked.
-///
-/// # Errors
-///
-/// [`InputError`], with the server's SQLSTATE and message. `out` is then as it was before.
-pub fn read_text(
-    ty: &Type,
-    text: &[u8],
-    typmod: i32,
-    options: &InputOptions<'_>,
-    out: &mut Vec<u8>,
-) -> Result<(), InputError> {
-    let start = out.len();
-    let read = valid_text(text).and_then(|text| read(ty, text, typmod, options, out));
-    if read.is_err() {
-        out.truncate(start);
-    }
-    read
-}
-
-/// Checks that a text is UTF-8 without NULs.
-pub(crate) fn valid_text(text: &[u8]) -> Result<&str, InputError> {
-    let invalid = |bytes: &[u8]| {
-        let digits: Vec<String> = bytes.iter().map(|byte| format!("0x{byte:02x}")).collect();
-        let digits = digits.join(" ");
-        let message = format!("invalid byte sequence for encoding \"UTF8\": {digits}");
-        Err(InputError::new("22021", message))
-    };
-    match str::from_utf8(text) {
-        Ok(valid) if valid.contains('\0') => invalid(&[0]),
-        Ok(valid) => Ok(valid),
-        Err(error) => {
-            let wrong = text.get(error.valid_up_to()..).unwrap_or_default();
-            // The server shows as many bytes as the first one announces.
-            let length = match wrong.first() {
-                Some(0xC0..0xE0) => 2,
-                Some(0xE0..0xF0) => 3,
-                Some(0xF0..0xF8) => 4,
-                _ => 1,
-            };
-            invalid(wrong.get(..length).unwrap_or(wrong))
-        }
-    }
-}
-
-/// Reads a value of any type.
-pub(super) fn read(
-    ty: &Type,
-    text: &str,
-    typmod: i32,
-    options: &InputOptions<'_>,
-    out: &mut Vec<u8>,
-) -> Result<(), InputError> {
-    match ty {
-        Type::Base(base) => read_base(*base, text, typmod, options, out),
-        _ => Err(InputError::unsupported("reading this type is not supported by trunkline")),
-    }
-}
-
-fn read_base(
+/// Reads a value.
+pub(super) fn read_base(
     base: Base,
     text: &str,
     typmod: i32,
@@ -123,10 +64,12 @@ fn read_string(
         StringType::Text => out.extend_from_slice(text.as_bytes()),
         StringType::Varchar => strings::varchar(text, typmod, out)?,
         StringType::Bpchar => strings::bpchar(text, typmod, out)?,
-        StringType::Json => return Err(refuse("json")),
+        StringType::Json => {
+            json::parse(text, &mut json::Check)?;
+            out.extend_from_slice(text.as_bytes());
+        }
         StringType::NodeTree => {
-            let message = "cannot accept a value of type pg_node_tree";
-            return Err(InputError::new("0A000", message));
+            return Err(cannot_accept("pg_node_tree"));
         }
     }
     Ok(())
@@ -161,7 +104,45 @@ fn read_rare(
         Base::Bits(name) => return scalars::bits(text, name == "bit", typmod, out),
         Base::Vector("int2vector") => return scalars::int2_vector(text, out),
         Base::Vector(_) => return scalars::oid_vector(text, major, out),
-        _ => return Err(refuse(&format!("{base:?}"))),
+        Base::Inet => return network::address(text, false, out),
+        Base::Cidr => return network::address(text, true, out),
+        Base::Macaddr => out.extend_from_slice(&network::macaddr(text)?),
+        Base::Macaddr8 => out.extend_from_slice(&network::macaddr8(text)?),
+        Base::Points(name) => return geometry::fixed(name, text, out),
+        Base::Path => return geometry::path(text, out),
+        Base::Polygon => return geometry::polygon(text, out),
+        Base::Jsonb => return jsonb::jsonb(text, major, out),
+        Base::RegType(kind) => {
+            out.extend_from_slice(&reg_type(kind, text, options)?.to_le_bytes());
+        }
+        Base::Xml => return Err(refuse("xml")),
+        Base::Jsonpath => return Err(refuse("jsonpath")),
+        Base::Tsvector => return Err(refuse("tsvector")),
+        Base::Tsquery => return Err(refuse("tsquery")),
+        Base::Aclitem => return Err(refuse("aclitem")),
+        Base::AnyArray => return Err(cannot_accept("anyarray")),
+        Base::Ndistinct => return Err(cannot_accept("pg_ndistinct")),
+        Base::Dependencies => return Err(cannot_accept("pg_dependencies")),
+        // The functions above read all other types.
+        _ => return Err(refuse("?")),
     }
     Ok(())
+}
+
+/// 0A000: the server can't read such values either.
+fn cannot_accept(type_name: &str) -> InputError {
+    InputError::new("0A000", format!("cannot accept a value of type {type_name}"))
+}
+
+/// The OID that a `reg*` value stands for: `-`, digits, or a name.
+fn reg_type(kind: RegType, text: &str, options: &InputOptions<'_>) -> Result<u32, InputError> {
+    let is_operator = matches!(kind, RegType::Oper | RegType::Operator);
+    if text == "-" && !is_operator || text == "0" {
+        return Ok(0);
+    }
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match digits {
+        true => integer::u32_type(text, "oid", 15),
+        false => options.names.object(kind, text).map(|oid| oid.0),
+    }
 }

@@ -5,7 +5,8 @@
 
 use super::*;
 use crate::ids::Oid;
-use crate::test_catalog::{Catalog, unescape};
+use crate::test_catalog::{Catalog, from_hex, unescape};
+use crate::test_data::XorShift;
 use crate::text_output::{IntervalStyle, TextOptions, TimeZone, Type, write_text};
 use jiff::Timestamp;
 use jiff::tz::TimeZone as Rules;
@@ -130,6 +131,8 @@ impl Table {
             table(18, include_str!("../../testdata/input-18-dates.txt")),
             table(15, include_str!("../../testdata/input-15-intervals.txt")),
             table(18, include_str!("../../testdata/input-18-intervals.txt")),
+            table(15, include_str!("../../testdata/input-15-compound.txt")),
+            table(18, include_str!("../../testdata/input-18-compound.txt")),
         ]
     }
 
@@ -182,8 +185,10 @@ fn outcome(table: &Table, case: &Case) -> [String; 4] {
     })
 }
 
-/// Before PostgreSQL 16, each number of a date could have a label. This was not documented.
-const UNSUPPORTED: [(u32, &[u8]); 2] = [(15, b"y2024m02d29"), (15, b"y1999 m01 d08")];
+/// Before PostgreSQL 16, each number of a date could have a label, which was not documented. Before
+/// PostgreSQL 17, an array could not consist of empty arrays.
+const UNSUPPORTED: [(u32, &[u8]); 4] =
+    [(15, b"y2024m02d29"), (15, b"y1999 m01 d08"), (15, b"{{}}"), (15, b"{{},{}}")];
 
 #[test]
 fn texts_are_read_as_real_servers_read_them() {
@@ -193,7 +198,10 @@ fn texts_are_read_as_real_servers_read_them() {
             let found = outcome(&table, case);
             let detail = if case.code == "=" { "" } else { &case.more };
             let expected = [case.code.clone(), case.text.clone(), detail.into(), case.hint.clone()];
-            if found != expected && !UNSUPPORTED.contains(&(table.major, case.input.as_slice())) {
+            let unsupported = UNSUPPORTED.contains(&(table.major, case.input.as_slice()));
+            // Version 17 has new messages for malformed arrays, which we use for all versions.
+            let array = table.major < 17 && case.name.ends_with("[]") && case.code != "=";
+            if found != expected && !unsupported && !(array && found[0] != "=") {
                 let input = String::from_utf8_lossy(&case.input);
                 let what = (table.major, &case.settings, &case.name);
                 wrong.push(format!("{what:?} {input:?}\n  {found:?}\n  {expected:?}"));
@@ -201,4 +209,116 @@ fn texts_are_read_as_real_servers_read_them() {
         }
     }
     assert!(wrong.is_empty(), "{}\n{} cases", wrong.join("\n"), wrong.len());
+}
+
+/// The samples of real servers: for each type, the bytes of values and their text.
+fn samples() -> [(u32, Catalog, &'static str); 2] {
+    let catalog_15 = Catalog::parse(include_str!("../../testdata/catalog-15.txt"));
+    let catalog_19 = Catalog::parse(include_str!("../../testdata/catalog-19.txt"));
+    [
+        (15, catalog_15, include_str!("../../testdata/values-15.txt")),
+        (19, catalog_19, include_str!("../../testdata/values-19.txt")),
+    ]
+}
+
+#[test]
+fn texts_become_the_bytes_that_real_servers_store() {
+    for (major, catalog, values) in samples() {
+        let (mut wrong, mut count) = (Vec::new(), 0);
+        for line in values.lines().filter(|line| line.starts_with("default|")) {
+            let mut fields = line.strip_suffix('|').unwrap().splitn(4, '|').skip(1);
+            let oid = Oid(fields.next().unwrap().parse().unwrap());
+            let bytes = from_hex(fields.next().unwrap());
+            let text = unescape(fields.next().unwrap());
+            let ty = Type::resolve(oid, &catalog).unwrap();
+            let mut value = Vec::new();
+            let options = InputOptions::new(major, &catalog, 0);
+            match read_text(&ty, &text, -1, &options, &mut value) {
+                // Types that we can't read, and names that only a server can look up.
+                Err(error) if error.code() == "0A000" => continue,
+                Ok(()) if value == bytes => count += 1,
+                read => wrong.push(format!(
+                    "{major} {oid} {} {read:?}\n  {value:02x?}\n  {bytes:02x?}",
+                    String::from_utf8_lossy(&text)
+                )),
+            }
+        }
+        assert!(wrong.is_empty(), "{}\n{} values", wrong.join("\n"), wrong.len());
+        assert!(count > 300, "{count}");
+    }
+}
+
+#[test]
+fn damaged_texts_end_in_a_value_or_in_an_error() {
+    let mut random = XorShift(0x2468_ACE0_1357_9BDF);
+    for table in Table::all() {
+        for case in &table.cases {
+            let ty = Type::resolve(case.oid, &table.catalog).unwrap();
+            for _ in 0..10 {
+                let mut text = case.input.clone();
+                for _ in 0..=random.below(3) {
+                    let at = random.below(text.len() + 1);
+                    let pieces: [&[u8]; 12] = [
+                        b"9",
+                        b"-",
+                        b",",
+                        b"{",
+                        b"}",
+                        b"(",
+                        b"\"",
+                        b"\\",
+                        b":",
+                        b"e9",
+                        b" ",
+                        b"\xC3\xA9",
+                    ];
+                    match random.below(3) {
+                        0 if at < text.len() => drop(text.remove(at)),
+                        1 if at < text.len() => text[at] = random.next() as u8,
+                        _ => drop(text.splice(at..at, pieces[random.below(12)].iter().copied())),
+                    }
+                }
+                let (mut value, mut again) = (Vec::new(), Vec::new());
+                table.with_options(case, |input, output| {
+                    if let Err(error) = read_text(&ty, &text, case.typmod, input, &mut value) {
+                        assert!(value.is_empty() && !error.message().is_empty());
+                        return;
+                    }
+                    // What we read can be printed, and is then read as the same value.
+                    let mut shown = Vec::new();
+                    write_text(&ty, &value, output, &mut shown).unwrap();
+                    let shown_again = String::from_utf8_lossy(&shown).into_owned();
+                    let read = read_text(&ty, &shown, case.typmod, input, &mut again);
+                    let mut reshown = Vec::new();
+                    let same =
+                        read.is_ok() && write_text(&ty, &again, output, &mut reshown).is_ok();
+                    // A server doesn't read the shortest interval back either, nor `"char"`s
+                    // above ASCII that it prints with a backslash.
+                    let lossy = matches!(case.oid.0, 18 | 1186);
+                    assert!(
+                        lossy || same && shown == reshown,
+                        "{} {text:?} {shown_again}",
+                        case.name
+                    );
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn nesting_costs_no_stack() {
+    let catalog = Catalog::parse(include_str!("../../testdata/catalog-19.txt"));
+    let options = InputOptions::new(18, &catalog, 0);
+    let depth = 100_000;
+    let text = ["[".repeat(depth), "]".repeat(depth)].concat();
+    for oid in [114, 3802] {
+        let ty = Type::resolve(Oid(oid), &catalog).unwrap();
+        let (mut value, mut shown) = (Vec::new(), Vec::new());
+        read_text(&ty, text.as_bytes(), -1, &options, &mut value).unwrap();
+        write_text(&ty, &value, &TextOptions::new(18, &catalog), &mut shown).unwrap();
+        assert_eq!(shown, text.as_bytes());
+        let open = &text.as_bytes()[..depth];
+        assert_eq!(read_text(&ty, open, -1, &options, &mut value).unwrap_err().code(), "22P02");
+    }
 }

@@ -200,7 +200,7 @@ fn composite(
     if header < usize::from(TUPLE_HEADER_SIZE) || header % 8 != 0 {
         return Err(reader.error("an impossible size of its header"));
     }
-    if count > columns.0.len() {
+    if count > columns.fields.len() {
         return Err(reader.error("more columns than its type has"));
     }
     reader.seek(header)?;
@@ -208,7 +208,7 @@ fn composite(
     let start = out.len();
     out.push(b'(');
     let (mut room, mut first) = (Vec::new(), true);
-    for (at, field) in columns.0.iter().enumerate() {
+    for (at, field) in columns.fields.iter().enumerate() {
         let present = at < count && is_present(nulls, at);
         let part =
             if present { Some(reader.part(field.attribute, false, &mut room)?) } else { None };

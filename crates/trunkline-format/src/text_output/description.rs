@@ -38,38 +38,42 @@ impl Type {
 /// A type, and how its values are stored as parts of other values.
 #[derive(Debug, PartialEq)]
 pub struct Part {
-    pub(super) ty: Type,
+    pub(crate) ty: Type,
     /// The type's OID. For a domain, this is the domain itself rather than its base type.
-    pub(super) oid: Oid,
-    pub(super) attribute: Attribute,
+    pub(crate) oid: Oid,
+    pub(crate) attribute: Attribute,
     /// `typdelim`: the delimiter between array elements of this type.
-    pub(super) delimiter: u8,
+    pub(crate) delimiter: u8,
     /// Whether the type is a domain, whose constraints we don't know.
-    pub(super) domain: bool,
+    pub(crate) domain: bool,
 }
 
 /// The columns of a composite type, in order, dropped ones included.
 #[derive(Debug, PartialEq)]
-pub struct Record(pub(super) Vec<Field>);
+pub struct Record {
+    /// The type's OID.
+    pub(crate) oid: Oid,
+    pub(crate) fields: Vec<Field>,
+}
 
 /// A column of a composite type.
 #[derive(Debug, PartialEq)]
-pub(super) struct Field {
-    pub(super) attribute: Attribute,
+pub(crate) struct Field {
+    pub(crate) attribute: Attribute,
     /// `None` if the column was dropped.
-    pub(super) ty: Option<Type>,
+    pub(crate) ty: Option<Type>,
     /// The type's OID: the domain's own if the type is a domain.
-    pub(super) oid: Oid,
+    pub(crate) oid: Oid,
     /// `atttypmod`; -1 if there is none.
-    pub(super) modifier: i32,
+    pub(crate) modifier: i32,
     /// Whether the type is a domain.
-    pub(super) domain: bool,
+    pub(crate) domain: bool,
 }
 
 impl Record {
     /// The types of the columns, in order, without dropped columns.
     pub fn types(&self) -> impl Iterator<Item = &Type> {
-        self.0.iter().filter_map(|field| field.ty.as_ref())
+        self.fields.iter().filter_map(|field| field.ty.as_ref())
     }
 }
 
@@ -77,6 +81,6 @@ impl Record {
 #[derive(Debug, PartialEq)]
 pub struct Bounds {
     /// The range type's OID, which every value also stores.
-    pub(super) oid: Oid,
-    pub(super) bound: Part,
+    pub(crate) oid: Oid,
+    pub(crate) bound: Part,
 }

@@ -123,7 +123,7 @@ fn arguments(row: &ObjectRow, operator: bool, options: &TextOptions<'_>, out: &m
 }
 
 /// A type name in SQL spelling, as `format_type` without a type modifier.
-fn format_type(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
+pub(crate) fn format_type(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
     if oid == Oid(0) {
         return out.push(b'-');
     }

@@ -87,8 +87,8 @@ impl Resolver<'_> {
                     let ty = part.map(|part| part.ty);
                     Ok(Field { attribute, ty, oid: type_oid, modifier, domain })
                 };
-                let columns = columns.into_iter().map(resolve).collect::<Result<_, _>>()?;
-                Ok(Type::Composite(Arc::new(Record(columns))))
+                let fields = columns.into_iter().map(resolve).collect::<Result<_, _>>()?;
+                Ok(Type::Composite(Arc::new(Record { oid, fields })))
             }
             b'r' => Ok(Type::Range(self.range(&row, oid, depth)?)),
             b'm' => {
