@@ -71,7 +71,7 @@ pub mod free_space_map;
 pub mod heap_tuple;
 pub mod ids;
 mod little_endian;
-mod numeric;
+pub mod numeric;
 pub mod page;
 pub mod page_builder;
 pub mod page_check;

@@ -16,7 +16,8 @@
 use crate::little_endian::read_at;
 
 /// A numeric with its header decoded.
-pub(crate) enum Numeric<'a> {
+#[derive(Debug, Clone, Copy)]
+pub enum Numeric<'a> {
     /// NaN or an infinity. We keep the whole header word here, because only its first two bits are
     /// known to be 11. In a damaged value, the remaining bits can be anything.
     Special(u16),
@@ -25,19 +26,21 @@ pub(crate) enum Numeric<'a> {
 }
 
 /// A number, neither NaN nor infinite.
-pub(crate) struct Finite<'a> {
-    pub(crate) negative: bool,
+#[derive(Debug, Clone, Copy)]
+pub struct Finite<'a> {
+    /// Whether there is a minus sign.
+    pub negative: bool,
     /// `dscale`: the number of decimals to print.
-    pub(crate) scale: i32,
+    pub scale: i32,
     /// The power of 10,000 that the first digit is multiplied by.
-    pub(crate) weight: i32,
+    pub weight: i32,
     /// The digits, two bytes each. A damaged value may end in the middle of a digit.
-    pub(crate) digits: &'a [u8],
+    pub digits: &'a [u8],
 }
 
 impl<'a> Numeric<'a> {
     /// Decodes the header of a payload; `None` if the payload is too short for it.
-    pub(crate) fn parse(payload: &'a [u8]) -> Option<Self> {
+    pub fn parse(payload: &'a [u8]) -> Option<Self> {
         let header = read_at::<u16>(payload, 0)?;
         Some(Self::Finite(match header & 0xC000 {
             0xC000 => return Some(Self::Special(header)),
@@ -65,11 +68,14 @@ const SHORT_WEIGHTS: std::ops::RangeInclusive<i32> = -64..=63;
 
 /// A number that doesn't fit into the stored format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NumericOverflow;
+pub struct NumericOverflow;
 
 /// Appends the payload of a finite number, like `make_result`. `digits` are of base 10,000, and the
 /// first of them is multiplied by 10,000 to the power of `weight`. Zeros at either end are dropped.
-pub(crate) fn encode(
+///
+/// # Errors
+/// The number is too large, or has too many decimals.
+pub fn encode(
     negative: bool,
     weight: i32,
     scale: i32,
@@ -106,8 +112,8 @@ pub(crate) fn encode(
 }
 
 /// The header of NaN.
-pub(crate) const NAN: u16 = 0xC000;
+pub const NAN: u16 = 0xC000;
 /// The header of infinity.
-pub(crate) const INFINITY: u16 = 0xD000;
+pub const INFINITY: u16 = 0xD000;
 /// The header of minus infinity.
-pub(crate) const MINUS_INFINITY: u16 = 0xF000;
+pub const MINUS_INFINITY: u16 = 0xF000;

@@ -15,6 +15,13 @@
 mod aggregate;
 mod call;
 mod collation;
+mod comparisons;
+mod degrees;
+mod float_math;
+mod floats;
+mod integers;
+mod money;
+mod numerics;
 mod printing;
 mod regex;
 mod registry;
@@ -25,6 +32,8 @@ mod text;
 
 #[cfg(test)]
 pub(crate) mod cases;
+#[cfg(test)]
+mod number_tests;
 #[cfg(test)]
 pub(crate) mod tests;
 

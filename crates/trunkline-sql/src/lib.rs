@@ -21,6 +21,7 @@ pub mod bound;
 pub mod catalog;
 pub mod error;
 pub mod functions;
+pub mod numeric;
 pub mod syntax;
 pub mod values;
 

@@ -6,12 +6,30 @@
 use super::call::Kernel;
 use super::series;
 use super::set_rows::SetFunction;
+use super::{comparisons, float_math, floats, integers, money, numerics};
 use super::{regex, text};
 
 /// The tables of all areas. A name occurs only once.
 const AREAS: &[&[(&str, Kernel)]] = &[
     regex::REPLACING,
     regex::SEARCHING,
+    comparisons::EQUALITIES,
+    comparisons::FLOATS,
+    comparisons::INTEGERS,
+    comparisons::OTHERS,
+    float_math::MATH,
+    float_math::TRIGONOMETRY,
+    floats::ARITHMETIC,
+    floats::CASTS,
+    integers::ARITHMETIC,
+    integers::BITS,
+    integers::CASTS,
+    integers::DIVISORS,
+    money::CASTS,
+    money::OPERATORS,
+    numerics::CASTS,
+    numerics::FUNCTIONS,
+    numerics::OPERATORS,
     text::BYTEA,
     text::CASTS,
     text::COMPARISONS,
