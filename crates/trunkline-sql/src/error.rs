@@ -31,6 +31,8 @@ states! {
     FEATURE_NOT_SUPPORTED = "0A000";
     /// 21000: a subquery used as an expression returned more than one row.
     CARDINALITY_VIOLATION = "21000";
+    /// 22000.
+    DATA_EXCEPTION = "22000";
     /// 22001.
     STRING_DATA_RIGHT_TRUNCATION = "22001";
     /// 22003.

@@ -13,6 +13,7 @@
 //! Aggregates have states for all groups instead: [`Aggregation`].
 
 mod aggregate;
+mod array;
 mod call;
 mod collation;
 mod comparisons;
@@ -38,6 +39,10 @@ mod number_tests;
 pub(crate) mod tests;
 
 pub use aggregate::{AggregateCall, AggregateDefinition, Aggregation, GroupedRows, aggregate};
+pub use array::{
+    ArrayBuilder, ArrayView, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX, attribute_of, slice,
+    subscript,
+};
 pub use call::{Argument, Call, CallSettings, Kernel};
 pub use collation::{Collation, Collations, Letters, Provider};
 pub use registry::{kernel, set_function};

@@ -15,10 +15,12 @@ use arrow_array::{
     Int64Array, StringViewArray, UInt8Array,
 };
 use arrow_schema::DataType;
-use trunkline_format::Oid;
+use trunkline_format::deform::Attribute;
+use trunkline_format::text_output::{Type, write_text};
+use trunkline_format::{Align, Oid};
 
 use super::tests::settings;
-use super::{Argument, Call, CallSettings, kernel};
+use super::{Argument, ArrayBuilder, Call, CallSettings, Dimension, kernel};
 use crate::error::SqlError;
 
 /// Checks all cases of a file, and returns their number.
@@ -49,21 +51,22 @@ pub(crate) fn check(file: &str) -> usize {
 fn check_case(head: &str, case: &str, settings: &CallSettings) -> Result<(), String> {
     let head: Vec<&str> = head.split(' ').collect();
     let [_, source, collation, types] = head.as_slice() else { panic!("not a function: {head:?}") };
+    let (arguments, result) = types.split_once('>').unwrap_or((*types, ""));
     let fields: Vec<&str> = case.split('|').collect();
     let Some((expected, values)) = fields.split_last() else { panic!("not a case: {case}") };
     let arguments: Vec<(Oid, Argument)> =
-        types.chars().zip(values).map(|(ty, value)| argument(ty, value)).collect();
+        arguments.chars().zip(values).map(|(ty, value)| argument(ty, value)).collect();
     let (types, arguments): (Vec<_>, Vec<_>) = arguments.into_iter().unzip();
     let call = Call {
         arguments: &arguments,
         rows: 1,
         argument_types: &types,
-        result_type: Oid(0),
+        result_type: result.chars().next().map_or(Oid(0), type_of),
         collation: Oid(if *collation == "U" { 811 } else { 950 }),
         settings,
     };
     let kernel = kernel(source).unwrap_or_else(|| panic!("there is no {source}"));
-    let found = printed(kernel(&call));
+    let found = printed(kernel(&call), &call);
     if found == *expected { Ok(()) } else { Err(found) }
 }
 
@@ -101,6 +104,55 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
+/// The type of arrays with this letter.
+fn type_of(letter: char) -> Oid {
+    Oid(match letter {
+        'T' => 1009,
+        'I' => 1007,
+        _ => panic!("no array type has the letter {letter}"),
+    })
+}
+
+/// An array of texts or of integers, from its text.
+fn array(ty: char, text: &str) -> Vec<u8> {
+    let (element, align) = if ty == 'T' { (Oid(25), -1) } else { (Oid(23), 4) };
+    let mut builder = ArrayBuilder::new(element, Attribute { len: align, align: Align::Int });
+    let (bounds, body) = text.split_once('=').unwrap_or(("", text));
+    let rank = body.find(|letter| letter != '{').unwrap();
+    let mut value = String::new();
+    let mut letters = body.chars().peekable();
+    let (mut is_quoted, mut was_quoted) = (false, false);
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => (is_quoted, was_quoted) = (!is_quoted, true),
+            '\\' => value.extend(letters.next()),
+            ',' | '}' if !is_quoted && (was_quoted || !value.is_empty()) => {
+                let is_null = !was_quoted && value == "NULL";
+                let stored = match ty {
+                    _ if is_null => None,
+                    'T' => Some(value.into_bytes()),
+                    _ => Some(value.parse::<i32>().unwrap().to_le_bytes().to_vec()),
+                };
+                builder.push(stored.as_deref()).unwrap();
+                (value, was_quoted) = (String::new(), false);
+            }
+            ',' | '{' | '}' if !is_quoted => {}
+            _ => value.push(letter),
+        }
+    }
+    let count = builder.len();
+    builder.finish(&dimensions(bounds, body, rank, count)).unwrap()
+}
+
+/// The dimensions of an array that has one or two.
+fn dimensions(bounds: &str, body: &str, rank: usize, count: usize) -> Vec<Dimension> {
+    let outer = body.matches('{').count() - 1;
+    let sizes = if rank == 2 { vec![outer, count / outer] } else { vec![count] };
+    let mut lowers = bounds.split('[').skip(1).map(|bound| bound.split(':').next().unwrap());
+    let lower = |text: &str| text.parse().unwrap();
+    sizes.iter().map(|&size| Dimension { size, lower: lowers.next().map_or(1, lower) }).collect()
+}
+
 /// An argument of one row.
 fn argument(ty: char, value: &str) -> (Oid, Argument) {
     let value = value.strip_prefix('=').map(unescaped);
@@ -125,13 +177,17 @@ fn argument(ty: char, value: &str) -> (Oid, Argument) {
             let array = FixedSizeBinaryArray::try_from_iter([value].into_iter());
             (2950, Arc::new(array.unwrap()))
         }
+        'T' | 'I' => {
+            let value = value.map(|value| array(ty, value));
+            (type_of(ty).0, Arc::new(BinaryViewArray::from(vec![value.as_deref()])))
+        }
         _ => panic!("no type has the letter {ty}"),
     };
     (Oid(oid), Argument::column(array))
 }
 
 /// A result as the file has it.
-fn printed(result: Result<ArrayRef, SqlError>) -> String {
+fn printed(result: Result<ArrayRef, SqlError>, call: &Call<'_>) -> String {
     let array = match result {
         Ok(array) => array,
         Err(error) => {
@@ -153,6 +209,13 @@ fn printed(result: Result<ArrayRef, SqlError>) -> String {
             byte @ 1..128 => char::from(byte).to_string(),
             byte => format!("\\{byte:03o}"),
         },
+        DataType::BinaryView if call.result_type != Oid(0) => {
+            let ty = Type::resolve(call.result_type, &*call.settings.catalog).unwrap();
+            let mut out = Vec::new();
+            let value = array.as_binary_view().value(0);
+            write_text(&ty, value, &call.settings.text_options(), &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        }
         DataType::BinaryView => {
             let bytes = array.as_binary_view().value(0);
             bytes.iter().fold("\\x".to_owned(), |text, byte| format!("{text}{byte:02x}"))

@@ -20,5 +20,6 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+pub(super) use flags::Flags;
 pub(super) use replacing::REPLACING;
-pub(super) use searching::SEARCHING;
+pub(super) use searching::{Compiler, SEARCHING, refuse_global, split};

@@ -6,11 +6,16 @@
 use super::call::Kernel;
 use super::series;
 use super::set_rows::SetFunction;
+use super::{array, regex, text};
 use super::{comparisons, float_math, floats, integers, money, numerics};
-use super::{regex, text};
 
 /// The tables of all areas. A name occurs only once.
 const AREAS: &[&[(&str, Kernel)]] = &[
+    array::COMPARING,
+    array::FINDING,
+    array::JOINING,
+    array::MEASURING,
+    array::TEXTS,
     regex::REPLACING,
     regex::SEARCHING,
     comparisons::EQUALITIES,

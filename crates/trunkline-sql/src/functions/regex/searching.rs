@@ -54,17 +54,21 @@ pub(in crate::functions) const SEARCHING: &[(&str, Kernel)] = &[
 ];
 
 /// Compiles patterns, and keeps the last one: it is usually the same in all rows.
-pub(super) struct Compiler {
+pub(in crate::functions) struct Compiler {
     collation: Collation,
     last: Option<(String, Flags, Regex)>,
 }
 
 impl Compiler {
-    pub(super) fn new(call: &Call<'_>) -> Result<Self, SqlError> {
+    pub(in crate::functions) fn new(call: &Call<'_>) -> Result<Self, SqlError> {
         Ok(Self { collation: call.collation("regular expression")?, last: None })
     }
 
-    pub(super) fn get(&mut self, pattern: &str, flags: Flags) -> Result<&Regex, SqlError> {
+    pub(in crate::functions) fn get(
+        &mut self,
+        pattern: &str,
+        flags: Flags,
+    ) -> Result<&Regex, SqlError> {
         let is_last =
             |(last, options, _): &(String, Flags, Regex)| last == pattern && *options == flags;
         let last = match self.last.take().filter(is_last) {
@@ -90,7 +94,7 @@ pub(super) fn part(text: &str, captures: &Captures, group: usize) -> Option<Stri
 }
 
 /// Fails if `g` is among the options of a function that can't use it.
-pub(super) fn refuse_global(flags: Flags, function: &str) -> Result<(), SqlError> {
+pub(in crate::functions) fn refuse_global(flags: Flags, function: &str) -> Result<(), SqlError> {
     if !flags.global {
         return Ok(());
     }
@@ -261,4 +265,21 @@ fn found_text(call: &Call<'_>, options: Option<usize>) -> Result<ArrayRef, SqlEr
         let found = nth(regex, text, start, n, group(number(numbers, 2, 0))?)?;
         Ok(found.and_then(|range| text.get(range)).map(str::to_owned))
     })
+}
+
+/// The parts of a text between matches. An empty match at either end of the text, or just after
+/// another match, divides nothing.
+pub(in crate::functions) fn split<'a>(
+    regex: &Regex,
+    text: &'a str,
+) -> Result<Vec<&'a str>, SqlError> {
+    let (mut parts, mut start) = (Vec::new(), 0);
+    for found in all_matches(regex, text, Some(0))? {
+        if found.start < text.len() && found.end > start {
+            parts.push(text.get(start..found.start).unwrap_or_default());
+            start = found.end;
+        }
+    }
+    parts.push(text.get(start..).unwrap_or_default());
+    Ok(parts)
 }
