@@ -61,6 +61,7 @@
 #![forbid(unsafe_code)]
 
 pub mod align;
+pub mod binary;
 pub mod btree;
 pub mod calendar;
 pub mod catalog;

@@ -42,7 +42,7 @@ pub(crate) mod strings;
 mod zone_abbreviations;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use compound::read_text;
 pub use error::InputError;

@@ -11,7 +11,7 @@
 //! [`ValueError`]. Note that in that case, some text may already have been added to the output
 //! buffer.
 
-mod base;
+pub(crate) mod base;
 mod catalog;
 mod compound;
 mod date_time;
@@ -21,19 +21,20 @@ mod error;
 mod float;
 mod geometry;
 mod interval;
-mod jsonb;
-mod jsonpath;
+pub(crate) mod jsonb;
+pub(crate) mod jsonpath;
 mod network;
 mod numeric;
 mod options;
+pub(crate) mod parts;
 mod quote;
-mod reader;
+pub(crate) mod reader;
 pub(crate) mod reg_types;
 mod resolve;
 mod scalars;
 mod statistics;
 mod text_search;
-mod xml;
+pub(crate) mod xml;
 
 #[cfg(test)]
 mod tests;

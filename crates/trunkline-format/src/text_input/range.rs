@@ -16,14 +16,11 @@ use crate::ids::Oid;
 use crate::little_endian::read_at;
 use crate::stored_parts::PartWriter;
 use crate::text_output::Type;
+use crate::text_output::parts::{
+    EMPTY, LOWER_INCLUSIVE, LOWER_INFINITE, UPPER_INCLUSIVE, UPPER_INFINITE,
+};
 use std::cmp::Ordering;
 
-/// Flags of a stored range.
-pub(crate) const EMPTY: u8 = 0x01;
-pub(crate) const LOWER_INCLUSIVE: u8 = 0x02;
-pub(crate) const UPPER_INCLUSIVE: u8 = 0x04;
-pub(crate) const LOWER_INFINITE: u8 = 0x08;
-pub(crate) const UPPER_INFINITE: u8 = 0x10;
 /// One in this number of a multirange's items has an offset instead of a length.
 const STRIDE: usize = 4;
 /// Marks an item with an offset.

@@ -168,7 +168,7 @@ impl Base {
 
 /// The number that a value of a fixed-length type holds.
 #[inline]
-pub(super) fn fixed<T: Number>(type_name: &'static str, value: &[u8]) -> Result<T, ValueError> {
+pub(crate) fn fixed<T: Number>(type_name: &'static str, value: &[u8]) -> Result<T, ValueError> {
     let expected = size_of::<T>();
     let number = T::first_of(value).filter(|_| value.len() == expected);
     number.ok_or(ValueError::Length { type_name, expected, found: value.len() })

@@ -122,7 +122,7 @@ impl<'a> Open<'a> {
 }
 
 /// A `jsonb` value, as `jsonb_out`.
-pub(super) fn jsonb(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
+pub(crate) fn jsonb(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
     let start = out.len();
     let outer = Open::parse(value)?;
     out.extend_from_slice(outer.brackets()[0]);

@@ -121,7 +121,7 @@ fn priority(kind: u8) -> u8 {
 }
 
 /// A `jsonpath`, as `jsonpath_out`.
-pub(super) fn jsonpath(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
+pub(crate) fn jsonpath(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
     let mut reader = Reader::new("jsonpath", value);
     let header = reader.read::<u32>()?;
     if header & !LAX != VERSION {

@@ -13,7 +13,7 @@ use crate::varlena::{HEADER, Varlena, stored_length};
 
 /// The value's bytes and the current position.
 #[derive(Debug, Clone)]
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     type_name: &'static str,
     bytes: &'a [u8],
     at: usize,
@@ -24,17 +24,17 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Reads the payload of a varlena.
-    pub(super) fn new(type_name: &'static str, payload: &'a [u8]) -> Self {
+    pub(crate) fn new(type_name: &'static str, payload: &'a [u8]) -> Self {
         Self { type_name, bytes: payload, at: 0, before: HEADER }
     }
 
     /// Reads bytes that have no header, so alignment is relative to their own start.
-    pub(super) fn aligned(type_name: &'static str, bytes: &'a [u8]) -> Self {
+    pub(crate) fn aligned(type_name: &'static str, bytes: &'a [u8]) -> Self {
         Self { type_name, bytes, at: 0, before: 0 }
     }
 
     /// An error that states the type and `what` is wrong.
-    pub(super) fn error(&self, what: &'static str) -> ValueError {
+    pub(crate) fn error(&self, what: &'static str) -> ValueError {
         ValueError::Malformed { type_name: self.type_name, what }
     }
 
@@ -43,36 +43,36 @@ impl<'a> Reader<'a> {
     }
 
     /// Moves to `offset`, which includes the header.
-    pub(super) fn seek(&mut self, offset: usize) -> Result<(), ValueError> {
+    pub(crate) fn seek(&mut self, offset: usize) -> Result<(), ValueError> {
         let at = offset.checked_sub(self.before).filter(|&at| at <= self.bytes.len());
         self.at = at.ok_or_else(|| self.short())?;
         Ok(())
     }
 
     /// The current offset, header included.
-    pub(super) fn offset(&self) -> usize {
+    pub(crate) fn offset(&self) -> usize {
         self.at + self.before
     }
 
     /// Skips to the next multiple of `align`.
-    pub(super) fn align(&mut self, align: Align) {
+    pub(crate) fn align(&mut self, align: Align) {
         self.at = align.up(self.at + self.before) - self.before;
     }
 
     /// The bytes not yet read.
-    pub(super) fn rest(&self) -> &'a [u8] {
+    pub(crate) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
     /// The next `count` bytes.
-    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], ValueError> {
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], ValueError> {
         let bytes = self.rest().get(..count).ok_or_else(|| self.short())?;
         self.at += count;
         Ok(bytes)
     }
 
     /// The next number.
-    pub(super) fn read<T: Number>(&mut self) -> Result<T, ValueError> {
+    pub(crate) fn read<T: Number>(&mut self) -> Result<T, ValueError> {
         let number = T::first_of(self.rest()).ok_or_else(|| self.short())?;
         self.at += size_of::<T>();
         Ok(number)
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
     /// decompressed into `room`. If `always` is true, every element is aligned
     /// (`att_align_nominal`). Otherwise, a varlena with a one-byte header is not aligned, as in a
     /// heap tuple (`att_align_pointer`).
-    pub(super) fn part<'r>(
+    pub(crate) fn part<'r>(
         &mut self,
         attribute: Attribute,
         always: bool,
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Fails if any bytes are left.
-    pub(super) fn end(&self) -> Result<(), ValueError> {
+    pub(crate) fn end(&self) -> Result<(), ValueError> {
         let rest = self.rest();
         if rest.is_empty() { Ok(()) } else { Err(self.error("bytes after its end")) }
     }

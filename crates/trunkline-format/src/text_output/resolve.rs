@@ -35,7 +35,7 @@ impl Type {
 
 impl Part {
     /// Resolves the type with this OID, and records how its values are stored within others.
-    pub(super) fn resolve(oid: Oid, catalog: &dyn TypeCatalog) -> Result<Self, UnsupportedType> {
+    pub(crate) fn resolve(oid: Oid, catalog: &dyn TypeCatalog) -> Result<Self, UnsupportedType> {
         Resolver { catalog, left: PARTS_MAX }.part(oid, 0)
     }
 }

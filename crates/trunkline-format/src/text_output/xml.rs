@@ -69,7 +69,7 @@ fn declaration(text: &[u8]) -> Option<Declaration<'_>> {
 }
 
 /// An `xml` value, as `xml_out` shows it.
-pub(super) fn xml(text: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn xml(text: &[u8], out: &mut Vec<u8>) {
     let Some(declaration) = declaration(text) else { return out.extend_from_slice(text) };
     let version = declaration.version.filter(|&version| version != b"1.0");
     let mut rest = declaration.rest;
