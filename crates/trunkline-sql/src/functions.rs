@@ -38,13 +38,13 @@ mod number_tests;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use aggregate::{AggregateCall, AggregateDefinition, Aggregation, GroupedRows, aggregate};
+pub use aggregate::{AggregateCall, AggregateDefinition, Aggregation, GroupedRows};
 pub use array::{
-    ArrayBuilder, ArrayView, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX, attribute_of, slice,
-    subscript,
+    ArrayBuilder, ArrayView, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX, attribute_of,
+    compare_with_elements, slice, subscript,
 };
 pub use call::{Argument, Call, CallSettings, Kernel};
 pub use collation::{Collation, Collations, Letters, Provider};
-pub use registry::{kernel, set_function};
+pub use registry::{aggregate, kernel, set_function};
 pub use rows::{Input, Output, Reader, binary, each_row, ternary, unary};
 pub use set_rows::{NoRows, SetFunction, SetRows};

@@ -118,12 +118,3 @@ impl fmt::Debug for AggregateDefinition {
         write!(f, "{}/{}", self.transition, self.last)
     }
 }
-
-/// The tables of all areas.
-const AREAS: &[&[AggregateDefinition]] = &[];
-
-/// The aggregate with these functions, if we have it. If it has no final function, `last` is empty.
-pub fn aggregate(transition: &str, last: &str) -> Option<&'static AggregateDefinition> {
-    let all = AREAS.iter().flat_map(|area| area.iter());
-    all.into_iter().find(|found| found.transition == transition && found.last == last)
-}

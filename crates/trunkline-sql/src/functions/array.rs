@@ -3,26 +3,34 @@
 //! [`ArrayView`] reads an array and [`ArrayBuilder`] makes one. For example, `array_cat`, the function
 //! of `||`, reads two and makes one.
 
+mod aggregates;
 mod builder;
 mod comparing;
 mod element_order;
 mod finding;
 mod joining;
 mod measuring;
+mod quantified;
+mod rows;
 mod subscripts;
 mod texts;
 mod values;
 mod view;
 
 #[cfg(test)]
+mod aggregate_tests;
+#[cfg(test)]
 mod tests;
 
 pub use builder::ArrayBuilder;
+pub use quantified::compare_with_elements;
 pub use subscripts::{slice, subscript};
 pub use view::{ArrayView, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX, attribute_of};
 
+pub(super) use aggregates::AGGREGATES;
 pub(super) use comparing::COMPARING;
 pub(super) use finding::FINDING;
 pub(super) use joining::JOINING;
 pub(super) use measuring::MEASURING;
+pub(super) use rows::SETS;
 pub(super) use texts::TEXTS;

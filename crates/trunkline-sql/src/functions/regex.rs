@@ -22,4 +22,4 @@ mod tests;
 
 pub(super) use flags::Flags;
 pub(super) use replacing::REPLACING;
-pub(super) use searching::{Compiler, SEARCHING, refuse_global, split};
+pub(super) use searching::{Compiler, SEARCHING, matches, refuse_global, split};

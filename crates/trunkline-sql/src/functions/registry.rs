@@ -3,6 +3,7 @@
 //! Every area of functions has a table of names and kernels. A look-up happens once for each call in a
 //! statement, so a linear search is good enough.
 
+use super::aggregate::AggregateDefinition;
 use super::call::Kernel;
 use super::series;
 use super::set_rows::SetFunction;
@@ -59,12 +60,21 @@ pub fn kernel(source: &str) -> Option<Kernel> {
 }
 
 /// The set-returning functions of all areas. A name occurs only once.
-const SETS: &[&[(&str, SetFunction)]] = &[series::SETS];
+const SETS: &[&[(&str, SetFunction)]] = &[array::SETS, series::SETS];
 
 /// The set-returning function whose `pg_proc.prosrc` is `source`, if we have it.
 pub fn set_function(source: &str) -> Option<SetFunction> {
     let found = SETS.iter().flat_map(|area| area.iter()).find(|(name, _)| *name == source);
     found.map(|(_, function)| *function)
+}
+
+/// The aggregates of all areas.
+const AGGREGATES: &[&[AggregateDefinition]] = &[array::AGGREGATES];
+
+/// The aggregate with these functions, if we have it. If it has no final function, `last` is empty.
+pub fn aggregate(transition: &str, last: &str) -> Option<&'static AggregateDefinition> {
+    let all = AGGREGATES.iter().flat_map(|area| area.iter());
+    all.into_iter().find(|found| found.transition == transition && found.last == last)
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ fn optional<'a>(
 }
 
 /// An array of texts.
-fn texts<'a>(
+pub(super) fn texts<'a>(
     call: &Call<'_>,
     values: impl Iterator<Item = Option<&'a str>>,
 ) -> Result<Vec<u8>, SqlError> {
@@ -87,18 +87,21 @@ fn divided(call: &Call<'_>) -> Result<ArrayRef, SqlError> {
         let Some(text) = text.get(row) else { return Ok(None) };
         let null = null.as_ref().and_then(|null| null.get(row));
         let or_null = |part| (Some(part) != null).then_some(part);
-        let parts: Vec<&str> = match separator.get(row) {
-            _ if text.is_empty() => Vec::new(),
-            // Without a separator, each character is a part. An empty one doesn't divide at all.
-            None => text
-                .char_indices()
-                .filter_map(|(at, letter)| text.get(at..at + letter.len_utf8()))
-                .collect(),
-            Some("") => vec![text],
-            Some(separator) => text.split(separator).collect(),
-        };
+        let parts = parts_of(text, separator.get(row));
         texts(call, parts.into_iter().map(or_null)).map(Some)
     })
+}
+
+/// The parts of a text between separators. Without a separator, each character is a part. An empty one
+/// doesn't divide at all.
+pub(super) fn parts_of<'a>(text: &'a str, separator: Option<&str>) -> Vec<&'a str> {
+    let letter = |(at, letter): (usize, char)| text.get(at..at + letter.len_utf8());
+    match separator {
+        _ if text.is_empty() => Vec::new(),
+        None => text.char_indices().filter_map(letter).collect(),
+        Some("") => vec![text],
+        Some(separator) => text.split(separator).collect(),
+    }
 }
 
 /// The flags in argument 2. The second `None` is a null.

@@ -64,6 +64,11 @@ impl Flags {
         Ok(flags)
     }
 
+    /// The same options for the first match only, which is how a pattern is compiled.
+    pub(in crate::functions) fn once(self) -> Self {
+        Self { global: false, ..self }
+    }
+
     /// Sets the option with this letter. Returns false if there is none.
     pub(super) fn set(&mut self, letter: char) -> bool {
         let newlines = |flags: &mut Self, stops, anchors| {

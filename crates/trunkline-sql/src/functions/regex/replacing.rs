@@ -59,7 +59,7 @@ fn replace(call: &Call<'_>, extra: &[Extra]) -> Result<ArrayRef, SqlError> {
             None => Flags::NONE,
         };
         let which = which.unwrap_or(if flags.global { 0 } else { 1 });
-        let regex = compiler.get(pattern, Flags { global: false, ..flags })?;
+        let regex = compiler.get(pattern, flags.once())?;
         replaced(regex, subject, replacement, start_of(subject, skipped), which).map(Some)
     })
 }

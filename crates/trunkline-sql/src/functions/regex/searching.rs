@@ -283,3 +283,19 @@ pub(in crate::functions) fn split<'a>(
     parts.push(text.get(start..).unwrap_or_default());
     Ok(parts)
 }
+
+/// The groups of all matches, or of the first one only.
+pub(in crate::functions) fn matches(
+    regex: &Regex,
+    text: &str,
+    global: bool,
+) -> Result<Vec<Captures>, SqlError> {
+    let (mut found, mut from) = (Vec::new(), Some(0));
+    while let Some(at) = from {
+        let Some(captures) = regex.captures(text, at)? else { break };
+        let whole = captures.first().cloned().flatten();
+        from = whole.filter(|_| global).and_then(|whole| after(text, &whole));
+        found.push(captures);
+    }
+    Ok(found)
+}
