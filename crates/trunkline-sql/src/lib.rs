@@ -22,6 +22,7 @@ pub mod catalog;
 pub mod error;
 pub mod functions;
 pub mod numeric;
+pub mod resolve;
 pub mod syntax;
 pub mod values;
 
