@@ -21,6 +21,7 @@ mod degrees;
 mod float_math;
 mod floats;
 mod integers;
+mod json;
 mod money;
 mod numerics;
 mod printing;

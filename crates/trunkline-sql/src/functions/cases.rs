@@ -9,18 +9,19 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int16Type, Int32Type, Int64Type};
+use arrow_array::types::{Float32Type, Float64Type, Int16Type, Int32Type, Int64Type};
 use arrow_array::{
     ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, Int16Array, Int32Array,
     Int64Array, StringViewArray, UInt8Array,
 };
 use arrow_schema::DataType;
 use trunkline_format::deform::Attribute;
-use trunkline_format::text_output::{Type, write_text};
+use trunkline_format::text_input::{InputOptions, read_text};
+use trunkline_format::text_output::{Base, Type, write_text};
 use trunkline_format::{Align, Oid};
 
 use super::tests::settings;
-use super::{Argument, ArrayBuilder, Call, CallSettings, Dimension, kernel};
+use super::{Argument, ArrayBuilder, Call, CallSettings, Collation, Dimension, kernel};
 use crate::error::SqlError;
 
 /// Checks all cases of a file, and returns their number.
@@ -28,7 +29,12 @@ use crate::error::SqlError;
 /// # Panics
 /// If a result differs.
 pub(crate) fn check(file: &str) -> usize {
-    let settings = settings();
+    let mut settings = settings();
+    // The default collation of the server that made the cases was C.
+    let default = (Oid(100), Collation::C);
+    settings.collations = Arc::new(
+        settings.collations.iter().map(|(oid, found)| (*oid, *found)).chain([default]).collect(),
+    );
     let (mut count, mut wrong) = (0, Vec::new());
     let mut head = "";
     for line in file.lines().filter(|line| !line.starts_with('#')) {
@@ -104,12 +110,23 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// The type of arrays with this letter.
+/// A `jsonb` as it is stored, from its text.
+fn jsonb(text: &str) -> Vec<u8> {
+    let settings = settings();
+    let options = InputOptions::new(settings.major, &*settings.catalog, 0);
+    let mut stored = Vec::new();
+    read_text(&Type::Base(Base::Jsonb), text.as_bytes(), -1, &options, &mut stored).unwrap();
+    stored
+}
+
+/// The type of a result with this letter.
 fn type_of(letter: char) -> Oid {
     Oid(match letter {
         'T' => 1009,
         'I' => 1007,
-        _ => panic!("no array type has the letter {letter}"),
+        'j' => 3802,
+        'm' => 1700,
+        _ => panic!("no result has the letter {letter}"),
     })
 }
 
@@ -181,6 +198,10 @@ fn argument(ty: char, value: &str) -> (Oid, Argument) {
             let value = value.map(|value| array(ty, value));
             (type_of(ty).0, Arc::new(BinaryViewArray::from(vec![value.as_deref()])))
         }
+        'j' => {
+            let value = value.map(jsonb);
+            (3802, Arc::new(BinaryViewArray::from(vec![value.as_deref()])))
+        }
         _ => panic!("no type has the letter {ty}"),
     };
     (Oid(oid), Argument::column(array))
@@ -204,6 +225,8 @@ fn printed(result: Result<ArrayRef, SqlError>, call: &Call<'_>) -> String {
         DataType::Int16 => array.as_primitive::<Int16Type>().value(0).to_string(),
         DataType::Int32 => array.as_primitive::<Int32Type>().value(0).to_string(),
         DataType::Int64 => array.as_primitive::<Int64Type>().value(0).to_string(),
+        DataType::Float32 => array.as_primitive::<Float32Type>().value(0).to_string(),
+        DataType::Float64 => array.as_primitive::<Float64Type>().value(0).to_string(),
         DataType::UInt8 => match array.as_primitive::<arrow_array::types::UInt8Type>().value(0) {
             0 => String::new(),
             byte @ 1..128 => char::from(byte).to_string(),

@@ -7,7 +7,7 @@ use super::aggregate::AggregateDefinition;
 use super::call::Kernel;
 use super::series;
 use super::set_rows::SetFunction;
-use super::{array, regex, text};
+use super::{array, json, regex, text};
 use super::{comparisons, float_math, floats, integers, money, numerics};
 
 /// The tables of all areas. A name occurs only once.
@@ -17,6 +17,10 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     array::JOINING,
     array::MEASURING,
     array::TEXTS,
+    json::ACCESS,
+    json::CASTS,
+    json::CHANGING,
+    json::COMPARING,
     regex::REPLACING,
     regex::SEARCHING,
     comparisons::EQUALITIES,
@@ -60,7 +64,7 @@ pub fn kernel(source: &str) -> Option<Kernel> {
 }
 
 /// The set-returning functions of all areas. A name occurs only once.
-const SETS: &[&[(&str, SetFunction)]] = &[array::SETS, series::SETS];
+const SETS: &[&[(&str, SetFunction)]] = &[array::SETS, json::SETS, series::SETS];
 
 /// The set-returning function whose `pg_proc.prosrc` is `source`, if we have it.
 pub fn set_function(source: &str) -> Option<SetFunction> {

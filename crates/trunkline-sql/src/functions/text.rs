@@ -20,7 +20,7 @@ mod tests;
 
 pub(super) use bytea::BYTEA;
 pub(super) use casts::CASTS;
-pub(super) use comparison::COMPARISONS;
+pub(super) use comparison::{COMPARISONS, difference};
 pub(super) use concatenation::CONCATENATION;
 pub(super) use encoding::ENCODING;
 pub(super) use format::FORMAT;

@@ -104,7 +104,7 @@ pub(in crate::functions) fn unpadded(text: &str) -> &str {
 
 /// Compares as `memcmp` does on the platforms that PostgreSQL runs on, which clients can see: the
 /// difference of the first bytes that differ. If there are none, the shorter value is less.
-fn difference(a: &[u8], b: &[u8]) -> i32 {
+pub(in crate::functions) fn difference(a: &[u8], b: &[u8]) -> i32 {
     match a.iter().zip(b).find(|(a, b)| a != b) {
         Some((a, b)) => i32::from(*a) - i32::from(*b),
         None => a.len().cmp(&b.len()) as i32,

@@ -1,0 +1,20 @@
+//! `jsonb`, on the containers that it is stored in.
+//!
+//! Nothing is parsed but the containers on the way to what is wanted. For example, `jsonb -> 'a'` finds
+//! the key by its length and bytes, and copies its value.
+
+mod access;
+mod casts;
+mod changing;
+mod comparing;
+mod container;
+mod rows;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use access::ACCESS;
+pub(super) use casts::CASTS;
+pub(super) use changing::CHANGING;
+pub(super) use comparing::COMPARING;
+pub(super) use rows::SETS;
