@@ -9,11 +9,15 @@
 //! `01 00 00 00` and sent as `00 00 00 01`. Types that have no send function, such as `aclitem`, are
 //! refused by name.
 
+mod message;
+mod receive;
+mod receive_compound;
 mod send;
 mod send_compound;
 
 #[cfg(test)]
 mod tests;
 
+pub use receive_compound::read_binary;
 pub use send::SendError;
 pub use send_compound::write_binary;

@@ -13,11 +13,11 @@
 //! some need names to be looked up. [`InputOptions`] has all of these. Types that we can't read are
 //! refused by name, with SQLSTATE 0A000.
 
-mod array;
+pub(crate) mod array;
 mod base;
 pub(crate) mod c_text;
-mod composite;
-mod compound;
+pub(crate) mod composite;
+pub(crate) mod compound;
 mod date_decode;
 mod date_fields;
 mod date_parts;
@@ -25,18 +25,18 @@ pub(crate) mod date_time;
 mod date_words;
 pub(crate) mod error;
 mod float;
-mod geometry;
+pub(crate) mod geometry;
 mod integer;
 pub(crate) mod interval;
 mod interval_iso;
 mod interval_sum;
-mod json;
-mod jsonb;
-mod network;
+pub(crate) mod json;
+pub(crate) mod jsonb;
+pub(crate) mod network;
 pub(crate) mod numeric;
 mod options;
 mod order;
-mod range;
+pub(crate) mod range;
 pub(crate) mod scalars;
 pub(crate) mod strings;
 mod zone_abbreviations;

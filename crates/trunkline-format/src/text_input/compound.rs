@@ -48,6 +48,7 @@ pub(crate) fn valid_text(text: &[u8]) -> Result<&str, InputError> {
     match str::from_utf8(text) {
         Ok(valid) if valid.contains('\0') => invalid(&[0]),
         Ok(valid) => Ok(valid),
+        Err(error) if text.iter().take(error.valid_up_to()).any(|&byte| byte == 0) => invalid(&[0]),
         Err(error) => {
             let wrong = text.get(error.valid_up_to()..).unwrap_or_default();
             // The server shows as many bytes as the first one announces.

@@ -109,7 +109,7 @@ fn count(parser: &Parser<'_>) -> Result<usize, InputError> {
 }
 
 /// A type of fixed length.
-pub(super) fn fixed(name: &'static str, text: &str, out: &mut Vec<u8>) -> Result<(), InputError> {
+pub(crate) fn fixed(name: &'static str, text: &str, out: &mut Vec<u8>) -> Result<(), InputError> {
     let mut parser = Parser::new(name, text);
     match name {
         "point" => {
@@ -212,7 +212,7 @@ fn line(parser: &mut Parser<'_>, out: &mut Vec<u8>) -> Result<(), InputError> {
 }
 
 /// A `path`, open in `[]` and closed otherwise.
-pub(super) fn path(text: &str, out: &mut Vec<u8>) -> Result<(), InputError> {
+pub(crate) fn path(text: &str, out: &mut Vec<u8>) -> Result<(), InputError> {
     let mut parser = Parser::new("path", text);
     let count = count(&parser)?;
     // A single parenthesis is around all points.
@@ -233,7 +233,7 @@ pub(super) fn path(text: &str, out: &mut Vec<u8>) -> Result<(), InputError> {
 }
 
 /// A `polygon`, stored after its bounding box.
-pub(super) fn polygon(text: &str, out: &mut Vec<u8>) -> Result<(), InputError> {
+pub(crate) fn polygon(text: &str, out: &mut Vec<u8>) -> Result<(), InputError> {
     let mut parser = Parser::new("polygon", text);
     let count = count(&parser)?;
     let (points, _) = parser.points(count, false)?;

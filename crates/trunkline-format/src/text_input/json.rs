@@ -10,7 +10,7 @@ use super::c_text::{first, split_while};
 use super::error::InputError;
 
 /// What becomes of the values.
-pub(super) trait Sink {
+pub(crate) trait Sink {
     /// Whether escapes in strings are replaced. Otherwise, strings are passed as they are written.
     const UNESCAPE: bool;
 
@@ -31,7 +31,7 @@ pub(super) trait Sink {
 }
 
 /// Only checks the syntax.
-pub(super) struct Check;
+pub(crate) struct Check;
 
 impl Sink for Check {
     const UNESCAPE: bool = false;
@@ -166,6 +166,11 @@ impl<'a> Lexer<'a> {
                     return Err(invalid_token(self.rest));
                 };
                 if escape == 'u' {
+                    let hex = |c: char| c.is_ascii_hexdigit();
+                    let after = self.rest.get(at + 1..).unwrap_or_default();
+                    if after.len() < 4 && after.chars().all(hex) {
+                        return Err(invalid_token(self.rest));
+                    }
                     let digits = self
                         .rest
                         .get(at + 1..at + 5)
@@ -241,7 +246,7 @@ fn unicode(code: u32, high: Option<u32>, out: &mut String) -> Result<Option<u32>
 }
 
 /// Parses one JSON value.
-pub(super) fn parse<S: Sink>(text: &str, sink: &mut S) -> Result<(), InputError> {
+pub(crate) fn parse<S: Sink>(text: &str, sink: &mut S) -> Result<(), InputError> {
     use TokenKind::{Boolean, End, Null, Number, Punctuation, String};
     let mut lexer = Lexer { rest: text, unescape: S::UNESCAPE };
     // For each open container, whether it is an object.

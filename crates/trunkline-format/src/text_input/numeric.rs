@@ -245,10 +245,7 @@ pub(super) fn numeric(
         return Err(syntax());
     }
     decimal.negative = start.starts_with('-');
-    if let Some(modifier) = modifier {
-        decimal.fit(modifier)?;
-    }
-    decimal.write(out)
+    write_fitted(decimal, typmod, out)
 }
 
 /// NaN fits every modifier, an infinity none.
@@ -262,6 +259,18 @@ pub(crate) fn write_special(
     }
     out.extend_from_slice(&header.to_le_bytes());
     Ok(())
+}
+
+/// Writes a number with a type modifier applied.
+pub(crate) fn write_fitted(
+    mut decimal: Decimal,
+    typmod: i32,
+    out: &mut Vec<u8>,
+) -> Result<(), InputError> {
+    if let Some(modifier) = Modifier::new(typmod) {
+        decimal.fit(modifier)?;
+    }
+    decimal.write(out)
 }
 
 /// A `money`, in cents, in the locales C and en_US: `$1,234.56`, `-1`, `(5)`.

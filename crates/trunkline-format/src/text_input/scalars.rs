@@ -112,7 +112,7 @@ pub(super) fn snapshot(text: &str, out: &mut Vec<u8>) -> Result<(), InputError> 
                 None => return None,
             };
         }
-        (xmin != 0 && xmax >= xmin).then_some((xmin, xmax, running))
+        (xmin as u32 != 0 && xmax as u32 != 0 && xmax >= xmin).then_some((xmin, xmax, running))
     };
     let syntax = || InputError::syntax("pg_snapshot", text);
     let (xmin, xmax, running) = parse().ok_or_else(syntax)?;

@@ -82,7 +82,7 @@ pub(crate) struct Table {
 }
 
 /// Splits a line at each `|` that has no `\` before it.
-fn split(line: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn split(line: &str) -> impl Iterator<Item = &str> {
     let mut escaped = false;
     line.split(move |c| {
         let end = c == '|' && !escaped;
