@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use trunkline_format::Oid;
 use trunkline_sql::SqlError;
-use trunkline_sql::catalog::{Namespace, ObjectName, SearchPath, oids};
+use trunkline_sql::catalog::{Namespace, ObjectName, SearchPath, TypeOperators, oids};
 use trunkline_sql::resolve::{
     CoercionContext, FunctionArguments, ResolvedCall, array_operator, binary_operator, can_coerce,
-    common_type, function, is_common_type, prefix_operator,
+    common_type, function, is_common_type, prefix_operator, sort_operators,
 };
 
 use crate::fixtures::catalog;
@@ -202,6 +202,8 @@ impl Expected<'_> {
                     Call::Operator(format!("{shown_left} {name} {}", expected.spelled(element)))
                 },
             ),
+            "sort" => self.compare_orders(results),
+            "classes" => self.compare_classes(results),
             "common" => self.compare_common(left, results),
             "cast" => self.compare_casts(left, results),
             "functions" => results.split(" & ").for_each(|calls| self.compare_calls(calls)),
@@ -215,6 +217,34 @@ impl Expected<'_> {
             self.spelled.insert(name, expected);
             let found = self.names.type_name(self.oid(name));
             self.compare("spelled", name, &found, expected);
+        }
+    }
+
+    fn compare_orders(&mut self, results: &'static str) {
+        for (name, expected) in self.types.clone().into_iter().zip(results.split(' ')) {
+            let (oid, shown) = (self.oid(name), self.names.type_name(self.oid(name)));
+            let find = |needs_order| {
+                sort_operators(&self.names, oid, needs_order).map_err(|error| error.to_string())
+            };
+            let missing = |what| format!("could not identify {what} operator for type {shown}");
+            let found = match (find(true), find(false)) {
+                (Ok(_), Ok(_)) => "o",
+                (Err(error), Ok(_)) if error == missing("an ordering") => "e",
+                (Err(_), Err(error)) if error == missing("an equality") => "-",
+                _ => "another error",
+            };
+            self.compare("sort", name, found, expected);
+        }
+    }
+
+    fn compare_classes(&mut self, results: &'static str) {
+        for result in results.split("; ") {
+            let (name, expected) = result.split_once('=').expect("a type");
+            let found = self.names.catalog().type_operators(self.oid(name));
+            let TypeOperators { less, equal, greater, compare, hash, hash_extended, .. } = found;
+            let found = [less, equal, greater, compare, hash, hash_extended];
+            let found = found.map(|oid| oid.map_or_else(|| "0".to_owned(), |oid| oid.to_string()));
+            self.compare("classes", name, &found.join(" "), expected);
         }
     }
 
