@@ -17,7 +17,7 @@ use arrow_array::{
 use arrow_schema::DataType;
 use trunkline_format::deform::Attribute;
 use trunkline_format::text_input::{InputOptions, read_text};
-use trunkline_format::text_output::{Base, Type, write_text};
+use trunkline_format::text_output::{Type, write_text};
 use trunkline_format::{Align, Oid};
 
 use super::tests::settings;
@@ -110,12 +110,13 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// A `jsonb` as it is stored, from its text.
-fn jsonb(text: &str) -> Vec<u8> {
+/// A value as it is stored, from its text.
+fn stored(oid: Oid, text: &str) -> Vec<u8> {
     let settings = settings();
     let options = InputOptions::new(settings.major, &*settings.catalog, 0);
+    let ty = Type::resolve(oid, &*settings.catalog).unwrap();
     let mut stored = Vec::new();
-    read_text(&Type::Base(Base::Jsonb), text.as_bytes(), -1, &options, &mut stored).unwrap();
+    read_text(&ty, text.as_bytes(), -1, &options, &mut stored).unwrap();
     stored
 }
 
@@ -126,6 +127,8 @@ fn type_of(letter: char) -> Oid {
         'I' => 1007,
         'j' => 3802,
         'm' => 1700,
+        'D' => 1114,
+        'Z' => 1184,
         _ => panic!("no result has the letter {letter}"),
     })
 }
@@ -198,8 +201,17 @@ fn argument(ty: char, value: &str) -> (Oid, Argument) {
             let value = value.map(|value| array(ty, value));
             (type_of(ty).0, Arc::new(BinaryViewArray::from(vec![value.as_deref()])))
         }
+        'D' | 'Z' => {
+            let stored = value.map(|value| stored(type_of(ty), value));
+            let numbers = stored.map(|bytes| i64::from_le_bytes(bytes.try_into().unwrap()));
+            (type_of(ty).0, Arc::new(Int64Array::from(vec![numbers])))
+        }
+        'm' => {
+            let value = value.map(|value| stored(type_of(ty), value));
+            (1700, Arc::new(BinaryViewArray::from(vec![value.as_deref()])))
+        }
         'j' => {
-            let value = value.map(jsonb);
+            let value = value.map(|value| stored(type_of(ty), value));
             (3802, Arc::new(BinaryViewArray::from(vec![value.as_deref()])))
         }
         _ => panic!("no type has the letter {ty}"),

@@ -8,6 +8,7 @@ mod casts;
 mod changing;
 mod comparing;
 mod container;
+mod converting;
 mod rows;
 
 #[cfg(test)]
@@ -17,4 +18,5 @@ pub(super) use access::ACCESS;
 pub(super) use casts::CASTS;
 pub(super) use changing::CHANGING;
 pub(super) use comparing::COMPARING;
+pub(super) use converting::CONVERTING;
 pub(super) use rows::SETS;

@@ -21,6 +21,7 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     json::CASTS,
     json::CHANGING,
     json::COMPARING,
+    json::CONVERTING,
     regex::REPLACING,
     regex::SEARCHING,
     comparisons::EQUALITIES,

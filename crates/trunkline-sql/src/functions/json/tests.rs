@@ -17,6 +17,11 @@ fn functions_of_jsonb_are_those_of_the_server() {
     assert!(check(include_str!("../../../testdata/jsonb.txt")) > 3000);
 }
 
+#[test]
+fn json_of_other_values_is_that_of_the_server() {
+    assert!(check(include_str!("../../../testdata/to_json.txt")) > 400);
+}
+
 /// Calls a set-returning function, and returns all rows in columns of texts.
 fn rows_of(function: &str, json: &str) -> Result<Vec<Vec<Option<String>>>, String> {
     let settings = settings();

@@ -1,0 +1,293 @@
+//! Values of other types as JSON: `to_json`, `to_jsonb`, `json_build_object` and the like.
+//!
+//! Numbers and booleans become JSON's, arrays become arrays, and anything else becomes a string with
+//! what its output function prints. For example, `to_json('2020-01-02 03:04'::timestamp)` is
+//! `"2020-01-02T03:04:00"`. Composites are refused.
+
+use arrow_array::ArrayRef;
+use trunkline_format::Oid;
+use trunkline_format::text_input::{InputOptions, read_text};
+use trunkline_format::text_output::{Base, StringType, Type, write_text};
+
+use crate::error::{SqlError, SqlState};
+use crate::functions::array::{ArrayView, attribute_of};
+use crate::functions::call::{Argument, Call, Kernel};
+use crate::functions::printing::{damaged, into_text, resolve};
+use crate::functions::rows::each_row;
+use crate::values::{Carrier, PayloadReader};
+
+/// The kernels of this module.
+pub(in crate::functions) const CONVERTING: &[(&str, Kernel)] = &[
+    ("to_json", |call| converted(call, |text, _| Ok(text))),
+    ("array_to_json", |call| converted(call, |text, _| Ok(text))),
+    ("to_jsonb", |call| converted(call, |text, call| jsonb(&text, call))),
+    ("json_build_array", |call| built(call, array_text, |text, _| Ok(text))),
+    ("json_build_array_noargs", |call| built(call, array_text, |text, _| Ok(text))),
+    ("jsonb_build_array", |call| built(call, array_text, |text, call| jsonb(&text, call))),
+    ("jsonb_build_array_noargs", |call| built(call, array_text, |text, call| jsonb(&text, call))),
+    ("json_build_object", |call| {
+        built(call, |all, row, call| object_text(all, row, call, false), |text, _| Ok(text))
+    }),
+    ("json_build_object_noargs", |call| {
+        built(call, |all, row, call| object_text(all, row, call, false), |text, _| Ok(text))
+    }),
+    ("jsonb_build_object", |call| {
+        let object =
+            |all: &mut [Source<'_>], row, call: &Call<'_>| object_text(all, row, call, true);
+        built(call, object, |text, call| jsonb(&text, call))
+    }),
+    ("jsonb_build_object_noargs", |call| {
+        let object =
+            |all: &mut [Source<'_>], row, call: &Call<'_>| object_text(all, row, call, true);
+        built(call, object, |text, call| jsonb(&text, call))
+    }),
+];
+
+/// An argument that becomes JSON.
+struct Source<'a> {
+    ty: Type,
+    oid: Oid,
+    argument: &'a Argument,
+    values: PayloadReader<'a>,
+}
+
+fn sources<'a>(call: &'a Call<'_>) -> Result<Vec<Source<'a>>, SqlError> {
+    let source = |(argument, &oid): (&'a Argument, &Oid)| {
+        let ty = resolve(oid, call.settings)?;
+        let values = PayloadReader::new(Carrier::of(&ty), argument.array())?;
+        Ok(Source { ty, oid, argument, values })
+    };
+    call.arguments.iter().zip(call.argument_types).map(source).collect()
+}
+
+impl Source<'_> {
+    /// Appends the value in row `row` as JSON; a null as `null`.
+    fn append(&mut self, row: usize, call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        match self.values.get(self.argument.row(row)) {
+            Some(value) => append(&self.ty, self.oid, value, call, out),
+            None => {
+                out.extend_from_slice(b"null");
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The only argument as JSON, and a null as null.
+fn converted<R: crate::functions::rows::Output>(
+    call: &Call<'_>,
+    finish: fn(String, &Call<'_>) -> Result<R, SqlError>,
+) -> Result<ArrayRef, SqlError> {
+    let mut sources = sources(call)?;
+    each_row(call.rows, |row| {
+        let [source] = sources.as_mut_slice() else {
+            return Err(SqlError::internal("a conversion of several arguments"));
+        };
+        if source.argument.is_null(row) {
+            return Ok(None);
+        }
+        let mut out = Vec::new();
+        source.append(row, call, &mut out)?;
+        finish(into_text(out)?, call).map(Some)
+    })
+}
+
+fn built<R: crate::functions::rows::Output>(
+    call: &Call<'_>,
+    build: impl Fn(&mut [Source<'_>], usize, &Call<'_>) -> Result<Vec<u8>, SqlError>,
+    finish: fn(String, &Call<'_>) -> Result<R, SqlError>,
+) -> Result<ArrayRef, SqlError> {
+    let mut sources = sources(call)?;
+    each_row(call.rows, |row| finish(into_text(build(&mut sources, row, call)?)?, call).map(Some))
+}
+
+/// The stored form of a JSON text.
+fn jsonb(text: &str, call: &Call<'_>) -> Result<Vec<u8>, SqlError> {
+    let options = InputOptions::new(call.settings.major, &*call.settings.catalog, 0);
+    let mut stored = Vec::new();
+    let read = read_text(&Type::Base(Base::Jsonb), text.as_bytes(), -1, &options, &mut stored);
+    // What we wrote is valid, so only its size can be wrong.
+    read.map_err(|error| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, error.to_string()))?;
+    Ok(stored)
+}
+
+fn array_text(
+    sources: &mut [Source<'_>],
+    row: usize,
+    call: &Call<'_>,
+) -> Result<Vec<u8>, SqlError> {
+    let mut out = b"[".to_vec();
+    for (at, source) in sources.iter_mut().enumerate() {
+        if at > 0 {
+            out.extend_from_slice(b", ");
+        }
+        source.append(row, call, &mut out)?;
+    }
+    out.push(b']');
+    Ok(out)
+}
+
+fn invalid(message: String) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+/// Pairs of keys and values.
+fn object_text(
+    sources: &mut [Source<'_>],
+    row: usize,
+    call: &Call<'_>,
+    is_jsonb: bool,
+) -> Result<Vec<u8>, SqlError> {
+    if !sources.len().is_multiple_of(2) {
+        let name = if is_jsonb { "jsonb_build_object()" } else { "json_build_object()" };
+        let hint = format!("The arguments of {name} must consist of alternating keys and values.");
+        let message = "argument list must have even number of elements".to_owned();
+        return Err(invalid(message).with_hint(hint));
+    }
+    let mut out = b"{".to_vec();
+    for (at, pair) in sources.chunks_exact_mut(2).enumerate() {
+        let [key, value] = pair else { continue };
+        if at > 0 {
+            out.extend_from_slice(b", ");
+        }
+        if key.argument.is_null(row) {
+            return Err(null_key(at * 2 + 1, call.settings.major, is_jsonb));
+        }
+        let start = out.len();
+        key.append(row, call, &mut out)?;
+        match key.ty {
+            Type::Array(_) | Type::Base(Base::Jsonb | Base::Text(StringType::Json)) => {
+                let message = "key value must be scalar, not array, composite, or json";
+                return Err(invalid(message.to_owned()));
+            }
+            _ if out.get(start) == Some(&b'"') => {}
+            _ => {
+                out.insert(start, b'"');
+                out.push(b'"');
+            }
+        }
+        out.extend_from_slice(b" : ");
+        value.append(row, call, &mut out)?;
+    }
+    out.push(b'}');
+    Ok(out)
+}
+
+fn null_key(number: usize, major: u32, is_jsonb: bool) -> SqlError {
+    match (is_jsonb, major) {
+        (true, _) => invalid(format!("argument {number}: key must not be null")),
+        (false, ..16) => invalid(format!("argument {number} cannot be null"))
+            .with_hint("Object keys should be text."),
+        (false, _) => {
+            let message = "null value not allowed for object key";
+            SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message)
+        }
+    }
+}
+
+/// Appends a value as JSON.
+fn append(
+    ty: &Type,
+    oid: Oid,
+    value: &[u8],
+    call: &Call<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    let base = match ty {
+        Type::Array(_) => return append_array(value, call, out),
+        Type::Composite(_) | Type::Base(Base::Vector(_) | Base::AnyArray) => {
+            let message = format!("JSON of the type with OID {oid} is not supported by trunkline");
+            return Err(SqlError::unsupported(message));
+        }
+        Type::Base(base) => Some(*base),
+        _ => None,
+    };
+    let mut text = Vec::new();
+    write_text(ty, value, &call.settings.text_options(), &mut text).map_err(damaged)?;
+    match base {
+        Some(Base::Bool) => {
+            let value: &[u8] = if text == b"t" { b"true" } else { b"false" };
+            out.extend_from_slice(value);
+        }
+        Some(Base::Jsonb | Base::Text(StringType::Json)) => out.extend_from_slice(&text),
+        Some(
+            Base::Int2 | Base::Int4 | Base::Int8 | Base::Float4 | Base::Float8 | Base::Numeric,
+        ) if text.iter().any(u8::is_ascii_digit) => out.extend_from_slice(&text),
+        Some(Base::Timestamp) => append_string(&with_t(text), out),
+        Some(Base::Timestamptz) => append_string(&with_minutes(with_t(text)), out),
+        _ => append_string(&text, out),
+    }
+    Ok(())
+}
+
+/// Puts a `T` between date and time.
+fn with_t(mut text: Vec<u8>) -> Vec<u8> {
+    if let Some(blank) = text.iter_mut().find(|byte| **byte == b' ') {
+        *blank = b'T';
+    }
+    text
+}
+
+/// Adds minutes to a zone that has hours only.
+fn with_minutes(mut text: Vec<u8>) -> Vec<u8> {
+    // The zone begins with the last sign, after the time.
+    let time = text.iter().position(|&byte| byte == b'T').unwrap_or(text.len());
+    let sign = text.iter().rposition(|byte| matches!(byte, b'+' | b'-')).filter(|&at| at > time);
+    if let Some(end) = sign.map(|sign| sign + 3).filter(|&end| text.get(end) != Some(&b':')) {
+        text.splice(end..end, *b":00");
+    }
+    text
+}
+
+fn append_string(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for &byte in text {
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            8 => out.extend_from_slice(b"\\b"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            12 => out.extend_from_slice(b"\\f"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            0..32 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'"');
+}
+
+/// An array, with an inner array for each dimension.
+fn append_array(value: &[u8], call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    let view = ArrayView::parse(value)?;
+    let element = view.element();
+    let ty = resolve(element, call.settings)?;
+    let elements = view.elements(attribute_of(element, &*call.settings.catalog)?)?;
+    if elements.is_empty() {
+        out.extend_from_slice(b"[]");
+        return Ok(());
+    }
+    // How many dimensions begin at an element, or end before it.
+    let edges = |at: usize| {
+        let mut rows = 1;
+        let sizes = view.dimensions().iter().rev();
+        sizes
+            .take_while(|dimension| {
+                rows *= dimension.size;
+                at.is_multiple_of(rows)
+            })
+            .count()
+    };
+    for (at, value) in elements.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        out.extend(std::iter::repeat_n(b'[', edges(at)));
+        match value {
+            Some(value) => append(&ty, element, value, call, out)?,
+            None => out.extend_from_slice(b"null"),
+        }
+        out.extend(std::iter::repeat_n(b']', edges(at + 1)));
+    }
+    Ok(())
+}
