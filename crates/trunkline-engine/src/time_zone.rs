@@ -16,7 +16,7 @@
 //! ```
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone as Rules;
+use jiff::tz::{TimeZone as Rules, TimeZoneTransition};
 use trunkline_aio::facade::Arc;
 use trunkline_format::text_output::{TimeZone, Utc};
 
@@ -24,6 +24,9 @@ use trunkline_format::text_output::{TimeZone, Utc};
 const CYCLE_S: i64 = 146_097 * 86_400;
 /// 9000-01-01 in seconds since 1970. Later times are looked up whole cycles earlier.
 const LATEST_S: i64 = 221_845_392_000;
+/// The most changes of a zone that we search for an abbreviation. No zone has had more, but the last
+/// rules go on forever.
+const CHANGES_MAX: usize = 1000;
 
 /// Looks up a time zone. As with the `TimeZone` setting, `name` can be either a name in the
 /// database or a POSIX rule such as `<+0530>-05:30`.
@@ -55,6 +58,10 @@ impl TimeZone for FixedZone {
     fn abbreviation(&self, _unix_s: i64) -> String {
         self.abbreviation.clone()
     }
+
+    fn abbreviation_s(&self, abbreviation: &str, _unix_s: i64) -> Option<i32> {
+        (abbreviation == self.abbreviation).then_some(self.offset_s)
+    }
 }
 
 /// A zone with more than one offset.
@@ -68,6 +75,23 @@ impl TimeZone for RuledZone {
 
     fn abbreviation(&self, unix_s: i64) -> String {
         abbreviation(&self.0, unix_s)
+    }
+
+    fn abbreviation_s(&self, abbreviation: &str, unix_s: i64) -> Option<i32> {
+        let time = Timestamp::from_second(equivalent(unix_s)).ok()?;
+        let now = self.0.to_offset_info(time);
+        if now.abbreviation() == abbreviation {
+            return Some(now.offset().seconds());
+        }
+        let same = |change: &TimeZoneTransition<'_>| change.abbreviation() == abbreviation;
+        let earlier = || self.0.preceding(time).take(CHANGES_MAX).find(same);
+        let later = || self.0.following(time).take(CHANGES_MAX).find(same);
+        if let Some(change) = earlier().or_else(later) {
+            return Some(change.offset().seconds());
+        }
+        // No change leads to the offset that the zone began with.
+        let first = self.0.to_offset_info(Timestamp::MIN);
+        (first.abbreviation() == abbreviation).then(|| first.offset().seconds())
     }
 }
 
@@ -102,6 +126,13 @@ mod tests {
         assert_eq!(name("Europe/Berlin", summer).as_deref(), Some("CEST"));
         assert_eq!(name("GMT", winter).as_deref(), Some("GMT"));
         assert_eq!(name("<+0530>-05:30", winter).as_deref(), Some("+0530"));
+        // An abbreviation that has meant several offsets, as PostgreSQL 18 reads it.
+        let meaning = |name: &str, unix_s| zone("Europe/Moscow")?.abbreviation_s(name, unix_s);
+        let (in_1990, in_2000, in_2012) = (646_833_600, 962_452_800, 1_341_144_000);
+        assert_eq!(meaning("MSK", in_1990), Some(10_800));
+        assert_eq!(meaning("MSK", in_2012), Some(14_400));
+        assert_eq!(meaning("MSD", in_2000), Some(14_400));
+        assert_eq!(meaning("CET", in_2000), None);
         // A local time that is skipped, one that occurs twice, and those around them.
         let local = |local_s| zone("Europe/Berlin").map(|zone| zone.local_offset_s(local_s));
         let (forward, back) = (1_711_850_400, 1_729_994_400);

@@ -36,7 +36,8 @@
 //!      ▼
 //!   tuple ───────────── deform ────────▶ datums
 //!   datum ───────────── varlena ───────▶ payload, or a TOAST pointer; toast_compression
-//!   payload ─────────── text_output ───▶ the text that SELECT shows
+//!   payload ─────────── text_output ───▶ the text that SELECT shows; text_input goes back
+//!   payload ─────────── binary ────────▶ the format that clients send and receive
 //! ```
 //!
 //! # Concepts
