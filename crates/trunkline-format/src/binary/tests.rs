@@ -120,6 +120,18 @@ fn messages_are_received_as_real_servers_receive_them() {
     assert!(wrong.is_empty(), "{}\n{} messages", wrong.join("\n"), wrong.len());
 }
 
+/// A text doesn't show them, but comparisons of bit strings would.
+#[test]
+fn bits_beyond_the_end_of_a_bit_string_are_cleared() {
+    let catalog = Catalog::parse(include_str!("../../testdata/catalog-19.txt"));
+    let ty = Type::resolve(Oid(1562), &catalog).unwrap();
+    let (mut value, mut sent) = (Vec::new(), Vec::new());
+    let options = InputOptions::new(18, &catalog, 0);
+    read_binary(&ty, &from_hex("00000004af"), -1, &options, &mut value).unwrap();
+    write_binary(&ty, &value, &catalog, &mut sent).unwrap();
+    assert_eq!(sent, from_hex("00000004a0"));
+}
+
 #[test]
 fn any_message_of_any_type_ends_in_a_value_or_in_an_error() {
     let mut random = XorShift(4711);
