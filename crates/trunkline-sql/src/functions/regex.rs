@@ -15,6 +15,7 @@ mod lexer;
 mod matcher;
 mod replacing;
 mod searching;
+mod similar;
 mod tree;
 
 #[cfg(test)]
@@ -23,3 +24,4 @@ mod tests;
 pub(super) use flags::Flags;
 pub(super) use replacing::REPLACING;
 pub(super) use searching::{Compiler, SEARCHING, matches, refuse_global, split};
+pub(super) use similar::SIMILAR;

@@ -24,6 +24,7 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     json::CONVERTING,
     regex::REPLACING,
     regex::SEARCHING,
+    regex::SIMILAR,
     comparisons::EQUALITIES,
     comparisons::FLOATS,
     comparisons::INTEGERS,
