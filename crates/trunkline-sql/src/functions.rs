@@ -13,6 +13,7 @@
 //! Aggregates have states for all groups instead: [`Aggregation`].
 
 mod aggregate;
+mod aggregates;
 mod array;
 mod call;
 mod collation;
@@ -34,6 +35,8 @@ mod text;
 
 #[cfg(test)]
 pub(crate) mod cases;
+#[cfg(test)]
+mod key_tests;
 #[cfg(test)]
 mod number_tests;
 #[cfg(test)]

@@ -24,10 +24,12 @@ mod multiply;
 mod power;
 mod root;
 mod stored;
+mod sum;
 mod typmod;
 mod value;
 
 pub use decimal::Decimal;
 pub use limits::{division_by_zero, overflow};
+pub use sum::NumericSum;
 pub use typmod::NumericTypmod;
 pub use value::Numeric;

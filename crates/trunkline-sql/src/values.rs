@@ -12,8 +12,10 @@
 
 mod carrier;
 mod column_builder;
+mod order_key;
 mod payload_reader;
 
 pub use carrier::Carrier;
 pub use column_builder::ColumnBuilder;
+pub use order_key::OrderKey;
 pub use payload_reader::PayloadReader;

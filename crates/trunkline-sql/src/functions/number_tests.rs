@@ -38,16 +38,29 @@ const TYPES: &[(&str, u32)] = &[
     ("numeric", 1700),
     ("pg_lsn", 3220),
     ("xid8", 5069),
+    ("text", 25),
+    ("character", 1042),
+    ("inet", 869),
+    ("date", 1082),
+    ("time without time zone", 1083),
+    ("timestamp without time zone", 1114),
+    ("interval", 1186),
+    ("time with time zone", 1266),
 ];
 
-fn oid_of(name: &str) -> Oid {
+pub(super) fn oid_of(name: &str) -> Oid {
     let found = TYPES.iter().find(|(known, _)| *known == name);
     Oid(found.unwrap_or_else(|| panic!("no such type: {name}")).1)
 }
 
+/// A built-in type.
+pub(super) fn base(oid: Oid) -> Type {
+    Type::Base(Base::from_oid(oid).unwrap())
+}
+
 /// An array of one value.
 fn array(ty: Oid, text: &str, settings: &CallSettings) -> ArrayRef {
-    let ty = Type::Base(Base::from_oid(ty).unwrap());
+    let ty = base(ty);
     let mut payload = Vec::new();
     match ty {
         // There is no input function for these yet.
@@ -64,7 +77,11 @@ fn array(ty: Oid, text: &str, settings: &CallSettings) -> ArrayRef {
 }
 
 /// A result as the cases have it.
-fn printed(result: Result<ArrayRef, SqlError>, ty: Oid, settings: &CallSettings) -> String {
+pub(super) fn printed(
+    result: Result<ArrayRef, SqlError>,
+    ty: Oid,
+    settings: &CallSettings,
+) -> String {
     let array = match result {
         Ok(array) => array,
         Err(error) => {
@@ -72,7 +89,7 @@ fn printed(result: Result<ArrayRef, SqlError>, ty: Oid, settings: &CallSettings)
             return format!("!{:?} {}{detail}", error.code(), error.message());
         }
     };
-    let ty = Type::Base(Base::from_oid(ty).unwrap());
+    let ty = base(ty);
     let mut reader = PayloadReader::new(Carrier::of(&ty), &array).unwrap();
     let Some(payload) = reader.get(0) else { return "N".to_owned() };
     let mut text = b"=".to_vec();

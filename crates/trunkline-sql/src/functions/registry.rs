@@ -4,6 +4,7 @@
 //! statement, so a linear search is good enough.
 
 use super::aggregate::AggregateDefinition;
+use super::aggregates;
 use super::call::Kernel;
 use super::series;
 use super::set_rows::SetFunction;
@@ -74,10 +75,24 @@ pub fn set_function(source: &str) -> Option<SetFunction> {
     found.map(|(_, function)| *function)
 }
 
-/// The aggregates of all areas.
-const AGGREGATES: &[&[AggregateDefinition]] = &[array::AGGREGATES];
+/// The tables of aggregates. A pair of functions occurs only once.
+const AGGREGATES: &[&[AggregateDefinition]] = &[
+    aggregates::AVERAGES,
+    aggregates::EXTREMES,
+    aggregates::LOGIC,
+    aggregates::MOMENTS,
+    aggregates::REGRESSION,
+    aggregates::SUMS,
+    aggregates::TEXT_EXTREMES,
+    array::AGGREGATES,
+];
 
-/// The aggregate with these functions, if we have it. If it has no final function, `last` is empty.
+/// The aggregate whose transition and final functions have these `prosrc`, if we have it. If there is
+/// no final function, `last` is empty.
+///
+/// ```
+/// assert!(trunkline_sql::functions::aggregate("int4_sum", "").is_some());
+/// ```
 pub fn aggregate(transition: &str, last: &str) -> Option<&'static AggregateDefinition> {
     let all = AGGREGATES.iter().flat_map(|area| area.iter());
     all.into_iter().find(|found| found.transition == transition && found.last == last)

@@ -235,10 +235,18 @@ impl<'a, T: Input<'a>> Reader<'a, T> {
         let argument = call.arguments.get(number);
         let argument =
             argument.ok_or_else(|| SqlError::internal(format!("argument {number} is missing")))?;
+        Self::of(argument)
+    }
+
+    /// Reads an argument.
+    ///
+    /// # Errors
+    /// The argument is an array of another type, which is a bug in the caller.
+    pub fn of(argument: &'a Argument) -> Result<Self, SqlError> {
         let array = argument.array().as_any().downcast_ref::<T::Array>();
         let array = array.ok_or_else(|| {
             let found = argument.array().data_type();
-            SqlError::internal(format!("argument {number} is an array of {found}"))
+            SqlError::internal(format!("an argument is an array of {found}"))
         })?;
         Ok(Self { array, argument })
     }

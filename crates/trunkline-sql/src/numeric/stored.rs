@@ -11,7 +11,7 @@ use super::limits::overflow;
 use super::value::Numeric;
 use crate::error::{SqlError, SqlState};
 
-fn malformed() -> SqlError {
+pub(super) fn malformed() -> SqlError {
     SqlError::new(SqlState::DATA_CORRUPTED, "a value of type numeric is malformed")
 }
 
