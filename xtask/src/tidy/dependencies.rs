@@ -64,7 +64,6 @@ const QUARANTINE: &[(&str, &[&str])] = &[
     ("indicatif", &["trunkline", "trunkline-bench"]),
     ("datafusion*", &[]),
     ("arrow*", &["trunkline-sql"]),
-    ("squawk*", &["trunkline-sql"]),
     ("parquet*", &[]),
     ("tokio*", &[]),
     ("pgwire", &[]),
