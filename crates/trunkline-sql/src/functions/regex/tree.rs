@@ -16,7 +16,7 @@
 
 use regex_syntax::hir::{Class, ClassUnicode, Hir, Repetition};
 
-use super::flags::{BAD_BACKREFERENCE, BAD_QUANTIFIER, Flags, TOO_COMPLEX, invalid};
+use super::flags::{BAD_BACKREFERENCE, BAD_QUANTIFIER, Flags, invalid};
 use super::lexer::{Lexer, Quantifier, Token};
 use crate::error::SqlError;
 
@@ -121,7 +121,7 @@ pub(super) struct Parsed {
 pub(super) fn parse(pattern: &str, flags: Flags) -> Result<Parsed, SqlError> {
     let mut lexer = Lexer::new(pattern, flags)?;
     let next = lexer.next()?;
-    let mut parser = Parser { lexer, next, depth: 0, closed: Vec::new() };
+    let mut parser = Parser { lexer, next, depth: 0, parts: 0, closed: Vec::new() };
     let root = parser.alternatives(false)?;
     let Parser { lexer, .. } = parser;
     let (groups, needs_ascii_text) = (lexer.groups, lexer.needs_ascii_text);
@@ -130,11 +130,20 @@ pub(super) fn parse(pattern: &str, flags: Flags) -> Result<Parsed, SqlError> {
 
 /// The deepest nesting of parentheses.
 const DEPTH_MAX: u32 = 100;
+/// The most parts that are matched on their own, which are parsed and matched recursively.
+const PARTS_MAX: u32 = 200;
+
+fn too_complex() -> SqlError {
+    SqlError::unsupported(
+        "a regular expression with that many groups is not supported by trunkline",
+    )
+}
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
     next: Token,
     depth: u32,
+    parts: u32,
     /// The groups that have been closed.
     closed: Vec<u32>,
 }
@@ -209,6 +218,10 @@ impl Parser<'_> {
         if self.ends_branch() {
             return Ok(if is_first { atom } else { before.then(atom) });
         }
+        self.parts += 1;
+        if self.parts > PARTS_MAX {
+            return Err(too_complex());
+        }
         let rest = self.branch()?;
         if is_first {
             return Ok(atom.then(rest));
@@ -257,7 +270,7 @@ impl Parser<'_> {
         self.lexer.groups = number;
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(invalid(TOO_COMPLEX));
+            return Err(too_complex());
         }
         let inner = self.alternatives(true)?;
         self.depth -= 1;
