@@ -18,9 +18,11 @@ mod array;
 mod call;
 mod collation;
 mod comparisons;
+pub mod datetime;
 mod degrees;
 mod float_math;
 mod floats;
+mod formatting;
 mod integers;
 mod json;
 mod money;
@@ -36,6 +38,8 @@ mod text;
 #[cfg(test)]
 pub(crate) mod cases;
 #[cfg(test)]
+mod kernel_tests;
+#[cfg(test)]
 mod key_tests;
 #[cfg(test)]
 mod number_tests;
@@ -49,6 +53,7 @@ pub use array::{
 };
 pub use call::{Argument, Call, CallSettings, Kernel};
 pub use collation::{Collation, Collations, Letters, Provider};
+pub use datetime::Interval;
 pub use registry::{aggregate, kernel, set_function};
 pub use rows::{Input, Output, Reader, binary, each_row, ternary, unary};
 pub use set_rows::{NoRows, SetFunction, SetRows};

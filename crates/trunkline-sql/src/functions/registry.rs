@@ -10,6 +10,7 @@ use super::series;
 use super::set_rows::SetFunction;
 use super::{array, json, regex, text};
 use super::{comparisons, float_math, floats, integers, money, numerics};
+use super::{datetime, formatting};
 
 /// The tables of all areas. A name occurs only once.
 const AREAS: &[&[(&str, Kernel)]] = &[
@@ -23,6 +24,18 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     json::CHANGING,
     json::COMPARING,
     json::CONVERTING,
+    datetime::ARITHMETIC,
+    datetime::COMPARISONS,
+    datetime::CONSTRUCTORS,
+    datetime::CONVERSIONS,
+    datetime::EXTRACT,
+    datetime::NOW,
+    datetime::OVERLAPS,
+    datetime::SQL_FUNCTIONS,
+    datetime::TRUNCATE,
+    datetime::WINDOW,
+    formatting::DATES_TO_CHAR,
+    formatting::NUMBERS_TO_CHAR,
     regex::REPLACING,
     regex::SEARCHING,
     regex::SIMILAR,
@@ -67,7 +80,7 @@ pub fn kernel(source: &str) -> Option<Kernel> {
 }
 
 /// The set-returning functions of all areas. A name occurs only once.
-const SETS: &[&[(&str, SetFunction)]] = &[array::SETS, json::SETS, series::SETS];
+const SETS: &[&[(&str, SetFunction)]] = &[array::SETS, datetime::SETS, json::SETS, series::SETS];
 
 /// The set-returning function whose `pg_proc.prosrc` is `source`, if we have it.
 pub fn set_function(source: &str) -> Option<SetFunction> {
@@ -77,6 +90,7 @@ pub fn set_function(source: &str) -> Option<SetFunction> {
 
 /// The tables of aggregates. A pair of functions occurs only once.
 const AGGREGATES: &[&[AggregateDefinition]] = &[
+    datetime::AGGREGATES,
     aggregates::AVERAGES,
     aggregates::EXTREMES,
     aggregates::LOGIC,
