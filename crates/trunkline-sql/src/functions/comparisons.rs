@@ -92,8 +92,33 @@ fn numerics(a: &[u8], b: &[u8]) -> Result<i32, SqlError> {
     stored(Order::Numeric, a, b)
 }
 
+/// The order of `inet` and `cidr`. The number is the difference of the families, of the first byte of
+/// the network that differs, of the lengths of the prefixes, or of the first byte of the address.
 fn networks(a: &[u8], b: &[u8]) -> Result<i32, SqlError> {
-    stored(Order::Network, a, b)
+    let order = stored(Order::Network, a, b)?;
+    let ([family, prefix, address @ ..], [other_family, other_prefix, other @ ..]) = (a, b) else {
+        return Err(too_short());
+    };
+    let less = |a: &u8, b: &u8| i32::from(*a) - i32::from(*b);
+    if family != other_family {
+        return Ok(less(family, other_family));
+    }
+    let common = *prefix.min(other_prefix);
+    let whole = usize::from(common / 8);
+    let differs = |(a, b): &(&u8, &u8)| a != b;
+    let bytes = || address.iter().zip(other);
+    if let Some((a, b)) = bytes().take(whole).find(differs) {
+        return Ok(less(a, b));
+    }
+    // Bits of the last, partial byte are compared one by one.
+    let mask = !(0xFF_u8 >> (common % 8));
+    if bytes().nth(whole).is_some_and(|(a, b)| (a ^ b) & mask != 0) {
+        return Ok(order);
+    }
+    if prefix != other_prefix {
+        return Ok(less(prefix, other_prefix));
+    }
+    Ok(bytes().find(differs).map_or(order, |(a, b)| less(a, b)))
 }
 
 /// The order of `bit` and `varbit`: the first byte that differs, as in `memcmp`, then the length.
