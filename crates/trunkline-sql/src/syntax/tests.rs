@@ -130,6 +130,13 @@ fn deep_statements_are_parsed_and_dropped() {
 }
 
 #[test]
+fn a_deep_tree_is_dropped_on_a_small_stack() {
+    let sql = format!("select 1{}", " + 1".repeat(CHAIN_MAX));
+    let statements = parse(&sql).expect("a chain within the limit");
+    stacker::grow(64 << 10, || drop(statements));
+}
+
+#[test]
 fn what_nests_too_deeply_is_refused() {
     let nested = |open: &str, close: &str| {
         format!("select {}1{}", open.repeat(BRACKETS_MAX + 1), close.repeat(BRACKETS_MAX + 1))
