@@ -49,6 +49,11 @@ const ARROWS: &[Arrows] = &[
         tests: &["trunkline-sample"],
     },
     Arrows {
+        package: "trunkline-query",
+        normal: &["trunkline-aio", "trunkline-format", "trunkline-engine", "trunkline-sql"],
+        tests: &["trunkline-sample"],
+    },
+    Arrows {
         package: "trunkline",
         normal: &["trunkline-aio", "trunkline-format", "trunkline-engine", "trunkline-sample"],
         tests: &["trunkline-sim"],
@@ -62,10 +67,10 @@ const QUARANTINE: &[(&str, &[&str])] = &[
     ("io-uring", &["trunkline-aio", "trunkline-bench"]),
     ("clap", &["trunkline", "trunkline-bench", "xtask"]),
     ("indicatif", &["trunkline", "trunkline-bench"]),
-    ("datafusion*", &[]),
-    ("arrow*", &["trunkline-sql"]),
+    ("datafusion*", &["trunkline-query"]),
+    ("arrow*", &["trunkline-sql", "trunkline-query"]),
     ("parquet*", &[]),
-    ("tokio*", &[]),
+    ("tokio*", &["trunkline-query"]),
     ("pgwire", &[]),
 ];
 

@@ -354,12 +354,30 @@ impl Database {
     /// are not included. As in `find_all_inheritors`, the partitions are sorted by level, and by
     /// OID within a level.
     pub fn leaves(&self, relation: &RelationInfo) -> Vec<&RelationInfo> {
+        let mut found = self.descendants(relation, RelationInfo::is_partitioned);
+        found.retain(|relation| !relation.is_partitioned());
+        found
+    }
+
+    /// Returns the relation itself, and all tables that inherit from it or are partitions of it, at
+    /// any depth and in the order of `find_all_inheritors`.
+    pub fn inheritors(&self, relation: &RelationInfo) -> Vec<&RelationInfo> {
+        self.descendants(relation, |_| true)
+    }
+
+    /// The relation itself and the children of all relations for which `is_parent` is true, by level,
+    /// and by OID within a level.
+    fn descendants(
+        &self,
+        relation: &RelationInfo,
+        is_parent: impl Fn(&RelationInfo) -> bool,
+    ) -> Vec<&RelationInfo> {
         let Some(first) = self.relation(relation.oid) else { return Vec::new() };
         let mut found = vec![first];
         let mut next = 0;
         while let Some(parent) = found.get(next) {
             next += 1;
-            if !parent.is_partitioned() {
+            if !is_parent(parent) {
                 continue;
             }
             let children = self.children.get(&parent.oid).map_or(&[][..], Vec::as_slice);
@@ -370,7 +388,6 @@ impl Database {
                 }
             }
         }
-        found.retain(|relation| !relation.is_partitioned());
         found
     }
 }

@@ -458,7 +458,7 @@ impl Relation {
     }
 
     /// A block's location, for an error.
-    pub(crate) fn location(&self, block: BlockNo) -> Location {
+    pub fn location(&self, block: BlockNo) -> Location {
         Location::new(self.path(segment_of(block).0)).at_block(block)
     }
 

@@ -128,7 +128,7 @@ mod tests {
         };
         assert_eq!(all(1, 3, 1), [1, 2, 3]);
         assert_eq!(all(10, 1, -4), [10, 6, 2]);
-        assert_eq!(all(3, 1, 1), []);
+        assert_eq!(all(3, 1, 1), [0; 0]);
         assert_eq!(all(i32::MAX - 1, i32::MAX, 1), [i32::MAX - 1, i32::MAX]);
         assert_eq!(all(i32::MIN + 1, i32::MIN, -2), [i32::MIN + 1]);
     }

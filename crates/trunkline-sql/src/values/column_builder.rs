@@ -13,14 +13,17 @@
 
 use arrow_array::builder::{
     ArrayBuilder, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, Float32Builder,
-    Float64Builder, Int16Builder, Int32Builder, Int64Builder, StringViewBuilder, UInt8Builder,
-    UInt32Builder, UInt64Builder,
+    Float64Builder, Int16Builder, Int32Builder, Int64Builder, PrimitiveBuilder, StringViewBuilder,
+    UInt8Builder, UInt32Builder, UInt64Builder,
 };
-use arrow_array::{ArrayRef, new_null_array};
+use arrow_array::{ArrayRef, ArrowPrimitiveType, new_null_array};
 use trunkline_format::Tid;
 use trunkline_format::text_output::ValueError;
 
 use super::carrier::Carrier;
+
+/// `NAMEDATALEN`: the stored size of a `name`.
+const NAME_SIZE: usize = 64;
 
 /// An array under construction.
 #[derive(Debug)]
@@ -133,6 +136,46 @@ impl ColumnBuilder {
         Ok(())
     }
 
+    /// Appends a value for each row: the bytes of a fixed-length value at `offset` in the row's data.
+    /// This does the same as [`ColumnBuilder::append`] for every row, but it looks at the type only
+    /// once, which makes it several times as fast.
+    ///
+    /// # Errors
+    /// The number of the first row whose value can't be read, because the row ends before it or
+    /// because the type has no fixed length. Values may have been appended for rows before it.
+    pub fn append_at(&mut self, rows: &[&[u8]], offset: usize) -> Result<(), usize> {
+        match &mut self.values {
+            Values::Int32(values) => numbers(values, rows, offset, i32::from_le_bytes),
+            Values::Int64(values) => numbers(values, rows, offset, i64::from_le_bytes),
+            Values::Int16(values) => numbers(values, rows, offset, i16::from_le_bytes),
+            Values::UInt8(values) => numbers(values, rows, offset, u8::from_le_bytes),
+            Values::UInt32(values) => numbers(values, rows, offset, u32::from_le_bytes),
+            Values::UInt64(values) if self.carrier == Carrier::Tid => {
+                numbers(values, rows, offset, |bytes| tid_number(Tid::from_bytes(bytes)))
+            }
+            Values::UInt64(values) => numbers(values, rows, offset, u64::from_le_bytes),
+            Values::Float32(values) => numbers(values, rows, offset, f32::from_le_bytes),
+            Values::Float64(values) => numbers(values, rows, offset, f64::from_le_bytes),
+            Values::Bool(_) => self.append_each(rows, offset, 1),
+            Values::Fixed(_) => {
+                let length = self.carrier.fixed_length().unwrap_or_default();
+                self.append_each(rows, offset, length)
+            }
+            Values::Text(_) if self.carrier == Carrier::Name => {
+                self.append_each(rows, offset, NAME_SIZE)
+            }
+            Values::Text(_) | Values::Bytes(_) => Err(0),
+        }
+    }
+
+    fn append_each(&mut self, rows: &[&[u8]], offset: usize, length: usize) -> Result<(), usize> {
+        for (number, row) in rows.iter().enumerate() {
+            let value = row.get(offset..).and_then(|row| row.get(..length)).ok_or(number)?;
+            self.append(value).map_err(|_| number)?;
+        }
+        Ok(())
+    }
+
     /// Appends a null.
     #[inline]
     pub fn append_null(&mut self) {
@@ -176,6 +219,25 @@ impl Carrier {
     }
 }
 
+/// Appends numbers in blocks, because appending them one by one would update the null buffer each time.
+#[inline]
+fn numbers<T: ArrowPrimitiveType, const N: usize>(
+    values: &mut PrimitiveBuilder<T>,
+    rows: &[&[u8]],
+    offset: usize,
+    decode: impl Fn([u8; N]) -> T::Native,
+) -> Result<(), usize> {
+    let mut block = [T::default_value(); 64];
+    for (first, rows) in (0..).step_by(block.len()).zip(rows.chunks(block.len())) {
+        for (number, (row, value)) in rows.iter().zip(&mut block).enumerate() {
+            let bytes = row.get(offset..).and_then(|row| row.first_chunk());
+            *value = decode(*bytes.ok_or(first + number)?);
+        }
+        values.append_slice(block.get(..rows.len()).unwrap_or_default());
+    }
+    Ok(())
+}
+
 /// A TID as a number that sorts like the TID.
 fn tid_number(tid: Tid) -> u64 {
     u64::from(tid.block) << 16 | u64::from(tid.item)
@@ -189,4 +251,45 @@ fn fixed<const N: usize>(payload: &[u8]) -> Result<[u8; N], ValueError> {
         expected: N,
         found: payload.len(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::PayloadReader;
+
+    /// Every fixed-length carrier reads the same values in a block as one by one.
+    #[test]
+    fn a_block_of_values_is_read_like_single_values() {
+        let rows: Vec<Vec<u8>> = (0..150_u8).map(|row| vec![row | 1; 70]).collect();
+        let rows: Vec<&[u8]> = rows.iter().map(Vec::as_slice).collect();
+        for (carrier, length) in [
+            (Carrier::Bool, 1),
+            (Carrier::UInt8, 1),
+            (Carrier::Int16, 2),
+            (Carrier::Int32, 4),
+            (Carrier::UInt32, 4),
+            (Carrier::Float32, 4),
+            (Carrier::Tid, 6),
+            (Carrier::Int64, 8),
+            (Carrier::UInt64, 8),
+            (Carrier::Float64, 8),
+            (Carrier::Fixed(16), 16),
+        ] {
+            let mut blocks = ColumnBuilder::new(carrier, rows.len());
+            assert_eq!(blocks.append_at(&rows, 3), Ok(()), "{carrier:?}");
+            let mut single = ColumnBuilder::new(carrier, rows.len());
+            for row in &rows {
+                single.append(&row[3..3 + length]).expect("the length is right");
+            }
+            let (blocks, single) = (blocks.finish(), single.finish());
+            assert_eq!(&blocks, &single, "{carrier:?}");
+            assert!(PayloadReader::new(carrier, &blocks).is_ok());
+            let mut late = ColumnBuilder::new(carrier, rows.len());
+            let mut short = rows.clone();
+            short[100] = &rows[100][..length + 2];
+            assert_eq!(late.append_at(&short, 3), Err(100), "{carrier:?}");
+        }
+        assert_eq!(ColumnBuilder::new(Carrier::Bytes, 1).append_at(&rows, 0), Err(0));
+    }
 }

@@ -1,0 +1,29 @@
+//! **Expressions**: from the bound tree to expressions of plans, and their evaluation.
+//!
+//! ```text
+//!   bound expression ─┬─ native: comparisons of columns ──▶ nodes that the planner understands
+//!                     └─ anything else ─▶ Program ────────▶ one function of the columns it uses
+//! ```
+//!
+//! For example, `a = 5` can be used by joins and scans. `a + 1` is a function of `a`, which calls
+//! the kernel of `int4pl`.
+
+mod constant;
+mod elements;
+mod evaluate;
+mod frame;
+mod function;
+mod keys;
+mod native;
+mod planner;
+mod program;
+mod scalar_function;
+mod text;
+mod walk;
+
+pub(crate) use frame::Frame;
+pub(crate) use keys::{Key, KeyUse};
+pub(crate) use planner::ExpressionPlanner;
+pub(crate) use program::Program;
+pub(crate) use text::{column_name, expression_text};
+pub(crate) use walk::conjuncts;

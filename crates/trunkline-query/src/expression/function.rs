@@ -1,0 +1,156 @@
+//! A function that an expression calls: either a comparison that Arrow computes, or a kernel.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, Datum, Scalar};
+use arrow_schema::DataType;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::kernels::cmp;
+use datafusion::logical_expr::Operator;
+use trunkline_format::Oid;
+use trunkline_sql::functions::{Argument, Call, CallSettings, Kernel, kernel};
+use trunkline_sql::{SqlError, SqlState};
+
+use super::frame::failed;
+use super::native::{NativeComparison, native_comparison};
+use crate::environment::{Environment, Volatility};
+
+/// A function with the types that it is called with.
+#[derive(Clone)]
+pub(crate) struct Function {
+    /// `proname`, for `EXPLAIN`.
+    pub(crate) name: String,
+    pub(crate) volatility: Volatility,
+    code: Code,
+    argument_types: Vec<Oid>,
+    result_type: Oid,
+    collation: Oid,
+}
+
+#[derive(Clone, Copy)]
+enum Code {
+    Native(NativeComparison),
+    Kernel(Kernel),
+}
+
+impl Function {
+    /// The function with this OID.
+    ///
+    /// # Errors
+    /// 0A000: we haven't implemented it, or it would sort text by a locale.
+    pub(crate) fn new(
+        environment: &Environment,
+        oid: Oid,
+        argument_types: Vec<Oid>,
+        result_type: Oid,
+        collation: Oid,
+    ) -> Result<Self, SqlError> {
+        let info = environment.function(oid)?;
+        let native = native_comparison(&info.source, environment.sorts_by_bytes(collation));
+        // A nondeterministic collation may find texts equal that aren't.
+        let native =
+            native.filter(|native| !native.is_text || environment.is_deterministic(collation));
+        let code = match native {
+            Some(native) => Code::Native(native),
+            None => match kernel(&info.source) {
+                Some(kernel) => Code::Kernel(kernel),
+                None => {
+                    // Text that is compared by a locale has no kernel on purpose.
+                    if native_comparison(&info.source, true).is_some() {
+                        environment.require_bytewise(collation)?;
+                    }
+                    return Err(unsupported(environment, &info.name, &argument_types));
+                }
+            },
+        };
+        let (name, volatility) = (info.name, info.volatility);
+        Ok(Self { name, volatility, code, argument_types, result_type, collation })
+    }
+
+    /// The comparison that Arrow computes, if that is what the function does.
+    pub(crate) fn native(&self) -> Option<NativeComparison> {
+        match self.code {
+            Code::Native(native) => Some(native),
+            Code::Kernel(_) => None,
+        }
+    }
+
+    /// Computes the results for `rows` rows.
+    pub(crate) fn call(
+        &self,
+        arguments: &[Argument],
+        rows: usize,
+        settings: &CallSettings,
+    ) -> Result<Argument, SqlError> {
+        // If all arguments are constants, one result is enough, unless it may differ each time.
+        let constant = self.volatility != Volatility::Volatile
+            && arguments.iter().all(Argument::is_constant)
+            && !arguments.is_empty();
+        let rows = if constant { 1 } else { rows };
+        let result = match self.code {
+            Code::Native(native) => compare(native, arguments)?,
+            Code::Kernel(kernel) => kernel(&Call {
+                arguments,
+                rows,
+                argument_types: &self.argument_types,
+                result_type: self.result_type,
+                collation: self.collation,
+                settings,
+            })?,
+        };
+        if result.len() != rows {
+            let (name, found) = (&self.name, result.len());
+            return Err(SqlError::internal(format!("{name} returned {found} rows of {rows}")));
+        }
+        Ok(if constant { Argument::constant(result) } else { Argument::column(result) })
+    }
+}
+
+/// The error for a function without a kernel, with its name and argument types as in PostgreSQL.
+fn unsupported(environment: &Environment, name: &str, types: &[Oid]) -> SqlError {
+    let catalog = &environment.settings.catalog;
+    let shown = |oid: &Oid| match catalog.type_row(*oid) {
+        Some(row) => String::from_utf8_lossy(&row.name).into_owned(),
+        None => oid.to_string(),
+    };
+    let types: Vec<String> = types.iter().map(shown).collect();
+    let message = format!("function {name}({}) is not supported by trunkline", types.join(", "));
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+}
+
+/// Compares two arguments with Arrow's kernels. If either value is null, the result is null.
+fn compare(native: NativeComparison, arguments: &[Argument]) -> Result<ArrayRef, SqlError> {
+    let [left, right] = arguments else {
+        return Err(SqlError::internal("a comparison has two arguments"));
+    };
+    let (mut a, mut b) = (Arc::clone(left.array()), Arc::clone(right.array()));
+    if native.widens {
+        let wider = wider(a.data_type(), b.data_type());
+        a = cast(&a, &wider).map_err(failed)?;
+        b = cast(&b, &wider).map_err(failed)?;
+    }
+    // With two constants, both are arrays of one value, so the result has one value too.
+    let both = left.is_constant() && right.is_constant();
+    let datum = |array: ArrayRef, constant: bool| -> Box<dyn Datum> {
+        if constant && !both { Box::new(Scalar::new(array)) } else { Box::new(array) }
+    };
+    let (a, b) = (datum(a, left.is_constant()), datum(b, right.is_constant()));
+    let compared = match native.operator {
+        Operator::Eq => cmp::eq(&*a, &*b),
+        Operator::NotEq => cmp::neq(&*a, &*b),
+        Operator::Lt => cmp::lt(&*a, &*b),
+        Operator::LtEq => cmp::lt_eq(&*a, &*b),
+        Operator::Gt => cmp::gt(&*a, &*b),
+        _ => cmp::gt_eq(&*a, &*b),
+    };
+    Ok(Arc::new(compared.map_err(failed)?))
+}
+
+/// The type that holds the values of two integer types.
+pub(crate) fn wider(left: &DataType, right: &DataType) -> DataType {
+    match (left, right) {
+        (DataType::Int64, _) | (_, DataType::Int64) => DataType::Int64,
+        (DataType::Int32, _) | (_, DataType::Int32) => DataType::Int32,
+        _ => left.clone(),
+    }
+}

@@ -1,0 +1,328 @@
+//! Expressions in plans.
+//!
+//! ```text
+//!   c1 = 5 AND c2 IS NULL          Column, Literal, BinaryExpr, IsNull: the planner understands it
+//!   numeric_add(c3, c4)            one function of c3 and c4
+//!   c1 <> 0 AND int4div(8, c1) > 2 c1 <> 0, and one function of c1 that tests both
+//! ```
+//!
+//! Filters are evaluated in any order, so a condition that could fail repeats the plain conditions
+//! on the same columns, and evaluates itself only where they hold.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_schema::DataType;
+use datafusion::common::{Column, ScalarValue};
+use datafusion::logical_expr::{
+    Expr as PlanExpr, Operator, ScalarUDF, and, binary_expr, cast, in_list, lit, or,
+};
+use trunkline_sql::SqlError;
+use trunkline_sql::bound::{BooleanTest, ColumnId, Expr, ExprKind, Quantifier};
+
+use super::constant::{constant, parameter};
+use super::elements::constant_elements;
+use super::function::{Function, wider};
+use super::keys::{Key, KeyUse};
+use super::program::{BOOL, Program};
+use super::scalar_function::ProgramFunction;
+use super::text::{column_name, expression_text};
+use super::walk::{columns_of, conjuncts};
+use crate::environment::Environment;
+
+/// Functions for `=` that are true exactly if the operands' keys are equal.
+const KEYED_EQUALITY: [&str; 7] =
+    ["float4eq", "float8eq", "numeric_eq", "interval_eq", "timetz_eq", "bpchareq", "network_eq"];
+
+/// Makes expressions of plans from bound expressions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ExpressionPlanner<'a> {
+    environment: &'a Environment,
+}
+
+/// A reference to a column.
+pub(crate) fn column(id: ColumnId) -> PlanExpr {
+    PlanExpr::Column(Column::new_unqualified(column_name(id)))
+}
+
+impl<'a> ExpressionPlanner<'a> {
+    pub(crate) fn new(environment: &'a Environment) -> Self {
+        Self { environment }
+    }
+
+    /// An expression as a value.
+    ///
+    /// # Errors
+    /// 0A000: it contains something that is not implemented.
+    pub(crate) fn value(&self, expr: &Expr) -> Result<PlanExpr, SqlError> {
+        if let Some(native) = self.native(expr)? {
+            return Ok(native);
+        }
+        let program = Program::compile(self.environment, expr)?;
+        Ok(self.call(expression_text(self.environment, expr), program))
+    }
+
+    /// An expression by which rows are sorted or grouped: itself, or its key.
+    ///
+    /// # Errors
+    /// 0A000: its type can't be compared.
+    pub(crate) fn key(&self, expr: &Expr, usage: KeyUse) -> Result<PlanExpr, SqlError> {
+        let Some(key) = Key::of(self.environment, expr.ty, usage)? else {
+            return self.value(expr);
+        };
+        let text = format!("key({})", expression_text(self.environment, expr));
+        let program = Program::compile_key(self.environment, expr, key)?;
+        Ok(self.call(text, program))
+    }
+
+    /// The Arrow type of [`ExpressionPlanner::key`].
+    ///
+    /// # Errors
+    /// As for that.
+    pub(crate) fn key_type(&self, expr: &Expr, usage: KeyUse) -> Result<DataType, SqlError> {
+        let carrier = match Key::of(self.environment, expr.ty, usage)? {
+            Some(key) => key.carrier(),
+            None => self.environment.carrier(expr.ty.oid)?,
+        };
+        Ok(carrier.data_type())
+    }
+
+    /// The condition of a filter; `None` if there is nothing to test.
+    ///
+    /// # Errors
+    /// As for [`ExpressionPlanner::value`].
+    pub(crate) fn condition(&self, condition: &Expr) -> Result<Option<PlanExpr>, SqlError> {
+        let (mut plain, mut others) = (Vec::new(), Vec::new());
+        let mut planned = Vec::new();
+        for conjunct in conjuncts(condition) {
+            match self.plain_condition(conjunct)? {
+                Some(native) => {
+                    plain.push(conjunct);
+                    planned.push(native);
+                }
+                None => others.push(conjunct),
+            }
+        }
+        for (at, conjunct) in others.iter().enumerate() {
+            let columns = columns_of(conjunct);
+            let guards = |guard: &&&Expr| {
+                let needed = columns_of(guard);
+                !needed.is_empty() && needed.is_subset(&columns)
+            };
+            // Of two conditions on the same columns, the later one includes the earlier one.
+            let later = others.get(at + 1..).unwrap_or_default();
+            if later.iter().any(|other| columns_of(other) == columns) {
+                continue;
+            }
+            let before = others.get(..at).unwrap_or_default();
+            let mut all: Vec<Expr> = plain.iter().filter(guards).map(|&one| one.clone()).collect();
+            all.extend(before.iter().filter(guards).map(|&one| one.clone()));
+            all.push((*conjunct).clone());
+            let all = match all.len() {
+                1 => (*conjunct).clone(),
+                _ => Expr::new(ExprKind::And(all), condition.ty),
+            };
+            planned.push(self.value(&all)?);
+        }
+        Ok(planned.into_iter().reduce(and))
+    }
+
+    /// The condition of a join. The operands of an equality that has one on each side are computed
+    /// before the join, which can then hash or sort them.
+    ///
+    /// # Errors
+    /// As for [`ExpressionPlanner::value`].
+    pub(crate) fn join_condition(
+        &self,
+        condition: &Expr,
+        is_left: impl Fn(ColumnId) -> bool,
+    ) -> Result<Vec<PlanExpr>, SqlError> {
+        let mut planned = Vec::new();
+        for conjunct in conjuncts(condition) {
+            if let Some((left, right)) = operands_of_call(conjunct) {
+                let side = |expr: &Expr| {
+                    let columns = columns_of(expr);
+                    let left = columns.iter().filter(|&&id| is_left(id)).count();
+                    (left, columns.len() - left)
+                };
+                let sides = (side(left), side(right));
+                let apart = matches!(sides, ((1.., 0), (0, 1..)) | ((0, 1..), (1.., 0)));
+                if let Some(equal) = self.equality(conjunct, left, right, apart)? {
+                    planned.push(equal);
+                    continue;
+                }
+            }
+            planned.push(self.value(conjunct)?);
+        }
+        Ok(planned)
+    }
+
+    /// `left = right` as an ordinary comparison: of the operands, or of their keys.
+    fn equality(
+        &self,
+        call: &Expr,
+        left: &Expr,
+        right: &Expr,
+        apart: bool,
+    ) -> Result<Option<PlanExpr>, SqlError> {
+        let ExprKind::Call { function, arguments, collation, .. } = &call.kind else {
+            return Ok(None);
+        };
+        if !apart || arguments.len() != 2 || call.ty.oid != BOOL {
+            return Ok(None);
+        }
+        let source = self.environment.function(*function)?.source;
+        if KEYED_EQUALITY.contains(&source.as_str()) && left.ty.oid == right.ty.oid {
+            let usage = KeyUse::Equality;
+            return Ok(Some(self.key(left, usage)?.eq(self.key(right, usage)?)));
+        }
+        let types = vec![left.ty.oid, right.ty.oid];
+        let function = Function::new(self.environment, *function, types, BOOL, *collation)?;
+        let Some(native) = function.native() else { return Ok(None) };
+        self.compared(native.operator, native.widens, left, right, |expr| self.value(expr))
+            .map(Some)
+    }
+
+    /// A condition that the planner can understand: native, or an equality of keys of columns.
+    fn plain_condition(&self, expr: &Expr) -> Result<Option<PlanExpr>, SqlError> {
+        if let Some(native) = self.native(expr)? {
+            return Ok(Some(native));
+        }
+        match operands_of_call(expr) {
+            Some((left, right)) if is_column(left) && is_column(right) => {
+                self.equality(expr, left, right, true)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// An expression that consists only of nodes whose meaning is PostgreSQL's and that can't fail.
+    fn native(&self, expr: &Expr) -> Result<Option<PlanExpr>, SqlError> {
+        let all = |operands: &[Expr], join: fn(PlanExpr, PlanExpr) -> PlanExpr| {
+            let operands = operands.iter().map(|operand| self.native(operand));
+            let operands: Option<Vec<PlanExpr>> = operands.collect::<Result<_, SqlError>>()?;
+            Ok(operands.and_then(|operands| operands.into_iter().reduce(join)))
+        };
+        Ok(match &expr.kind {
+            ExprKind::Column(id) => Some(column(*id)),
+            ExprKind::Constant(payload) => Some(self.literal(expr, payload.as_deref())?),
+            ExprKind::Parameter(number) => {
+                Some(self.literal(expr, parameter(self.environment, *number)?)?)
+            }
+            ExprKind::And(operands) => return all(operands, and),
+            ExprKind::Or(operands) => return all(operands, or),
+            ExprKind::Not(operand) => self.native(operand)?.map(|operand| !operand),
+            ExprKind::IsNull { argument, is_row: false } => {
+                self.native(argument)?.map(PlanExpr::is_null)
+            }
+            ExprKind::IsNotNull { argument, is_row: false } => {
+                self.native(argument)?.map(PlanExpr::is_not_null)
+            }
+            ExprKind::BooleanTest { argument, test } => {
+                self.native(argument)?.map(|argument| match test {
+                    BooleanTest::IsTrue => argument.is_true(),
+                    BooleanTest::IsNotTrue => argument.is_not_true(),
+                    BooleanTest::IsFalse => argument.is_false(),
+                    BooleanTest::IsNotFalse => argument.is_not_false(),
+                    BooleanTest::IsUnknown => argument.is_unknown(),
+                    BooleanTest::IsNotUnknown => argument.is_not_unknown(),
+                })
+            }
+            ExprKind::Collate(argument) => self.native(argument)?,
+            ExprKind::Relabel(argument) => {
+                let carrier = |expr: &Expr| self.environment.carrier(expr.ty.oid);
+                match carrier(argument)?.data_type() == carrier(expr)?.data_type() {
+                    true => self.native(argument)?,
+                    false => None,
+                }
+            }
+            ExprKind::Call { function, collation, .. } => {
+                let Some((left, right)) = operands_of_call(expr) else { return Ok(None) };
+                let types = vec![left.ty.oid, right.ty.oid];
+                let function =
+                    Function::new(self.environment, *function, types, expr.ty.oid, *collation)?;
+                let Some(native) = function.native() else { return Ok(None) };
+                if self.native(left)?.is_none() || self.native(right)?.is_none() {
+                    return Ok(None);
+                }
+                let value = |expr: &Expr| self.value(expr);
+                Some(self.compared(native.operator, native.widens, left, right, value)?)
+            }
+            ExprKind::ArrayComparison { .. } => self.native_list(expr)?,
+            _ => None,
+        })
+    }
+
+    /// `x = ANY (constant array)` and `x <> ALL (constant array)`.
+    fn native_list(&self, expr: &Expr) -> Result<Option<PlanExpr>, SqlError> {
+        let ExprKind::ArrayComparison { comparison, quantifier, left, array } = &expr.kind else {
+            return Ok(None);
+        };
+        let Some(tested) = self.native(left)? else { return Ok(None) };
+        let (element, elements) = constant_elements(self.environment, array)?;
+        let types = vec![left.ty.oid, element];
+        let collation = comparison.collation;
+        let function =
+            Function::new(self.environment, comparison.function, types, BOOL, collation)?;
+        let negated = match (function.native(), quantifier) {
+            (Some(native), _) if native.widens => return Ok(None),
+            (Some(native), Quantifier::Any) if native.operator == Operator::Eq => false,
+            (Some(native), Quantifier::All) if native.operator == Operator::NotEq => true,
+            _ => return Ok(None),
+        };
+        let literal = |element: &ArrayRef| ScalarValue::try_from_array(element, 0).map(lit);
+        let list = elements.iter().map(literal).collect::<Result<Vec<_>, _>>();
+        let list = list.map_err(|error| crate::error::from_datafusion(&error))?;
+        Ok(Some(in_list(tested, list, negated)))
+    }
+
+    /// A comparison whose operands have the same type, after the narrower one has been widened.
+    fn compared(
+        &self,
+        operator: Operator,
+        widens: bool,
+        left: &Expr,
+        right: &Expr,
+        value: impl Fn(&Expr) -> Result<PlanExpr, SqlError>,
+    ) -> Result<PlanExpr, SqlError> {
+        let (mut a, mut b) = (value(left)?, value(right)?);
+        if widens {
+            let carrier = |expr: &Expr| self.environment.carrier(expr.ty.oid);
+            let (from_a, from_b) = (carrier(left)?.data_type(), carrier(right)?.data_type());
+            let wider = wider(&from_a, &from_b);
+            if from_a == wider {
+                b = cast(b, wider);
+            } else {
+                a = cast(a, wider);
+            }
+        }
+        Ok(binary_expr(a, operator, b))
+    }
+
+    fn literal(&self, expr: &Expr, payload: Option<&[u8]>) -> Result<PlanExpr, SqlError> {
+        let array = constant(self.environment, expr.ty, payload)?;
+        let value = ScalarValue::try_from_array(&array, 0);
+        value.map(lit).map_err(|error| crate::error::from_datafusion(&error))
+    }
+
+    fn call(&self, text: String, program: Program) -> PlanExpr {
+        let columns = program.columns().iter().map(|&id| column(id)).collect();
+        let settings = Arc::clone(&self.environment.settings);
+        ScalarUDF::from(ProgramFunction::new(text, program, settings)).call(columns)
+    }
+}
+
+/// The operands of a call of a function with two arguments.
+fn operands_of_call(expr: &Expr) -> Option<(&Expr, &Expr)> {
+    match &expr.kind {
+        ExprKind::Call { arguments, .. } => match &**arguments {
+            [left, right] => Some((left, right)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_column(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Column(_))
+}

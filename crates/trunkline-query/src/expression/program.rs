@@ -1,0 +1,315 @@
+//! Expressions compiled for evaluation over batches.
+//!
+//! ```text
+//!   bound expression ── compile ──▶ Program { root: Node, columns: [c7, c3] }
+//!                                       │ evaluate(arrays of c7 and c3)
+//!                                       ▼
+//!                                     array
+//! ```
+//!
+//! DataFusion has its own nodes for `CASE`, `AND`, `COALESCE` and so on, but it may evaluate their
+//! operands in rows in which PostgreSQL would not, and knows neither our kernels nor our errors. So
+//! whatever isn't a plain comparison of columns becomes one opaque function of the columns that it
+//! uses.
+
+use arrow_array::ArrayRef;
+use trunkline_format::Oid;
+use trunkline_sql::SqlError;
+use trunkline_sql::bound::{
+    BooleanTest, ColumnId, Comparison, Expr, ExprKind, Quantifier, SqlType, with_stack,
+};
+use trunkline_sql::values::Carrier;
+
+use super::constant::{constant, parameter};
+use super::function::Function;
+use super::keys::Key;
+use crate::environment::{Environment, Volatility};
+
+/// `bool`'s OID.
+pub(crate) const BOOL: Oid = Oid(16);
+
+/// A compiled expression.
+pub(crate) struct Program {
+    pub(super) root: Node,
+    columns: Vec<ColumnId>,
+    volatility: Volatility,
+    carrier: Carrier,
+}
+
+/// A step of a program.
+pub(super) enum Node {
+    Column(usize),
+    Constant(ArrayRef),
+    Call {
+        function: Function,
+        arguments: Vec<Node>,
+    },
+    And(Vec<Node>),
+    Or(Vec<Node>),
+    Not(Box<Node>),
+    IsNull {
+        argument: Box<Node>,
+        negated: bool,
+    },
+    Test {
+        argument: Box<Node>,
+        test: BooleanTest,
+    },
+    Distinct {
+        equality: Function,
+        left: Box<Node>,
+        right: Box<Node>,
+    },
+    NullIf {
+        equality: Function,
+        left: Box<Node>,
+        right: Box<Node>,
+        result: Box<Node>,
+    },
+    Case {
+        operand: Option<Box<Node>>,
+        arms: Vec<(Node, Node)>,
+        otherwise: Box<Node>,
+    },
+    Operand,
+    Coalesce(Vec<Node>),
+    Extreme {
+        greatest: bool,
+        compare: Function,
+        arguments: Vec<Node>,
+    },
+    /// `ANY` or `ALL` of the elements of a constant array.
+    AnyElement {
+        comparison: Function,
+        all: bool,
+        left: Box<Node>,
+        elements: Vec<ArrayRef>,
+    },
+    Key {
+        key: Key,
+        argument: Box<Node>,
+    },
+    Relabel {
+        argument: Box<Node>,
+        from: Carrier,
+        to: Carrier,
+    },
+}
+
+/// A program under construction.
+struct Compiler<'a> {
+    environment: &'a Environment,
+    columns: Vec<ColumnId>,
+    volatility: Volatility,
+}
+
+impl Program {
+    /// Compiles an expression.
+    ///
+    /// # Errors
+    /// 0A000: it contains something that we have not implemented.
+    pub(crate) fn compile(environment: &Environment, expr: &Expr) -> Result<Self, SqlError> {
+        Self::build(environment, environment.carrier(expr.ty.oid)?, |compiler| compiler.node(expr))
+    }
+
+    /// Compiles the key by which values of an expression are compared; see [`Key`].
+    ///
+    /// # Errors
+    /// As for [`Program::compile`].
+    pub(crate) fn compile_key(
+        environment: &Environment,
+        expr: &Expr,
+        key: Key,
+    ) -> Result<Self, SqlError> {
+        let carrier = key.carrier();
+        Self::build(environment, carrier, |compiler| {
+            Ok(Node::Key { key, argument: Box::new(compiler.node(expr)?) })
+        })
+    }
+
+    fn build<'a>(
+        environment: &'a Environment,
+        carrier: Carrier,
+        root: impl FnOnce(&mut Compiler<'a>) -> Result<Node, SqlError>,
+    ) -> Result<Self, SqlError> {
+        let volatility = Volatility::Immutable;
+        let mut compiler = Compiler { environment, columns: Vec::new(), volatility };
+        let root = root(&mut compiler)?;
+        let Compiler { columns, volatility, .. } = compiler;
+        Ok(Self { root, columns, volatility, carrier })
+    }
+
+    /// The columns that the program reads, in the order in which it expects their arrays.
+    pub(crate) fn columns(&self) -> &[ColumnId] {
+        &self.columns
+    }
+
+    /// That of the most volatile function.
+    pub(crate) fn volatility(&self) -> Volatility {
+        self.volatility
+    }
+
+    /// The carrier of the result.
+    pub(crate) fn carrier(&self) -> Carrier {
+        self.carrier
+    }
+}
+
+impl Compiler<'_> {
+    fn node(&mut self, expr: &Expr) -> Result<Node, SqlError> {
+        with_stack(|| self.any_node(expr))
+    }
+
+    fn any_node(&mut self, expr: &Expr) -> Result<Node, SqlError> {
+        Ok(match &expr.kind {
+            ExprKind::Column(id) => Node::Column(self.column(*id)),
+            ExprKind::Constant(payload) => {
+                Node::Constant(constant(self.environment, expr.ty, payload.as_deref())?)
+            }
+            ExprKind::Parameter(number) => {
+                let payload = parameter(self.environment, *number)?;
+                Node::Constant(constant(self.environment, expr.ty, payload)?)
+            }
+            ExprKind::Call { function, arguments, collation, .. } => {
+                let types = arguments.iter().map(|argument| argument.ty.oid).collect();
+                let function = self.function(*function, types, expr.ty.oid, *collation)?;
+                Node::Call { function, arguments: self.nodes(arguments)? }
+            }
+            ExprKind::And(operands) => Node::And(self.nodes(operands)?),
+            ExprKind::Or(operands) => Node::Or(self.nodes(operands)?),
+            ExprKind::Not(operand) => Node::Not(self.boxed(operand)?),
+            ExprKind::IsNull { argument, is_row: false } => {
+                Node::IsNull { argument: self.boxed(argument)?, negated: false }
+            }
+            ExprKind::IsNotNull { argument, is_row: false } => {
+                Node::IsNull { argument: self.boxed(argument)?, negated: true }
+            }
+            ExprKind::BooleanTest { argument, test } => {
+                Node::Test { argument: self.boxed(argument)?, test: *test }
+            }
+            ExprKind::Case { operand, arms, otherwise } => {
+                let operand = operand.as_ref().map(|operand| self.boxed(operand)).transpose()?;
+                let arm = |(condition, result): &(Expr, Expr)| {
+                    Ok((self.node(condition)?, self.node(result)?))
+                };
+                let arms = arms.iter().map(arm).collect::<Result<_, SqlError>>()?;
+                Node::Case { operand, arms, otherwise: self.boxed(otherwise)? }
+            }
+            ExprKind::CaseOperand => Node::Operand,
+            ExprKind::Coalesce(operands) => Node::Coalesce(self.nodes(operands)?),
+            ExprKind::Collate(argument) => return self.node(argument),
+            ExprKind::Relabel(argument) => self.relabel(expr, argument)?,
+            _ => return self.comparison_node(expr),
+        })
+    }
+
+    /// Nodes that compare values without being calls of a comparison.
+    fn comparison_node(&mut self, expr: &Expr) -> Result<Node, SqlError> {
+        Ok(match &expr.kind {
+            ExprKind::Distinct { equality, left, right } => Node::Distinct {
+                equality: self.comparison(equality, left.ty, right.ty)?,
+                left: self.boxed(left)?,
+                right: self.boxed(right)?,
+            },
+            ExprKind::NullIf { equality, left, right, result } => Node::NullIf {
+                equality: self.comparison(equality, left.ty, right.ty)?,
+                left: self.boxed(left)?,
+                right: self.boxed(right)?,
+                result: self.boxed(result)?,
+            },
+            ExprKind::Extreme { greatest, compare, collation, arguments } => {
+                let types = vec![expr.ty.oid; 2];
+                // Comparison functions return an int4.
+                let compare = self.function(*compare, types, Oid(23), *collation)?;
+                Node::Extreme { greatest: *greatest, compare, arguments: self.nodes(arguments)? }
+            }
+            ExprKind::ArrayComparison { comparison, quantifier, left, array } => {
+                let (element, elements) =
+                    super::elements::constant_elements(self.environment, array)?;
+                Node::AnyElement {
+                    comparison: self.comparison(comparison, left.ty, SqlType::new(element))?,
+                    all: *quantifier == Quantifier::All,
+                    left: self.boxed(left)?,
+                    elements,
+                }
+            }
+            other => return Err(refuse(other)),
+        })
+    }
+
+    /// The same stored value as another type, which may have another carrier: an `int4` can be taken
+    /// for an `oid`.
+    fn relabel(&mut self, expr: &Expr, argument: &Expr) -> Result<Node, SqlError> {
+        let from = self.environment.carrier(argument.ty.oid)?;
+        let to = self.environment.carrier(expr.ty.oid)?;
+        let argument = self.node(argument)?;
+        Ok(match from.data_type() == to.data_type() {
+            true => argument,
+            false => Node::Relabel { argument: Box::new(argument), from, to },
+        })
+    }
+
+    fn nodes(&mut self, exprs: &[Expr]) -> Result<Vec<Node>, SqlError> {
+        exprs.iter().map(|expr| self.node(expr)).collect()
+    }
+
+    fn boxed(&mut self, expr: &Expr) -> Result<Box<Node>, SqlError> {
+        self.node(expr).map(Box::new)
+    }
+
+    fn column(&mut self, id: ColumnId) -> usize {
+        match self.columns.iter().position(|known| *known == id) {
+            Some(at) => at,
+            None => {
+                self.columns.push(id);
+                self.columns.len() - 1
+            }
+        }
+    }
+
+    fn comparison(
+        &mut self,
+        comparison: &Comparison,
+        left: SqlType,
+        right: SqlType,
+    ) -> Result<Function, SqlError> {
+        let types = vec![left.oid, right.oid];
+        self.function(comparison.function, types, BOOL, comparison.collation)
+    }
+
+    fn function(
+        &mut self,
+        oid: Oid,
+        types: Vec<Oid>,
+        result: Oid,
+        collation: Oid,
+    ) -> Result<Function, SqlError> {
+        let function = Function::new(self.environment, oid, types, result, collation)?;
+        self.volatility = match (self.volatility, function.volatility) {
+            (Volatility::Volatile, _) | (_, Volatility::Volatile) => Volatility::Volatile,
+            (Volatility::Stable, _) | (_, Volatility::Stable) => Volatility::Stable,
+            _ => Volatility::Immutable,
+        };
+        Ok(function)
+    }
+}
+
+/// The error for a kind of expression that is not implemented.
+fn refuse(kind: &ExprKind) -> SqlError {
+    let what = match kind {
+        ExprKind::IsNull { .. } => "IS NULL of a row",
+        ExprKind::IsNotNull { .. } => "IS NOT NULL of a row",
+        ExprKind::Array { .. } => "ARRAY[...]",
+        ExprKind::Row { .. } => "ROW(...)",
+        ExprKind::RowComparison { .. } => "a comparison of rows",
+        ExprKind::ViaText(_) => "a cast by input and output functions",
+        ExprKind::ArrayCast { .. } | ExprKind::ArrayElement => "a cast of an array",
+        ExprKind::RowCast { .. } | ExprKind::RowOperand => "a cast of a row",
+        ExprKind::DomainCast { .. } | ExprKind::DomainValue => "a cast to a domain",
+        ExprKind::Subscript { .. } => "a subscript",
+        ExprKind::Field { .. } => "selecting a field of a row",
+        ExprKind::Subquery(_) => "a subquery in this place",
+        _ => "this kind of expression",
+    };
+    SqlError::unsupported(format!("{what} is not supported by trunkline"))
+}

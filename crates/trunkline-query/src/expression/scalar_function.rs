@@ -1,0 +1,96 @@
+//! A program as a scalar function of DataFusion.
+//!
+//! The planner sees a function of columns, with a name, a volatility and a result type. Two calls are
+//! the same if the text of their expressions and their arguments are, so that the planner can find
+//! common subexpressions.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow_schema::DataType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility as PlannerVolatility,
+};
+use trunkline_sql::functions::{Argument, CallSettings};
+
+use super::frame::Frame;
+use super::program::Program;
+use crate::environment::Volatility;
+use crate::error::to_datafusion;
+
+/// A compiled expression as a function of its columns.
+pub(crate) struct ProgramFunction {
+    /// The expression, as `EXPLAIN` shows it.
+    text: String,
+    program: Program,
+    signature: Signature,
+    settings: Arc<CallSettings>,
+}
+
+impl ProgramFunction {
+    pub(crate) fn new(text: String, program: Program, settings: Arc<CallSettings>) -> Self {
+        let volatility = match program.volatility() {
+            Volatility::Immutable => PlannerVolatility::Immutable,
+            Volatility::Stable => PlannerVolatility::Stable,
+            Volatility::Volatile => PlannerVolatility::Volatile,
+        };
+        let signature = match program.columns().len() {
+            0 => Signature::nullary(volatility),
+            count => Signature::any(count, volatility),
+        };
+        Self { text, program, signature, settings }
+    }
+}
+
+impl fmt::Debug for ProgramFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl PartialEq for ProgramFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for ProgramFunction {}
+
+impl Hash for ProgramFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for ProgramFunction {
+    fn name(&self) -> &str {
+        &self.text
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(self.program.carrier().data_type())
+    }
+
+    fn invoke_with_args(&self, call: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let argument = |value: &ColumnarValue| match value {
+            ColumnarValue::Array(array) => Ok(Argument::column(Arc::clone(array))),
+            ColumnarValue::Scalar(value) => value.to_array().map(Argument::constant),
+        };
+        let constant = self.program.volatility() != Volatility::Volatile
+            && call.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+        let columns = call.args.iter().map(argument).collect::<Result<Vec<_>>>()?;
+        let rows = if constant { 1 } else { call.number_rows };
+        let frame = Frame::new(columns, rows, &self.settings);
+        let array = self.program.evaluate(&frame).map_err(to_datafusion)?;
+        Ok(match constant {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?),
+            false => ColumnarValue::Array(array),
+        })
+    }
+}

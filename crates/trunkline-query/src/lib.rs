@@ -1,0 +1,50 @@
+//! **Queries**: executes bound statements with DataFusion over the storage engine.
+//!
+//! ```text
+//!   BoundStatement ── lower ──▶ logical plan ── DataFusion ──▶ physical plan ──▶ Rows: batches
+//!                      │                                         │
+//!                      ├ expression: programs of kernels         └ scan: polled heap scans
+//!                      └ aggregate: states of groups
+//! ```
+//!
+//! The meaning of a statement is decided before: by the binder, which has resolved all names and
+//! types, and by the kernels and aggregates of `trunkline-sql`. DataFusion chooses and runs joins,
+//! sorts, grouping and parallelism. This is the only crate that names it.
+//!
+//! A statement is executed by [`execute`], in a runtime of tokio:
+//!
+//! ```no_run
+//! use trunkline_query::{Rows, StatementContext, execute};
+//! use trunkline_sql::{SqlError, bound::BoundStatement};
+//!
+//! async fn count_rows(
+//!     statement: &BoundStatement,
+//!     context: &StatementContext,
+//! ) -> Result<usize, SqlError> {
+//!     let mut rows: Rows = execute(statement, context).await?;
+//!     let mut count = 0;
+//!     while let Some(batch) = rows.next().await? {
+//!         count += batch.num_rows();
+//!     }
+//!     Ok(count)
+//! }
+//! ```
+//!
+//! The arrays of a batch hold PostgreSQL's stored values, as [`trunkline_sql::values`] describes;
+//! [`Rows::columns`] has their types.
+
+#![forbid(unsafe_code)]
+
+mod aggregate;
+mod environment;
+pub mod error;
+mod expression;
+mod lower;
+mod scan;
+mod statement;
+
+pub use environment::{Environment, ParameterValue, collations};
+pub use scan::Cancellation;
+pub use statement::{
+    ResultColumn, Rows, StatementContext, StatementOptions, execute, explain, rule_names,
+};

@@ -1,0 +1,204 @@
+//! `GROUP BY` and aggregates.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_schema::SortOptions;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::expr::AggregateFunction as PlanAggregate;
+use datafusion::logical_expr::{
+    AggregateUDF, Expr as PlanExpr, GroupingSet, LogicalPlan, LogicalPlanBuilder, lit,
+};
+use trunkline_sql::SqlError;
+use trunkline_sql::bound::{Aggregate, ColumnId, Expr, ExprKind, Relation};
+use trunkline_sql::functions::{AggregateCall, aggregate};
+
+use super::planner::{Lowering, field, planned, with_columns};
+use crate::aggregate::{AggregateFunction, CallKeys};
+use crate::expression::{KeyUse, Program, column_name, expression_text};
+
+/// Aggregates whose result depends on the order of their rows.
+const ORDERED: [&str; 11] = [
+    "array_agg",
+    "string_agg",
+    "json_agg",
+    "jsonb_agg",
+    "json_object_agg",
+    "jsonb_object_agg",
+    "json_agg_strict",
+    "jsonb_agg_strict",
+    "json_arrayagg",
+    "xmlagg",
+    "array_agg_array",
+];
+
+impl Lowering<'_> {
+    pub(super) fn aggregate(
+        &mut self,
+        input: &Relation,
+        groups: &[(ColumnId, Expr)],
+        sets: Option<&[Vec<usize>]>,
+        aggregates: &[(ColumnId, Aggregate)],
+    ) -> Result<LogicalPlan, SqlError> {
+        let mut plan = self.relation(input)?;
+        // One row, whatever the input is.
+        if groups.is_empty() && aggregates.is_empty() && sets.is_none() {
+            return planned(LogicalPlanBuilder::empty(true).build());
+        }
+        let mut values = Vec::with_capacity(groups.len());
+        for (id, expr) in groups {
+            let (next, expr) = self.without_subqueries(plan, expr)?;
+            plan = next;
+            values.push((column_name(*id), self.expressions().value(&expr)?));
+        }
+        let mut calls = Vec::with_capacity(aggregates.len());
+        for (id, call) in aggregates {
+            let mut call = call.clone();
+            for argument in &mut call.arguments {
+                let (next, expr) = self.without_subqueries(plan, argument)?;
+                plan = next;
+                *argument = expr;
+            }
+            calls.push(self.aggregate_call(&call)?.alias(column_name(*id)));
+        }
+        plan = with_columns(plan, values)?;
+        let ids: Vec<ColumnId> = groups.iter().map(|(id, _)| *id).collect();
+        let (plan, mut grouping) = self.grouping(plan, &ids)?;
+        if let Some(sets) = sets {
+            if !grouping.values.is_empty() {
+                let message =
+                    "GROUPING SETS of columns of this type are not supported by trunkline";
+                return Err(SqlError::unsupported(message));
+            }
+            let column = |place: &usize| grouping.keys.get(*place).cloned();
+            let set = |set: &Vec<usize>| set.iter().filter_map(column).collect::<Vec<_>>();
+            let sets = sets.iter().map(set).collect();
+            grouping.keys = vec![PlanExpr::GroupingSet(GroupingSet::GroupingSets(sets))];
+        }
+        calls.extend(grouping.values);
+        let columns = ids.into_iter().chain(aggregates.iter().map(|(id, _)| *id));
+        let columns: Vec<PlanExpr> = columns.map(|id| field(&column_name(id))).collect();
+        let builder = LogicalPlanBuilder::from(plan).aggregate(grouping.keys, calls);
+        planned(builder.and_then(|plan| plan.project(columns)?.build()))
+    }
+
+    /// A call of an aggregate.
+    fn aggregate_call(&mut self, call: &Aggregate) -> Result<PlanExpr, SqlError> {
+        let info = self.environment.aggregate(call.function)?;
+        let definition = aggregate(&info.transition, &info.last).ok_or_else(|| {
+            SqlError::unsupported(format!("aggregate {} is not supported by trunkline", info.name))
+        })?;
+        let carrier = |expr: &Expr| self.environment.carrier(expr.ty.oid);
+        let settings = (*self.environment.settings).clone();
+        let described = AggregateCall {
+            argument_types: call.arguments.iter().map(|argument| argument.ty.oid).collect(),
+            argument_carriers: call.arguments.iter().map(carrier).collect::<Result<_, _>>()?,
+            result_type: call.ty.oid,
+            result_carrier: self.environment.carrier(call.ty.oid)?,
+            direct: call.direct.iter().map(|expr| self.constant(expr)).collect::<Result<_, _>>()?,
+            collation: call.collation,
+            settings,
+        };
+        let filter = call.filter.as_ref();
+        let arguments = call.arguments.iter().map(|argument| self.argument(argument, filter));
+        let mut arguments: Vec<PlanExpr> = arguments.collect::<Result<_, _>>()?;
+        let constants = call.arguments.iter().map(|argument| self.known(argument));
+        let constants = constants.collect::<Result<Vec<_>, _>>()?;
+        let keys = self.call_keys(call, &info.name, &mut arguments)?;
+        if arguments.is_empty() {
+            arguments.push(lit(ScalarValue::Boolean(Some(true))));
+        }
+        let filter = filter.map(|filter| self.expressions().value(filter)).transpose()?;
+        let text = self.call_text(call, &info.name);
+        let function = AggregateFunction::new(text, definition, described, constants, keys);
+        let function = Arc::new(AggregateUDF::from(function));
+        let filter = filter.map(Box::new);
+        let call = PlanAggregate::new_udf(function, arguments, false, filter, Vec::new(), None);
+        Ok(PlanExpr::AggregateFunction(call))
+    }
+
+    /// An argument. With `FILTER`, it is only computed in rows that count.
+    fn argument(&self, argument: &Expr, filter: Option<&Expr>) -> Result<PlanExpr, SqlError> {
+        let simple = matches!(argument.kind, ExprKind::Column(_) | ExprKind::Constant(_));
+        match filter {
+            Some(filter) if !simple => {
+                let arms = vec![(filter.clone(), argument.clone())];
+                let otherwise = Box::new(Expr::null(argument.ty));
+                let case = ExprKind::Case { operand: None, arms, otherwise };
+                self.expressions().value(&Expr::new(case, argument.ty))
+            }
+            _ => self.expressions().value(argument),
+        }
+    }
+
+    /// Adds the keys of `ORDER BY` and `DISTINCT` to the arguments.
+    fn call_keys(
+        &self,
+        call: &Aggregate,
+        name: &str,
+        arguments: &mut Vec<PlanExpr>,
+    ) -> Result<CallKeys, SqlError> {
+        let mut keys = CallKeys { keys: Vec::new(), distinct: call.distinct };
+        let mut push = |expr: &Expr, usage: KeyUse, options: SortOptions| {
+            let key = self.expressions().key(expr, usage)?;
+            keys.keys.push((self.expressions().key_type(expr, usage)?, options));
+            arguments.push(key);
+            Ok::<(), SqlError>(())
+        };
+        for key in &call.order_by {
+            let (descending, nulls_first) = (key.descending, key.nulls_first);
+            push(&key.expr, KeyUse::Order, SortOptions { descending, nulls_first })?;
+        }
+        if call.distinct {
+            // Duplicates are found by sorting. Whether the order itself matters depends on the
+            // aggregate.
+            let ordered = ORDERED.contains(&name);
+            let usage = if ordered { KeyUse::Order } else { KeyUse::Equality };
+            let options = SortOptions { descending: false, nulls_first: false };
+            for argument in &call.arguments {
+                if !call.order_by.iter().any(|key| key.expr == *argument) {
+                    push(argument, usage, options)?;
+                }
+            }
+        }
+        Ok(keys)
+    }
+
+    /// The text by which equal calls are recognized.
+    fn call_text(&self, call: &Aggregate, name: &str) -> String {
+        let texts = call.arguments.iter().map(|expr| expression_text(self.environment, expr));
+        let texts: Vec<String> = texts.collect();
+        let mut text = format!("{name}({})#{}:{}", texts.join(", "), call.function, call.ty.oid);
+        if call.distinct {
+            text.push_str(" DISTINCT");
+        }
+        for key in &call.order_by {
+            let expr = expression_text(self.environment, &key.expr);
+            let order = (key.descending, key.nulls_first);
+            text.push_str(&format!(" ORDER BY {expr} {order:?}"));
+        }
+        for direct in &call.direct {
+            text.push_str(&format!(" direct {}", expression_text(self.environment, direct)));
+        }
+        text
+    }
+
+    /// The value of an expression without columns.
+    fn constant(&self, expr: &Expr) -> Result<ArrayRef, SqlError> {
+        let program = Program::compile(self.environment, expr)?;
+        if !program.columns().is_empty() {
+            let message = "a direct argument that is not a constant is not supported by trunkline";
+            return Err(SqlError::unsupported(message));
+        }
+        let settings = &self.environment.settings;
+        program.evaluate(&crate::expression::Frame::new(Vec::new(), 1, settings))
+    }
+
+    /// The value of an argument that is a constant.
+    fn known(&self, argument: &Expr) -> Result<Option<ArrayRef>, SqlError> {
+        match argument.kind {
+            ExprKind::Constant(_) | ExprKind::Parameter(_) => self.constant(argument).map(Some),
+            _ => Ok(None),
+        }
+    }
+}

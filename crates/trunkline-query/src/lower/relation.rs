@@ -1,0 +1,248 @@
+//! The relations that become a node of their own, and what leads to the others.
+
+use std::sync::Arc;
+
+use arrow_schema::{Field, Schema};
+use datafusion::common::{DFSchema, ScalarValue, ToDFSchema};
+use datafusion::functions_window::row_number::row_number_udwf;
+use datafusion::logical_expr::expr::WindowFunction;
+use datafusion::logical_expr::{
+    EmptyRelation, Expr as PlanExpr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, SortExpr,
+    Values, WindowFunctionDefinition, lit,
+};
+use trunkline_sql::bound::{ColumnId, Cte, Expr, Relation, SortKey};
+use trunkline_sql::{SqlError, SqlState};
+
+use super::planner::{Lowering, field, planned, renamed, with_columns};
+use super::visible::visible;
+use crate::expression::{KeyUse, column_name};
+
+impl Lowering<'_> {
+    pub(super) fn lower(&mut self, relation: &Relation) -> Result<LogicalPlan, SqlError> {
+        match relation {
+            Relation::Unit => planned(LogicalPlanBuilder::empty(true).build()),
+            Relation::Table(scan) => self.table(scan),
+            Relation::Values { columns, rows } => self.values(columns, rows),
+            Relation::Functions { functions, ordinality } => {
+                self.row_functions(functions, *ordinality)
+            }
+            Relation::ProjectSet { .. } => Err(SqlError::unsupported(
+                "set-returning functions in a select list are not supported by trunkline",
+            )),
+            Relation::Project { input, columns } => self.project(input, columns),
+            Relation::Filter { input, condition } => self.filter(input, condition),
+            Relation::Join { kind, left, right, condition, lateral } => {
+                self.join(*kind, left, right, condition.as_ref(), *lateral)
+            }
+            Relation::Aggregate { input, groups, sets, aggregates } => {
+                self.aggregate(input, groups, sets.as_deref(), aggregates)
+            }
+            Relation::Window { .. } => {
+                Err(SqlError::unsupported("window functions are not supported by trunkline"))
+            }
+            Relation::Distinct { input, on: None } => {
+                let plan = self.relation(input)?;
+                self.distinct(plan, &visible(input))
+            }
+            Relation::Distinct { input, on: Some(on) } => self.distinct_on(input, on),
+            Relation::Sort { input, keys } => {
+                let plan = self.relation(input)?;
+                self.sort(plan, keys)
+            }
+            Relation::Limit { input, limit, offset, ties } => {
+                if ties.is_some() {
+                    let message = "FETCH FIRST WITH TIES is not supported by trunkline";
+                    return Err(SqlError::unsupported(message));
+                }
+                let plan = self.relation(input)?;
+                self.limit(plan, limit.as_ref(), offset.as_ref())
+            }
+            Relation::SetOperation { operator, all, left, right, columns } => {
+                self.set_operation(*operator, *all, left, right, columns)
+            }
+            Relation::With { ctes, input } => self.with(ctes, input),
+            Relation::CteScan { cte, columns } => {
+                let (plan, _) = self.ctes.get(cte).cloned().ok_or_else(|| {
+                    SqlError::unsupported("a recursive WITH query is not supported by trunkline")
+                })?;
+                renamed(plan, columns.iter().copied())
+            }
+        }
+    }
+
+    pub(super) fn values(
+        &mut self,
+        columns: &[ColumnId],
+        rows: &[Vec<Expr>],
+    ) -> Result<LogicalPlan, SqlError> {
+        let fields = columns.iter().map(|&id| {
+            let carrier = self.environment.carrier(self.columns.get(id).ty.oid)?;
+            Ok(Field::new(column_name(id), carrier.data_type(), true))
+        });
+        let fields = fields.collect::<Result<Vec<_>, SqlError>>()?;
+        let schema: Arc<DFSchema> = planned(Schema::new(fields).to_dfschema_ref())?;
+        if rows.is_empty() {
+            let produce_one_row = false;
+            return Ok(LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row, schema }));
+        }
+        let values = rows.iter().map(|row| row.iter().map(|expr| self.expressions().value(expr)));
+        let values = values.map(Iterator::collect).collect::<Result<Vec<Vec<_>>, _>>()?;
+        if columns.is_empty() {
+            return Err(SqlError::internal("VALUES without columns"));
+        }
+        Ok(LogicalPlan::Values(Values { schema, values }))
+    }
+
+    /// Functions in `FROM` that return one row.
+    fn row_functions(
+        &mut self,
+        functions: &[trunkline_sql::bound::RowSource],
+        ordinality: Option<ColumnId>,
+    ) -> Result<LogicalPlan, SqlError> {
+        let mut columns = Vec::new();
+        for function in functions {
+            let (false, None, [id]) =
+                (function.returns_set, &function.row_type, &*function.columns)
+            else {
+                let message = "set-returning functions in FROM are not supported by trunkline";
+                return Err(SqlError::unsupported(message));
+            };
+            columns.push((column_name(*id), self.expressions().value(&function.call)?));
+        }
+        if let Some(id) = ordinality {
+            columns.push((column_name(id), lit(ScalarValue::Int64(Some(1)))));
+        }
+        with_columns(planned(LogicalPlanBuilder::empty(true).build())?, columns)
+    }
+
+    fn project(
+        &mut self,
+        input: &Relation,
+        columns: &[(ColumnId, Expr)],
+    ) -> Result<LogicalPlan, SqlError> {
+        let mut plan = self.relation(input)?;
+        let mut exprs = Vec::with_capacity(columns.len());
+        for (id, expr) in columns {
+            let (next, expr) = self.without_subqueries(plan, expr)?;
+            plan = next;
+            exprs.push(self.expressions().value(&expr)?.alias(column_name(*id)));
+        }
+        planned(LogicalPlanBuilder::from(plan).project(exprs).and_then(LogicalPlanBuilder::build))
+    }
+
+    pub(super) fn filtered(
+        &mut self,
+        plan: LogicalPlan,
+        condition: &Expr,
+    ) -> Result<LogicalPlan, SqlError> {
+        match self.expressions().condition(condition)? {
+            None => Ok(plan),
+            Some(condition) => {
+                let builder = LogicalPlanBuilder::from(plan).filter(condition);
+                planned(builder.and_then(LogicalPlanBuilder::build))
+            }
+        }
+    }
+
+    /// The keys of a sort, with their order.
+    pub(super) fn sort_keys(&self, keys: &[SortKey]) -> Result<Vec<SortExpr>, SqlError> {
+        let sorted = keys.iter().map(|key| {
+            let expr = self.expressions().key(&key.expr, KeyUse::Order)?;
+            Ok(SortExpr::new(expr, !key.descending, key.nulls_first))
+        });
+        sorted.collect()
+    }
+
+    pub(super) fn sort(
+        &mut self,
+        mut plan: LogicalPlan,
+        keys: &[SortKey],
+    ) -> Result<LogicalPlan, SqlError> {
+        let columns = plan.schema().columns();
+        let mut simple = Vec::with_capacity(keys.len());
+        for key in keys {
+            let (next, expr) = self.without_subqueries(plan, &key.expr)?;
+            plan = next;
+            simple.push(SortKey { expr, ..key.clone() });
+        }
+        let keys = self.sort_keys(&simple)?;
+        let builder = LogicalPlanBuilder::from(plan).sort(keys);
+        // Columns that subqueries have added go no further.
+        let columns = columns.into_iter().map(PlanExpr::Column);
+        planned(builder.and_then(|builder| match builder.schema().fields().len() {
+            count if count == columns.len() => builder.build(),
+            _ => builder.project(columns.collect::<Vec<_>>())?.build(),
+        }))
+    }
+
+    fn limit(
+        &mut self,
+        plan: LogicalPlan,
+        limit: Option<&Expr>,
+        offset: Option<&Expr>,
+    ) -> Result<LogicalPlan, SqlError> {
+        let count = |expr: Option<&Expr>, code: SqlState, what: &str| {
+            let value = match expr {
+                None => None,
+                Some(expr) => self.constant_int8(expr)?,
+            };
+            let negative = |_| SqlError::new(code, format!("{what} must not be negative"));
+            value.map(|value| usize::try_from(value).map_err(negative)).transpose()
+        };
+        let fetch = count(limit, SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE, "LIMIT")?;
+        let skip = count(offset, SqlState::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE, "OFFSET")?;
+        let builder = LogicalPlanBuilder::from(plan).limit(skip.unwrap_or_default(), fetch);
+        planned(builder.and_then(LogicalPlanBuilder::build))
+    }
+
+    /// Common table expressions are inlined, which changes nothing unless they are volatile.
+    fn with(&mut self, ctes: &[Cte], input: &Relation) -> Result<LogicalPlan, SqlError> {
+        for cte in ctes {
+            if self.is_volatile(&cte.relation) {
+                let message =
+                    "WITH of a query with volatile functions is not supported by trunkline";
+                return Err(SqlError::unsupported(message));
+            }
+            let plan = self.relation(&cte.relation)?;
+            self.ctes.insert(cte.number, (plan, cte.columns.clone()));
+        }
+        let plan = self.relation(input)?;
+        ctes.iter().for_each(|cte| {
+            self.ctes.remove(&cte.number);
+        });
+        Ok(plan)
+    }
+
+    /// Adds a column that numbers the rows of each group from 1, in the order of `keys`.
+    pub(super) fn row_numbers(
+        &mut self,
+        plan: LogicalPlan,
+        groups: Vec<PlanExpr>,
+        keys: Vec<SortExpr>,
+    ) -> Result<(LogicalPlan, String), SqlError> {
+        let name = self.new_name("n");
+        let function = WindowFunctionDefinition::WindowUDF(row_number_udwf());
+        let call = PlanExpr::from(WindowFunction::new(function, Vec::new()));
+        let call = planned(call.partition_by(groups).order_by(keys).build())?.alias(&name);
+        let builder = LogicalPlanBuilder::from(plan).window(vec![call]);
+        Ok((planned(builder.and_then(LogicalPlanBuilder::build))?, name))
+    }
+
+    /// The first row of each group in the order of the input.
+    fn distinct_on(&mut self, input: &Relation, on: &[Expr]) -> Result<LogicalPlan, SqlError> {
+        let (unsorted, keys) = match input {
+            Relation::Sort { input, keys } => (&**input, keys.as_slice()),
+            other => (other, &[][..]),
+        };
+        let plan = self.relation(unsorted)?;
+        let columns: Vec<_> = plan.schema().columns().into_iter().map(PlanExpr::Column).collect();
+        let groups = on.iter().map(|expr| self.expressions().key(expr, KeyUse::Equality));
+        let groups = groups.collect::<Result<Vec<_>, _>>()?;
+        let order = self.sort_keys(keys)?;
+        let (plan, number) = self.row_numbers(plan, groups, order)?;
+        let first = field(&number).eq(lit(ScalarValue::UInt64(Some(1))));
+        let builder = LogicalPlanBuilder::from(plan).filter(first);
+        let plan = planned(builder.and_then(|plan| plan.project(columns)?.build()))?;
+        if keys.is_empty() { Ok(plan) } else { self.sort(plan, keys) }
+    }
+}

@@ -1,0 +1,67 @@
+//! Tables, with the tables that inherit from them.
+
+use std::sync::Arc;
+
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, Union};
+use trunkline_engine::catalog::RelationInfo;
+use trunkline_sql::SqlError;
+use trunkline_sql::bound::TableScan;
+
+use super::planner::{Lowering, field, planned};
+use crate::expression::column_name;
+use crate::scan::{ScanColumns, ScanTable, TableAccess};
+
+impl Lowering<'_> {
+    pub(super) fn table(&mut self, scan: &TableScan) -> Result<LogicalPlan, SqlError> {
+        let database = Arc::clone(&self.tables.database);
+        let parent = database.relation(scan.table).ok_or_else(|| {
+            SqlError::internal(format!("could not open relation with OID {}", scan.table))
+        })?;
+        let tables = match (scan.inherit, parent.is_partitioned()) {
+            (true, true) => database.leaves(parent),
+            // ONLY of a partitioned table has no rows.
+            (false, true) => Vec::new(),
+            (true, false) => database.inheritors(parent),
+            (false, false) => vec![parent],
+        };
+        let mut plans = Vec::with_capacity(tables.len());
+        for table in tables {
+            plans.push(Arc::new(self.one_table(scan, parent, table)?));
+        }
+        match plans.len() {
+            0 => self.empty(scan),
+            1 => Ok(plans.pop().map(Arc::unwrap_or_clone).unwrap_or_default()),
+            _ => planned(Union::try_new(plans)).map(LogicalPlan::Union),
+        }
+    }
+
+    fn one_table(
+        &mut self,
+        scan: &TableScan,
+        parent: &RelationInfo,
+        table: &RelationInfo,
+    ) -> Result<LogicalPlan, SqlError> {
+        let (source, database) = (self.tables, &self.tables.database);
+        let columns = &scan.columns;
+        let columns = ScanColumns::new(self.environment, database, parent, table, columns)?;
+        let (streams, cancellation) = (&source.streams, &source.cancellation);
+        let access = TableAccess::new(&source.engine, database, table, streams, cancellation)?;
+        let names: Vec<String> = scan.columns.iter().map(|column| column_name(column.id)).collect();
+        let provider = provider_as_source(Arc::new(ScanTable::new(access, columns, &names)));
+        let builder = LogicalPlanBuilder::scan(self.new_name("t"), provider, None);
+        // Without its qualifier, a field can be combined with those of other children.
+        let fields = names.iter().map(|name| field(name).alias(name));
+        let fields: Vec<_> = fields.collect();
+        planned(builder.and_then(|scan| match fields.is_empty() {
+            true => scan.build(),
+            false => scan.project(fields)?.build(),
+        }))
+    }
+
+    /// No rows.
+    fn empty(&mut self, scan: &TableScan) -> Result<LogicalPlan, SqlError> {
+        let columns: Vec<_> = scan.columns.iter().map(|column| column.id).collect();
+        self.values(&columns, &[])
+    }
+}

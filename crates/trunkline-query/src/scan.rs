@@ -1,0 +1,27 @@
+//! **Scans**: tables as sources of record batches.
+//!
+//! ```text
+//!   ScanTable (TableProvider) ── filters, wanted columns ──▶ ScanExec, a partition for each worker
+//!                                                                │
+//!   PartitionReader: a session, a polled heap scan over its part of the blocks
+//!     page ── rows ── RowDecoder ──▶ batch ── filters ──▶ batch of the wanted columns
+//!              └─ TOAST pointers: the page is copied, and the values are fetched for many pages
+//! ```
+//!
+//! A task that reads a table doesn't block its thread while it waits for pages. The session of a
+//! partition is opened by its first poll, and closed at the end of the scan.
+
+mod access;
+mod cancellation;
+mod columns;
+mod exec;
+mod failure;
+mod partition_reader;
+mod row_decoder;
+mod table;
+mod text_encoding;
+
+pub(crate) use access::TableAccess;
+pub use cancellation::Cancellation;
+pub(crate) use columns::ScanColumns;
+pub(crate) use table::ScanTable;

@@ -1,0 +1,127 @@
+//! How the scans of a table read it: its files, its size, and the sessions of the statement.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_schema::Schema;
+use datafusion::common::Statistics;
+use datafusion::common::stats::Precision;
+use trunkline_engine::Engine;
+use trunkline_engine::catalog::{Database, RelationInfo, TableFiles};
+use trunkline_engine::heap::ScanOptions;
+use trunkline_engine::pool::{Backend, Strategy};
+use trunkline_engine::read_stream::{StatementStreams, StreamOptions};
+use trunkline_engine::transactions::Transactions;
+use trunkline_format::catalog::RelationKind;
+use trunkline_sql::{SqlError, SqlState};
+
+use super::cancellation::Cancellation;
+use super::columns::catalog_error;
+use super::failure::storage_error;
+
+/// The number of blocks below which a table is scanned by one worker (`min_parallel_table_scan_size`,
+/// 8 MiB).
+const PARALLEL_BLOCKS_MIN: u32 = 1024;
+
+/// How the scans of a table read it. Clones are cheap.
+#[derive(Clone)]
+pub(crate) struct TableAccess {
+    pub(super) engine: Engine,
+    pub(super) files: TableFiles,
+    pub(super) transactions: Arc<Transactions>,
+    pub(super) streams: StatementStreams,
+    pub(super) cancellation: Cancellation,
+    /// `schema.table`, for `EXPLAIN`.
+    pub(super) name: String,
+    blocks: u32,
+    /// The estimated number of rows.
+    rows: Option<f64>,
+}
+
+impl fmt::Debug for TableAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl TableAccess {
+    /// Opens a table.
+    ///
+    /// # Errors
+    /// 42809 if the relation has no rows of its own; 55000 for a materialized view without rows;
+    /// 58P01 if its files are missing.
+    pub(crate) fn new(
+        engine: &Engine,
+        database: &Database,
+        relation: &RelationInfo,
+        streams: &StatementStreams,
+        cancellation: &Cancellation,
+    ) -> Result<Self, SqlError> {
+        if relation.kind == RelationKind::MaterializedView && !relation.populated {
+            let name = relation.quoted_name();
+            let message = format!("materialized view \"{name}\" has not been populated");
+            let hint = "Use the REFRESH MATERIALIZED VIEW command.";
+            let code = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            return Err(SqlError::new(code, message).with_hint(hint));
+        }
+        let files = match relation.kind {
+            // A sequence is a table with one row, without TOAST values.
+            RelationKind::Sequence => database
+                .files(relation)
+                .map(|rows| TableFiles { rows, toast: None })
+                .ok_or_else(|| SqlError::internal("a sequence without files"))?,
+            _ => database.table_files(relation).map_err(|error| catalog_error(&error))?,
+        };
+        let blocks = files.rows.blocks().map_err(|error| storage_error(&error))?;
+        // As in PostgreSQL, the density of the last VACUUM is applied to the current size.
+        let density = |rows: f32| f64::from(rows) / f64::from(relation.pages);
+        let known = relation.rows.filter(|_| relation.pages > 0);
+        Ok(Self {
+            engine: engine.clone(),
+            files,
+            transactions: Arc::clone(database.transactions()),
+            streams: streams.clone(),
+            cancellation: cancellation.clone(),
+            name: database.qualified_name(relation),
+            blocks,
+            rows: known.map(|rows| (density(rows) * f64::from(blocks)).round()),
+        })
+    }
+
+    /// The number of blocks when the table was opened.
+    pub(super) fn blocks(&self) -> u32 {
+        self.blocks
+    }
+
+    /// The most partitions that a scan is divided into.
+    pub(super) fn partitions_max(&self) -> usize {
+        self.blocks.div_ceil(PARALLEL_BLOCKS_MIN).max(1) as usize
+    }
+
+    /// Opens a session that is cancelled with the statement.
+    pub(super) fn session(&self) -> Result<Backend, SqlError> {
+        let backend = self.engine.session();
+        let mut backend = backend
+            .map_err(|error| SqlError::new(SqlState::TOO_MANY_CONNECTIONS, error.to_string()))?;
+        self.cancellation.register(backend.session().canceller());
+        Ok(backend)
+    }
+
+    /// How a partition reads. A large table doesn't displace others from the pool.
+    pub(super) fn scan_options(&self, unordered: bool) -> ScanOptions {
+        let options = ScanOptions::of(self.engine.settings());
+        let large = self.blocks > self.engine.pool().buffers() / 4;
+        let strategy = if large { Strategy::BulkRead } else { Strategy::Normal };
+        let stream = StreamOptions { strategy, unordered, ..options.stream };
+        ScanOptions { stream, ..options }
+    }
+
+    /// Estimates. They are never exact, or DataFusion would answer `count(*)` from them.
+    pub(super) fn statistics(&self, schema: &Schema) -> Statistics {
+        let mut statistics = Statistics::new_unknown(schema);
+        if let Some(rows) = self.rows {
+            statistics.num_rows = Precision::Inexact(rows as usize);
+        }
+        statistics
+    }
+}

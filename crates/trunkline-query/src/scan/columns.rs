@@ -1,0 +1,171 @@
+//! Which columns a scan decodes, and where they are in a row.
+//!
+//! A statement names the columns of one table. Its partitions and children may have the same columns
+//! in another order, and dropped ones in between, so columns are matched by name for each table.
+
+use trunkline_engine::catalog::{CatalogError, ColumnInfo, Database, RelationInfo};
+use trunkline_format::Oid;
+use trunkline_format::catalog::Generated;
+use trunkline_format::deform::Attribute;
+use trunkline_format::varlena::Varlena;
+use trunkline_sql::bound::TableColumn;
+use trunkline_sql::values::Carrier;
+use trunkline_sql::{SqlError, SqlState};
+
+use super::text_encoding::TextEncoding;
+use crate::environment::Environment;
+
+/// A column that every table has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SystemColumn {
+    Ctid,
+    Xmin,
+    Xmax,
+    /// `cmin` and `cmax` share a field.
+    Command,
+    TableOid,
+}
+
+/// Where the values of a column come from.
+#[derive(Debug, Clone)]
+pub(super) enum Source {
+    /// A stored column: its place in [`ScanColumns::stored`], and the value of rows that are older
+    /// than it.
+    Stored {
+        place: usize,
+        missing: Option<Box<[u8]>>,
+    },
+    System(SystemColumn),
+}
+
+/// A column that a scan decodes.
+#[derive(Debug, Clone)]
+pub(super) struct Decoded {
+    pub(super) name: String,
+    pub(super) source: Source,
+    pub(super) carrier: Carrier,
+    /// Values have a varlena header.
+    pub(super) has_header: bool,
+    /// Values are text in the encoding of the database.
+    pub(super) is_text: bool,
+}
+
+/// The columns of a table that a scan decodes.
+#[derive(Debug, Clone)]
+pub(crate) struct ScanColumns {
+    /// The layout of a row, dropped columns included.
+    pub(super) stored: Vec<Attribute>,
+    pub(super) decoded: Vec<Decoded>,
+    pub(super) encoding: TextEncoding,
+    pub(super) table: Oid,
+}
+
+impl ScanColumns {
+    /// The columns of `relation` that stand for `columns` of `parent`, which is the same table or one
+    /// that it inherits from.
+    ///
+    /// # Errors
+    /// 0A000: a column can't be decoded. XX000: the catalogs contradict each other.
+    pub(crate) fn new(
+        environment: &Environment,
+        database: &Database,
+        parent: &RelationInfo,
+        relation: &RelationInfo,
+        columns: &[TableColumn],
+    ) -> Result<Self, SqlError> {
+        let parent_columns = database.columns(parent).map_err(|error| catalog_error(&error))?;
+        let own_columns = database.columns(relation).map_err(|error| catalog_error(&error))?;
+        let decoded = columns.iter().map(|column| {
+            if column.number < 0 {
+                return system_column(column.number);
+            }
+            let number = usize::try_from(column.number).unwrap_or_default();
+            let place = number.checked_sub(1).ok_or_else(|| {
+                SqlError::unsupported("a whole-row reference is not supported by trunkline")
+            })?;
+            let wanted = parent_columns.get(place).ok_or_else(|| missing_column(parent, number))?;
+            let place = match parent.oid == relation.oid {
+                true => place,
+                false => {
+                    let same = |own: &ColumnInfo| !own.dropped && own.name == wanted.name;
+                    let found = own_columns.iter().position(same);
+                    found.ok_or_else(|| missing_column(relation, number))?
+                }
+            };
+            let own = own_columns.get(place).ok_or_else(|| missing_column(relation, number))?;
+            stored_column(environment, own, place)
+        });
+        Ok(Self {
+            decoded: decoded.collect::<Result<_, _>>()?,
+            stored: own_columns.iter().map(|column| column.attribute).collect(),
+            encoding: TextEncoding::new(database.info().encoding)?,
+            table: relation.oid,
+        })
+    }
+
+    /// Whether a decoded column may have TOAST values.
+    pub(super) fn has_varlena(&self) -> bool {
+        self.decoded.iter().any(|column| column.has_header)
+    }
+
+    /// Only these columns, in this order.
+    pub(super) fn select(&self, places: &[usize]) -> Self {
+        let decoded = places.iter().filter_map(|&place| self.decoded.get(place).cloned());
+        Self { decoded: decoded.collect(), ..self.clone() }
+    }
+}
+
+fn stored_column(
+    environment: &Environment,
+    column: &ColumnInfo,
+    place: usize,
+) -> Result<Decoded, SqlError> {
+    let name = String::from_utf8_lossy(&column.name).into_owned();
+    if column.generated == Generated::Virtual {
+        let message =
+            format!("the virtual generated column \"{name}\" is not supported by trunkline");
+        return Err(SqlError::unsupported(message));
+    }
+    let carrier = environment.carrier(column.type_oid)?;
+    let has_header = column.attribute.len == -1;
+    let missing = match &column.missing {
+        Some(datum) if has_header => {
+            let mut room = Vec::new();
+            let payload = Varlena::parse(datum).and_then(|value| value.payload(&mut room));
+            let payload = payload.map_err(|error| SqlError::internal(error.to_string()))?;
+            Some(payload.into())
+        }
+        other => other.clone(),
+    };
+    let is_text = matches!(carrier, Carrier::Text | Carrier::Name);
+    Ok(Decoded { name, source: Source::Stored { place, missing }, carrier, has_header, is_text })
+}
+
+/// A column by its negative number in `access/sysattr.h`.
+fn system_column(number: i16) -> Result<Decoded, SqlError> {
+    let (name, column, carrier) = match number {
+        -1 => ("ctid", SystemColumn::Ctid, Carrier::Tid),
+        -2 => ("xmin", SystemColumn::Xmin, Carrier::UInt32),
+        -3 => ("cmin", SystemColumn::Command, Carrier::UInt32),
+        -4 => ("xmax", SystemColumn::Xmax, Carrier::UInt32),
+        -5 => ("cmax", SystemColumn::Command, Carrier::UInt32),
+        -6 => ("tableoid", SystemColumn::TableOid, Carrier::UInt32),
+        _ => return Err(SqlError::internal(format!("there is no system column {number}"))),
+    };
+    let (has_header, is_text, source) = (false, false, Source::System(column));
+    Ok(Decoded { name: name.to_owned(), source, carrier, has_header, is_text })
+}
+
+/// A damaged or unsupported catalog entry.
+pub(super) fn catalog_error(error: &CatalogError) -> SqlError {
+    let code = match error {
+        CatalogError::NotReadable { .. } => SqlState::WRONG_OBJECT_TYPE,
+        _ => SqlState::DATA_CORRUPTED,
+    };
+    SqlError::new(code, error.to_string())
+}
+
+fn missing_column(relation: &RelationInfo, number: usize) -> SqlError {
+    let name = relation.quoted_name();
+    SqlError::internal(format!("column {number} of relation {name} does not exist"))
+}

@@ -1,0 +1,286 @@
+//! The physical plan of a scan.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, BooleanArray, RecordBatch};
+use arrow_schema::SchemaRef;
+use datafusion::arrow::compute::filter_record_batch;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, Statistics, exec_err};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::coop::cooperative;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
+};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+    ReplaceChildrenOptions, apply_expression_roots,
+};
+use futures::Stream;
+use trunkline_aio::facade::Mutex;
+use trunkline_engine::read_stream::ParallelRange;
+
+use super::access::TableAccess;
+use super::columns::ScanColumns;
+use super::partition_reader::PartitionReader;
+use crate::error::to_datafusion;
+
+/// A sequential scan of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct ScanExec {
+    access: TableAccess,
+    columns: ScanColumns,
+    /// The fields of the decoded columns, of which the first ones are the result.
+    decoded: SchemaRef,
+    schema: SchemaRef,
+    filters: Vec<Arc<dyn PhysicalExpr>>,
+    /// Filters over the result that joins and sorts set while they run. They only save work, so it
+    /// doesn't matter if they are evaluated too late.
+    dynamic_filters: Vec<Arc<dyn PhysicalExpr>>,
+    /// The most rows that are wanted.
+    fetch: Option<usize>,
+    /// What is left of the table. Partitions take parts of it while they run, so every execution
+    /// needs a new one.
+    parts: Arc<Mutex<Option<ParallelRange>>>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl ScanExec {
+    pub(super) fn new(
+        access: TableAccess,
+        columns: ScanColumns,
+        decoded: SchemaRef,
+        results: usize,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        fetch: Option<usize>,
+        partitions: usize,
+    ) -> Result<Self> {
+        let schema = Arc::new(decoded.project(&(0..results).collect::<Vec<_>>())?);
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&schema)),
+            Partitioning::UnknownPartitioning(partitions),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        let properties = properties.with_scheduling_type(SchedulingType::Cooperative);
+        Ok(Self {
+            access,
+            columns,
+            decoded,
+            schema,
+            filters,
+            dynamic_filters: Vec::new(),
+            fetch,
+            parts: Arc::default(),
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+
+    fn partitions(&self) -> usize {
+        self.properties.partitioning.partition_count()
+    }
+}
+
+impl DisplayAs for ScanExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parallel = if self.partitions() > 1 { "Parallel " } else { "" };
+        write!(f, "{parallel}Seq Scan on {}", self.access.name)?;
+        let filters = self.filters.iter().chain(&self.dynamic_filters);
+        for filter in filters {
+            write!(f, ", filter={filter}")?;
+        }
+        if let Some(fetch) = self.fetch {
+            write!(f, ", fetch={fetch}")?;
+        }
+        Ok(())
+    }
+}
+
+impl ExecutionPlan for ScanExec {
+    fn name(&self) -> &'static str {
+        "ScanExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        apply_expression_roots(self.filters.iter().chain(&self.dynamic_filters), f)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { exec_err!("a scan has no inputs") }
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { exec_err!("a scan has no inputs") }
+    }
+
+    /// Another execution reads the whole table again.
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        let metrics = ExecutionPlanMetricsSet::new();
+        Ok(Arc::new(Self { parts: Arc::default(), metrics, ..(*self).clone() }))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        _context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let mut parts = self.parts.lock();
+        let parts = parts.get_or_insert_with(|| ParallelRange::new(self.access.blocks())).clone();
+        let unordered = self.partitions() > 1;
+        let (access, columns) = (self.access.clone(), self.columns.clone());
+        let decoded = Arc::clone(&self.decoded);
+        Ok(Box::pin(cooperative(ScanStream {
+            reader: PartitionReader::new(access, parts, unordered, columns, decoded),
+            filters: self.filters.clone(),
+            dynamic_filters: self.dynamic_filters.clone(),
+            left: self.fetch,
+            schema: Arc::clone(&self.schema),
+            metrics: BaselineMetrics::new(&self.metrics, partition),
+        })))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _inputs: &[Arc<Statistics>],
+        _args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(self.access.statistics(&self.schema)))
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        true
+    }
+
+    fn with_fetch(&self, fetch: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        Some(Arc::new(Self { fetch, ..self.clone() }))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.fetch
+    }
+
+    /// Takes the filters that joins and sorts set while they run. They are reported as not handled,
+    /// because the scan may read them too late.
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        _config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let filters = result.parent_filters.iter().map(|filter| Arc::clone(&filter.filter));
+        let filters: Vec<Arc<dyn PhysicalExpr>> = filters.collect();
+        let propagation = FilterPushdownPropagation::all_unsupported(result);
+        if phase != FilterPushdownPhase::Post || filters.is_empty() {
+            return Ok(propagation);
+        }
+        let scan = Self { dynamic_filters: filters, ..self.clone() };
+        Ok(propagation.with_updated_node(Arc::new(scan)))
+    }
+}
+
+/// The batches of one partition.
+struct ScanStream {
+    reader: PartitionReader,
+    filters: Vec<Arc<dyn PhysicalExpr>>,
+    dynamic_filters: Vec<Arc<dyn PhysicalExpr>>,
+    /// The rows that are still wanted.
+    left: Option<usize>,
+    schema: SchemaRef,
+    metrics: BaselineMetrics,
+}
+
+impl ScanStream {
+    /// The rows of a decoded batch that pass the filters, with the columns of the result.
+    fn result(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
+        let timer = self.metrics.elapsed_compute().timer();
+        let mut batch = filtered(batch, &self.filters)?;
+        let columns: Vec<usize> = (0..self.schema.fields().len()).collect();
+        batch = filtered(batch.project(&columns)?, &self.dynamic_filters)?;
+        timer.done();
+        if let Some(left) = &mut self.left {
+            if batch.num_rows() > *left {
+                batch = batch.slice(0, *left);
+            }
+            *left -= batch.num_rows();
+        }
+        Ok(batch)
+    }
+}
+
+/// The rows for which all filters are true. A filter sees only rows that have passed those before it.
+fn filtered(mut batch: RecordBatch, filters: &[Arc<dyn PhysicalExpr>]) -> Result<RecordBatch> {
+    for filter in filters {
+        let rows = batch.num_rows();
+        if rows == 0 {
+            break;
+        }
+        let passed = filter.evaluate(&batch)?.into_array(rows)?;
+        let passed: &BooleanArray = match passed.as_boolean_opt() {
+            Some(passed) => passed,
+            None => return exec_err!("a filter returned {}", passed.data_type()),
+        };
+        if passed.true_count() < rows {
+            batch = filter_record_batch(&batch, passed)?;
+        }
+    }
+    Ok(batch)
+}
+
+impl Stream for ScanStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            if self.left == Some(0) {
+                return Poll::Ready(None);
+            }
+            let Some(batch) = ready!(self.reader.poll_batch(context)) else {
+                return Poll::Ready(None);
+            };
+            let batch = batch.map_err(to_datafusion).and_then(|batch| self.result(batch));
+            match batch {
+                Ok(batch) if batch.num_rows() == 0 => {}
+                other => return self.metrics.record_poll(Poll::Ready(Some(other))),
+            }
+        }
+    }
+}
+
+impl RecordBatchStream for ScanStream {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}

@@ -1,0 +1,82 @@
+//! Errors of scans: pages, rows and values that can't be read.
+
+use std::fmt;
+
+use trunkline_engine::heap::{HeapError, RowError, ToastError};
+use trunkline_engine::pool::ReadError;
+use trunkline_engine::storage::{Relation, StorageError};
+use trunkline_format::Tid;
+use trunkline_sql::{SqlError, SqlState};
+
+use super::cancellation::cancelled;
+
+/// A page that can't be read.
+pub(super) fn page_error(error: &HeapError) -> SqlError {
+    match error {
+        HeapError::Read(error) => read_error(error),
+        HeapError::NotATable { .. } => corrupted(error),
+    }
+}
+
+/// A page of the table or of its TOAST table that can't be read.
+pub(super) fn read_error(error: &ReadError) -> SqlError {
+    match error {
+        ReadError::Cancelled => cancelled(),
+        ReadError::Storage(error) => storage_error(error),
+        ReadError::Io { .. } | ReadError::Define { .. } => {
+            SqlError::new(SqlState::IO_ERROR, error.to_string())
+        }
+        ReadError::TooManyPins { .. } | ReadError::Eviction(_) => {
+            SqlError::new(SqlState::OUT_OF_MEMORY, error.to_string())
+        }
+        ReadError::Short { .. } | ReadError::Corrupt { .. } => corrupted(error),
+    }
+}
+
+/// A file that can't be used.
+pub(super) fn storage_error(error: &StorageError) -> SqlError {
+    let sql = SqlError::new(SqlState::UNDEFINED_FILE, error.to_string());
+    match error.hint() {
+        Some(hint) => sql.with_hint(hint),
+        None => sql,
+    }
+}
+
+/// A row that can't be read, or whose visibility is unknown.
+pub(super) fn row_error(error: &RowError) -> SqlError {
+    let code = match error.file_fault() {
+        Some(_) => SqlState::UNDEFINED_FILE,
+        None => SqlState::DATA_CORRUPTED,
+    };
+    SqlError::new(code, error.to_string())
+}
+
+/// A value that can't be read, with its file, block, line pointer and column.
+pub(super) fn value_error(
+    relation: &Relation,
+    tid: Tid,
+    column: &str,
+    problem: &dyn fmt::Display,
+) -> SqlError {
+    let location = relation.location(tid.block).at_item(tid.item);
+    let message = format!("invalid value in column \"{column}\" of row in {location}: {problem}");
+    SqlError::new(SqlState::DATA_CORRUPTED, message)
+}
+
+/// A value that can't be fetched from the TOAST table.
+pub(super) fn toast_error(
+    relation: &Relation,
+    tid: Tid,
+    column: &str,
+    error: &ToastError,
+) -> SqlError {
+    let sql = value_error(relation, tid, column, error);
+    match error.file_fault() {
+        Some(_) => SqlError::new(SqlState::UNDEFINED_FILE, sql.message()),
+        None => sql,
+    }
+}
+
+fn corrupted(error: &dyn fmt::Display) -> SqlError {
+    SqlError::new(SqlState::DATA_CORRUPTED, error.to_string())
+}

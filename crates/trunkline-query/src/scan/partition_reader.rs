@@ -1,0 +1,266 @@
+//! Reads one partition of a scan: pages, rows, batches.
+//!
+//! The reader is polled. It has one session of the engine, which waits for pages by waking the task,
+//! and it holds no page between two polls. TOAST values can't be fetched that way, so pages with TOAST
+//! pointers are copied, and a thread for blocking work fetches the values of many rows at once, with
+//! the session that is meanwhile not used for anything else.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use datafusion::common::runtime::SpawnedTask;
+use trunkline_engine::heap::{
+    HeapPage, HeapRow, HeapScan, PageBatch, RowError, ScanOptions, ToastBatch, ToastReader,
+    has_external,
+};
+use trunkline_engine::pool::{Backend, ReadError};
+use trunkline_engine::read_stream::{ParallelRange, RegisteredStream, StreamOptions};
+use trunkline_sql::SqlError;
+
+use super::access::TableAccess;
+use super::columns::ScanColumns;
+use super::failure::{page_error, read_error, row_error};
+use super::row_decoder::{Fetched, RowDecoder};
+
+/// The rows of the first batch, so that the first rows are available soon.
+const FIRST_ROWS: usize = 256;
+
+/// The rows of any other batch.
+const BATCH_ROWS: usize = 8192;
+
+/// The most pages to copy before their TOAST values are fetched.
+const COPIED_PAGES_MAX: usize = 32;
+
+/// The bytes of TOAST values at which they are fetched.
+const FETCH_BYTES: u64 = 8 << 20;
+
+/// After this many pages without a batch, other tasks get a turn.
+const PAGES_PER_TURN: usize = 256;
+
+/// Reads one partition.
+pub(super) struct PartitionReader {
+    access: TableAccess,
+    parts: ParallelRange,
+    unordered: bool,
+    decoder: RowDecoder,
+    /// The rows that complete the current batch.
+    target: usize,
+    state: State,
+    /// Pages that wait for TOAST values, in the order of the scan.
+    copied: PageBatch,
+    /// Whether the pages' rows may have TOAST pointers that the scan wants.
+    may_toast: bool,
+}
+
+enum State {
+    /// Nothing has been opened yet.
+    Start,
+    Reading(Box<Open>),
+    /// A thread fetches TOAST values. The scan ends after them if `ended`.
+    Fetching {
+        open: Box<OpenScan>,
+        task: SpawnedTask<FetchResult>,
+        ended: bool,
+    },
+    Ended,
+}
+
+/// A scan with its session.
+struct Open {
+    backend: Backend,
+    scan: OpenScan,
+}
+
+struct OpenScan {
+    heap: RegisteredStream<HeapScan<ParallelRange>>,
+    toast: Option<ToastReader>,
+    values: ToastBatch,
+}
+
+/// What a fetch gives back.
+struct FetchResult {
+    backend: Backend,
+    toast: ToastReader,
+    values: ToastBatch,
+    result: Result<(), ReadError>,
+}
+
+impl PartitionReader {
+    pub(super) fn new(
+        access: TableAccess,
+        parts: ParallelRange,
+        unordered: bool,
+        columns: ScanColumns,
+        schema: SchemaRef,
+    ) -> Self {
+        let may_toast = access.files.toast.is_some() && columns.has_varlena();
+        let decoder = RowDecoder::new(columns, &access.files.rows, schema, BATCH_ROWS);
+        let (state, copied) = (State::Start, PageBatch::new());
+        let target = FIRST_ROWS;
+        Self { access, parts, unordered, decoder, target, state, copied, may_toast }
+    }
+
+    /// Returns the next batch, or `None` at the end. After an error, the reader has ended.
+    pub(super) fn poll_batch(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<RecordBatch, SqlError>>> {
+        let polled = ready!(self.poll(context));
+        if !matches!(polled, Ok(Some(_))) {
+            self.state = State::Ended;
+        }
+        Poll::Ready(polled.transpose())
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<RecordBatch>, SqlError>> {
+        let mut pages = 0;
+        loop {
+            self.access.cancellation.check()?;
+            match &mut self.state {
+                State::Start => self.state = State::Reading(Box::new(self.open()?)),
+                State::Fetching { task, .. } => {
+                    let fetched = ready!(Pin::new(task).poll(context));
+                    self.fetched(fetched)?;
+                }
+                State::Ended => return Poll::Ready(self.last_batch()),
+                State::Reading(_) => {
+                    if pages == PAGES_PER_TURN {
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    pages += 1;
+                    ready!(self.poll_page(context))?;
+                }
+            }
+            if self.decoder.rows() >= self.target {
+                self.target = BATCH_ROWS;
+                return Poll::Ready(self.decoder.finish().map(Some));
+            }
+        }
+    }
+
+    fn last_batch(&mut self) -> Result<Option<RecordBatch>, SqlError> {
+        match self.decoder.rows() {
+            0 => Ok(None),
+            _ => self.decoder.finish().map(Some),
+        }
+    }
+
+    /// Opens a session and the scan.
+    fn open(&self) -> Result<Open, SqlError> {
+        let mut backend = self.access.session()?;
+        backend.session().set_may_block(false);
+        let options = self.access.scan_options(self.unordered);
+        let ScanOptions { stream, .. } = options;
+        let transactions = &self.access.transactions;
+        let rows = &self.access.files.rows;
+        let heap = HeapScan::new(&backend, rows, self.parts.clone(), transactions, options);
+        let toast = self.access.files.toast.clone().filter(|_| self.may_toast).map(|table| {
+            let stream = StreamOptions { sequential: false, ..stream };
+            ToastReader::new(&backend, table, transactions, stream)
+        });
+        let heap = self.access.streams.register(heap);
+        Ok(Open { backend, scan: OpenScan { heap, toast, values: ToastBatch::new() } })
+    }
+
+    /// Decodes the next page, or copies it if it must wait for TOAST values.
+    fn poll_page(&mut self, context: &mut Context<'_>) -> Poll<Result<(), SqlError>> {
+        let (ended, full) = ready!(self.read_page(context))?;
+        if ended && self.copied.is_empty() {
+            self.state = State::Ended;
+        } else if ended || full {
+            self.fetch(ended);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Decodes or copies the next page. Returns whether that was the end of the scan, and whether
+    /// enough has been copied.
+    fn read_page(&mut self, context: &mut Context<'_>) -> Poll<Result<(bool, bool), SqlError>> {
+        let Self { state, decoder, copied, may_toast, .. } = self;
+        let State::Reading(open) = state else { return Poll::Ready(Ok((true, false))) };
+        let Open { backend, scan } = &mut **open;
+        let mut heap = scan.heap.lock();
+        let page = ready!(heap.poll_page(context, backend)).map_err(|error| page_error(&error))?;
+        let ended = page.is_none();
+        if let Some(page) = page {
+            if !copied.is_empty() || (*may_toast && has_toast(&page)) {
+                let rows = rows_of(page.rows())?;
+                rows.iter().for_each(|row| decoder.pointers(row, &mut scan.values));
+                if !copied.is_empty() || !scan.values.is_empty() {
+                    copied.push(&page);
+                } else {
+                    decode(decoder, &rows, &scan.values)?;
+                }
+            } else {
+                decode(decoder, &rows_of(page.rows())?, &scan.values)?;
+            }
+        }
+        let full = copied.len() >= COPIED_PAGES_MAX || scan.values.bytes() >= FETCH_BYTES;
+        Poll::Ready(Ok((ended, full)))
+    }
+
+    /// Starts to fetch the TOAST values of the copied pages.
+    fn fetch(&mut self, ended: bool) {
+        let State::Reading(open) = std::mem::replace(&mut self.state, State::Ended) else { return };
+        let Open { mut backend, mut scan } = *open;
+        let Some(mut toast) = scan.toast.take() else { return };
+        let mut values = std::mem::take(&mut scan.values);
+        let task = SpawnedTask::spawn_blocking(move || {
+            backend.session().set_may_block(true);
+            let result = toast.fetch(&mut backend, &mut values);
+            backend.session().set_may_block(false);
+            FetchResult { backend, toast, values, result }
+        });
+        self.state = State::Fetching { open: Box::new(scan), task, ended };
+    }
+
+    /// Decodes the copied pages after their TOAST values have been fetched.
+    fn fetched(
+        &mut self,
+        fetched: Result<FetchResult, tokio::task::JoinError>,
+    ) -> Result<(), SqlError> {
+        let State::Fetching { mut open, ended, .. } =
+            std::mem::replace(&mut self.state, State::Ended)
+        else {
+            return Ok(());
+        };
+        let fetched = fetched.map_err(|error| SqlError::internal(error.to_string()))?;
+        let FetchResult { backend, toast, mut values, result } = fetched;
+        result.map_err(|error| read_error(&error))?;
+        let rows = rows_of(self.copied.rows())?;
+        decode(&mut self.decoder, &rows, &values)?;
+        drop(rows);
+        self.copied.clear();
+        values.clear();
+        if !ended {
+            open.toast = Some(toast);
+            open.values = values;
+            self.state = State::Reading(Box::new(Open { backend, scan: *open }));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a row of the page has a TOAST pointer.
+fn has_toast(page: &HeapPage<'_>) -> bool {
+    page.rows().any(|row| row.is_ok_and(|row| has_external(&row.tuple)))
+}
+
+/// The rows, or the error of the first one that can't be read.
+fn rows_of<'p>(
+    rows: impl Iterator<Item = Result<HeapRow<'p>, RowError>>,
+) -> Result<Vec<HeapRow<'p>>, SqlError> {
+    rows.collect::<Result<_, _>>().map_err(|error| row_error(&error))
+}
+
+fn decode(
+    decoder: &mut RowDecoder,
+    rows: &[HeapRow<'_>],
+    values: &ToastBatch,
+) -> Result<(), SqlError> {
+    decoder.decode(rows, &mut Fetched { batch: values, next: 0 })
+}

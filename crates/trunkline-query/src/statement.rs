@@ -1,0 +1,12 @@
+//! **Statements**: planning and execution of a bound statement.
+//!
+//! A statement has its own memory pool, its own temporary files, and its own list of scans. All of
+//! them end with [`Rows`].
+
+mod context;
+mod optimizer;
+mod rows;
+
+pub use context::{StatementContext, StatementOptions};
+pub use optimizer::rule_names;
+pub use rows::{ResultColumn, Rows, execute, explain};

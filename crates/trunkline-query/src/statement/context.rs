@@ -1,0 +1,92 @@
+//! What a statement is executed with.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::SessionState;
+use datafusion::prelude::SessionConfig;
+use trunkline_engine::Engine;
+use trunkline_engine::catalog::Database;
+use trunkline_sql::SqlError;
+
+use super::optimizer::{logical_rules, physical_rules};
+use crate::environment::Environment;
+use crate::error::from_datafusion;
+use crate::scan::Cancellation;
+
+/// The settings that execution depends on. The defaults are PostgreSQL's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StatementOptions {
+    /// `max_parallel_workers_per_gather`: tasks in addition to one.
+    pub workers: usize,
+    /// `work_mem`, in bytes.
+    pub work_mem: usize,
+    /// `hash_mem_multiplier`.
+    pub hash_mem_multiplier: f64,
+    /// Where sorts, joins and aggregates put what doesn't fit into memory. Without it, they fail.
+    pub temporary_directory: Option<PathBuf>,
+}
+
+impl Default for StatementOptions {
+    fn default() -> Self {
+        Self { workers: 2, work_mem: 4 << 20, hash_mem_multiplier: 2.0, temporary_directory: None }
+    }
+}
+
+/// Everything that a statement is executed with.
+#[derive(Debug, Clone)]
+pub struct StatementContext {
+    /// The engine, whose pool the tables are read through.
+    pub engine: Engine,
+    /// The database.
+    pub database: Arc<Database>,
+    /// Functions, types and settings.
+    pub environment: Environment,
+    /// Cancels this statement.
+    pub cancellation: Cancellation,
+    /// How it is executed.
+    pub options: StatementOptions,
+}
+
+impl StatementOptions {
+    /// The number of tasks that work on a statement together.
+    fn partitions(&self) -> usize {
+        self.workers + 1
+    }
+
+    /// The state that DataFusion plans and executes one statement with.
+    pub(super) fn state(&self) -> Result<SessionState, SqlError> {
+        let partitions = self.partitions();
+        let mut config = SessionConfig::new()
+            .with_target_partitions(partitions)
+            .with_batch_size(8192)
+            .with_information_schema(false)
+            .with_create_default_catalog_and_schema(false)
+            // Small inputs would be split for nothing, and large ones are read in parts anyway.
+            .with_round_robin_repartition(false);
+        // A rule that fails is a bug, which must not go unnoticed.
+        config.options_mut().optimizer.skip_failed_rules = false;
+        let memory = (self.work_mem as f64 * self.hash_mem_multiplier).max(0.0) as usize;
+        let pool = FairSpillPool::new(memory.saturating_mul(partitions));
+        let mode = match &self.temporary_directory {
+            Some(directory) => DiskManagerMode::Directories(vec![directory.clone()]),
+            None => DiskManagerMode::Disabled,
+        };
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(pool))
+            .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode))
+            .build_arc()
+            .map_err(|error| from_datafusion(&error))?;
+        Ok(SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(runtime)
+            .with_analyzer_rules(Vec::new())
+            .with_optimizer_rules(logical_rules())
+            .with_physical_optimizer_rules(physical_rules())
+            .build())
+    }
+}

@@ -1,0 +1,28 @@
+//! The rules by which plans are rewritten.
+//!
+//! DataFusion's analyzer gives expressions types by rules that aren't PostgreSQL's. Ours arrive with
+//! their types, so no analyzer rule runs. The optimizer rules are DataFusion's. A test lists them, so
+//! that a new one is examined before it changes the meaning of a query.
+
+use std::sync::Arc;
+
+use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+
+/// Rules for logical plans.
+pub(super) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    Optimizer::new().rules
+}
+
+/// Rules for physical plans.
+pub(super) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    PhysicalOptimizer::new().rules
+}
+
+/// The names of the rules for logical and for physical plans, in order.
+pub fn rule_names() -> (Vec<String>, Vec<String>) {
+    let logical = logical_rules().iter().map(|rule| rule.name().to_owned()).collect();
+    let physical = physical_rules().iter().map(|rule| rule.name().to_owned()).collect();
+    (logical, physical)
+}
