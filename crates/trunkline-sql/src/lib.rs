@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bind;
 pub mod bound;
 pub mod catalog;
 pub mod error;

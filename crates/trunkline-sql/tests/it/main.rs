@@ -10,6 +10,7 @@
 )]
 
 mod answers;
+mod binding;
 mod fixtures;
 mod random_query;
 mod resolve;

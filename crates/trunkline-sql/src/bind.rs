@@ -1,0 +1,36 @@
+//! **Binding**: from the syntax tree to the bound tree, PostgreSQL's parse analysis.
+//!
+//! ```text
+//!   SelectStatement ── names, types, functions, casts of the opened database ──▶ BoundStatement
+//! ```
+//!
+//! All rules that decide what a query means are here: which table a name stands for, which operator
+//! `+` is, what type `1.5` has, which casts are added, which column is ambiguous, and what is an
+//! error. Executing a bound tree needs none of them.
+//!
+//! Whatever we can't execute exactly as PostgreSQL does is refused here, by name.
+
+mod binder;
+mod calls;
+mod coerce;
+mod collation;
+mod expression;
+mod from;
+mod from_function;
+mod grouping;
+mod level;
+mod named_object;
+mod output_name;
+mod parameters;
+mod reference;
+mod resolved;
+mod scope;
+mod select;
+mod set_operation;
+mod sorting;
+mod statement;
+mod sub_link;
+mod windows;
+mod with;
+
+pub use statement::{BindOptions, Bound, bind};

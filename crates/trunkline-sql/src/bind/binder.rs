@@ -1,0 +1,132 @@
+//! The state of binding one statement.
+
+use trunkline_format::Oid;
+use trunkline_format::text_input::InputOptions;
+
+use super::level::Level;
+use super::parameters::Parameters;
+use super::scope::Scope;
+use crate::bound::{Column, ColumnId, Columns, Origin, SqlType, Subqueries};
+use crate::catalog::{Namespace, SqlCatalog};
+
+/// Binds one statement.
+pub(super) struct Binder<'a> {
+    /// The catalog as seen through the session's search path.
+    pub(super) names: Namespace<'a>,
+    /// How constants are read.
+    pub(super) input: InputOptions<'a>,
+    pub(super) columns: Columns,
+    pub(super) subqueries: Subqueries,
+    pub(super) parameters: Parameters,
+    /// The number of the next common table expression.
+    pub(super) next_cte: u32,
+    /// The words of the first row lock, such as `FOR UPDATE`.
+    pub(super) locking: Option<&'static str>,
+}
+
+impl<'a> Binder<'a> {
+    /// The catalog.
+    pub(super) fn catalog(&self) -> &'a SqlCatalog {
+        self.names.catalog()
+    }
+
+    /// Adds a column that is computed.
+    pub(super) fn column(&mut self, name: &str, ty: SqlType) -> ColumnId {
+        self.columns.add(Column { name: name.into(), relation: None, ty, origin: None })
+    }
+
+    /// Adds a column of an item of `FROM`.
+    pub(super) fn column_of(
+        &mut self,
+        relation: Option<&str>,
+        name: &str,
+        ty: SqlType,
+        origin: Option<Origin>,
+    ) -> ColumnId {
+        let relation = relation.map(Box::from);
+        self.columns.add(Column { name: name.into(), relation, ty, origin })
+    }
+
+    /// A type without a modifier, with the collation that its values have by default.
+    pub(super) fn type_of(&self, oid: Oid) -> SqlType {
+        self.type_with(oid, -1)
+    }
+
+    /// A type with a modifier, with the collation that its values have by default.
+    pub(super) fn type_with(&self, oid: Oid, modifier: i32) -> SqlType {
+        let row = self.catalog().data_type(oid);
+        let collation = row.map_or(Oid(0), |row| row.collation);
+        SqlType { oid, modifier, collation }
+    }
+}
+
+/// Where an expression is, which decides whether it may contain aggregates, window functions and
+/// set-returning functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Target,
+    Where,
+    Having,
+    GroupBy,
+    OrderBy,
+    DistinctOn,
+    JoinCondition,
+    Filter,
+    Limit,
+    Offset,
+    Values,
+    From,
+    Window,
+}
+
+impl Place {
+    /// The clause, as error messages name it.
+    pub(super) fn clause(self) -> &'static str {
+        match self {
+            Self::Target => "SELECT",
+            Self::Where => "WHERE",
+            Self::Having => "HAVING",
+            Self::GroupBy => "GROUP BY",
+            Self::OrderBy => "ORDER BY",
+            Self::DistinctOn => "DISTINCT ON",
+            Self::JoinCondition => "JOIN conditions",
+            Self::Filter => "FILTER",
+            Self::Limit => "LIMIT",
+            Self::Offset => "OFFSET",
+            Self::Values => "VALUES",
+            Self::From => "functions in FROM",
+            Self::Window => "window definitions",
+        }
+    }
+
+    /// Whether aggregates are allowed.
+    pub(super) fn allows_aggregates(self) -> bool {
+        matches!(
+            self,
+            Self::Target | Self::Having | Self::OrderBy | Self::DistinctOn | Self::Window
+        )
+    }
+
+    /// Whether window functions are allowed.
+    pub(super) fn allows_windows(self) -> bool {
+        matches!(self, Self::Target | Self::OrderBy | Self::DistinctOn)
+    }
+
+    /// Whether set-returning functions are allowed.
+    pub(super) fn allows_sets(self) -> bool {
+        matches!(self, Self::Target | Self::OrderBy | Self::DistinctOn | Self::GroupBy)
+    }
+}
+
+/// The surroundings of an expression: names, and the query that collects its aggregates.
+pub(super) struct Context<'c> {
+    pub(super) scope: &'c Scope<'c>,
+    pub(super) place: Place,
+    pub(super) level: &'c mut Level,
+}
+
+impl<'c> Context<'c> {
+    pub(super) fn new(scope: &'c Scope<'c>, place: Place, level: &'c mut Level) -> Self {
+        Self { scope, place, level }
+    }
+}

@@ -1,0 +1,24 @@
+//! What a call stands for, once the types of its arguments are known.
+
+use trunkline_format::Oid;
+
+use crate::bound::Expr;
+
+/// A function with its arguments, converted to the types that it takes.
+#[derive(Debug)]
+pub(super) struct Resolved {
+    /// `pg_proc.oid`.
+    pub(super) function: Oid,
+    pub(super) arguments: Vec<Expr>,
+    /// The type of the result.
+    pub(super) result: Oid,
+}
+
+/// What a call stands for.
+#[derive(Debug)]
+pub(super) enum ResolvedCall {
+    /// A function.
+    Function(Resolved),
+    /// A conversion that is written like a function: `text(1)`.
+    Cast(Expr),
+}

@@ -1,0 +1,146 @@
+//! Statements are bound as real servers bind them: the same columns, types and errors, or refused by
+//! name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use trunkline_aio::facade::Arc;
+use trunkline_aio::{Builder, MethodKind};
+use trunkline_engine::catalog::OnDamage;
+use trunkline_engine::engine::Engine;
+use trunkline_engine::settings::Settings;
+use trunkline_format::text_input::InputOptions;
+use trunkline_sql::bind::{BindOptions, Bound, bind};
+use trunkline_sql::catalog::{Namespace, SearchPath, SqlCatalog};
+use trunkline_sql::syntax::{Statement, parse};
+use trunkline_sql::{SqlError, SqlState};
+
+use crate::answers::{Answer, Outcome, ServerError, answers, versions};
+
+/// How a statement compares.
+enum Verdict {
+    /// As the server binds it.
+    Same,
+    /// Refused by name.
+    Refused(String),
+    /// Not a query, or an error that only execution can find.
+    NotCompared,
+    /// Different.
+    Wrong(String),
+}
+
+fn bound(catalog: &SqlCatalog, major: u32, sql: &str) -> Result<Option<Bound>, SqlError> {
+    let statements = parse(sql)?;
+    let [statement] = &*statements else { return Ok(None) };
+    let Statement::Select(select) = &statement.statement else { return Ok(None) };
+    let path = SearchPath::new(catalog, &["$user", "public"], Some("postgres"));
+    let database = Arc::clone(catalog.database());
+    let options = BindOptions {
+        names: Namespace::new(catalog, &path),
+        input: InputOptions::new(major, &*database, 0),
+        parameters: None,
+    };
+    bind(select, options).map(Some)
+}
+
+fn compare(catalog: &SqlCatalog, major: u32, answer: &Answer) -> Verdict {
+    let found = bound(catalog, major, &answer.sql);
+    let path = SearchPath::new(catalog, &["$user", "public"], Some("postgres"));
+    let names = Namespace::new(catalog, &path);
+    match (found, &answer.outcome) {
+        (Ok(None), _) => Verdict::NotCompared,
+        (Err(error), _)
+            if error.code() == SqlState::FEATURE_NOT_SUPPORTED
+                && error.message().contains("supported by trunkline") =>
+        {
+            Verdict::Refused(error.message().to_owned())
+        }
+        (Err(error), Outcome::Error(expected)) => {
+            let found = (error.code().as_str(), error.message(), error.character(&answer.sql));
+            let wanted = (&*expected.sqlstate, &*expected.message, expected.position);
+            match found == wanted {
+                true => Verdict::Same,
+                false => Verdict::Wrong(format!("found {found:?}, expected {wanted:?}")),
+            }
+        }
+        (Err(error), Outcome::Rows { .. }) => {
+            let (code, message) = (error.code(), error.message());
+            Verdict::Wrong(format!("found {code:?} {message} at {:?}", error.offset()))
+        }
+        (Ok(Some(_)), Outcome::Error(error)) if is_found_by_execution(error) => {
+            Verdict::NotCompared
+        }
+        (Ok(Some(_)), Outcome::Error(error)) => {
+            Verdict::Wrong(format!("bound, expected {} {}", error.sqlstate, error.message))
+        }
+        (Ok(Some(bound)), Outcome::Rows { columns, .. }) => {
+            let output = bound.statement.query.output.iter().map(|column| {
+                let ty = bound.statement.columns.get(column.id).ty;
+                (column.name.to_string(), names.format_type(ty.oid, Some(ty.modifier)))
+            });
+            let found: Vec<(String, String)> = output.collect();
+            match found == *columns {
+                true => Verdict::Same,
+                false => Verdict::Wrong(format!("columns {found:?}, expected {columns:?}")),
+            }
+        }
+    }
+}
+
+/// Execution finds errors of these classes, and a few others of functions.
+fn is_found_by_execution(error: &ServerError) -> bool {
+    let classes = ["2", "XX", "57", "54"];
+    classes.iter().any(|class| error.sqlstate.starts_with(class))
+        || error.message.starts_with("cannot convert")
+        || error.message.starts_with("unit \"")
+}
+
+/// The answers of a server, each with its area.
+fn all_answers(directory: &Path) -> Vec<(String, Answer)> {
+    let files = std::fs::read_dir(directory).expect("answers");
+    let mut files: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+    files.sort();
+    let of = |file: &PathBuf| {
+        let area = file.file_stem().expect("a name").to_string_lossy().into_owned();
+        answers(file).into_iter().map(move |answer| (area.clone(), answer)).collect::<Vec<_>>()
+    };
+    files.iter().flat_map(of).collect()
+}
+
+#[test]
+fn statements_are_bound_as_servers_bind_them() {
+    let mut wrong = Vec::new();
+    for (major, directory) in versions() {
+        let data = directory.join("../../data");
+        let aio = Builder::new().method(MethodKind::Sync).start().expect("started");
+        let engine = Engine::builder(&Settings::default()).io(&aio).buffers(1024).open();
+        let engine = engine.expect("an engine");
+        let cluster = engine.cluster(data).expect("a data directory");
+        let mut backend = engine.session().expect("a backend");
+        let snapshot = cluster.read_catalog(&mut backend, OnDamage::Fail).expect("a catalog");
+        let mut catalogs: BTreeMap<String, SqlCatalog> = BTreeMap::new();
+        let (mut same, mut refused, mut other) = (0, 0, 0);
+        for (area, answer) in all_answers(&directory) {
+            let catalog = catalogs.entry(answer.database.clone()).or_insert_with(|| {
+                let name = answer.database.as_bytes();
+                let database = snapshot.database(&mut backend, name).expect("a database");
+                let expressions = database.expression_catalogs(&mut backend).expect("loaded");
+                SqlCatalog::new(database, expressions)
+            });
+            match compare(catalog, major, &answer) {
+                Verdict::Same => same += 1,
+                Verdict::Refused(why) => {
+                    refused += 1;
+                    println!("refused {major} {area}/{}: {why}", answer.name);
+                }
+                Verdict::NotCompared => other += 1,
+                Verdict::Wrong(why) => {
+                    wrong
+                        .push(format!("{major} {area}/{}: {why}\n    {}", answer.name, answer.sql));
+                }
+            }
+        }
+        println!("shop{major}: {same} the same, {refused} refused, {other} not compared");
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
