@@ -15,9 +15,6 @@ use trunkline_sql::functions::{CallSettings, Collation, Collations, Provider};
 use trunkline_sql::values::Carrier;
 use trunkline_sql::{SqlError, SqlState};
 
-/// The OID of the language `internal`: functions that are built into the server.
-const INTERNAL_LANGUAGE: Oid = Oid(12);
-
 /// `provolatile`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Volatility {
@@ -34,7 +31,7 @@ pub(crate) enum Volatility {
 pub(crate) struct FunctionInfo {
     /// `proname`.
     pub(crate) name: String,
-    /// `prosrc`: the name of the C function; empty if the function isn't built into the server.
+    /// The name of its kernel, mostly `prosrc`; empty if the function isn't built into the server.
     pub(crate) source: String,
     /// Whether it can be evaluated ahead, or only once a row.
     pub(crate) volatility: Volatility,
@@ -105,10 +102,7 @@ impl Environment {
             b's' => Volatility::Stable,
             _ => Volatility::Volatile,
         };
-        let source = match row.language {
-            INTERNAL_LANGUAGE => String::from_utf8_lossy(row.source()).into_owned(),
-            _ => String::new(),
-        };
+        let source = self.catalog.kernel_name(oid).unwrap_or_default().into_owned();
         Ok(FunctionInfo { name: self.catalog.encoding().decode(&row.name), source, volatility })
     }
 

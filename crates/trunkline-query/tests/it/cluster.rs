@@ -86,19 +86,27 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
 
 /// The rows of a statement as lines of `COPY`.
 pub(crate) fn lines(context: &StatementContext, statement: &BoundStatement) -> Vec<String> {
-    let (columns, batches) = batches(context, statement).unwrap_or_else(|error| {
+    try_lines(context, statement).unwrap_or_else(|error| {
         panic!("{}: {error}, {:?}", error.code().as_str(), error.detail());
-    });
+    })
+}
+
+/// The rows of a statement as lines of `COPY`, or why it failed.
+pub(crate) fn try_lines(
+    context: &StatementContext,
+    statement: &BoundStatement,
+) -> Result<Vec<String>, SqlError> {
+    let (columns, batches) = batches(context, statement)?;
     let environment = &context.environment;
     let mut lines = Vec::new();
     for batch in &batches {
         let mut rows = vec![Vec::new(); batch.num_rows()];
-        for (column, array) in columns.iter().zip(batch.columns()) {
+        for (at, (column, array)) in columns.iter().zip(batch.columns()).enumerate() {
             let ty = Type::resolve(column.ty.oid, &*environment.settings.catalog).expect("a type");
             let mut values =
                 PayloadReader::new(column.carrier, array).expect("the carrier's array");
             for (number, row) in rows.iter_mut().enumerate() {
-                if !row.is_empty() {
+                if at > 0 {
                     row.push(b'\t');
                 }
                 match values.get(number) {
@@ -114,11 +122,11 @@ pub(crate) fn lines(context: &StatementContext, statement: &BoundStatement) -> V
         }
         lines.extend(rows.into_iter().map(|row| String::from_utf8(row).expect("UTF-8")));
     }
-    lines
+    Ok(lines)
 }
 
 /// The escapes of `COPY`.
-fn escape(text: &[u8], line: &mut Vec<u8>) {
+pub(crate) fn escape(text: &[u8], line: &mut Vec<u8>) {
     for &byte in text {
         let letter = match byte {
             b'\\' => b'\\',

@@ -3,7 +3,10 @@
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 #![expect(clippy::panic, reason = "a test that cannot go on ends, also in its helpers")]
 
+#[path = "../../../trunkline-sql/tests/it/answers.rs"]
+mod answers;
 mod cluster;
 mod optimizer;
+mod queries;
 mod scans;
 mod tree;

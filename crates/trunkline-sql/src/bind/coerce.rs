@@ -460,6 +460,15 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(message).at(at));
         }
         let mut converted = self.converted_arguments(arguments, &resolved.arguments)?;
+        if is_variadic && resolved.arguments.last() == Some(&oids::ANY) {
+            let message =
+                format!("VARIADIC in a call of function {name} is not supported by trunkline");
+            return Err(SqlError::unsupported(message).at(at));
+        }
+        // A function of arguments of any type prints a literal as it is.
+        for argument in &mut converted {
+            self.resolve_unknown(argument)?;
+        }
         if let Some(variadic) = resolved.variadic {
             let elements = converted.split_off(variadic.first.min(converted.len()));
             let (_, collation) = self.collations(&elements, at)?;

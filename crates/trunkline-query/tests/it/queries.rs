@@ -1,0 +1,144 @@
+//! Statements from text to rows, compared with the answers of real servers: the same rows and errors,
+//! or refused by name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use trunkline_format::text_input::InputOptions;
+use trunkline_query::StatementContext;
+use trunkline_sql::bind::{BindOptions, bind};
+use trunkline_sql::catalog::{Namespace, SearchPath};
+use trunkline_sql::syntax::{Statement, parse};
+use trunkline_sql::{SqlError, SqlState};
+
+use crate::answers::{Answer, Outcome, answers, versions};
+use crate::cluster::{escape, open, try_lines};
+
+/// How a statement compares.
+enum Verdict {
+    Same,
+    Refused(String),
+    NotCompared,
+    Wrong(String),
+}
+
+/// The rows of a query as lines of `COPY`; `None` if the text isn't one query.
+fn rows(context: &StatementContext, sql: &str) -> Result<Option<Vec<String>>, SqlError> {
+    let statements = parse(sql)?;
+    let [statement] = &*statements else { return Ok(None) };
+    let Statement::Select(select) = &statement.statement else { return Ok(None) };
+    let catalog = &context.environment.catalog;
+    let path = SearchPath::new(catalog, &["$user", "public"], Some("postgres"));
+    let major = context.environment.settings.major;
+    let options = BindOptions {
+        names: Namespace::new(catalog, &path),
+        input: InputOptions::new(major, &*context.database, 0),
+        parameters: None,
+    };
+    let bound = bind(select, options)?;
+    try_lines(context, &bound.statement).map(Some)
+}
+
+fn compare(context: &StatementContext, answer: &Answer) -> Verdict {
+    match (rows(context, &answer.sql), &answer.outcome) {
+        (Ok(None), _) => Verdict::NotCompared,
+        (Err(error), _)
+            if error.code() == SqlState::FEATURE_NOT_SUPPORTED
+                && error.message().contains("supported by trunkline") =>
+        {
+            Verdict::Refused(error.message().to_owned())
+        }
+        (Err(error), Outcome::Error(expected)) if error.code().as_str() == expected.sqlstate => {
+            Verdict::Same
+        }
+        (Err(error), Outcome::Error(expected)) => {
+            let (code, message) = (error.code(), error.message());
+            Verdict::Wrong(format!("found {code:?} {message}, expected {expected:?}"))
+        }
+        (Err(error), Outcome::Rows { .. }) => {
+            Verdict::Wrong(format!("found {:?} {}", error.code(), error.message()))
+        }
+        (Ok(Some(_)), Outcome::Error(error)) => {
+            Verdict::Wrong(format!("rows, expected {} {}", error.sqlstate, error.message))
+        }
+        (Ok(Some(mut found)), Outcome::Rows { rows, .. }) => {
+            let mut expected: Vec<String> = rows.iter().map(|row| line(row)).collect();
+            if !answer.is_ordered {
+                found.sort_unstable();
+                expected.sort_unstable();
+            }
+            match found == expected {
+                true => Verdict::Same,
+                false => Verdict::Wrong(format!(
+                    "{} rows, expected {}\n      found    {:?}\n      expected {:?}",
+                    found.len(),
+                    expected.len(),
+                    difference(&found, &expected),
+                    difference(&expected, &found),
+                )),
+            }
+        }
+    }
+}
+
+/// A row of an answer as a line of `COPY`.
+fn line(row: &[Option<String>]) -> String {
+    let mut line = Vec::new();
+    for (at, value) in row.iter().enumerate() {
+        if at > 0 {
+            line.push(b'\t');
+        }
+        match value {
+            Some(value) => escape(value.as_bytes(), &mut line),
+            None => line.extend(br"\N"),
+        }
+    }
+    String::from_utf8(line).expect("UTF-8")
+}
+
+/// The first lines that differ.
+fn difference(one: &[String], other: &[String]) -> Vec<String> {
+    let differs = |(at, line): &(usize, &String)| other.get(*at) != Some(line);
+    one.iter().enumerate().filter(differs).take(3).map(|(_, line)| line.clone()).collect()
+}
+
+/// The answers of a server, each with its area.
+fn all_answers(directory: &Path) -> Vec<(String, Answer)> {
+    let files = std::fs::read_dir(directory).expect("answers");
+    let mut files: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+    files.sort();
+    let of = |file: &PathBuf| {
+        let area = file.file_stem().expect("a name").to_string_lossy().into_owned();
+        answers(file).into_iter().map(move |answer| (area.clone(), answer)).collect::<Vec<_>>()
+    };
+    files.iter().flat_map(of).collect()
+}
+
+#[test]
+fn queries_give_the_rows_of_the_server() {
+    let mut wrong = Vec::new();
+    for (major, directory) in versions() {
+        let data = directory.join("../../data");
+        let mut contexts: BTreeMap<String, StatementContext> = BTreeMap::new();
+        let (mut same, mut refused, mut other) = (0, 0, 0);
+        for (area, answer) in all_answers(&directory) {
+            let context = contexts
+                .entry(answer.database.clone())
+                .or_insert_with(|| open(&data, &answer.database));
+            match compare(context, &answer) {
+                Verdict::Same => same += 1,
+                Verdict::Refused(why) => {
+                    refused += 1;
+                    println!("refused {major} {area}/{}: {why}", answer.name);
+                }
+                Verdict::NotCompared => other += 1,
+                Verdict::Wrong(why) => {
+                    let (name, sql) = (&answer.name, &answer.sql);
+                    wrong.push(format!("{major} {area}/{name}: {why}\n    {sql}"));
+                }
+            }
+        }
+        println!("shop{major}: {same} the same, {refused} refused, {other} not compared");
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
