@@ -34,14 +34,44 @@ pub(crate) enum Depth {
     Full,
 }
 
-/// The two halves of the tests. We must run the tests twice: cargo unifies features across all
+/// Which packages to check. Only trunkline-query depends on the query engine, which takes minutes to
+/// build, so the others are checked without it (decision 0022).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Everything but SQL execution.
+    Engine,
+    /// SQL execution.
+    Sql,
+    /// Both.
+    All,
+}
+
+impl Part {
+    fn engine(self) -> bool {
+        self != Self::Sql
+    }
+
+    fn sql(self) -> bool {
+        self != Self::Engine
+    }
+}
+
+/// The packages of [`Part::Engine`], as arguments of cargo.
+const ENGINE: &str = "--workspace --exclude trunkline-query";
+
+/// Those of [`Part::Sql`].
+const SQL: &str = "-p trunkline-query";
+
+/// The runs of the tests. We must run the engine's tests twice: cargo unifies features across all
 /// packages built by one command, and trunkline-sim enables the scheduler in trunkline-aio.
 #[derive(Debug, Clone, Copy)]
 enum Tests {
-    /// Everything as shipped.
+    /// The engine as shipped.
     Shipped,
     /// The tests that need the scheduler.
     Scheduler,
+    /// SQL execution.
+    Sql,
 }
 
 impl Tests {
@@ -49,13 +79,15 @@ impl Tests {
         match self {
             Self::Shipped => "test",
             Self::Scheduler => "test, scheduler",
+            Self::Sql => "test, sql",
         }
     }
 
     fn packages(self) -> &'static str {
         match self {
-            Self::Shipped => "--workspace --exclude trunkline-sim",
+            Self::Shipped => "--workspace --exclude trunkline-sim --exclude trunkline-query",
             Self::Scheduler => "-p trunkline-sim -p trunkline-aio",
+            Self::Sql => SQL,
         }
     }
 }
@@ -74,9 +106,9 @@ struct Run<'a> {
 }
 
 /// Runs the steps in order, and stops at the first failure.
-pub(crate) fn run(checkout: &Checkout, depth: Depth) -> Result<(), Failure> {
+pub(crate) fn run(checkout: &Checkout, part: Part, depth: Depth) -> Result<(), Failure> {
     let mut run = Run::new(checkout);
-    let done = run.all(depth);
+    let done = run.all(part, depth);
     match &done {
         Ok(()) => println!("ci: ok: {}", run.summary()),
         Err(_) => println!("ci: FAILED: {}", run.summary()),
@@ -104,22 +136,37 @@ impl<'a> Run<'a> {
         Self { checkout, is_ci, started: Instant::now(), steps: 0, tests: 0, skipped, notes }
     }
 
-    fn all(&mut self, depth: Depth) -> Result<(), Failure> {
-        let checkout = self.checkout;
+    fn all(&mut self, part: Part, depth: Depth) -> Result<(), Failure> {
         let made = self.step("fixtures", "cargo xtask fixtures", |run| run.fixtures())?;
-        self.command("fmt", &checkout.cargo("fmt --all --check"))?;
-        let clippy = "clippy --workspace --all-targets -- -D warnings";
-        self.command("clippy", &checkout.cargo(clippy))?;
+        self.command("fmt", &self.checkout.cargo("fmt --all --check"))?;
         self.step("tidy", "cargo xtask tidy", |run| tidy::run(run.checkout, false))?;
-        if depth == Depth::Full {
-            let doc =
-                checkout.cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings");
-            self.command("doc", &doc)?;
+        if part.engine() {
+            self.lint("", ENGINE, depth)?;
+            self.engine_tests(&made, depth)?;
         }
-        self.test_run(Tests::Shipped, &made)?;
+        if part.sql() {
+            self.lint(", sql", SQL, depth)?;
+            self.test_run(Tests::Sql, &made)?;
+        }
+        Ok(())
+    }
+
+    /// Runs clippy, and builds the documentation of these packages.
+    fn lint(&mut self, suffix: &str, packages: &str, depth: Depth) -> Result<(), Failure> {
+        let clippy = format!("clippy {packages} --all-targets -- -D warnings");
+        self.command(&format!("clippy{suffix}"), &self.checkout.cargo(&clippy))?;
+        if depth == Depth::Full {
+            let doc = self.checkout.cargo(&format!("doc {packages} --no-deps"));
+            self.command(&format!("doc{suffix}"), &doc.env("RUSTDOCFLAGS", "-D warnings"))?;
+        }
+        Ok(())
+    }
+
+    fn engine_tests(&mut self, made: &Fixtures, depth: Depth) -> Result<(), Failure> {
+        self.test_run(Tests::Shipped, made)?;
         // Before the second run, which replaces the examples of trunkline-aio.
         self.examples()?;
-        self.test_run(Tests::Scheduler, &made)?;
+        self.test_run(Tests::Scheduler, made)?;
         if depth == Depth::Full {
             self.loom()?;
             let caught =
@@ -129,7 +176,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Runs one of the two halves of the tests.
+    /// Runs some of the tests.
     fn test_run(&mut self, tests: Tests, made: &Fixtures) -> Result<(), Failure> {
         let command = self.checkout.cargo(&format!("test {} -- --show-output", tests.packages()));
         self.tests(tests.name(), &made.expose(command))

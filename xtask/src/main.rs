@@ -23,7 +23,8 @@ use failure::Failure;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  ci [--fast]        everything a change must pass; --fast leaves out docs, loom and mutants
+  ci [PART] [--fast]  everything a change must pass; PART is engine, sql or all (the default),
+                     and --fast leaves out docs, loom and mutants
   tidy [--verbose]   the rules of STYLE.md that a machine can check
   tidy words [PATH]  list banned words below PATH, with counts for each folder
   tidy circles [CRATE]  list circles between files, and arrows against xtask/order/
@@ -51,8 +52,7 @@ fn main() -> ExitCode {
 
 fn dispatch(args: &[&str]) -> Result<(), Failure> {
     match args {
-        ["ci"] => ci::run(&tree::Checkout::find()?, ci::Depth::Full),
-        ["ci", "--fast"] => ci::run(&tree::Checkout::find()?, ci::Depth::Fast),
+        ["ci", args @ ..] => run_ci(args),
         ["tidy"] => tidy::run(&tree::Checkout::find()?, false),
         ["tidy", "words"] => tidy::list_words(&tree::Checkout::find()?, ""),
         ["tidy", "words", folder] => tidy::list_words(&tree::Checkout::find()?, folder),
@@ -72,6 +72,21 @@ fn dispatch(args: &[&str]) -> Result<(), Failure> {
     }
 }
 
+/// `ci`, with a part and a depth in this order.
+fn run_ci(args: &[&str]) -> Result<(), Failure> {
+    let (depth, args) = match args {
+        [args @ .., "--fast"] => (ci::Depth::Fast, args),
+        args => (ci::Depth::Full, args),
+    };
+    let part = match args {
+        [] | ["all"] => ci::Part::All,
+        ["engine"] => ci::Part::Engine,
+        ["sql"] => ci::Part::Sql,
+        _ => return Err(Failure::usage(USAGE)),
+    };
+    ci::run(&tree::Checkout::find()?, part, depth)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,6 +97,7 @@ mod tests {
             &[][..],
             &["unknown"],
             &["ci", "--slow"],
+            &["ci", "engine", "sql"],
             &["tidy", "x"],
             &["mutants", "-n"],
             &["soak"],
