@@ -8,5 +8,6 @@ mod answers;
 mod cluster;
 mod optimizer;
 mod queries;
+mod relations;
 mod scans;
 mod tree;

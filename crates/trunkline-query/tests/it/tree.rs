@@ -3,10 +3,15 @@
 use trunkline_engine::catalog::{Database, RelationInfo};
 use trunkline_format::Oid;
 use trunkline_format::catalog::Generated;
+use trunkline_query::StatementContext;
 use trunkline_sql::bound::{
-    BoundStatement, Column, ColumnId, Columns, OutputColumn, Query, Relation, SqlType, Subqueries,
-    TableColumn, TableScan,
+    BoundStatement, CallForm, Column, ColumnId, Columns, Expr, ExprKind, OutputColumn, Query,
+    Relation, SortKey, SqlType, Subqueries, TableColumn, TableScan,
 };
+
+pub(crate) const BOOL: SqlType = SqlType::new(Oid(16));
+pub(crate) const INT4: SqlType = SqlType::new(Oid(23));
+pub(crate) const INT8: SqlType = SqlType::new(Oid(20));
 
 /// A statement under construction.
 #[derive(Default)]
@@ -66,6 +71,11 @@ impl Tree {
         (Relation::Table(TableScan { table, alias, inherit: true, columns }), ids)
     }
 
+    /// A reference to a column.
+    pub(crate) fn reference(&self, id: ColumnId) -> Expr {
+        Expr::new(ExprKind::Column(id), self.columns.get(id).ty)
+    }
+
     /// The finished statement.
     pub(crate) fn statement(self, relation: Relation, output: &[ColumnId]) -> BoundStatement {
         let output = output.iter().map(|&id| {
@@ -75,4 +85,42 @@ impl Tree {
         let query = Query { relation, output: output.collect() };
         BoundStatement { columns: self.columns, subqueries: self.subqueries, query }
     }
+}
+
+/// A constant.
+pub(crate) fn int4(value: i32) -> Expr {
+    Expr::new(ExprKind::Constant(Some(value.to_le_bytes().into())), INT4)
+}
+
+/// A constant.
+pub(crate) fn int8(value: i64) -> Expr {
+    Expr::new(ExprKind::Constant(Some(value.to_le_bytes().into())), INT8)
+}
+
+/// A call of the function with this name in C.
+pub(crate) fn call(
+    context: &StatementContext,
+    source: &str,
+    arguments: Vec<Expr>,
+    ty: SqlType,
+) -> Expr {
+    let catalog = &context.environment.catalog;
+    let found = (1..10_000)
+        .map(Oid)
+        .find(|&oid| catalog.procedure(oid).is_some_and(|row| row.source() == source.as_bytes()));
+    let function = found.unwrap_or_else(|| panic!("no function {source}"));
+    let collation = arguments.first().map_or(Oid(0), |argument| argument.ty.collation);
+    Expr::new(ExprKind::Call { function, arguments, collation, form: CallForm::Function }, ty)
+}
+
+/// Rows in ascending order.
+pub(crate) fn sorted(input: Relation, keys: Vec<Expr>) -> Relation {
+    let keys = keys.into_iter();
+    let keys = keys.map(|expr| SortKey { expr, descending: false, nulls_first: false });
+    Relation::Sort { input: Box::new(input), keys: keys.collect() }
+}
+
+/// A filter.
+pub(crate) fn filtered(input: Relation, condition: Expr) -> Relation {
+    Relation::Filter { input: Box::new(input), condition }
 }
