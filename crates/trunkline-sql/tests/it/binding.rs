@@ -2,7 +2,6 @@
 //! name.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{Builder, MethodKind};
@@ -15,7 +14,7 @@ use trunkline_sql::catalog::{Namespace, SearchPath, SqlCatalog};
 use trunkline_sql::syntax::{Statement, parse};
 use trunkline_sql::{SqlError, SqlState};
 
-use crate::answers::{Answer, Outcome, ServerError, answers, versions};
+use crate::answers::{Answer, Outcome, ServerError, all_answers, versions};
 
 /// How a statement compares.
 enum Verdict {
@@ -93,18 +92,6 @@ fn is_found_by_execution(error: &ServerError) -> bool {
     classes.iter().any(|class| error.sqlstate.starts_with(class))
         || error.message.starts_with("cannot convert")
         || error.message.starts_with("unit \"")
-}
-
-/// The answers of a server, each with its area.
-fn all_answers(directory: &Path) -> Vec<(String, Answer)> {
-    let files = std::fs::read_dir(directory).expect("answers");
-    let mut files: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
-    files.sort();
-    let of = |file: &PathBuf| {
-        let area = file.file_stem().expect("a name").to_string_lossy().into_owned();
-        answers(file).into_iter().map(move |answer| (area.clone(), answer)).collect::<Vec<_>>()
-    };
-    files.iter().flat_map(of).collect()
 }
 
 #[test]

@@ -11,6 +11,7 @@
 
 mod answers;
 mod binding;
+mod complete_answers;
 mod fixtures;
 mod random_query;
 mod resolve;
