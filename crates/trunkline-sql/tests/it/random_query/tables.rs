@@ -31,7 +31,7 @@ const ROWS_UNKNOWN: u64 = 1000;
 /// How many values of a column are kept.
 const SAMPLES: usize = 12;
 /// Longer values would make queries hard to read.
-const SAMPLE_LENGTH_MAX: usize = 30;
+const SAMPLE_LENGTH_MAX: usize = 40;
 
 /// The tables of a database, given the directory with the expected rows of its tables.
 pub(crate) fn tables(expected: &Path) -> Vec<Table> {
