@@ -14,7 +14,7 @@ use trunkline_sql::bound::{BooleanTest, with_stack};
 use trunkline_sql::functions::Argument;
 use trunkline_sql::values::{Carrier, ColumnBuilder, PayloadReader};
 
-use super::frame::{Frame, Scatter, booleans, expanded, failed};
+use super::frame::{Frame, Scatter, booleans, expanded, failed, selected};
 use super::function::Function;
 use super::program::{Node, Program};
 
@@ -71,13 +71,14 @@ impl Node {
                 let (left, right) = (left.evaluate(frame)?, right.evaluate(frame)?);
                 column(distinct(equality, &left, &right, frame)?)
             }
-            Self::NullIf { equality, left, right, result } => {
+            Self::NullIf { equality, left, right } => {
                 let arguments = [left.evaluate(frame)?, right.evaluate(frame)?];
                 let equal = equality.call(&arguments, rows, frame.settings())?;
                 let equal = booleans(&equal, rows)?;
                 let kept = numbers(rows, |row| !is_true(&equal, row));
-                let result = result.evaluate(&frame.select(&kept)?)?;
-                assembled(rows, [(kept, result)])?
+                let [left, _] = &arguments;
+                let values = selected(left, &kept)?;
+                assembled(rows, [(kept, values)])?
             }
             Self::Case { operand, arms, otherwise } => match operand {
                 Some(operand) => {

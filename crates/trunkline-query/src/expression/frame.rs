@@ -55,16 +55,21 @@ impl<'a> Frame<'a> {
 
     /// The frame with only these rows.
     pub(crate) fn select(&self, rows: &UInt32Array) -> Result<Self, SqlError> {
-        let select = |argument: &Argument| match argument.is_constant() {
-            true => Ok(argument.clone()),
-            false => take(argument.array(), rows, None).map(Argument::column).map_err(failed),
-        };
+        let select = |argument: &Argument| selected(argument, rows);
         Ok(Self {
             columns: self.columns.iter().map(select).collect::<Result<_, _>>()?,
             operand: self.operand.as_ref().map(select).transpose()?,
             rows: rows.len(),
             settings: self.settings,
         })
+    }
+}
+
+/// An argument in some of the rows.
+pub(crate) fn selected(argument: &Argument, rows: &UInt32Array) -> Result<Argument, SqlError> {
+    match argument.is_constant() {
+        true => Ok(argument.clone()),
+        false => take(argument.array(), rows, None).map(Argument::column).map_err(failed),
     }
 }
 

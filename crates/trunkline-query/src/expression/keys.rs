@@ -5,8 +5,8 @@
 //! values:
 //!
 //! ```text
-//!   1.50 (numeric)      04 80000000 0001 1388      positive, weight 0, digits 1 and 5000
-//!   1.5  (numeric)      04 80000000 0001 1388
+//!   1.50 (numeric)      04 80000000 0002 1389      positive, weight 0, digits 1 and 5000, plus 1
+//!   1.5  (numeric)      04 80000000 0002 1389
 //!   'ab ' (bpchar)      "ab"
 //!   -0   (float8)       0
 //! ```
@@ -261,7 +261,8 @@ fn numeric(payload: &[u8], key: &mut Vec<u8>) -> Option<()> {
     key.push(if negative { 2 } else { 4 });
     let start = key.len();
     key.extend(((weight as u32) ^ 0x8000_0000).to_be_bytes());
-    digits.for_each(|digit| key.extend(digit.to_be_bytes()));
+    // No digit is 0 here, so that none looks like the terminator when it is inverted.
+    digits.for_each(|digit| key.extend(digit.saturating_add(1).to_be_bytes()));
     if negative {
         key.get_mut(start..)?.iter_mut().for_each(|byte| *byte = !*byte);
         key.extend([0xFF, 0xFF]);

@@ -111,7 +111,8 @@ impl<'a> ExpressionPlanner<'a> {
             };
             // Of two conditions on the same columns, the later one includes the earlier one.
             let later = others.get(at + 1..).unwrap_or_default();
-            if later.iter().any(|other| columns_of(other) == columns) {
+            let includes = |other: &&Expr| !columns.is_empty() && columns_of(other) == columns;
+            if later.iter().any(includes) {
                 continue;
             }
             let before = others.get(..at).unwrap_or_default();

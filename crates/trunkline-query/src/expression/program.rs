@@ -64,7 +64,6 @@ pub(super) enum Node {
         equality: Function,
         left: Box<Node>,
         right: Box<Node>,
-        result: Box<Node>,
     },
     Case {
         operand: Option<Box<Node>>,
@@ -211,11 +210,10 @@ impl Compiler<'_> {
                 left: self.boxed(left)?,
                 right: self.boxed(right)?,
             },
-            ExprKind::NullIf { equality, left, right, result } => Node::NullIf {
+            ExprKind::NullIf { equality, left, right } => Node::NullIf {
                 equality: self.comparison(equality, left.ty, right.ty)?,
                 left: self.boxed(left)?,
                 right: self.boxed(right)?,
-                result: self.boxed(result)?,
             },
             ExprKind::Extreme { greatest, compare, collation, arguments } => {
                 let types = vec![expr.ty.oid; 2];

@@ -180,10 +180,6 @@ impl ExecutionPlan for ScanExec {
         Ok(Arc::new(self.access.statistics(&self.schema)))
     }
 
-    fn supports_limit_pushdown(&self) -> bool {
-        true
-    }
-
     fn with_fetch(&self, fetch: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
         Some(Arc::new(Self { fetch, ..self.clone() }))
     }
@@ -203,7 +199,9 @@ impl ExecutionPlan for ScanExec {
         let filters = result.parent_filters.iter().map(|filter| Arc::clone(&filter.filter));
         let filters: Vec<Arc<dyn PhysicalExpr>> = filters.collect();
         let propagation = FilterPushdownPropagation::all_unsupported(result);
-        if phase != FilterPushdownPhase::Post || filters.is_empty() {
+        // With a limit, the first rows of the table are wanted, not the first that pass the filter.
+        let is_early = phase != FilterPushdownPhase::Post || self.fetch.is_some();
+        if is_early || filters.is_empty() {
             return Ok(propagation);
         }
         let scan = Self { dynamic_filters: filters, ..self.clone() };

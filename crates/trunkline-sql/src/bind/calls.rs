@@ -200,6 +200,12 @@ impl Binder<'_> {
         at: u32,
         context: &mut Context<'_>,
     ) -> Result<Expr, SqlError> {
+        if resolved.arguments.is_empty() && !call.star {
+            let name = call.name.last();
+            let message =
+                format!("{name}(*) must be used to call a parameterless aggregate function");
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(at));
+        }
         let place = context.place;
         if !place.allows_aggregates() {
             let message = format!("aggregate functions are not allowed in {}", place.clause());

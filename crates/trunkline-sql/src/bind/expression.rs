@@ -255,9 +255,8 @@ impl Binder<'_> {
         };
         if let Some(tested) = tested {
             let argument = Box::new(self.expression(tested, context)?);
-            let oid = argument.ty.oid;
-            let is_row = oid == oids::RECORD || self.catalog().is_composite(oid);
-            return Ok(Expr::new(ExprKind::IsNotNull { argument, is_row }, BOOL));
+            // A row is tested as a whole here.
+            return Ok(Expr::new(ExprKind::IsNotNull { argument, is_row: false }, BOOL));
         }
         let left = self.expression(left, context)?;
         let right = self.expression(right, context)?;
@@ -279,8 +278,8 @@ impl Binder<'_> {
         let equals = self.operator("=", left, right, at)?;
         let (equality, left, right) = comparison_parts(equals, "NULLIF", at)?;
         // The result has the type of the left operand as it is compared.
-        let (result, ty) = (left.clone(), left.ty);
-        Ok(Expr::new(ExprKind::NullIf { equality, left, right, result }, ty))
+        let ty = left.ty;
+        Ok(Expr::new(ExprKind::NullIf { equality, left, right }, ty))
     }
 
     /// `IN (list)`: `= ANY (array)` where the values have a common type, else a chain of `=`

@@ -475,7 +475,7 @@ pub(super) fn check_alias_count(
 /// The columns of both sides that can be referred to by name alone, without those that are merged.
 fn joined_columns(sides: &(Vec<ScopeTable>, Vec<ScopeTable>), merged: &[&str]) -> Vec<ScopeColumn> {
     let visible = sides.0.iter().chain(&sides.1).filter(|table| table.columns_visible);
-    let columns = visible.flat_map(|table| table.columns.iter());
+    let columns = visible.flat_map(ScopeTable::shown);
     columns.filter(|column| !merged.contains(&&*column.name)).cloned().collect()
 }
 

@@ -204,7 +204,7 @@ impl Binder<'_> {
         let (dependent, inside) = (&dependent, false);
         let mut regroup = Regroup { groups, own: &own, dependent, binder: self, inside };
         for target in targets {
-            regroup.replace(&mut target.expr)?;
+            regroup.replace_target(&mut target.expr)?;
         }
         if let Some(having) = having {
             regroup.replace(having)?;
@@ -303,11 +303,25 @@ struct Regroup<'r, 'b> {
 }
 
 impl Regroup<'_, '_> {
+    /// A whole target can be a group even if it is a constant, which grouping sets make null.
+    fn replace_target(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
+        match self.groups.iter().find(|(_, group)| *group == *expr) {
+            Some((id, _)) => {
+                expr.kind = ExprKind::Column(*id);
+                Ok(())
+            }
+            None => self.replace(expr),
+        }
+    }
+
     /// # Errors
     /// 42803: the expression uses a column that is not grouped.
     fn replace(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
         with_stack(|| {
-            if let Some((id, _)) = self.groups.iter().find(|(_, group)| *group == *expr) {
+            // Inside an expression, a constant stays one.
+            let is_constant = matches!(expr.kind, ExprKind::Constant(_) | ExprKind::Parameter(_));
+            let group = self.groups.iter().find(|(_, group)| !is_constant && *group == *expr);
+            if let Some((id, _)) = group {
                 expr.kind = ExprKind::Column(*id);
                 return Ok(());
             }

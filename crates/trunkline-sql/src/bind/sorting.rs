@@ -332,7 +332,8 @@ pub(super) fn named_target(
                 }
             }
         }
-        ExpressionKind::Constant(Constant::Null | Constant::Boolean(_)) => Ok(None),
+        // PostgreSQL writes these constants as casts to bool.
+        ExpressionKind::Constant(Constant::Boolean(_)) => Ok(None),
         ExpressionKind::Constant(_) => {
             let message = format!("non-integer constant in {clause}");
             Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at))

@@ -90,6 +90,28 @@ impl Binder<'_> {
             );
             return Err(SqlError::unsupported(message).at(at));
         }
+        // Rows differ if any pair does, so `<> ALL` means that none is equal, and `<> ANY` that not all
+        // are.
+        if is_row && name.name == "<>" {
+            let equals = ObjectName { name: "=", ..name };
+            let opposite = match quantifier {
+                Quantifier::Any => Quantifier::All,
+                Quantifier::All => Quantifier::Any,
+            };
+            return self.quantified_rows(opposite, lefts, equals, query, at).map(not);
+        }
+        self.quantified_rows(quantifier, lefts, name, query, at)
+    }
+
+    /// Compares rows with those of a query. They match if all pairs do.
+    fn quantified_rows(
+        &mut self,
+        quantifier: Quantifier,
+        lefts: Vec<Expr>,
+        name: ObjectName<'_>,
+        query: Query,
+        at: u32,
+    ) -> Result<Expr, SqlError> {
         let (mut operands, mut columns) = (Vec::new(), Vec::new());
         for (left, output) in lefts.into_iter().zip(&query.output) {
             let ty = self.columns.get(output.id).ty;

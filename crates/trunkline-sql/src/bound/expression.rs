@@ -120,8 +120,6 @@ pub enum ExprKind {
         left: Box<Expr>,
         /// The right operand.
         right: Box<Expr>,
-        /// The left operand as the result's type, if that differs.
-        result: Box<Expr>,
     },
     /// `CASE`. The conditions are boolean. `CASE x WHEN y` compares with [`ExprKind::CaseOperand`].
     Case {

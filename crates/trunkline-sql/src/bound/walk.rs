@@ -38,14 +38,10 @@ macro_rules! children {
             | ExprKind::Array { elements: arguments, .. }
             | ExprKind::Row { fields: arguments, .. } => arguments.$iter().for_each($visit),
             ExprKind::ArrayComparison { left, array: right, .. }
-            | ExprKind::Distinct { left, right, .. } => {
+            | ExprKind::Distinct { left, right, .. }
+            | ExprKind::NullIf { left, right, .. } => {
                 $visit(left);
                 $visit(right);
-            }
-            ExprKind::NullIf { left, right, result, .. } => {
-                $visit(left);
-                $visit(right);
-                $visit(result);
             }
             ExprKind::Not(argument)
             | ExprKind::IsNull { argument, .. }

@@ -1,0 +1,20 @@
+-- name: offset without order
+-- rows: unordered
+select count(*) from (select id from products limit 3 offset 2) s;
+-- name: conditions without columns
+select count(*) from departments where 1.5 > 2.0 and 2.5 > 1.0;
+-- name: rows that differ from all
+select (1, 2) <> all (select 1, 3), (1, 2) <> any (select 1, 2), (1, 2) <> all (select 1, 2);
+-- name: constants and groups
+-- rows: unordered
+select 5 as k, id + 5 from departments group by grouping sets ((1, id), (id));
+-- name: count without a star
+select count() from departments;
+-- name: order by null
+select id from departments order by null;
+-- name: nested nullif
+select nullif(nullif(nullif(id, 1), 2), 3) from departments order by id;
+-- name: aliases of joined columns
+select d, f from (departments join (values (1)) as one(v) on true) as j(a, b, c, d, e, f) order by a;
+-- name: negative numerics with zero digits
+select x from (values (-1::numeric), (-1.00005), (-100000001), (-100000000), (0), (1.00005), (1), (-0.0001)) v(x) order by x;
