@@ -26,8 +26,8 @@ mod walk;
 
 pub use column::{Column, ColumnId, Columns, Origin, SqlType};
 pub use expression::{
-    Argument, BooleanTest, CallForm, Comparison, Expr, ExprKind, Location, Quantifier, QueryId,
-    SortKey, Subquery, SubqueryKind,
+    BooleanTest, CallForm, Comparison, Expr, ExprKind, Location, Quantifier, QueryId, SortKey,
+    Subquery, SubqueryKind,
 };
 pub use query::{BoundStatement, OutputColumn, Query, Subqueries};
 pub use relation::{

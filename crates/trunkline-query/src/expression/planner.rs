@@ -11,17 +11,15 @@
 
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
 use arrow_schema::DataType;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::{
-    Expr as PlanExpr, Operator, ScalarUDF, and, binary_expr, cast, in_list, lit, or,
+    Expr as PlanExpr, Operator, ScalarUDF, and, binary_expr, cast, lit, or,
 };
 use trunkline_sql::SqlError;
-use trunkline_sql::bound::{BooleanTest, ColumnId, Expr, ExprKind, Quantifier};
+use trunkline_sql::bound::{BooleanTest, ColumnId, Expr, ExprKind};
 
 use super::constant::{constant, parameter};
-use super::elements::constant_elements;
 use super::function::{Function, wider};
 use super::keys::{Key, KeyUse};
 use super::program::{BOOL, Program};
@@ -249,32 +247,9 @@ impl<'a> ExpressionPlanner<'a> {
                 let value = |expr: &Expr| self.value(expr);
                 Some(self.compared(native.operator, native.widens, left, right, value)?)
             }
-            ExprKind::ArrayComparison { .. } => self.native_list(expr)?,
+            // Not as a list of the planner, whose rules for IN and NOT IN ignore nulls.
             _ => None,
         })
-    }
-
-    /// `x = ANY (constant array)` and `x <> ALL (constant array)`.
-    fn native_list(&self, expr: &Expr) -> Result<Option<PlanExpr>, SqlError> {
-        let ExprKind::ArrayComparison { comparison, quantifier, left, array } = &expr.kind else {
-            return Ok(None);
-        };
-        let Some(tested) = self.native(left)? else { return Ok(None) };
-        let (element, elements) = constant_elements(self.environment, array)?;
-        let types = vec![left.ty.oid, element];
-        let collation = comparison.collation;
-        let function =
-            Function::new(self.environment, comparison.function, types, BOOL, collation)?;
-        let negated = match (function.native(), quantifier) {
-            (Some(native), _) if native.widens => return Ok(None),
-            (Some(native), Quantifier::Any) if native.operator == Operator::Eq => false,
-            (Some(native), Quantifier::All) if native.operator == Operator::NotEq => true,
-            _ => return Ok(None),
-        };
-        let literal = |element: &ArrayRef| ScalarValue::try_from_array(element, 0).map(lit);
-        let list = elements.iter().map(literal).collect::<Result<Vec<_>, _>>();
-        let list = list.map_err(|error| crate::error::from_datafusion(&error))?;
-        Ok(Some(in_list(tested, list, negated)))
     }
 
     /// A comparison whose operands have the same type, after the narrower one has been widened.

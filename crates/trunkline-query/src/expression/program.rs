@@ -302,8 +302,6 @@ fn refuse(kind: &ExprKind) -> SqlError {
         ExprKind::RowComparison { .. } => "a comparison of rows",
         ExprKind::ViaText(_) => "a cast by input and output functions",
         ExprKind::ArrayCast { .. } | ExprKind::ArrayElement => "a cast of an array",
-        ExprKind::RowCast { .. } | ExprKind::RowOperand => "a cast of a row",
-        ExprKind::DomainCast { .. } | ExprKind::DomainValue => "a cast to a domain",
         ExprKind::Subscript { .. } => "a subscript",
         ExprKind::Field { .. } => "selecting a field of a row",
         ExprKind::Subquery(_) => "a subquery in this place",

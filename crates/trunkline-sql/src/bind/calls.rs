@@ -160,18 +160,18 @@ impl Binder<'_> {
         }
         let is_ordering = name.as_deref().is_some_and(|name| ORDERING.contains(&name));
         let is_equality = name.as_deref().is_some_and(|name| EQUALITY.contains(&name));
-        let (input, output) = self.collations(&resolved.arguments, at)?;
+        let collation = self.collation_of(&resolved.arguments, at)?;
         if is_ordering || is_equality {
-            self.check_determined(&resolved.arguments, input)?;
+            self.check_determined(&resolved.arguments, collation)?;
         }
         if is_ordering {
-            self.check_collation(input, at)?;
+            self.check_collation(collation, at)?;
         }
-        let ty = self.result_type(resolved.result, output);
+        let ty = self.result_type(resolved.result, collation);
         let kind = ExprKind::Call {
             function: resolved.function,
             arguments: resolved.arguments,
-            collation: input,
+            collation,
             form,
         };
         Ok(Expr::new(kind, ty).at(at))
@@ -244,10 +244,10 @@ impl Binder<'_> {
             }
         }
         let filter = self.filter(call, context)?;
-        let (input, output) = self.collations(&arguments, at)?;
-        self.check_aggregate_function(function, input, at)?;
-        let ty = self.result_type(ty, output);
-        let (distinct, collation) = (call.distinct, input);
+        let collation = self.collation_of(&arguments, at)?;
+        self.check_aggregate_function(function, collation, at)?;
+        let ty = self.result_type(ty, collation);
+        let distinct = call.distinct;
         let aggregate =
             Aggregate { function, arguments, direct, distinct, order_by, filter, ty, collation };
         self.check_aggregate(&aggregate, at, context)?;
@@ -375,11 +375,11 @@ impl Binder<'_> {
             let message = "FILTER is not implemented for non-aggregate window functions";
             return Err(SqlError::unsupported(message).at(at));
         }
-        let (input, output) = self.collations(&resolved.arguments, at)?;
+        let collation = self.collation_of(&resolved.arguments, at)?;
         if kind == b'a' {
-            self.check_aggregate_function(resolved.function, input, at)?;
+            self.check_aggregate_function(resolved.function, collation, at)?;
         }
-        let ty = self.result_type(resolved.result, output);
+        let ty = self.result_type(resolved.result, collation);
         let function = Aggregate {
             function: resolved.function,
             arguments: resolved.arguments,
@@ -388,7 +388,7 @@ impl Binder<'_> {
             order_by: Vec::new(),
             filter,
             ty,
-            collation: input,
+            collation,
         };
         let mut used: Vec<ColumnId> = Vec::new();
         function.expressions(|expr| expr.columns(&self.subqueries, &mut |id| used.push(id)));
@@ -454,12 +454,12 @@ impl Binder<'_> {
             return Err(self.unsupported_function(procedure).at(at));
         }
         let row_type = self.result_columns(procedure, resolved.result);
-        let (input, output) = self.collations(&resolved.arguments, at)?;
-        let ty = self.result_type(resolved.result, output);
+        let collation = self.collation_of(&resolved.arguments, at)?;
+        let ty = self.result_type(resolved.result, collation);
         let kind = ExprKind::Call {
             function: resolved.function,
             arguments: resolved.arguments,
-            collation: input,
+            collation,
             form: CallForm::Function,
         };
         let call = Expr::new(kind, ty).at(at);

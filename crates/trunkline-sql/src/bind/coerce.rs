@@ -352,7 +352,7 @@ impl Binder<'_> {
         let ty = self.type_of(oid);
         let converted = expressions.into_iter().map(|expr| self.coerce_implicit(expr, ty));
         let converted = converted.collect::<Result<Vec<_>, _>>()?;
-        let (_, collation) = self.collations(&converted, at)?;
+        let collation = self.collation_of(&converted, at)?;
         let collation = self.result_collation(oid, collation);
         Ok((SqlType { oid, modifier, collation }, converted))
     }
@@ -419,7 +419,7 @@ impl Binder<'_> {
         let found = array_operator(&self.names, name, left.ty.oid, array.ty.oid);
         let found = found.map_err(|error| error.at(at))?;
         let mut operands = self.converted_arguments(vec![left, array], &found.arguments)?;
-        let (collation, _) = self.collations(&operands, at)?;
+        let collation = self.collation_of(&operands, at)?;
         self.check_operator(found.function, collation, at)?;
         let comparison =
             Comparison { operator: found.operator, function: found.function, collation };
@@ -471,7 +471,7 @@ impl Binder<'_> {
         }
         if let Some(variadic) = resolved.variadic {
             let elements = converted.split_off(variadic.first.min(converted.len()));
-            let (_, collation) = self.collations(&elements, at)?;
+            let collation = self.collation_of(&elements, at)?;
             let kind = ExprKind::Array { elements, nested: false };
             let collation = self.result_collation(variadic.array, collation);
             let ty = SqlType { collation, ..self.type_of(variadic.array) };

@@ -26,10 +26,9 @@ enum Strength {
 }
 
 impl Binder<'_> {
-    /// The collation that a function with these arguments uses, and the one that its result has.
-    pub(super) fn collations(&self, arguments: &[Expr], at: u32) -> Result<(Oid, Oid), SqlError> {
-        let (collation, _) = self.merged(arguments, at)?;
-        Ok((collation, collation))
+    /// The collation that a function with these arguments uses, and that its result has.
+    pub(super) fn collation_of(&self, arguments: &[Expr], at: u32) -> Result<Oid, SqlError> {
+        self.merged(arguments, at).map(|(collation, _)| collation)
     }
 
     /// A comparison of strings needs a collation.
@@ -61,7 +60,7 @@ impl Binder<'_> {
             found = match (found.1, next.1) {
                 (Strength::Explicit, Strength::Explicit) if found.0 != next.0 => {
                     let at = argument.location.0.unwrap_or(at);
-                    return Err(self.mismatch("explicit", found.0, next.0).at(at));
+                    return Err(self.mismatch(found.0, next.0).at(at));
                 }
                 (one, other) if one < other => next,
                 (one, other) if one > other => found,
@@ -73,10 +72,10 @@ impl Binder<'_> {
         Ok(found)
     }
 
-    fn mismatch(&self, kind: &str, one: Oid, other: Oid) -> SqlError {
+    fn mismatch(&self, one: Oid, other: Oid) -> SqlError {
         let (one, other) = (self.collation_name(one), self.collation_name(other));
         let message =
-            format!("collation mismatch between {kind} collations \"{one}\" and \"{other}\"");
+            format!("collation mismatch between explicit collations \"{one}\" and \"{other}\"");
         SqlError::new(SqlState::COLLATION_MISMATCH, message)
     }
 

@@ -62,8 +62,8 @@ impl Binder<'_> {
         }
     }
 
-    /// The table that the names before a column stand for.
-    fn find_table<'s>(
+    /// The table that the names before a column or before `.*` stand for.
+    pub(super) fn find_table<'s>(
         &self,
         names: &[Name],
         scope: &'s Scope<'_>,
@@ -136,16 +136,6 @@ impl Binder<'_> {
         let names = table.shown().map(|column| column.name.clone()).collect();
         let ty = SqlType::new(table.row_type.unwrap_or(oids::RECORD));
         Ok(Expr::new(ExprKind::Row { fields, names }, ty).at(at))
-    }
-
-    /// The table that `t.*` names.
-    pub(super) fn star_table<'s>(
-        &self,
-        names: &[Name],
-        scope: &'s Scope<'_>,
-        at: u32,
-    ) -> Result<&'s ScopeTable, SqlError> {
-        self.find_table(names, scope, at)
     }
 
     /// Fields and subscripts of a value.

@@ -46,17 +46,11 @@ impl Binder<'_> {
                     self.select(core, statement, &scope, resolve_unknown)?
                 }
                 SelectBody::Values(rows) => {
-                    let query = self.values(rows, &scope, resolve_unknown)?;
+                    let query = self.values(rows, &scope)?;
                     self.sort_and_limit(query, statement, &scope)?
                 }
                 SelectBody::SetOperation { operation, all, left, right } => {
-                    let query = self.set_operation(
-                        *operation,
-                        *all,
-                        (left, right),
-                        &scope,
-                        resolve_unknown,
-                    )?;
+                    let query = self.set_operation(*operation, *all, (left, right), &scope)?;
                     self.sort_and_limit(query, statement, &scope)?
                 }
             };
@@ -213,7 +207,7 @@ impl Binder<'_> {
                     let tables = scope.tables.iter().filter(|table| table.columns_visible);
                     return shown(tables, at).map(Some);
                 }
-                let table = self.star_table(&reference.fields, scope, at)?;
+                let table = self.find_table(&reference.fields, scope, at)?;
                 shown([table].into_iter(), at).map(Some)
             }
             ExpressionKind::Indirection { base, steps } => {

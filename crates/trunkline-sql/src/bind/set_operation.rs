@@ -29,7 +29,6 @@ impl Binder<'_> {
         all: bool,
         sides: (&SelectStatement, &SelectStatement),
         scope: &Scope<'_>,
-        resolve_unknown: bool,
     ) -> Result<Query, SqlError> {
         let (operator, name) = match operation {
             SetOperation::Union => (SetOperator::Union, "UNION"),
@@ -74,7 +73,7 @@ impl Binder<'_> {
             columns: columns.iter().map(|(id, _)| *id).collect(),
         };
         let output = columns.into_iter().map(|(id, name)| OutputColumn { id, name }).collect();
-        self.text_for_unknown(Query { relation, output }, resolve_unknown)
+        Ok(Query { relation, output })
     }
 
     /// Makes a query produce these values, which are computed from its output. Returns their columns.
@@ -92,31 +91,11 @@ impl Binder<'_> {
         ids
     }
 
-    /// Output columns that are still of type `unknown` become text.
-    fn text_for_unknown(&mut self, mut query: Query, resolve: bool) -> Result<Query, SqlError> {
-        if !resolve {
-            return Ok(query);
-        }
-        let mut values = Vec::new();
-        for output in &query.output {
-            let ty = self.columns.get(output.id).ty;
-            let mut value = Expr::new(ExprKind::Column(output.id), ty);
-            self.resolve_unknown(&mut value)?;
-            values.push(value);
-        }
-        let ids = self.converted(&mut query, values);
-        for (output, id) in query.output.iter_mut().zip(ids) {
-            output.id = id;
-        }
-        Ok(query)
-    }
-
     /// Binds `VALUES`, whose columns are called `column1` and so on.
     pub(super) fn values(
         &mut self,
         rows: &[ValuesRow],
         scope: &Scope<'_>,
-        resolve_unknown: bool,
     ) -> Result<Query, SqlError> {
         let width = rows.first().map_or(0, |row| row.columns.len());
         let mut by_column: Vec<Vec<Expr>> = vec![Vec::new(); width];
@@ -146,6 +125,6 @@ impl Binder<'_> {
             output.push(OutputColumn { id, name });
         }
         let relation = Relation::Values { columns, rows: bound };
-        self.text_for_unknown(Query { relation, output }, resolve_unknown)
+        Ok(Query { relation, output })
     }
 }

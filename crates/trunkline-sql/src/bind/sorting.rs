@@ -11,6 +11,7 @@ use super::scope::Scope;
 use crate::bound::{Expr, ExprKind, Query, Relation, SortKey};
 use crate::catalog::oids;
 use crate::error::{SqlError, SqlState};
+use crate::resolve::sort_operators;
 use crate::syntax::{Constant, Expression, ExpressionKind, SelectStatement, SortBy, SortDirection};
 
 /// A sort key that refers to a target.
@@ -90,25 +91,13 @@ impl Binder<'_> {
 
     /// The type must have an order, and we must be able to compute it.
     fn check_sortable(&self, expr: &Expr, at: u32) -> Result<(), SqlError> {
-        let operators = self.catalog().type_operators(expr.ty.oid);
-        if operators.less.is_none() {
-            let name = self.names.type_name(expr.ty.oid);
-            let message = format!("could not identify an ordering operator for type {name}");
-            let hint = "Use an explicit ordering operator or modify the query.";
-            let error = SqlError::new(SqlState::UNDEFINED_FUNCTION, message);
-            return Err(error.with_hint(hint).at(at));
-        }
+        sort_operators(&self.names, expr.ty.oid, true).map_err(|error| error.at(at))?;
         self.check_collation(expr.ty.collation, at)
     }
 
     /// The type must have an equality, for `DISTINCT`, `GROUP BY` and set operations.
     pub(super) fn check_comparable(&self, oid: Oid, at: u32) -> Result<(), SqlError> {
-        if self.catalog().type_operators(oid).equal.is_some() {
-            return Ok(());
-        }
-        let name = self.names.type_name(oid);
-        let message = format!("could not identify an equality operator for type {name}");
-        Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message).at(at))
+        sort_operators(&self.names, oid, false).map(|_| ()).map_err(|error| error.at(at))
     }
 
     /// Finds the target that a key of `ORDER BY` or `DISTINCT ON` refers to

@@ -183,26 +183,6 @@ pub enum ExprKind {
     },
     /// The current element in an [`ExprKind::ArrayCast`].
     ArrayElement,
-    /// A cast of a row to another composite type, field by field.
-    RowCast {
-        /// The row.
-        argument: Box<Expr>,
-        /// The fields of the result, which refer to the row as [`ExprKind::RowOperand`].
-        fields: Vec<Expr>,
-    },
-    /// The row in a [`ExprKind::RowCast`].
-    RowOperand,
-    /// A cast to a domain, whose constraints are checked.
-    DomainCast {
-        /// The value, of the domain's base type.
-        argument: Box<Expr>,
-        /// The domain is `NOT NULL`.
-        not_null: bool,
-        /// Names and conditions of the constraints, which refer to [`ExprKind::DomainValue`].
-        checks: Vec<(Box<str>, Expr)>,
-    },
-    /// The value whose domain constraints are checked.
-    DomainValue,
     /// `array[i]`, or a part of it: for each dimension, the lower and upper bound.
     Subscript {
         /// The array.
@@ -313,6 +293,3 @@ pub struct SortKey {
     /// `NULLS FIRST`.
     pub nulls_first: bool,
 }
-
-/// An argument of an aggregate or window function.
-pub type Argument = Expr;

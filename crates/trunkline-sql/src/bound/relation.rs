@@ -3,7 +3,7 @@
 use trunkline_format::Oid;
 
 use super::column::{ColumnId, SqlType};
-use super::expression::{Argument, Expr, SortKey};
+use super::expression::{Expr, SortKey};
 
 /// A node that produces rows.
 #[derive(Debug, Clone)]
@@ -197,7 +197,7 @@ pub struct Aggregate {
     /// `pg_proc.oid`.
     pub function: Oid,
     /// The arguments, of exactly the types that the function takes. `count(*)` has none.
-    pub arguments: Vec<Argument>,
+    pub arguments: Vec<Expr>,
     /// The direct arguments of an ordered-set aggregate, which don't depend on the group's rows.
     pub direct: Vec<Expr>,
     /// `DISTINCT`.

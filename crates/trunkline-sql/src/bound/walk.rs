@@ -27,9 +27,7 @@ macro_rules! children {
             | ExprKind::Constant(_)
             | ExprKind::Parameter(_)
             | ExprKind::CaseOperand
-            | ExprKind::ArrayElement
-            | ExprKind::RowOperand
-            | ExprKind::DomainValue => {}
+            | ExprKind::ArrayElement => {}
             ExprKind::Call { arguments, .. }
             | ExprKind::And(arguments)
             | ExprKind::Or(arguments)
@@ -70,16 +68,6 @@ macro_rules! children {
             ExprKind::ArrayCast { argument, element } => {
                 $visit(argument);
                 $visit(element);
-            }
-            ExprKind::RowCast { argument, fields } => {
-                $visit(argument);
-                fields.$iter().for_each($visit);
-            }
-            ExprKind::DomainCast { argument, checks, .. } => {
-                $visit(argument);
-                for (_, check) in checks {
-                    $visit(check);
-                }
             }
             ExprKind::Subscript { array, element, slice } => {
                 $visit(array);

@@ -18,3 +18,7 @@ select nullif(nullif(nullif(id, 1), 2), 3) from departments order by id;
 select d, f from (departments join (values (1)) as one(v) on true) as j(a, b, c, d, e, f) order by a;
 -- name: negative numerics with zero digits
 select x from (values (-1::numeric), (-1.00005), (-100000001), (-100000000), (0), (1.00005), (1), (-0.0001)) v(x) order by x;
+-- name: lists and nulls
+select v.a, a not in (1, 2, 3, 4) or a not in (5, 6, 7, 8), a in (1, 2, 3, 4) and a not in (5, 6, 7, null), a in (1, 2) and a in (3, 4) from (values (1), (5), (null)) v(a) order by 1;
+-- name: order of bit strings
+select x from (values (b'10'::varbit), (b'1'), (b'101'), (b'0'), (b'')) v(x) order by x;
