@@ -44,6 +44,7 @@ pub use catalog::{ColumnRow, ObjectClass, TypeCatalog};
 pub use compound::write_text;
 pub use description::Type;
 pub use error::{TEXT_MAX, UnsupportedReason, UnsupportedType, ValueError};
+pub use jsonb::write_json_string;
 pub use options::{ByteaOutput, IntervalStyle, TextOptions, TimeZone, Utc};
 pub use quote::write_identifier;
 pub use reg_types::RegType;

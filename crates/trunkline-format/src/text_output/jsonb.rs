@@ -141,11 +141,11 @@ pub(crate) fn jsonb(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
             if key.kind != 0 {
                 return Err(malformed("a key that is not a string"));
             }
-            string(key.bytes, out);
+            write_json_string(key.bytes, out);
             out.extend_from_slice(b": ");
         }
         match entry.kind {
-            0 => string(entry.bytes, out),
+            0 => write_json_string(entry.bytes, out),
             1 => match Varlena::parse(entry.padded()?)? {
                 Varlena::Plain(payload) => {
                     numeric(payload, out)?;
@@ -170,8 +170,8 @@ pub(crate) fn jsonb(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
     Ok(())
 }
 
-/// A string with quotes and escapes, as `escape_json`.
-pub(super) fn string(text: &[u8], out: &mut Vec<u8>) {
+/// Appends a string with JSON's quotes and escapes, as `escape_json` does.
+pub fn write_json_string(text: &[u8], out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     out.push(b'"');
     for &byte in text {

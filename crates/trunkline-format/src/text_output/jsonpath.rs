@@ -9,7 +9,7 @@
 
 use super::digits;
 use super::error::ValueError;
-use super::jsonb::string;
+use super::jsonb::write_json_string;
 use super::numeric::numeric;
 use super::reader::Reader;
 use crate::align::Align;
@@ -310,7 +310,7 @@ impl<'a> Printer<'a, '_> {
     fn text(&mut self, item: &mut Item<'a>) -> Result<(), ValueError> {
         let length = usize::try_from(item.reader.read::<i32>()?).unwrap_or(usize::MAX);
         self.charge(length)?;
-        string(item.reader.take(length)?, self.out);
+        write_json_string(item.reader.take(length)?, self.out);
         Ok(())
     }
 

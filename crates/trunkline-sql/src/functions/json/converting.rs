@@ -7,7 +7,7 @@
 use arrow_array::ArrayRef;
 use trunkline_format::Oid;
 use trunkline_format::text_input::{InputOptions, read_text};
-use trunkline_format::text_output::{Base, StringType, Type, write_text};
+use trunkline_format::text_output::{Base, StringType, Type, write_json_string, write_text};
 
 use crate::error::{SqlError, SqlState};
 use crate::functions::array::{ArrayView, attribute_of};
@@ -213,9 +213,9 @@ fn append(
         Some(
             Base::Int2 | Base::Int4 | Base::Int8 | Base::Float4 | Base::Float8 | Base::Numeric,
         ) if text.iter().any(u8::is_ascii_digit) => out.extend_from_slice(&text),
-        Some(Base::Timestamp) => append_string(&with_t(text), out),
-        Some(Base::Timestamptz) => append_string(&with_minutes(with_t(text)), out),
-        _ => append_string(&text, out),
+        Some(Base::Timestamp) => write_json_string(&with_t(text), out),
+        Some(Base::Timestamptz) => write_json_string(&with_minutes(with_t(text)), out),
+        _ => write_json_string(&text, out),
     }
     Ok(())
 }
@@ -237,24 +237,6 @@ fn with_minutes(mut text: Vec<u8>) -> Vec<u8> {
         text.splice(end..end, *b":00");
     }
     text
-}
-
-fn append_string(text: &[u8], out: &mut Vec<u8>) {
-    out.push(b'"');
-    for &byte in text {
-        match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            8 => out.extend_from_slice(b"\\b"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            12 => out.extend_from_slice(b"\\f"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            0..32 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-            _ => out.push(byte),
-        }
-    }
-    out.push(b'"');
 }
 
 /// An array, with an inner array for each dimension.
