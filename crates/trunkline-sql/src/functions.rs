@@ -32,6 +32,7 @@ mod regex;
 mod registry;
 mod rows;
 mod series;
+mod server;
 mod set_rows;
 mod text;
 
@@ -51,7 +52,7 @@ pub use array::{
     ArrayBuilder, ArrayView, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX, attribute_of,
     compare_with_elements, slice, subscript,
 };
-pub use call::{Argument, Call, CallSettings, Kernel};
+pub use call::{Argument, Call, CallSettings, Kernel, ServerFunctions};
 pub use collation::{Collation, Collations, Letters, Provider};
 pub use datetime::Interval;
 pub use registry::{aggregate, kernel, set_function};

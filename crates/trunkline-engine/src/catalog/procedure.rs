@@ -130,6 +130,12 @@ impl Procedure {
         Ok(Self { row, parameters, defaults: defaults.map(Into::into), source })
     }
 
+    /// A function that isn't in the catalog: its row, in which the columns that can be long are null,
+    /// with its arguments and its source.
+    pub fn described(row: ProcedureRow, parameters: Vec<Parameter>, source: &str) -> Self {
+        Self { row, parameters, defaults: None, source: source.as_bytes().into() }
+    }
+
     /// All of its arguments, in the order of their declaration.
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters

@@ -54,6 +54,7 @@ pub(crate) fn open(data: &Path, database: &str) -> StatementContext {
         interval_style: IntervalStyle::Postgres,
         transaction_start: 0,
         statement_start: 0,
+        server: None,
     };
     let environment = Environment {
         catalog: SqlCatalog::new(Arc::clone(&database), expressions),

@@ -87,6 +87,9 @@ impl Binder<'_> {
         }
         let at = variable.name.span.start;
         let name = self.object_name(&variable.name).map_err(|error| quoted(error, variable))?;
+        if let Some(found) = self.names.virtual_relation(name) {
+            return self.virtual_relation(found, alias, at);
+        }
         let relation = self.names.relation_named(name).map_err(|error| error.at(at))?;
         self.check_readable(relation).map_err(|error| error.at(at))?;
         self.table(relation, variable, alias)

@@ -39,6 +39,9 @@ impl Binder<'_> {
         match ty {
             oids::REGCLASS => {
                 let name = qualified(text)?;
+                if let Some(found) = self.names.virtual_relation(shown(&name)) {
+                    return Ok(Some(found.oid));
+                }
                 let found = self.names.relation_named(shown(&name))?;
                 Ok(Some(found.oid))
             }

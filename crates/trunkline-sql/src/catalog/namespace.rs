@@ -11,6 +11,7 @@ use trunkline_format::catalog::{CollationRow, TypeRow, encoding_name, type_with_
 use trunkline_format::text_output::write_identifier;
 
 use super::oids;
+use super::overlay::VirtualRelation;
 use super::search_path::{SearchPath, schema_named};
 use super::sql_catalog::SqlCatalog;
 use crate::error::{SqlError, SqlState};
@@ -147,6 +148,26 @@ impl<'c> Namespace<'c> {
             None => self.path.searched().iter().find_map(|&schema| find(schema)),
         };
         found.ok_or_else(missing)
+    }
+
+    /// The relation of the overlay that a name stands for. `None` if a stored relation is found first.
+    pub fn virtual_relation(&self, name: ObjectName<'_>) -> Option<VirtualRelation> {
+        let found = self.catalog.virtual_named(name.name)?;
+        let schemas = match name.schema {
+            Some(schema) => &[schema_named(self.catalog, schema)?][..],
+            None => self.path.searched(),
+        };
+        let database = self.catalog.database();
+        for &schema in schemas {
+            if schema == oids::PG_CATALOG {
+                return Some(found);
+            }
+            let stored = database.schema(schema);
+            if stored.is_some_and(|schema| database.find(schema, name.name.as_bytes()).is_some()) {
+                return None;
+            }
+        }
+        None
     }
 
     /// The collation with this name that works with the encoding of the database.

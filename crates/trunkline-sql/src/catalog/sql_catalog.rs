@@ -15,6 +15,7 @@ use trunkline_format::catalog::{
 
 use super::encoding::NameEncoding;
 use super::oids;
+use super::overlay::{Overlay, VirtualRelation};
 
 /// What the binder knows about a database. Clones share it.
 #[derive(Clone)]
@@ -24,6 +25,8 @@ struct Contents {
     database: Arc<Database>,
     expressions: Arc<ExpressionCatalogs>,
     encoding: NameEncoding,
+    /// What the catalogs lack.
+    overlay: Overlay,
     types_by_name: Map<Box<[u8]>, Vec<Oid>>,
     /// Places in `expressions`, as in the fields below.
     procedures: Map<Oid, usize>,
@@ -94,6 +97,7 @@ impl SqlCatalog {
         let searched = expressions.family_operators().iter().filter(|row| row.purpose == b's');
         Self(Arc::new(Contents {
             encoding: NameEncoding::new(database.info().encoding),
+            overlay: Overlay::new(&database, procedures),
             types_by_name,
             procedures: places(procedures, |row| row.oid),
             procedures_by_name: by_name(procedures, |row| &row.name),
@@ -138,13 +142,28 @@ impl SqlCatalog {
 
     /// The function, procedure, aggregate or window function with this OID.
     pub fn procedure(&self, oid: Oid) -> Option<&Procedure> {
-        self.0.expressions.procedures().get(*self.0.procedures.get(&oid)?)
+        match self.0.procedures.get(&oid) {
+            Some(&at) => self.0.expressions.procedures().get(at),
+            None => self.0.overlay.procedure(oid),
+        }
     }
 
     /// All functions with this name, in any schema and in no particular order.
     pub(super) fn procedures_named(&self, name: &[u8]) -> impl Iterator<Item = &Procedure> {
         let places = self.0.procedures_by_name.get(name).into_iter().flatten();
-        places.filter_map(|&at| self.0.expressions.procedures().get(at))
+        let stored = places.filter_map(|&at| self.0.expressions.procedures().get(at));
+        let name: Box<[u8]> = name.into();
+        stored.chain(self.0.overlay.procedures_named(name))
+    }
+
+    /// The relation of the overlay with this name, which is in `pg_catalog`.
+    pub(super) fn virtual_named(&self, name: &str) -> Option<VirtualRelation> {
+        self.0.overlay.relation_named(name)
+    }
+
+    /// The relation of the overlay with this OID.
+    pub fn virtual_relation(&self, oid: Oid) -> Option<VirtualRelation> {
+        self.0.overlay.relation(oid)
     }
 
     /// What `pg_aggregate` says about an aggregate, by the OID of its function.

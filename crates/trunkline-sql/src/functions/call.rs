@@ -129,6 +129,33 @@ impl Argument {
     }
 }
 
+/// Functions that see the server: its buffers, its I/O, its sessions. We do no I/O in this crate, so
+/// the crate that executes statements implements them. A function is known by `pg_proc.prosrc`.
+pub trait ServerFunctions: Send + Sync {
+    /// All rows of one call of a set-returning function, with the arguments of row `row`: an array for
+    /// each column.
+    ///
+    /// # Errors
+    /// Those of the function; 0A000 if it isn't implemented.
+    fn rows(
+        &self,
+        function: &str,
+        arguments: &[Argument],
+        row: usize,
+    ) -> Result<Vec<ArrayRef>, SqlError>;
+
+    /// The results of a function for `rows` rows.
+    ///
+    /// # Errors
+    /// As for [`ServerFunctions::rows`].
+    fn values(
+        &self,
+        function: &str,
+        arguments: &[Argument],
+        rows: usize,
+    ) -> Result<ArrayRef, SqlError>;
+}
+
 /// The settings and catalogs that results depend on. They don't change during a statement.
 #[derive(Clone)]
 pub struct CallSettings {
@@ -150,6 +177,8 @@ pub struct CallSettings {
     pub transaction_start: i64,
     /// `statement_timestamp()`, in microseconds since 2000.
     pub statement_start: i64,
+    /// What functions can see of the server; `None` where there is none.
+    pub server: Option<Arc<dyn ServerFunctions>>,
 }
 
 impl std::fmt::Debug for CallSettings {

@@ -7,6 +7,7 @@ use super::aggregate::AggregateDefinition;
 use super::aggregates;
 use super::call::Kernel;
 use super::series;
+use super::server;
 use super::set_rows::SetFunction;
 use super::{array, json, regex, text};
 use super::{comparisons, float_math, floats, integers, money, numerics};
@@ -39,6 +40,7 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     regex::REPLACING,
     regex::SEARCHING,
     regex::SIMILAR,
+    server::VALUES,
     comparisons::EQUALITIES,
     comparisons::FLOATS,
     comparisons::INTEGERS,
@@ -80,7 +82,8 @@ pub fn kernel(source: &str) -> Option<Kernel> {
 }
 
 /// The set-returning functions of all areas. A name occurs only once.
-const SETS: &[&[(&str, SetFunction)]] = &[array::SETS, datetime::SETS, json::SETS, series::SETS];
+const SETS: &[&[(&str, SetFunction)]] =
+    &[array::SETS, datetime::SETS, json::SETS, series::SETS, server::SETS];
 
 /// The set-returning function whose `pg_proc.prosrc` is `source`, if we have it.
 pub fn set_function(source: &str) -> Option<SetFunction> {

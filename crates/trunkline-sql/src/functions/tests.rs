@@ -108,5 +108,6 @@ pub(crate) fn settings() -> CallSettings {
         interval_style: IntervalStyle::default(),
         transaction_start: 0,
         statement_start: 0,
+        server: None,
     }
 }

@@ -1,0 +1,100 @@
+//! Functions that see the server, such as `pg_get_aios()` and `pg_prewarm(regclass)`.
+//!
+//! They have kernels like all other functions, but the kernels only pass the call on to
+//! [`ServerFunctions`](super::call::ServerFunctions). Where there is no server, such as in a test of
+//! kernels, a call is refused.
+
+use arrow_array::ArrayRef;
+
+use super::call::{Call, Kernel};
+use super::set_rows::{SetFunction, SetRows};
+use crate::error::SqlError;
+
+/// Set-returning functions by `pg_proc.prosrc`.
+macro_rules! sets {
+    ($($name:literal)*) => {
+        &[$(($name, |call, row| Ok(Box::new(rows($name, call, row)?)))),*]
+    };
+}
+
+/// Other functions by `pg_proc.prosrc`.
+macro_rules! values {
+    ($($name:literal)*) => { &[$(($name, |call| values($name, call))),*] };
+}
+
+/// The set-returning functions of this area.
+pub(super) const SETS: &[(&str, SetFunction)] = sets! {
+    "pg_buffercache_evict"
+    "pg_buffercache_evict_all"
+    "pg_buffercache_evict_relation"
+    "pg_buffercache_pages"
+    "pg_buffercache_summary"
+    "pg_buffercache_usage_counts"
+    "pg_get_aios"
+    "pg_stat_get_io"
+    "read_stream_for_blocks"
+    "trunkline_io_histogram"
+    "trunkline_io_method"
+    "trunkline_residency"
+};
+
+/// The other functions of this area.
+pub(super) const VALUES: &[(&str, Kernel)] = values! {
+    "pg_prewarm"
+    "pg_stat_reset_shared"
+};
+
+/// The error of a function that sees a server where there is none.
+fn refused(name: &str) -> SqlError {
+    SqlError::unsupported(format!("function {name} is not supported by trunkline here"))
+}
+
+fn rows(name: &str, call: &Call<'_>, row: usize) -> Result<ServerRows, SqlError> {
+    let server = call.settings.server.as_ref().ok_or_else(|| refused(name))?;
+    Ok(ServerRows { columns: server.rows(name, call.arguments, row)?, next: 0 })
+}
+
+fn values(name: &str, call: &Call<'_>) -> Result<ArrayRef, SqlError> {
+    let server = call.settings.server.as_ref().ok_or_else(|| refused(name))?;
+    server.values(name, call.arguments, call.rows)
+}
+
+/// Rows that have all been made, returned in parts.
+#[derive(Debug)]
+struct ServerRows {
+    columns: Vec<ArrayRef>,
+    next: usize,
+}
+
+impl SetRows for ServerRows {
+    fn next_rows(&mut self, rows_max: usize) -> Result<Option<Vec<ArrayRef>>, SqlError> {
+        let count = self.columns.first().map_or(0, |column| column.len());
+        let rows = rows_max.min(count.saturating_sub(self.next));
+        if rows == 0 {
+            return Ok(None);
+        }
+        let part = self.columns.iter().map(|column| column.slice(self.next, rows)).collect();
+        self.next += rows;
+        Ok(Some(part))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::Int32Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int32Type;
+    use std::sync::Arc;
+
+    #[test]
+    fn all_rows_are_returned_in_parts() {
+        let column: ArrayRef = Arc::new(Int32Array::from_iter_values(0..5));
+        let mut rows = ServerRows { columns: vec![column], next: 0 };
+        let mut parts = Vec::new();
+        while let Some(part) = rows.next_rows(2).expect("no error") {
+            parts.push(part[0].as_primitive::<Int32Type>().values().to_vec());
+        }
+        assert_eq!(parts, [vec![0, 1], vec![2, 3], vec![4]]);
+    }
+}
