@@ -36,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregate;
+pub mod encode;
 mod environment;
 pub mod error;
 mod expression;

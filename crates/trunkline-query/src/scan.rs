@@ -25,3 +25,4 @@ pub(crate) use access::TableAccess;
 pub use cancellation::Cancellation;
 pub(crate) use columns::ScanColumns;
 pub(crate) use table::ScanTable;
+pub(crate) use text_encoding::TextEncoding;

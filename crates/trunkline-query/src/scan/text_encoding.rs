@@ -71,7 +71,7 @@ impl TextEncoding {
     }
 
     /// The text in UTF-8; `None` if it has characters that can't be converted.
-    pub(super) fn decode(self, stored: &[u8]) -> Option<Cow<'_, [u8]>> {
+    pub(crate) fn decode(self, stored: &[u8]) -> Option<Cow<'_, [u8]>> {
         Some(match self {
             _ if stored.is_ascii() => Cow::Borrowed(stored),
             Self::Utf8 => Cow::Borrowed(stored),
