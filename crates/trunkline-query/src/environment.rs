@@ -148,7 +148,7 @@ impl Environment {
 }
 
 fn unsupported_type(error: &UnsupportedType) -> SqlError {
-    SqlError::unsupported(error.to_string())
+    SqlError::unsupported(format!("{error}; this is not supported by trunkline"))
 }
 
 /// The collations of a database, from the rows of `pg_collation`. The collation `default` is that of

@@ -8,6 +8,7 @@
 //! For example, `a = 5` can be used by joins and scans. `a + 1` is a function of `a`, which calls
 //! the kernel of `int4pl`.
 
+mod arrays;
 mod constant;
 mod elements;
 mod evaluate;
@@ -19,6 +20,7 @@ mod planner;
 mod program;
 mod scalar_function;
 mod text;
+mod via_text;
 mod walk;
 
 pub(crate) use frame::Frame;

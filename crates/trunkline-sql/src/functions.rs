@@ -52,6 +52,7 @@ pub use array::{
     ArrayBuilder, ArrayView, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX, attribute_of,
     compare_with_elements, slice, subscript,
 };
+pub(crate) use call::Zones;
 pub use call::{Argument, Call, CallSettings, Kernel, ServerFunctions};
 pub use collation::{Collation, Collations, Letters, Provider};
 pub use datetime::Interval;

@@ -18,43 +18,46 @@ use crate::environment::Environment;
 /// The size of a varlena header, which offsets in an array include.
 const HEADER: usize = 4;
 
-/// The element type and the elements of an array that is a constant, each as an array of one value.
+/// The element type and the elements of an array that is a constant, each as an array of one value;
+/// `None` if it isn't a constant.
 ///
 /// # Errors
-/// 0A000: the expression isn't a constant array. XX001: the array is damaged.
+/// 0A000: we can't hold the elements. XX001: the array is damaged.
 pub(crate) fn constant_elements(
     environment: &Environment,
     array: &Expr,
-) -> Result<(Oid, Vec<ArrayRef>), SqlError> {
-    let refuse =
-        || SqlError::unsupported("ANY and ALL of this array are not supported by trunkline");
-    let row = environment.settings.catalog.type_row(array.ty.oid).ok_or_else(refuse)?;
-    let element = environment.settings.catalog.type_row(row.element).ok_or_else(refuse)?;
+) -> Result<Option<(Oid, Vec<ArrayRef>)>, SqlError> {
+    let catalog = &environment.settings.catalog;
+    let Some(row) = catalog.type_row(array.ty.oid) else { return Ok(None) };
+    let Some(element) = catalog.type_row(row.element) else { return Ok(None) };
     let ty = SqlType::new(row.element);
     let payload = match &array.kind {
         ExprKind::Array { elements, nested: false } => {
             let elements = elements.iter().map(|expr| match &expr.kind {
-                ExprKind::Constant(payload) => constant(environment, ty, payload.as_deref()),
-                ExprKind::Parameter(number) => {
-                    constant(environment, ty, parameter(environment, *number)?)
+                ExprKind::Constant(payload) => {
+                    constant(environment, ty, payload.as_deref()).map(Some)
                 }
-                _ => Err(refuse()),
+                ExprKind::Parameter(number) => {
+                    constant(environment, ty, parameter(environment, *number)?).map(Some)
+                }
+                _ => Ok(None),
             });
-            return Ok((row.element, elements.collect::<Result<_, _>>()?));
+            let elements: Option<Vec<ArrayRef>> = elements.collect::<Result<_, SqlError>>()?;
+            return Ok(elements.map(|elements| (row.element, elements)));
         }
         ExprKind::Constant(payload) => payload.as_deref(),
         ExprKind::Parameter(number) => parameter(environment, *number)?,
-        _ => return Err(refuse()),
+        _ => return Ok(None),
     };
     // A null array gives null, which a single null element does as well.
     let Some(payload) = payload else {
-        return Ok((row.element, vec![constant(environment, ty, None)?]));
+        return Ok(Some((row.element, vec![constant(environment, ty, None)?])));
     };
     let attribute = Attribute { len: element.len, align: element.align };
     let damaged = || SqlError::new(SqlState::DATA_CORRUPTED, "a constant array is damaged");
     let payloads = element_payloads(payload, attribute).ok_or_else(damaged)?;
     let elements = payloads.iter().map(|payload| constant(environment, ty, payload.as_deref()));
-    Ok((row.element, elements.collect::<Result<_, _>>()?))
+    Ok(Some((row.element, elements.collect::<Result<_, _>>()?)))
 }
 
 /// The payloads of an array's elements, in storage order; `None` if the array is damaged.

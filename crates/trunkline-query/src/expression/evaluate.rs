@@ -14,6 +14,7 @@ use trunkline_sql::bound::{BooleanTest, with_stack};
 use trunkline_sql::functions::Argument;
 use trunkline_sql::values::{Carrier, ColumnBuilder, PayloadReader};
 
+use super::arrays;
 use super::frame::{Frame, Scatter, booleans, expanded, failed, selected};
 use super::function::Function;
 use super::program::{Node, Program};
@@ -48,8 +49,7 @@ impl Node {
             Self::Constant(array) => Argument::constant(Arc::clone(array)),
             Self::Operand => frame.operand()?,
             Self::Call { function, arguments } => {
-                let arguments = arguments.iter().map(|argument| argument.evaluate(frame));
-                let arguments: Vec<Argument> = arguments.collect::<Result<_, _>>()?;
+                let arguments = evaluate_all(arguments, frame)?;
                 function.call(&arguments, rows, frame.settings())?
             }
             Self::And(operands) => column(connect(operands, frame, false)?),
@@ -95,6 +95,10 @@ impl Node {
                 let left = left.evaluate(frame)?;
                 column(any_element(comparison, *all, &left, elements, frame)?)
             }
+            Self::AnyOf { comparison, all, left, array } => {
+                let arguments = [left.evaluate(frame)?, array.evaluate(frame)?];
+                comparison.call_with_elements(&arguments, *all, rows, frame.settings())?
+            }
             Self::Relabel { argument, from, to } => {
                 let argument = argument.evaluate(frame)?;
                 let relabeled = relabel(argument.array(), *from, *to)?;
@@ -111,8 +115,55 @@ impl Node {
                     false => Argument::column(keys),
                 }
             }
+            _ => return self.evaluate_compound(frame),
         })
     }
+
+    /// The nodes that make values of other values, or take them apart.
+    fn evaluate_compound(&self, frame: &Frame<'_>) -> Result<Argument, SqlError> {
+        let rows = frame.rows();
+        match self {
+            Self::Array { element, elements, nested } => {
+                let elements = evaluate_all(elements, frame)?;
+                match nested {
+                    true => arrays::nested(*element, &elements, rows),
+                    false => arrays::list(*element, &elements, rows),
+                }
+            }
+            Self::ArrayCast { from, to, argument, cast } => {
+                let argument = argument.evaluate(frame)?;
+                arrays::cast(*from, *to, &argument, |elements| {
+                    let count = elements.len();
+                    let elements = Argument::column(elements);
+                    let frame = Frame::new(Vec::new(), count, frame.settings());
+                    let converted = cast.evaluate(&frame.with_operand(elements))?;
+                    expanded(&converted, count)
+                })
+            }
+            Self::Subscript { element, array, subscripts } => {
+                let array = array.evaluate(frame)?;
+                let subscripts = evaluate_all(subscripts, frame)?;
+                arrays::element(*element, &array, &subscripts, rows)
+            }
+            Self::Slice { element, array, bounds } => {
+                let array = array.evaluate(frame)?;
+                let bound = |node: &Option<Self>| {
+                    node.as_ref().map(|node| node.evaluate(frame)).transpose()
+                };
+                let bounds = bounds.iter().map(|(lower, upper)| Ok((bound(lower)?, bound(upper)?)));
+                let bounds = bounds.collect::<Result<Vec<_>, SqlError>>()?;
+                arrays::part(*element, &array, &bounds, rows)
+            }
+            Self::ViaText { cast, argument } => {
+                cast.cast(&argument.evaluate(frame)?, rows, frame.settings())
+            }
+            _ => Err(SqlError::internal("a node that is not evaluated")),
+        }
+    }
+}
+
+fn evaluate_all(nodes: &[Node], frame: &Frame<'_>) -> Result<Vec<Argument>, SqlError> {
+    nodes.iter().map(|node| node.evaluate(frame)).collect()
 }
 
 fn column(array: BooleanArray) -> Argument {

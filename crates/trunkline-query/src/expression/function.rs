@@ -8,7 +8,9 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::compute::kernels::cmp;
 use datafusion::logical_expr::Operator;
 use trunkline_format::Oid;
-use trunkline_sql::functions::{Argument, Call, CallSettings, Kernel, kernel};
+use trunkline_sql::functions::{
+    Argument, Call, CallSettings, Kernel, compare_with_elements, kernel,
+};
 use trunkline_sql::{SqlError, SqlState};
 
 use super::frame::failed;
@@ -22,6 +24,8 @@ pub(crate) struct Function {
     pub(crate) name: String,
     pub(crate) volatility: Volatility,
     code: Code,
+    /// The kernel, even if Arrow computes the same.
+    kernel: Option<Kernel>,
     argument_types: Vec<Oid>,
     result_type: Oid,
     collation: Oid,
@@ -63,8 +67,9 @@ impl Function {
                 }
             },
         };
+        let kernel = kernel(&info.source);
         let (name, volatility) = (info.name, info.volatility);
-        Ok(Self { name, volatility, code, argument_types, result_type, collation })
+        Ok(Self { name, volatility, code, kernel, argument_types, result_type, collation })
     }
 
     /// The comparison that Arrow computes, if that is what the function does.
@@ -102,6 +107,36 @@ impl Function {
             let (name, found) = (&self.name, result.len());
             return Err(SqlError::internal(format!("{name} returned {found} rows of {rows}")));
         }
+        Ok(if constant { Argument::constant(result) } else { Argument::column(result) })
+    }
+}
+
+impl Function {
+    /// Compares the first argument with the elements of the second one, an array. The function's
+    /// second type is that of the elements. With `all`, every comparison must be true, otherwise at
+    /// least one.
+    pub(super) fn call_with_elements(
+        &self,
+        arguments: &[Argument],
+        all: bool,
+        rows: usize,
+        settings: &CallSettings,
+    ) -> Result<Argument, SqlError> {
+        let kernel = self.kernel.ok_or_else(|| {
+            let name = &self.name;
+            SqlError::unsupported(format!("{name} with ANY or ALL is not supported by trunkline"))
+        })?;
+        let constant = self.volatility != Volatility::Volatile
+            && arguments.iter().all(Argument::is_constant);
+        let call = Call {
+            arguments,
+            rows: if constant { 1 } else { rows },
+            argument_types: &self.argument_types,
+            result_type: self.result_type,
+            collation: self.collation,
+            settings,
+        };
+        let result = compare_with_elements(kernel, &call, all)?;
         Ok(if constant { Argument::constant(result) } else { Argument::column(result) })
     }
 }

@@ -20,9 +20,12 @@ use trunkline_sql::bound::{
 };
 use trunkline_sql::values::Carrier;
 
+use super::arrays::ElementType;
 use super::constant::{constant, parameter};
+use super::elements::constant_elements;
 use super::function::Function;
 use super::keys::Key;
+use super::via_text::ViaText;
 use crate::environment::{Environment, Volatility};
 
 /// `bool`'s OID.
@@ -83,6 +86,39 @@ pub(super) enum Node {
         all: bool,
         left: Box<Node>,
         elements: Vec<ArrayRef>,
+    },
+    /// `ANY` or `ALL` of the elements of an array that is computed.
+    AnyOf {
+        comparison: Function,
+        all: bool,
+        left: Box<Node>,
+        array: Box<Node>,
+    },
+    Array {
+        element: ElementType,
+        elements: Vec<Node>,
+        nested: bool,
+    },
+    ArrayCast {
+        from: ElementType,
+        to: ElementType,
+        argument: Box<Node>,
+        /// The cast of an element, which is its [`Node::Operand`].
+        cast: Box<Node>,
+    },
+    Subscript {
+        element: ElementType,
+        array: Box<Node>,
+        subscripts: Vec<Node>,
+    },
+    Slice {
+        element: ElementType,
+        array: Box<Node>,
+        bounds: Vec<(Option<Node>, Option<Node>)>,
+    },
+    ViaText {
+        cast: ViaText,
+        argument: Box<Node>,
     },
     Key {
         key: Key,
@@ -194,7 +230,7 @@ impl Compiler<'_> {
                 let arms = arms.iter().map(arm).collect::<Result<_, SqlError>>()?;
                 Node::Case { operand, arms, otherwise: self.boxed(otherwise)? }
             }
-            ExprKind::CaseOperand => Node::Operand,
+            ExprKind::CaseOperand | ExprKind::ArrayElement => Node::Operand,
             ExprKind::Coalesce(operands) => Node::Coalesce(self.nodes(operands)?),
             ExprKind::Collate(argument) => return self.node(argument),
             ExprKind::Relabel(argument) => self.relabel(expr, argument)?,
@@ -222,16 +258,72 @@ impl Compiler<'_> {
                 Node::Extreme { greatest: *greatest, compare, arguments: self.nodes(arguments)? }
             }
             ExprKind::ArrayComparison { comparison, quantifier, left, array } => {
-                let (element, elements) =
-                    super::elements::constant_elements(self.environment, array)?;
-                Node::AnyElement {
-                    comparison: self.comparison(comparison, left.ty, SqlType::new(element))?,
-                    all: *quantifier == Quantifier::All,
-                    left: self.boxed(left)?,
-                    elements,
+                self.array_comparison(comparison, *quantifier, left, array)?
+            }
+            _ => return self.compound_node(expr),
+        })
+    }
+
+    /// Nodes that make values of other values, or take them apart.
+    fn compound_node(&mut self, expr: &Expr) -> Result<Node, SqlError> {
+        let environment = self.environment;
+        Ok(match &expr.kind {
+            ExprKind::Array { elements, nested } => Node::Array {
+                element: ElementType::of(environment, expr.ty.oid)?,
+                elements: self.nodes(elements)?,
+                nested: *nested,
+            },
+            ExprKind::ArrayCast { argument, element } => Node::ArrayCast {
+                from: ElementType::of(environment, argument.ty.oid)?,
+                to: ElementType::of(environment, expr.ty.oid)?,
+                argument: self.boxed(argument)?,
+                cast: self.boxed(element)?,
+            },
+            ExprKind::Subscript { array, element, slice } => {
+                let ty = ElementType::of(environment, array.ty.oid)?;
+                let (array, subscripts) = (self.boxed(array)?, self.nodes(element)?);
+                if slice.is_empty() {
+                    return Ok(Node::Subscript { element: ty, array, subscripts });
                 }
+                let mut bound =
+                    |bound: &Option<Expr>| bound.as_ref().map(|expr| self.node(expr)).transpose();
+                let bounds = slice.iter().map(|(lower, upper)| Ok((bound(lower)?, bound(upper)?)));
+                let bounds = bounds.collect::<Result<_, SqlError>>()?;
+                Node::Slice { element: ty, array, bounds }
+            }
+            ExprKind::ViaText(argument) => {
+                // How values are printed and read may depend on settings.
+                self.depends_on(Volatility::Stable);
+                let cast = ViaText::new(environment, argument.ty.oid, expr.ty.oid)?;
+                Node::ViaText { cast, argument: self.boxed(argument)? }
             }
             other => return Err(refuse(other)),
+        })
+    }
+
+    /// `left operator ANY (array)`.
+    fn array_comparison(
+        &mut self,
+        comparison: &Comparison,
+        quantifier: Quantifier,
+        left: &Expr,
+        array: &Expr,
+    ) -> Result<Node, SqlError> {
+        let all = quantifier == Quantifier::All;
+        if let Some((element, elements)) = constant_elements(self.environment, array)? {
+            return Ok(Node::AnyElement {
+                comparison: self.comparison(comparison, left.ty, SqlType::new(element))?,
+                all,
+                left: self.boxed(left)?,
+                elements,
+            });
+        }
+        let element = ElementType::of(self.environment, array.ty.oid)?;
+        Ok(Node::AnyOf {
+            comparison: self.comparison(comparison, left.ty, SqlType::new(element.oid))?,
+            all,
+            left: self.boxed(left)?,
+            array: self.boxed(array)?,
         })
     }
 
@@ -283,12 +375,17 @@ impl Compiler<'_> {
         collation: Oid,
     ) -> Result<Function, SqlError> {
         let function = Function::new(self.environment, oid, types, result, collation)?;
-        self.volatility = match (self.volatility, function.volatility) {
+        self.depends_on(function.volatility);
+        Ok(function)
+    }
+
+    /// The program contains something of this volatility.
+    fn depends_on(&mut self, volatility: Volatility) {
+        self.volatility = match (self.volatility, volatility) {
             (Volatility::Volatile, _) | (_, Volatility::Volatile) => Volatility::Volatile,
             (Volatility::Stable, _) | (_, Volatility::Stable) => Volatility::Stable,
             _ => Volatility::Immutable,
         };
-        Ok(function)
     }
 }
 
@@ -297,12 +394,8 @@ fn refuse(kind: &ExprKind) -> SqlError {
     let what = match kind {
         ExprKind::IsNull { .. } => "IS NULL of a row",
         ExprKind::IsNotNull { .. } => "IS NOT NULL of a row",
-        ExprKind::Array { .. } => "ARRAY[...]",
         ExprKind::Row { .. } => "ROW(...)",
         ExprKind::RowComparison { .. } => "a comparison of rows",
-        ExprKind::ViaText(_) => "a cast by input and output functions",
-        ExprKind::ArrayCast { .. } | ExprKind::ArrayElement => "a cast of an array",
-        ExprKind::Subscript { .. } => "a subscript",
         ExprKind::Field { .. } => "selecting a field of a row",
         ExprKind::Subquery(_) => "a subquery in this place",
         _ => "this kind of expression",

@@ -3,27 +3,13 @@
 //! The `reg*` types hold OIDs. A literal of such a type is looked up when the statement is bound, and
 //! becomes a constant. A literal in digits is the OID itself.
 
-use std::sync::Arc;
-
 use trunkline_engine::catalog::QualifiedName;
-use trunkline_engine::time_zone;
 use trunkline_format::Oid;
-use trunkline_format::text_input::InputNames;
-use trunkline_format::text_output::TimeZone;
 
 use super::binder::Binder;
 use crate::catalog::{ObjectName, oids};
 use crate::error::{SqlError, SqlState};
 use crate::syntax::{ExpressionKind, SelectBody, Statement, parse};
-
-/// Finds time zones by name. Names of objects are looked up here before the input functions see them.
-pub(super) struct Zones;
-
-impl InputNames for Zones {
-    fn time_zone(&self, name: &str) -> Option<Arc<dyn TimeZone>> {
-        time_zone::zone(name)
-    }
-}
 
 /// `regnamespace`.
 const REGNAMESPACE: Oid = Oid(4089);

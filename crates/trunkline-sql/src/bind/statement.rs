@@ -8,7 +8,7 @@ use trunkline_format::Oid;
 use trunkline_format::text_input::InputOptions;
 
 use super::binder::Binder;
-use super::named_object::Zones;
+use crate::functions::Zones;
 use super::parameters::Parameters;
 use super::scope::Scope;
 use crate::bound::{BoundStatement, Columns, Subqueries};

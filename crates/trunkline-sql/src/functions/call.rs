@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
+use trunkline_engine::time_zone;
 use trunkline_format::Oid;
+use trunkline_format::text_input::{DateOrder, InputNames, InputOptions};
 use trunkline_format::text_output::{
     ByteaOutput, IntervalStyle, TextOptions, TimeZone, TypeCatalog,
 };
@@ -188,6 +190,19 @@ impl std::fmt::Debug for CallSettings {
 }
 
 impl CallSettings {
+    /// The options for reading values.
+    pub fn input_options(&self) -> InputOptions<'_> {
+        InputOptions {
+            major: self.major,
+            catalog: &*self.catalog,
+            names: &Zones,
+            zone: &*self.zone,
+            date_order: DateOrder::default(),
+            interval_style: self.interval_style,
+            now_us: self.transaction_start,
+        }
+    }
+
     /// The options for printing values.
     pub fn text_options(&self) -> TextOptions<'_> {
         TextOptions {
@@ -198,5 +213,14 @@ impl CallSettings {
             bytea_output: self.bytea_output,
             interval_style: self.interval_style,
         }
+    }
+}
+
+/// Finds time zones by name, but no objects.
+pub(crate) struct Zones;
+
+impl InputNames for Zones {
+    fn time_zone(&self, name: &str) -> Option<Arc<dyn TimeZone>> {
+        time_zone::zone(name)
     }
 }
