@@ -9,6 +9,19 @@ mod cluster;
 mod encode;
 mod optimizer;
 mod queries;
+mod random;
+#[path = "../../../trunkline-sql/tests/it/random_query"]
+mod random_query {
+    mod expressions;
+    pub(crate) mod generator;
+    mod kinds;
+    mod predicates;
+    mod selects;
+    pub(crate) mod tables;
+}
 mod relations;
 mod scans;
+#[path = "../../../trunkline/tests/server/server.rs"]
+#[expect(dead_code, reason = "other tests use more of it")]
+mod server;
 mod tree;

@@ -22,7 +22,7 @@ enum Verdict {
 }
 
 /// The rows of a query as lines of `COPY`; `None` if the text isn't one query.
-fn rows(context: &StatementContext, sql: &str) -> Result<Option<Vec<String>>, SqlError> {
+pub(crate) fn rows(context: &StatementContext, sql: &str) -> Result<Option<Vec<String>>, SqlError> {
     let statements = parse(sql)?;
     let [statement] = &*statements else { return Ok(None) };
     let Statement::Select(select) = &statement.statement else { return Ok(None) };
@@ -98,7 +98,7 @@ fn line(row: &[Option<String>]) -> String {
 }
 
 /// The first lines that differ.
-fn difference(one: &[String], other: &[String]) -> Vec<String> {
+pub(crate) fn difference(one: &[String], other: &[String]) -> Vec<String> {
     let differs = |(at, line): &(usize, &String)| other.get(*at) != Some(line);
     one.iter().enumerate().filter(differs).take(3).map(|(_, line)| line.clone()).collect()
 }

@@ -167,21 +167,48 @@ impl Stopped {
 impl Server {
     /// Creates a cluster with the server in `bin`, adds the given settings, and starts it.
     pub(crate) fn start(bin: &Path, settings: &[(&str, &str)]) -> Server {
+        let server = Server::prepare(bin);
+        server.initdb();
+        server.configured(settings)
+    }
+
+    /// Starts a server on a copy of a data directory, which may have lost its WAL, as fixtures have.
+    pub(crate) fn over(bin: &Path, data: &Path, settings: &[(&str, &str)]) -> Server {
+        let server = Server::prepare(bin);
+        server.copy_from(data);
+        succeed(server.command("pg_resetwal").arg("-f").arg("-D").arg(server.data()));
+        server.configured(settings)
+    }
+
+    /// A server without a cluster.
+    fn prepare(bin: &Path) -> Server {
         let home = tempfile::Builder::new().prefix("trunkline-").tempdir().expect("directory");
         let user = user().expect("a user to run it as");
         if let Some((uid, gid)) = user {
             chown(home.path(), Some(uid), Some(gid)).expect("given away");
         }
         let bin = lend(bin, home.path(), user);
-        let mut server = Server { home: Some(home), bin, user, running: false };
-        server.initdb();
+        Server { home: Some(home), bin, user, running: false }
+    }
+
+    /// Adds settings to the cluster's, and starts the server.
+    fn configured(mut self, settings: &[(&str, &str)]) -> Server {
+        let server = &mut self;
         let line = |(name, value): &(&str, &str)| format!("{name} = '{value}'\n");
         let mut text = fs::read_to_string(server.configuration()).expect("read");
         text.push_str(&line(&("unix_socket_directories", &server.home().display().to_string())));
         text.extend(SETTINGS.iter().chain(settings).map(line));
         fs::write(server.configuration(), text).expect("written");
         server.run();
-        server
+        self
+    }
+
+    /// Copies a data directory.
+    fn copy_from(&self, data: &Path) {
+        succeed(Command::new("cp").arg("-a").arg(data).arg(self.data()));
+        if let Some((uid, gid)) = self.user {
+            succeed(Command::new("chown").arg("-R").arg(format!("{uid}:{gid}")).arg(self.data()));
+        }
     }
 
     /// Creates the cluster. The first cluster of each server is kept as a template that later ones
@@ -204,10 +231,7 @@ impl Server {
             let _ = fs::rename(copy, template);
             return;
         }
-        succeed(Command::new("cp").arg("-a").arg(template).arg(self.data()));
-        if let Some((uid, gid)) = self.user {
-            succeed(Command::new("chown").arg("-R").arg(format!("{uid}:{gid}")).arg(self.data()));
-        }
+        self.copy_from(&template);
     }
 
     /// Runs commands in a single transaction, unless the commands start and end transactions
