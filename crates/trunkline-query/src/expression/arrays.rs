@@ -165,8 +165,9 @@ fn mismatch() -> SqlError {
 }
 
 fn too_many_dimensions(count: usize) -> SqlError {
-    let message =
-        format!("number of array dimensions ({count}) exceeds the maximum allowed ({DIMENSIONS_MAX})");
+    let message = format!(
+        "number of array dimensions ({count}) exceeds the maximum allowed ({DIMENSIONS_MAX})"
+    );
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
 }
 

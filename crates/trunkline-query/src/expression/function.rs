@@ -126,8 +126,8 @@ impl Function {
             let name = &self.name;
             SqlError::unsupported(format!("{name} with ANY or ALL is not supported by trunkline"))
         })?;
-        let constant = self.volatility != Volatility::Volatile
-            && arguments.iter().all(Argument::is_constant);
+        let constant =
+            self.volatility != Volatility::Volatile && arguments.iter().all(Argument::is_constant);
         let call = Call {
             arguments,
             rows: if constant { 1 } else { rows },

@@ -106,9 +106,9 @@ impl Tally {
                 difference(expected, &found),
             )),
             (found, expected) => {
-                let found = found.map(|rows| rows.len()).map_err(|error| {
-                    format!("{} {}", error.code().as_str(), error.message())
-                });
+                let found = found
+                    .map(|rows| rows.len())
+                    .map_err(|error| format!("{} {}", error.code().as_str(), error.message()));
                 let expected = expected.as_ref().map(Vec::len);
                 self.wrong.push(format!("found {found:?}, expected {expected:?}\n  {query}"));
             }

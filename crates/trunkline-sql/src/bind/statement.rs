@@ -8,12 +8,12 @@ use trunkline_format::Oid;
 use trunkline_format::text_input::InputOptions;
 
 use super::binder::Binder;
-use crate::functions::Zones;
 use super::parameters::Parameters;
 use super::scope::Scope;
 use crate::bound::{BoundStatement, Columns, Subqueries};
 use crate::catalog::Namespace;
 use crate::error::{SqlError, SqlState};
+use crate::functions::Zones;
 use crate::syntax::SelectStatement;
 
 /// What binding depends on besides the statement.
