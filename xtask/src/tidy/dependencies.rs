@@ -54,8 +54,27 @@ const ARROWS: &[Arrows] = &[
         tests: &["trunkline-sample"],
     },
     Arrows {
+        package: "trunkline-server",
+        normal: &[
+            "trunkline-aio",
+            "trunkline-format",
+            "trunkline-engine",
+            "trunkline-sql",
+            "trunkline-query",
+        ],
+        tests: &["trunkline-sample"],
+    },
+    Arrows {
         package: "trunkline",
-        normal: &["trunkline-aio", "trunkline-format", "trunkline-engine", "trunkline-sample"],
+        normal: &[
+            "trunkline-aio",
+            "trunkline-format",
+            "trunkline-engine",
+            "trunkline-sample",
+            "trunkline-sql",
+            "trunkline-query",
+            "trunkline-server",
+        ],
         tests: &["trunkline-sim"],
     },
     Arrows { package: "xtask", normal: &[], tests: &[] },
@@ -68,10 +87,10 @@ const QUARANTINE: &[(&str, &[&str])] = &[
     ("clap", &["trunkline", "trunkline-bench", "xtask"]),
     ("indicatif", &["trunkline", "trunkline-bench"]),
     ("datafusion*", &["trunkline-query"]),
-    ("arrow*", &["trunkline-sql", "trunkline-query"]),
+    ("arrow*", &["trunkline-sql", "trunkline-query", "trunkline-server"]),
     ("parquet*", &[]),
-    ("tokio*", &["trunkline-query"]),
-    ("pgwire", &[]),
+    ("tokio*", &["trunkline-query", "trunkline-server", "trunkline"]),
+    ("pgwire", &["trunkline-server"]),
 ];
 
 /// One dependency declared in a manifest.
