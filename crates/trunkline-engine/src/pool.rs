@@ -221,6 +221,17 @@ impl Pool {
         self.statistics.rows()
     }
 
+    /// Sets all counts to zero (`pg_stat_reset_shared('io')`). Counts that sessions haven't published
+    /// yet are added later. `time` is what [`Pool::counts_reset`] returns from then on.
+    pub fn reset_counts(&self, time: i64) {
+        self.statistics.reset(time);
+    }
+
+    /// When the counts were last set to zero, in microseconds since 2000; `None` if never.
+    pub fn counts_reset(&self) -> Option<i64> {
+        self.statistics.reset_at()
+    }
+
     /// The sum of all counts.
     pub fn total(&self) -> Tally {
         let mut total = Tally::default();

@@ -17,6 +17,7 @@
 //! them.
 
 mod advice;
+mod block_range;
 mod buffer;
 mod cache;
 mod pool_report;
@@ -25,6 +26,7 @@ mod selection;
 mod target;
 
 pub use self::advice::prefetch;
+pub use self::block_range::{advise_blocks, read_blocks};
 pub use self::buffer::into_pool;
 pub use self::cache::prewarm;
 pub use self::pool_report::{BufferOptions, BufferReport};

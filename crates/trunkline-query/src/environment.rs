@@ -82,9 +82,10 @@ impl Environment {
     /// # Errors
     /// As for [`Environment::resolve`].
     pub(crate) fn carrier(&self, oid: Oid) -> Result<Carrier, SqlError> {
-        // `unknown` and `cstring` have no row that describes values, but constants may have them.
+        // `unknown`, `cstring` and `void` have no row that describes values, but expressions may have
+        // them.
         match oid {
-            Oid(705 | 2275) => Ok(Carrier::Text),
+            Oid(705 | 2275 | 2278) => Ok(Carrier::Text),
             Oid(2249) => Ok(Carrier::Bytes),
             _ => Ok(Carrier::of(&self.resolve(oid)?)),
         }

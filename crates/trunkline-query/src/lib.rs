@@ -42,6 +42,7 @@ pub mod error;
 mod expression;
 mod lower;
 mod scan;
+mod server;
 mod statement;
 
 pub use environment::{Environment, ParameterValue, collations};

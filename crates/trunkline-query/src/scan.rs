@@ -23,6 +23,8 @@ mod text_encoding;
 
 pub(crate) use access::TableAccess;
 pub use cancellation::Cancellation;
+pub(crate) use cancellation::cancelled;
 pub(crate) use columns::ScanColumns;
+pub(crate) use failure::{read_error, storage_error};
 pub(crate) use table::ScanTable;
 pub(crate) use text_encoding::TextEncoding;

@@ -98,9 +98,10 @@ macro_rules! counters {
                 $(self.$name += other.$name;)*
             }
 
-            /// What was counted since `before`, an earlier copy of the same counts.
+            /// What was counted since `before`, an earlier copy of the same counts. If they have been
+            /// reset in between, some of it is missing.
             pub fn since(&self, before: &Tally) -> Tally {
-                Tally { $($name: self.$name - before.$name,)* }
+                Tally { $($name: self.$name.saturating_sub(before.$name),)* }
             }
         }
 
@@ -111,6 +112,10 @@ macro_rules! counters {
                     self.$name.fetch_add(tally.$name, Ordering::Relaxed);
                 })*
                 *tally = Tally::default();
+            }
+
+            fn reset(&self) {
+                $(self.$name.store(0, Ordering::Relaxed);)*
             }
 
             fn tally(&self) -> Tally {
@@ -186,12 +191,14 @@ impl Tally {
 pub(crate) struct Statistics {
     object: IoObject,
     cells: Mutex<BTreeMap<IoKey, Arc<Cell>>>,
+    /// When the counts were last reset, in microseconds since 2000.
+    reset_at: Mutex<Option<i64>>,
 }
 
 impl Statistics {
     /// No counts yet.
     pub(crate) fn new(object: IoObject) -> Self {
-        Self { object, cells: Mutex::default() }
+        Self { object, cells: Mutex::default(), reset_at: Mutex::default() }
     }
 
     /// The key of a session's work on a relation.
@@ -217,6 +224,17 @@ impl Statistics {
 
     fn cell(&self, key: IoKey) -> Arc<Cell> {
         Arc::clone(self.cells.lock().entry(key).or_default())
+    }
+
+    /// Sets all counts to zero. Sessions keep their cells, so the cells remain.
+    pub(crate) fn reset(&self, time: i64) {
+        self.cells.lock().values().for_each(|cell| cell.reset());
+        *self.reset_at.lock() = Some(time);
+    }
+
+    /// When the counts were last reset.
+    pub(crate) fn reset_at(&self) -> Option<i64> {
+        *self.reset_at.lock()
     }
 
     /// All rows, in the order of their keys.

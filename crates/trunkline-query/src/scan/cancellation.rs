@@ -55,7 +55,7 @@ impl Cancellation {
     }
 
     /// Adds a session of the statement.
-    pub(super) fn register(&self, session: Canceller) {
+    pub(crate) fn register(&self, session: Canceller) {
         self.0.sessions.lock().push(session.clone());
         if self.is_cancelled() {
             session.cancel();
@@ -64,6 +64,6 @@ impl Cancellation {
 }
 
 /// The error of a cancelled statement, in PostgreSQL's words.
-pub(super) fn cancelled() -> SqlError {
+pub(crate) fn cancelled() -> SqlError {
     SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
 }

@@ -19,7 +19,7 @@ pub(super) fn page_error(error: &HeapError) -> SqlError {
 }
 
 /// A page of the table or of its TOAST table that can't be read.
-pub(super) fn read_error(error: &ReadError) -> SqlError {
+pub(crate) fn read_error(error: &ReadError) -> SqlError {
     match error {
         ReadError::Cancelled => cancelled(),
         ReadError::Storage(error) => storage_error(error),
@@ -34,7 +34,7 @@ pub(super) fn read_error(error: &ReadError) -> SqlError {
 }
 
 /// A file that can't be used.
-pub(super) fn storage_error(error: &StorageError) -> SqlError {
+pub(crate) fn storage_error(error: &StorageError) -> SqlError {
     let sql = SqlError::new(SqlState::UNDEFINED_FILE, error.to_string());
     match error.hint() {
         Some(hint) => sql.with_hint(hint),

@@ -15,10 +15,12 @@ use trunkline_sql::bound::{BoundStatement, Origin, SqlType};
 use trunkline_sql::values::Carrier;
 
 use super::context::StatementContext;
+use crate::environment::Environment;
 use crate::error::from_datafusion;
 use crate::expression::column_name;
 use crate::lower::{Lowering, TableSource};
 use crate::scan::Cancellation;
+use crate::server::ServerView;
 
 /// A column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,7 +138,8 @@ fn logical_plan(
         cancellation: context.cancellation.clone(),
     };
     let BoundStatement { columns, subqueries, query } = statement;
-    let mut lowering = Lowering::new(&context.environment, &source, columns, subqueries);
+    let environment = with_server(context);
+    let mut lowering = Lowering::new(&environment, &source, columns, subqueries);
     let plan = lowering.relation(&query.relation)?;
     // A column may be returned more than once.
     let output = query.output.iter().enumerate().map(|(number, output)| {
@@ -145,4 +148,18 @@ fn logical_plan(
     let output: Vec<_> = output.collect();
     let plan = LogicalPlanBuilder::from(plan).project(output);
     plan.and_then(LogicalPlanBuilder::build).map_err(|error| from_datafusion(&error))
+}
+
+/// The environment with what the statement's functions see of the server.
+fn with_server(context: &StatementContext) -> Environment {
+    let mut environment = context.environment.clone();
+    let mut settings = (*environment.settings).clone();
+    settings.server = Some(Arc::new(ServerView::new(
+        context.engine.clone(),
+        Arc::clone(&context.database),
+        context.cancellation.clone(),
+        settings.statement_start,
+    )));
+    environment.settings = Arc::new(settings);
+    environment
 }

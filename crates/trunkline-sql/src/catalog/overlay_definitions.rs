@@ -98,6 +98,7 @@ pub(super) const FUNCTIONS: &[FunctionDefinition] = &[
     function(9540, "trunkline_io_histogram", &[], Rows(HISTOGRAM)),
     function(9541, "trunkline_io_method", &[], Rows(METHOD)),
     function(9542, "trunkline_residency", &[], Rows(RESIDENCY)),
+    function(9543, "trunkline_io_relations", &[], Rows(IO_RELATIONS)),
 ];
 
 /// The relations.
@@ -112,6 +113,11 @@ pub(super) const RELATIONS: &[RelationDefinition] = &[
     },
     RelationDefinition { oid: 9811, name: "trunkline_io_method", function: "trunkline_io_method" },
     RelationDefinition { oid: 9812, name: "trunkline_residency", function: "trunkline_residency" },
+    RelationDefinition {
+        oid: 9813,
+        name: "trunkline_io_relations",
+        function: "trunkline_io_relations",
+    },
 ];
 
 const AIOS: &[(&str, Oid)] = &[
@@ -192,13 +198,24 @@ const HISTOGRAM: &[(&str, Oid)] = &[
     ("count", INT8),
 ];
 
-const METHOD: &[(&str, Oid)] = &[
-    ("asked", TEXT),
-    ("in_force", TEXT),
-    ("feature", TEXT),
-    ("reason", TEXT),
-    ("remedy", TEXT),
-    ("workers", INT4),
+const METHOD: &[(&str, Oid)] =
+    &[("asked", TEXT), ("in_force", TEXT), ("reason", TEXT), ("remedy", TEXT), ("workers", INT4)];
+
+const IO_RELATIONS: &[(&str, Oid)] = &[
+    ("backend_type", TEXT),
+    ("object", TEXT),
+    ("context", TEXT),
+    ("relid", OID),
+    ("relation", TEXT),
+    ("reads", INT8),
+    ("read_bytes", INT8),
+    ("hits", INT8),
+    ("joins", INT8),
+    ("evictions", INT8),
+    ("waits", INT8),
+    ("read_time", FLOAT8),
+    ("device_time", FLOAT8),
+    ("checksum_failures", INT8),
 ];
 
 const RESIDENCY: &[(&str, Oid)] = &[

@@ -35,6 +35,7 @@ pub(super) const SETS: &[(&str, SetFunction)] = sets! {
     "read_stream_for_blocks"
     "trunkline_io_histogram"
     "trunkline_io_method"
+    "trunkline_io_relations"
     "trunkline_residency"
 };
 
