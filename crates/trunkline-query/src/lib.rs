@@ -41,6 +41,7 @@ mod environment;
 pub mod error;
 mod expression;
 mod lower;
+mod operator;
 mod scan;
 mod server;
 mod statement;

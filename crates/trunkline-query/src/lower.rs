@@ -16,9 +16,11 @@ mod grouping;
 mod join;
 mod planner;
 mod relation;
+mod set_function;
 mod set_operation;
 mod subquery;
 mod table;
 mod visible;
+mod window;
 
 pub(crate) use planner::{Lowering, TableSource, field};

@@ -184,6 +184,11 @@ impl Program {
         self.volatility
     }
 
+    /// Whether its value may differ each time.
+    pub(crate) fn is_volatile(&self) -> bool {
+        self.volatility == Volatility::Volatile
+    }
+
     /// The carrier of the result.
     pub(crate) fn carrier(&self) -> Carrier {
         self.carrier

@@ -11,9 +11,10 @@ use datafusion::logical_expr::{
 };
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::{Aggregate, ColumnId, Expr, ExprKind, Relation};
-use trunkline_sql::functions::{AggregateCall, aggregate};
+use trunkline_sql::functions::{AggregateCall, AggregateDefinition, aggregate};
 
 use super::planner::{Lowering, field, planned, with_columns};
+use super::window::guarded;
 use crate::aggregate::{AggregateFunction, CallKeys};
 use crate::expression::{KeyUse, Program, column_name, expression_text};
 
@@ -84,6 +85,33 @@ impl Lowering<'_> {
 
     /// A call of an aggregate.
     fn aggregate_call(&mut self, call: &Aggregate) -> Result<PlanExpr, SqlError> {
+        let (definition, described, name) = self.described(call)?;
+        let filter = call.filter.as_ref();
+        let arguments = call
+            .arguments
+            .iter()
+            .map(|argument| self.expressions().value(&guarded(argument, filter)));
+        let mut arguments: Vec<PlanExpr> = arguments.collect::<Result<_, _>>()?;
+        let constants = call.arguments.iter().map(|argument| self.known(argument));
+        let constants = constants.collect::<Result<Vec<_>, _>>()?;
+        let keys = self.call_keys(call, &name, &mut arguments)?;
+        if arguments.is_empty() {
+            arguments.push(lit(ScalarValue::Boolean(Some(true))));
+        }
+        let filter = filter.map(|filter| self.expressions().value(filter)).transpose()?;
+        let text = self.call_text(call, &name);
+        let function = AggregateFunction::new(text, definition, described, constants, keys);
+        let function = Arc::new(AggregateUDF::from(function));
+        let filter = filter.map(Box::new);
+        let call = PlanAggregate::new_udf(function, arguments, false, filter, Vec::new(), None);
+        Ok(PlanExpr::AggregateFunction(call))
+    }
+
+    /// How an aggregate is computed, its types, and its name.
+    pub(super) fn described(
+        &self,
+        call: &Aggregate,
+    ) -> Result<(&'static AggregateDefinition, AggregateCall, String), SqlError> {
         let info = self.environment.aggregate(call.function)?;
         let definition = aggregate(&info.transition, &info.last).ok_or_else(|| {
             SqlError::unsupported(format!("aggregate {} is not supported by trunkline", info.name))
@@ -99,36 +127,7 @@ impl Lowering<'_> {
             collation: call.collation,
             settings,
         };
-        let filter = call.filter.as_ref();
-        let arguments = call.arguments.iter().map(|argument| self.argument(argument, filter));
-        let mut arguments: Vec<PlanExpr> = arguments.collect::<Result<_, _>>()?;
-        let constants = call.arguments.iter().map(|argument| self.known(argument));
-        let constants = constants.collect::<Result<Vec<_>, _>>()?;
-        let keys = self.call_keys(call, &info.name, &mut arguments)?;
-        if arguments.is_empty() {
-            arguments.push(lit(ScalarValue::Boolean(Some(true))));
-        }
-        let filter = filter.map(|filter| self.expressions().value(filter)).transpose()?;
-        let text = self.call_text(call, &info.name);
-        let function = AggregateFunction::new(text, definition, described, constants, keys);
-        let function = Arc::new(AggregateUDF::from(function));
-        let filter = filter.map(Box::new);
-        let call = PlanAggregate::new_udf(function, arguments, false, filter, Vec::new(), None);
-        Ok(PlanExpr::AggregateFunction(call))
-    }
-
-    /// An argument. With `FILTER`, it is only computed in rows that count.
-    fn argument(&self, argument: &Expr, filter: Option<&Expr>) -> Result<PlanExpr, SqlError> {
-        let simple = matches!(argument.kind, ExprKind::Column(_) | ExprKind::Constant(_));
-        match filter {
-            Some(filter) if !simple => {
-                let arms = vec![(filter.clone(), argument.clone())];
-                let otherwise = Box::new(Expr::null(argument.ty));
-                let case = ExprKind::Case { operand: None, arms, otherwise };
-                self.expressions().value(&Expr::new(case, argument.ty))
-            }
-            _ => self.expressions().value(argument),
-        }
+        Ok((definition, described, info.name))
     }
 
     /// Adds the keys of `ORDER BY` and `DISTINCT` to the arguments.
@@ -195,7 +194,7 @@ impl Lowering<'_> {
     }
 
     /// The value of an argument that is a constant.
-    fn known(&self, argument: &Expr) -> Result<Option<ArrayRef>, SqlError> {
+    pub(super) fn known(&self, argument: &Expr) -> Result<Option<ArrayRef>, SqlError> {
         match argument.kind {
             ExprKind::Constant(_) | ExprKind::Parameter(_) => self.constant(argument).map(Some),
             _ => Ok(None),

@@ -18,7 +18,7 @@ impl Lowering<'_> {
         lateral: bool,
     ) -> Result<LogicalPlan, SqlError> {
         if lateral && !outer_columns(right, self.subqueries).is_empty() {
-            return Err(SqlError::unsupported("LATERAL is not supported by trunkline"));
+            return self.lateral_join(kind, left, right, condition);
         }
         let left_columns = visible(left);
         let (left, right) = (self.relation(left)?, self.relation(right)?);
@@ -40,6 +40,32 @@ impl Lowering<'_> {
             JoinKind::Full => JoinType::Full,
         };
         self.joined(left, right, kind, on)
+    }
+
+    /// A join whose right side refers to columns of the left one.
+    fn lateral_join(
+        &mut self,
+        kind: JoinKind,
+        left: &Relation,
+        right: &Relation,
+        condition: Option<&Expr>,
+    ) -> Result<LogicalPlan, SqlError> {
+        let condition = condition.filter(|condition| !is_true(condition));
+        let keeps_empty = kind == JoinKind::Left;
+        let plan = self.relation(left)?;
+        let is_possible = kind == JoinKind::Inner || (keeps_empty && condition.is_none());
+        let plan = match is_possible {
+            true => self.lateral(plan, right, keeps_empty)?,
+            false => None,
+        };
+        match (plan, condition) {
+            (None, _) => Err(SqlError::unsupported("LATERAL is not supported by trunkline")),
+            (Some(plan), None) => Ok(plan),
+            (Some(plan), Some(condition)) => {
+                let (plan, condition) = self.without_subqueries(plan, condition)?;
+                self.filtered(plan, &condition)
+            }
+        }
     }
 
     pub(super) fn joined(
@@ -95,6 +121,11 @@ impl Lowering<'_> {
         let plan = self.filtered(plan, &Expr::new(ExprKind::And(tests), condition.ty))?;
         planned(LogicalPlanBuilder::from(plan).project(columns).and_then(LogicalPlanBuilder::build))
     }
+}
+
+/// Whether a condition is the constant `true`.
+fn is_true(condition: &Expr) -> bool {
+    matches!(&condition.kind, ExprKind::Constant(Some(value)) if **value == [1])
 }
 
 /// Whether an expression contains a subquery.

@@ -17,6 +17,7 @@ use trunkline_sql::bound::{
 use crate::environment::Environment;
 use crate::error::from_datafusion;
 use crate::expression::{ExpressionPlanner, Frame, Program, column_name};
+use crate::operator::{Operator, OperatorNode};
 use crate::scan::Cancellation;
 
 /// Where the tables of a statement come from.
@@ -78,6 +79,16 @@ impl<'a> Lowering<'a> {
     pub(super) fn new_name(&mut self, prefix: &str) -> String {
         self.names += 1;
         format!("{prefix}{}", self.names)
+    }
+
+    /// The plan of one of our operators.
+    pub(super) fn operator(
+        &mut self,
+        input: LogicalPlan,
+        operator: Arc<dyn Operator>,
+    ) -> Result<LogicalPlan, SqlError> {
+        self.names += 1;
+        planned(OperatorNode::plan(self.names, input, operator))
     }
 
     /// A reference to a column with its type.

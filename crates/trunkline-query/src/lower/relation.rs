@@ -23,12 +23,11 @@ impl Lowering<'_> {
             Relation::Unit => planned(LogicalPlanBuilder::empty(true).build()),
             Relation::Table(scan) => self.table(scan),
             Relation::Values { columns, rows } => self.values(columns, rows),
-            Relation::Functions { functions, ordinality } => {
-                self.row_functions(functions, *ordinality)
+            Relation::Functions { functions, ordinality } => self.functions(functions, *ordinality),
+            Relation::ProjectSet { input, functions } => {
+                let plan = self.relation(input)?;
+                self.project_set(plan, functions, None, false)
             }
-            Relation::ProjectSet { .. } => Err(SqlError::unsupported(
-                "set-returning functions in a select list are not supported by trunkline",
-            )),
             Relation::Project { input, columns } => self.project(input, columns),
             Relation::Filter { input, condition } => self.filter(input, condition),
             Relation::Join { kind, left, right, condition, lateral } => {
@@ -37,9 +36,7 @@ impl Lowering<'_> {
             Relation::Aggregate { input, groups, sets, aggregates } => {
                 self.aggregate(input, groups, sets.as_deref(), aggregates)
             }
-            Relation::Window { .. } => {
-                Err(SqlError::unsupported("window functions are not supported by trunkline"))
-            }
+            Relation::Window { input, window, functions } => self.window(input, window, functions),
             Relation::Distinct { input, on: None } => {
                 let plan = self.relation(input)?;
                 self.distinct(plan, &visible(input))
@@ -93,28 +90,6 @@ impl Lowering<'_> {
         Ok(LogicalPlan::Values(Values { schema, values }))
     }
 
-    /// Functions in `FROM` that return one row.
-    fn row_functions(
-        &mut self,
-        functions: &[trunkline_sql::bound::RowSource],
-        ordinality: Option<ColumnId>,
-    ) -> Result<LogicalPlan, SqlError> {
-        let mut columns = Vec::new();
-        for function in functions {
-            let (false, None, [id]) =
-                (function.returns_set, &function.row_type, &*function.columns)
-            else {
-                let message = "set-returning functions in FROM are not supported by trunkline";
-                return Err(SqlError::unsupported(message));
-            };
-            columns.push((column_name(*id), self.expressions().value(&function.call)?));
-        }
-        if let Some(id) = ordinality {
-            columns.push((column_name(id), lit(ScalarValue::Int64(Some(1)))));
-        }
-        with_columns(planned(LogicalPlanBuilder::empty(true).build())?, columns)
-    }
-
     fn project(
         &mut self,
         input: &Relation,
@@ -137,6 +112,16 @@ impl Lowering<'_> {
     ) -> Result<LogicalPlan, SqlError> {
         match self.expressions().condition(condition)? {
             None => Ok(plan),
+            // The planner would move a condition without columns below the functions of a set, where
+            // it is evaluated less often. It doesn't move that of a column that is volatile.
+            Some(condition) if condition.is_volatile() => {
+                let columns = plan.schema().columns().into_iter().map(PlanExpr::Column);
+                let columns: Vec<PlanExpr> = columns.collect();
+                let name = self.new_name("f");
+                let plan = with_columns(plan, vec![(name.clone(), condition)])?;
+                let filtered = LogicalPlanBuilder::from(plan).filter(field(&name));
+                planned(filtered.and_then(|plan| plan.project(columns)?.build()))
+            }
             Some(condition) => {
                 let builder = LogicalPlanBuilder::from(plan).filter(condition);
                 planned(builder.and_then(LogicalPlanBuilder::build))

@@ -16,6 +16,7 @@ use trunkline_sql::SqlError;
 use super::optimizer::{logical_rules, physical_rules};
 use crate::environment::Environment;
 use crate::error::from_datafusion;
+use crate::operator::Planner;
 use crate::scan::Cancellation;
 
 /// The settings that execution depends on. The defaults are PostgreSQL's.
@@ -87,6 +88,7 @@ impl StatementOptions {
             .with_analyzer_rules(Vec::new())
             .with_optimizer_rules(logical_rules())
             .with_physical_optimizer_rules(physical_rules())
+            .with_query_planner(Arc::new(Planner))
             .build())
     }
 }

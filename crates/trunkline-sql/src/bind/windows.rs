@@ -3,7 +3,9 @@
 use super::binder::{Binder, Context, Place};
 use super::level::{Level, NamedWindow};
 use super::scope::Scope;
-use crate::bound::{Expr, FrameBound, FrameExclusion, FrameUnit, SortKey, Window, WindowFrame};
+use crate::bound::{
+    Expr, FrameBound, FrameExclusion, FrameUnit, SortKey, SqlType, Window, WindowFrame,
+};
 use crate::catalog::oids;
 use crate::error::{SqlError, SqlState};
 use crate::syntax::{self, FrameUnits, Over, WindowDefinition};
@@ -128,10 +130,6 @@ impl Binder<'_> {
             syntax::FrameExclusion::Group => FrameExclusion::Group,
             syntax::FrameExclusion::Ties => FrameExclusion::Ties,
         };
-        if exclude != FrameExclusion::NoOthers {
-            let message = "EXCLUDE in a window frame is not supported by trunkline";
-            return Err(SqlError::unsupported(message).at(at));
-        }
         Ok(WindowFrame { unit, start, end, exclude })
     }
 
@@ -177,24 +175,53 @@ impl Binder<'_> {
                     return Err(SqlError::new(SqlState::WINDOWING_ERROR, message).at(at));
                 };
                 let ty = key.expr.ty;
-                if ![oids::INT2, oids::INT4, oids::INT8].contains(&ty.oid) {
-                    let name = self.names.type_name(ty.oid);
-                    let message = format!(
-                        "RANGE with offset PRECEDING/FOLLOWING is not supported by trunkline for \
-                         column type {name}"
-                    );
-                    return Err(SqlError::unsupported(message).at(at));
-                }
-                return self.coerce_implicit(expr, ty);
+                let offset = match ty.oid {
+                    oids::INT2 | oids::INT4 | oids::INT8 => oids::INT8,
+                    oids::DATE
+                    | oids::TIMESTAMP
+                    | oids::TIMESTAMPTZ
+                    | oids::TIME
+                    | oids::TIMETZ
+                    | oids::INTERVAL => oids::INTERVAL,
+                    _ => {
+                        let name = self.names.type_name(ty.oid);
+                        let message = format!(
+                            "RANGE with offset PRECEDING/FOLLOWING is not supported by trunkline \
+                             for column type {name}"
+                        );
+                        return Err(SqlError::unsupported(message).at(at));
+                    }
+                };
+                let (given, is_literal) = (expr.ty.oid, expr.ty.oid == oids::UNKNOWN);
+                let expr = self.coerce_implicit(expr, SqlType::new(offset));
+                let expr = expr.map_err(|error| match is_literal {
+                    true => error,
+                    false => {
+                        let names = [ty.oid, given].map(|oid| self.names.type_name(oid));
+                        let [key, offset] = names;
+                        let message = format!(
+                            "RANGE with offset PRECEDING/FOLLOWING is not supported for column \
+                             type {key} and offset type {offset}"
+                        );
+                        let hint = "Cast the offset value to an appropriate type.";
+                        SqlError::unsupported(message).with_hint(hint).at(node.location)
+                    }
+                })?;
+                return self.without_columns(expr, "RANGE", node.location);
             }
         };
         let expr = self.require_row_count(expr, name, node.location)?;
+        self.without_columns(expr, name, node.location)
+    }
+
+    /// A distance is the same for all rows.
+    fn without_columns(&self, expr: Expr, name: &str, at: u32) -> Result<Expr, SqlError> {
         let mut uses_columns = false;
         expr.columns(&self.subqueries, &mut |_| uses_columns = true);
         if uses_columns {
             let message = format!("argument of {name} must not contain variables");
             let code = SqlState::INVALID_COLUMN_REFERENCE;
-            return Err(SqlError::new(code, message).at(node.location));
+            return Err(SqlError::new(code, message).at(at));
         }
         Ok(expr)
     }

@@ -6,7 +6,7 @@
 use arrow_array::ArrayRef;
 
 use super::call::{Call, Kernel};
-use super::rows::{Input, Output, binary, unary};
+use super::rows::{Input, Output, Reader, binary, each_row, unary};
 use crate::error::{SqlError, SqlState};
 use crate::numeric::division_by_zero;
 
@@ -51,6 +51,38 @@ fn exact<A: Integer, B: Integer, R: Integer>(
 ) -> Result<ArrayRef, SqlError> {
     binary(call, |a: A, b: B| R::checked(compute(a.into().into(), b.into().into())))
 }
+
+/// `in_range(value, current, offset, subtract, less)`: for window frames, whether a value is at most,
+/// or at least, the current one plus or minus the offset.
+fn within<T: Integer>(call: &Call<'_>) -> Result<ArrayRef, SqlError> {
+    let (value, current) = (Reader::<T>::new(call, 0)?, Reader::<T>::new(call, 1)?);
+    let offset = Reader::<i64>::new(call, 2)?;
+    let (subtract, less) = (Reader::<bool>::new(call, 3)?, Reader::<bool>::new(call, 4)?);
+    each_row(call.rows, |row| {
+        let numbers = || Some((value.get(row)?, current.get(row)?, offset.get(row)?));
+        let (Some((value, current, offset)), Some(subtract), Some(less)) =
+            (numbers(), subtract.get(row), less.get(row))
+        else {
+            return Ok(None);
+        };
+        if offset < 0 {
+            let message = "invalid preceding or following size in window function";
+            let code = SqlState::INVALID_PRECEDING_OR_FOLLOWING_SIZE;
+            return Err(SqlError::new(code, message));
+        }
+        let (value, current): (i64, i64) = (value.into(), current.into());
+        let offset = if subtract { -i128::from(offset) } else { offset.into() };
+        let bound = i128::from(current) + offset;
+        Ok(Some(if less { i128::from(value) <= bound } else { i128::from(value) >= bound }))
+    })
+}
+
+/// `in_range` of all types, with offsets of type int8.
+pub(super) const WINDOW: &[(&str, Kernel)] = &[
+    ("in_range_int2_int8", within::<i16>),
+    ("in_range_int4_int8", within::<i32>),
+    ("in_range_int8_int8", within::<i64>),
+];
 
 fn divide<A: Integer, B: Integer, R: Integer>(call: &Call<'_>) -> Result<ArrayRef, SqlError> {
     binary(call, |a: A, b: B| {

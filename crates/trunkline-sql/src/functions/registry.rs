@@ -53,6 +53,7 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     integers::BITS,
     integers::CASTS,
     integers::DIVISORS,
+    integers::WINDOW,
     money::CASTS,
     money::OPERATORS,
     numerics::CASTS,

@@ -1,0 +1,28 @@
+//! **Operators**: nodes of plans that DataFusion doesn't have.
+//!
+//! ```text
+//!   OperatorNode { input, operator }  ── planner ──▶  OperatorExec { input, operator }
+//!     a logical plan                                    │ execute
+//!                                                       ▼
+//!                                                     Process: batches in, batches out
+//! ```
+//!
+//! An operator adds columns to the rows of its input, and may repeat or drop rows. It says which
+//! columns it reads and in which order it wants the rows. For example, [`ProjectSet`] calls
+//! set-returning functions.
+
+mod definition;
+mod exec;
+mod node;
+mod planner;
+mod project_set;
+mod window;
+
+pub(crate) use definition::Operator;
+pub(crate) use node::OperatorNode;
+pub(crate) use planner::Planner;
+pub(crate) use project_set::{ProjectSet, SetCall};
+pub(crate) use window::{
+    AggregateOver, Bound, FrameDefinition, Offset, RangeTest, RankFunction, ValueFunction,
+    Window as WindowOperator, WindowCall, WindowFunction,
+};

@@ -1,0 +1,136 @@
+//! A window and the functions over it, as plans contain them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_schema::{DataType, Field, SortOptions};
+use datafusion::common::Result;
+use trunkline_sql::functions::{AggregateCall, AggregateDefinition, CallSettings};
+
+use super::frame::{Bound, FrameDefinition};
+use super::process::Partitions;
+use crate::expression::{Program, column_name};
+use crate::operator::definition::{Operator, Process, Streams};
+
+/// A window with its functions.
+pub(crate) struct Window {
+    /// The columns whose values make partitions: keys.
+    pub(crate) partition_by: Vec<String>,
+    /// The columns by which a partition is sorted: keys.
+    pub(crate) order_by: Vec<(String, SortOptions)>,
+    pub(crate) frame: FrameDefinition,
+    pub(crate) calls: Vec<WindowCall>,
+    /// The session's settings.
+    pub(crate) settings: Arc<CallSettings>,
+}
+
+/// A call of a function over the window.
+pub(crate) struct WindowCall {
+    pub(crate) function: WindowFunction,
+    pub(crate) arguments: Vec<Program>,
+    /// The column of the results.
+    pub(crate) column: String,
+    pub(crate) ty: DataType,
+    /// The function as text, for plans.
+    pub(crate) text: String,
+}
+
+/// The kinds of functions.
+pub(crate) enum WindowFunction {
+    Rank(RankFunction),
+    Value(ValueFunction),
+    Aggregate(Box<AggregateOver>),
+}
+
+/// Functions of a row's place in its partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RankFunction {
+    RowNumber,
+    Rank,
+    DenseRank,
+    PercentRank,
+    CumeDist,
+    Ntile,
+}
+
+/// Functions that return the value of an expression in another row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ValueFunction {
+    Lag,
+    Lead,
+    First,
+    Last,
+    Nth,
+}
+
+/// An aggregate over a window.
+pub(crate) struct AggregateOver {
+    pub(crate) definition: &'static AggregateDefinition,
+    pub(crate) call: AggregateCall,
+    /// Arguments that are constants.
+    pub(crate) constants: Vec<Option<ArrayRef>>,
+    pub(crate) filter: Option<Program>,
+}
+
+impl fmt::Debug for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let calls: Vec<&str> = self.calls.iter().map(|call| &*call.text).collect();
+        write!(f, "WindowAgg: {}", calls.join(", "))
+    }
+}
+
+impl Window {
+    /// All expressions.
+    fn programs(&self) -> impl Iterator<Item = &Program> {
+        let arguments = self.calls.iter().flat_map(|call| &call.arguments);
+        let filters = self.calls.iter().filter_map(|call| match &call.function {
+            WindowFunction::Aggregate(aggregate) => aggregate.filter.as_ref(),
+            _ => None,
+        });
+        let bounds = [&self.frame.start, &self.frame.end].into_iter();
+        let ranges = bounds.filter_map(|bound| match bound {
+            Bound::Preceding(offset) | Bound::Following(offset) => offset.range.as_ref(),
+            _ => None,
+        });
+        arguments.chain(filters).chain(ranges.map(|range| &range.value))
+    }
+}
+
+impl Operator for Arc<Window> {
+    fn name(&self) -> &'static str {
+        "WindowAgg"
+    }
+
+    fn needs(&self) -> Vec<String> {
+        let used = self.programs().flat_map(Program::columns).map(|&id| column_name(id));
+        let keys = self.order_by.iter().map(|(name, _)| name);
+        used.chain(self.partition_by.iter().chain(keys).cloned()).collect()
+    }
+
+    fn added(&self) -> Vec<Field> {
+        let field = |call: &WindowCall| Field::new(&call.column, call.ty.clone(), true);
+        self.calls.iter().map(field).collect()
+    }
+
+    fn order(&self) -> Option<Vec<(String, SortOptions)>> {
+        let ascending = SortOptions { descending: false, nulls_first: false };
+        let partitions = self.partition_by.iter().map(|name| (name.clone(), ascending));
+        let mut order: Vec<(String, SortOptions)> = Vec::new();
+        for (name, options) in partitions.chain(self.order_by.iter().cloned()) {
+            if !order.iter().any(|(known, _)| *known == name) {
+                order.push((name, options));
+            }
+        }
+        Some(order)
+    }
+
+    /// Without a row, its neighbours would see other rows.
+    fn passes_filters(&self) -> bool {
+        false
+    }
+
+    fn start(&self, streams: Streams) -> Result<Box<dyn Process>> {
+        Ok(Box::new(Partitions::new(Self::clone(self), streams)?))
+    }
+}
