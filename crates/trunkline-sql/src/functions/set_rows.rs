@@ -2,6 +2,11 @@
 //!
 //! A function is called once for each input row and returns its rows in batches, so a series of a
 //! billion numbers needs no memory.
+//!
+//! To add a function, list its `prosrc` in the `SETS` of its area, with a [`SetFunction`] that returns
+//! a [`SetRows`]. A function that returns rows, such as `pg_get_keywords()`, gives an array for each
+//! of its output parameters, in order and in the carriers of their types. `pg_proc` has their names
+//! and types, so nothing else must be declared.
 
 use std::fmt;
 

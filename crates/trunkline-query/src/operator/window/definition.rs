@@ -4,14 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
-use arrow_schema::{DataType, Field, SortOptions};
-use datafusion::common::Result;
+use arrow_schema::{DataType, SortOptions};
 use trunkline_sql::functions::{AggregateCall, AggregateDefinition, CallSettings};
 
 use super::frame::{Bound, FrameDefinition};
-use super::process::Partitions;
-use crate::expression::{Program, column_name};
-use crate::operator::definition::{Operator, Process, Streams};
+use crate::expression::Program;
 
 /// A window with its functions.
 pub(crate) struct Window {
@@ -82,7 +79,7 @@ impl fmt::Debug for Window {
 
 impl Window {
     /// All expressions.
-    fn programs(&self) -> impl Iterator<Item = &Program> {
+    pub(super) fn programs(&self) -> impl Iterator<Item = &Program> {
         let arguments = self.calls.iter().flat_map(|call| &call.arguments);
         let filters = self.calls.iter().filter_map(|call| match &call.function {
             WindowFunction::Aggregate(aggregate) => aggregate.filter.as_ref(),
@@ -94,43 +91,5 @@ impl Window {
             _ => None,
         });
         arguments.chain(filters).chain(ranges.map(|range| &range.value))
-    }
-}
-
-impl Operator for Arc<Window> {
-    fn name(&self) -> &'static str {
-        "WindowAgg"
-    }
-
-    fn needs(&self) -> Vec<String> {
-        let used = self.programs().flat_map(Program::columns).map(|&id| column_name(id));
-        let keys = self.order_by.iter().map(|(name, _)| name);
-        used.chain(self.partition_by.iter().chain(keys).cloned()).collect()
-    }
-
-    fn added(&self) -> Vec<Field> {
-        let field = |call: &WindowCall| Field::new(&call.column, call.ty.clone(), true);
-        self.calls.iter().map(field).collect()
-    }
-
-    fn order(&self) -> Option<Vec<(String, SortOptions)>> {
-        let ascending = SortOptions { descending: false, nulls_first: false };
-        let partitions = self.partition_by.iter().map(|name| (name.clone(), ascending));
-        let mut order: Vec<(String, SortOptions)> = Vec::new();
-        for (name, options) in partitions.chain(self.order_by.iter().cloned()) {
-            if !order.iter().any(|(known, _)| *known == name) {
-                order.push((name, options));
-            }
-        }
-        Some(order)
-    }
-
-    /// Without a row, its neighbours would see other rows.
-    fn passes_filters(&self) -> bool {
-        false
-    }
-
-    fn start(&self, streams: Streams) -> Result<Box<dyn Process>> {
-        Ok(Box::new(Partitions::new(Self::clone(self), streams)?))
     }
 }

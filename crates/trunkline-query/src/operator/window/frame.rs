@@ -60,6 +60,19 @@ pub(super) struct Frames {
 const BOOL: Oid = Oid(16);
 
 impl FrameDefinition {
+    /// Checks the distances, which is done even if there are no rows.
+    pub(super) fn check(&self, settings: &CallSettings) -> Result<(), SqlError> {
+        for (bound, is_start) in [(&self.start, true), (&self.end, false)] {
+            if let Bound::Preceding(offset) | Bound::Following(offset) = bound {
+                let distance = offset.distance(is_start, settings)?;
+                if offset.range.is_none() {
+                    count(&distance, is_start)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The frames of a partition's rows.
     pub(super) fn frames(
         &self,

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::Schema;
+use arrow_schema::{Field, Schema, SortOptions};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 use datafusion::common::{Result, exec_err};
@@ -16,7 +16,46 @@ use super::definition::{Window, WindowCall, WindowFunction};
 use super::frame::Frames;
 use super::partition::Partition;
 use crate::error::to_datafusion;
-use crate::operator::definition::{Process, Streams};
+use crate::expression::{Program, column_name};
+use crate::operator::definition::{Operator, Process, Streams};
+
+impl Operator for Arc<Window> {
+    fn name(&self) -> &'static str {
+        "WindowAgg"
+    }
+
+    fn needs(&self) -> Vec<String> {
+        let used = self.programs().flat_map(Program::columns).map(|&id| column_name(id));
+        let keys = self.order_by.iter().map(|(name, _)| name);
+        used.chain(self.partition_by.iter().chain(keys).cloned()).collect()
+    }
+
+    fn added(&self) -> Vec<Field> {
+        let field = |call: &WindowCall| Field::new(&call.column, call.ty.clone(), true);
+        self.calls.iter().map(field).collect()
+    }
+
+    fn order(&self) -> Option<Vec<(String, SortOptions)>> {
+        let ascending = SortOptions { descending: false, nulls_first: false };
+        let partitions = self.partition_by.iter().map(|name| (name.clone(), ascending));
+        let mut order: Vec<(String, SortOptions)> = Vec::new();
+        for (name, options) in partitions.chain(self.order_by.iter().cloned()) {
+            if !order.iter().any(|(known, _)| *known == name) {
+                order.push((name, options));
+            }
+        }
+        Some(order)
+    }
+
+    /// Without a row, its neighbours would see other rows.
+    fn passes_filters(&self) -> bool {
+        false
+    }
+
+    fn start(&self, streams: Streams) -> Result<Box<dyn Process>> {
+        Ok(Box::new(Partitions::new(Self::clone(self), streams)?))
+    }
+}
 
 /// The process of a [`Window`].
 pub(super) struct Partitions {
@@ -38,6 +77,7 @@ pub(super) struct Partitions {
 
 impl Partitions {
     pub(super) fn new(window: Arc<Window>, streams: Streams) -> Result<Self> {
+        window.frame.check(&window.settings).map_err(to_datafusion)?;
         let order: Vec<&String> = window.order_by.iter().map(|(name, _)| name).collect();
         let partition_by: Vec<&String> = window.partition_by.iter().collect();
         let converters =
