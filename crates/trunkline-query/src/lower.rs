@@ -14,6 +14,7 @@
 mod aggregate;
 mod grouping;
 mod join;
+mod limit;
 mod planner;
 mod relation;
 mod set_function;

@@ -13,12 +13,14 @@
 
 mod definition;
 mod exec;
+mod limit_with_ties;
 mod node;
 mod planner;
 mod project_set;
 mod window;
 
 pub(crate) use definition::Operator;
+pub(crate) use limit_with_ties::LimitWithTies;
 pub(crate) use node::OperatorNode;
 pub(crate) use planner::Planner;
 pub(crate) use project_set::{ProjectSet, SetCall};

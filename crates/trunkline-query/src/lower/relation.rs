@@ -10,8 +10,8 @@ use datafusion::logical_expr::{
     EmptyRelation, Expr as PlanExpr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, SortExpr,
     Values, WindowFunctionDefinition, lit,
 };
-use trunkline_sql::bound::{ColumnId, Cte, Expr, Relation, SortKey};
-use trunkline_sql::{SqlError, SqlState};
+use trunkline_sql::SqlError;
+use trunkline_sql::bound::{ColumnId, Expr, Relation, SortKey};
 
 use super::planner::{Lowering, field, planned, renamed, with_columns};
 use super::visible::visible;
@@ -47,12 +47,7 @@ impl Lowering<'_> {
                 self.sort(plan, keys)
             }
             Relation::Limit { input, limit, offset, ties } => {
-                if ties.is_some() {
-                    let message = "FETCH FIRST WITH TIES is not supported by trunkline";
-                    return Err(SqlError::unsupported(message));
-                }
-                let plan = self.relation(input)?;
-                self.limit(plan, limit.as_ref(), offset.as_ref())
+                self.limit(input, limit.as_ref(), offset.as_ref(), ties.as_deref())
             }
             Relation::SetOperation { operator, all, left, right, columns } => {
                 self.set_operation(*operator, *all, left, right, columns)
@@ -158,44 +153,6 @@ impl Lowering<'_> {
             count if count == columns.len() => builder.build(),
             _ => builder.project(columns.collect::<Vec<_>>())?.build(),
         }))
-    }
-
-    fn limit(
-        &mut self,
-        plan: LogicalPlan,
-        limit: Option<&Expr>,
-        offset: Option<&Expr>,
-    ) -> Result<LogicalPlan, SqlError> {
-        let count = |expr: Option<&Expr>, code: SqlState, what: &str| {
-            let value = match expr {
-                None => None,
-                Some(expr) => self.constant_int8(expr)?,
-            };
-            let negative = |_| SqlError::new(code, format!("{what} must not be negative"));
-            value.map(|value| usize::try_from(value).map_err(negative)).transpose()
-        };
-        let fetch = count(limit, SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE, "LIMIT")?;
-        let skip = count(offset, SqlState::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE, "OFFSET")?;
-        let builder = LogicalPlanBuilder::from(plan).limit(skip.unwrap_or_default(), fetch);
-        planned(builder.and_then(LogicalPlanBuilder::build))
-    }
-
-    /// Common table expressions are inlined, which changes nothing unless they are volatile.
-    fn with(&mut self, ctes: &[Cte], input: &Relation) -> Result<LogicalPlan, SqlError> {
-        for cte in ctes {
-            if self.is_volatile(&cte.relation) {
-                let message =
-                    "WITH of a query with volatile functions is not supported by trunkline";
-                return Err(SqlError::unsupported(message));
-            }
-            let plan = self.relation(&cte.relation)?;
-            self.ctes.insert(cte.number, (plan, cte.columns.clone()));
-        }
-        let plan = self.relation(input)?;
-        ctes.iter().for_each(|cte| {
-            self.ctes.remove(&cte.number);
-        });
-        Ok(plan)
     }
 
     /// Adds a column that numbers the rows of each group from 1, in the order of `keys`.

@@ -278,3 +278,32 @@ fn a_limit_cuts_sorted_rows() {
         assert_eq!(lines(context, &tree.statement(cut, &[x[0]])), ["2", "3"]);
     });
 }
+
+/// `select x from (values (1), (2), (2), (3), (2), (null)) v(x) order by x offset O
+/// fetch first N rows with ties`
+#[test]
+fn a_limit_with_ties_returns_the_rows_that_equal_the_last_one() {
+    with_context(|context| {
+        for (offset, limit, expected) in [
+            (0, 1, &["1"][..]),
+            (0, 2, &["1", "2", "2", "2"]),
+            (1, 1, &["2", "2", "2"]),
+            (2, 2, &["2", "2"]),
+            (4, 1, &["3"]),
+            (5, 9, &["\\N"]),
+            (0, 0, &[]),
+            (9, 1, &[]),
+        ] {
+            let mut tree = Tree::default();
+            let rows: &[&[Option<i32>]] =
+                &[&[Some(1)], &[Some(2)], &[Some(2)], &[Some(3)], &[Some(2)], &[None]];
+            let (input, x) = numbers(&mut tree, rows);
+            let input = Box::new(sorted(input, vec![tree.reference(x[0])]));
+            let Relation::Sort { keys, .. } = &*input else { unreachable!("sorted") };
+            let ties = Some(keys.clone());
+            let (limit, offset) = (Some(int8(limit)), Some(int8(offset)));
+            let cut = Relation::Limit { input, limit, offset, ties };
+            assert_eq!(lines(context, &tree.statement(cut, &[x[0]])), expected);
+        }
+    });
+}

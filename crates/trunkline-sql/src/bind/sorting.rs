@@ -231,6 +231,11 @@ impl Binder<'_> {
             let message = "WITH TIES cannot be specified without ORDER BY clause";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
+        let is_null = |limit: &Expr| matches!(&limit.kind, ExprKind::Constant(None));
+        if statement.with_ties && limit.as_ref().is_some_and(is_null) {
+            let message = "row count cannot be null in FETCH FIRST ... WITH TIES clause";
+            return Err(SqlError::new(SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE, message));
+        }
         let ties = statement.with_ties.then(|| keys.to_vec());
         Ok(Relation::Limit { input: Box::new(input), limit, offset, ties })
     }

@@ -74,3 +74,19 @@ select a, b, c from generate_series(1, 3) a, generate_series(a, 3) b, generate_s
 select d.id, v.x from departments d, lateral (values (d.id * 2)) v(x) order by 1;
 -- name: lateral select
 select d.id, v.x from departments d, lateral (select d.id * 2 as x) v where v.x > 2 order by 1;
+-- name: first with ties
+select salary from employees order by salary desc nulls last fetch first 3 rows with ties;
+-- name: first with ties and an offset
+select count(*) from employees group by department order by count(*) offset 1 fetch first 1 row with ties;
+-- name: ties of null
+select id from departments order by id fetch first null rows with ties;
+-- name: ties without an order
+select id from departments fetch first 1 rows with ties;
+-- name: volatile cte used once
+with r as (select random() as x from generate_series(1, 100)) select count(*), min(x) >= 0, max(x) < 1 from r where x is not null;
+-- name: volatile filter of a series
+select count(*) between 300 and 700 from generate_series(1, 1000) where random() < 0.5;
+-- name: volatile values differ
+select count(distinct r) > 900 from (select random() as r from generate_series(1, 1000)) s;
+-- name: volatile column is evaluated once
+select count(*) from (select random() as r from generate_series(1, 1000)) s where r <> r;
