@@ -24,6 +24,8 @@ const FAULTS: &str = "1000000";
 const ROUNDS: &str = "20";
 /// First of those seeds.
 const FIRST_SEED: &str = "1";
+/// Number of queries per server that `soak random-queries` runs.
+const RANDOM_QUERIES: usize = 10_000;
 
 const USAGE: &str = "\
 usage: cargo xtask soak <name>
@@ -34,6 +36,9 @@ usage: cargo xtask soak <name>
   bare-root        .ci/run in a bare Debian root, which has none of the packages it needs;
                    needs root, debootstrap, a network and about 16 GB of disk
   servers BIN...   random databases, compared with the PostgreSQL servers in these folders
+  random-queries BIN...
+                   10,000 random queries for each of the servers in these folders, which need
+                   pg_resetwal, on copies of the fixtures
   checksums BIN... only what pg_checksums finds in random databases, with and without damage
 
 A folder BIN has the programs of a PostgreSQL 15 to 19 with pg_checksums, such as
@@ -48,6 +53,7 @@ pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
         ("stress", []) => |checkout, _| stress::run(checkout),
         ("bare-root", []) => |checkout, _| bare_root::run(checkout),
         ("servers", [_, ..]) => |checkout, bins| servers(checkout, bins, ""),
+        ("random-queries", [_, ..]) => random_queries,
         ("checksums", [_, ..]) => |checkout, bins| servers(checkout, bins, "checksums::"),
         _ => return Err(Failure::usage(USAGE)),
     };
@@ -111,6 +117,31 @@ fn servers(checkout: &Checkout, bins: &[&str], filter: &str) -> Result<String, F
     Ok(format!("{}, {ROUNDS} random databases each", summary.join("; ")))
 }
 
+/// Compares random queries with the servers, each with its own seed.
+fn random_queries(checkout: &Checkout, bins: &[&str]) -> Result<String, Failure> {
+    let fixtures = fixtures::make(checkout)?;
+    let count = RANDOM_QUERIES * bins.len();
+    let command = "test -p trunkline-query --test it random_queries -- --show-output";
+    let test = checkout.cargo(command);
+    let test = fixtures
+        .expose(test)
+        .env("TRUNKLINE_SERVERS", bins.join(":"))
+        .env("TRUNKLINE_SEED", FIRST_SEED)
+        .env("TRUNKLINE_QUERIES", count.to_string());
+    let mut summary = Vec::new();
+    let code = test.tee(|line| {
+        // A line for each server, such as "seed 1: 15: 300 the same, 200 refused, ...".
+        if line.trim_start().starts_with("seed ") {
+            summary.push(line.trim().to_owned());
+        }
+        true
+    })?;
+    match code {
+        Some(0) if summary.len() == bins.len() => Ok(summary.join("; ")),
+        _ => Err(Failure::new(format!("{test} failed"))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,7 +150,14 @@ mod tests {
     fn unknown_names_are_refused_without_a_record() {
         let root = std::env::temp_dir().join(format!("xtask-soak-{}", std::process::id()));
         let checkout = Checkout { target: root.clone(), root: root.clone() };
-        for args in [&[][..], &["unknown"], &["servers"], &["checksums"], &["faults", "more"]] {
+        for args in [
+            &[][..],
+            &["unknown"],
+            &["servers"],
+            &["checksums"],
+            &["random-queries"],
+            &["faults", "more"],
+        ] {
             let failure = run(&checkout, args).unwrap_err();
             assert_eq!(failure.exit_code(), 2, "{args:?}");
         }

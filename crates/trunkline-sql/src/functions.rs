@@ -20,6 +20,7 @@ mod collation;
 mod comparisons;
 pub mod datetime;
 mod degrees;
+mod enums;
 mod float_math;
 mod floats;
 mod formatting;
@@ -49,13 +50,14 @@ pub(crate) mod tests;
 
 pub use aggregate::{AggregateCall, AggregateDefinition, Aggregation, GroupedRows};
 pub use array::{
-    ArrayBuilder, ArrayView, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX, attribute_of,
+    ArrayBuilder, ArrayKey, ArrayView, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX, attribute_of,
     compare_with_elements, slice, subscript,
 };
 pub(crate) use call::Zones;
 pub use call::{Argument, Call, CallSettings, Kernel, ServerFunctions};
 pub use collation::{Collation, Collations, Letters, Provider};
 pub use datetime::Interval;
+pub use json::append_jsonb_key;
 pub use registry::{aggregate, kernel, set_function};
 pub use rows::{Input, Output, Reader, binary, each_row, ternary, unary};
 pub use set_rows::{NoRows, SetFunction, SetRows};

@@ -18,4 +18,5 @@ mod payload_reader;
 pub use carrier::Carrier;
 pub use column_builder::ColumnBuilder;
 pub use order_key::OrderKey;
+pub(crate) use order_key::append_escaped;
 pub use payload_reader::PayloadReader;

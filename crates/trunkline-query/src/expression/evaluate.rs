@@ -154,6 +154,9 @@ impl Node {
                 let bounds = bounds.collect::<Result<Vec<_>, SqlError>>()?;
                 arrays::part(*element, &array, &bounds, rows)
             }
+            Self::Rows { less, equal, pairs } => {
+                compare_rows(*less, *equal, pairs, frame).map(column)
+            }
             Self::ViaText { cast, argument } => {
                 cast.cast(&argument.evaluate(frame)?, rows, frame.settings())
             }
@@ -350,6 +353,46 @@ fn extreme(
         best = Some(assembled(rows, parts.map(|(values, rows)| (rows, values)))?);
     }
     best.ok_or_else(|| SqlError::internal("GREATEST without arguments"))
+}
+
+/// `ROW(…) < ROW(…)`: the first pair that differs decides. If a pair has a null before that, the result
+/// is null. As in PostgreSQL, later pairs are not evaluated in the rows that are decided.
+fn compare_rows(
+    less: bool,
+    equal: bool,
+    pairs: &[(Node, Node, Function)],
+    frame: &Frame<'_>,
+) -> Result<BooleanArray, SqlError> {
+    let rows = frame.rows();
+    let mut results = vec![Some(equal); rows];
+    let mut open = numbers(rows, |_| true);
+    for (left, right, compare) in pairs {
+        if open.is_empty() {
+            break;
+        }
+        let selected = if open.len() == rows { frame.clone() } else { frame.select(&open)? };
+        let arguments = [left.evaluate(&selected)?, right.evaluate(&selected)?];
+        let order = compare.call(&arguments, selected.rows(), frame.settings())?;
+        let order = expanded(&order, selected.rows())?;
+        let order = order.as_primitive_opt::<Int32Type>();
+        let order = order.ok_or_else(|| SqlError::internal("a comparison is not an int4"))?;
+        let mut rest = Vec::new();
+        for (order, &row) in order.iter().zip(open.values()) {
+            let decided = match order {
+                None => None,
+                Some(0) => {
+                    rest.push(row);
+                    continue;
+                }
+                Some(order) => Some((order < 0) == less),
+            };
+            if let Some(result) = results.get_mut(row as usize) {
+                *result = decided;
+            }
+        }
+        open = UInt32Array::from(rest);
+    }
+    Ok(results.into_iter().collect())
 }
 
 /// `left = ANY (elements)` or `ALL`, with three-valued logic.

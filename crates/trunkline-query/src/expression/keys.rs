@@ -7,17 +7,23 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::Int32Builder;
+use arrow_array::builder::{BinaryViewBuilder, Int32Builder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
 use arrow_array::{Array, ArrayRef};
 use trunkline_aio::facade::hash::Map;
+use trunkline_format::Oid;
 use trunkline_format::text_output::{Base, StringType, Type};
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::SqlType;
+use trunkline_sql::functions::{ArrayKey, append_jsonb_key};
 use trunkline_sql::values::{Carrier, OrderKey};
 
+use super::arrays::ElementType;
 use crate::environment::Environment;
+
+/// The collation `default`, in which `jsonb` compares strings.
+const DEFAULT_COLLATION: Oid = Oid(100);
 
 /// What a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +39,10 @@ pub(crate) enum KeyUse {
 pub(crate) enum Key {
     /// From the stored value alone.
     Stored(OrderKey),
+    /// Of a `jsonb`.
+    Jsonb,
+    /// Of an array.
+    Array(ArrayKey),
     /// The place of each label of an enum, by its OID.
     Enum(Arc<Map<u32, i32>>),
 }
@@ -54,6 +64,13 @@ impl Key {
             _ => environment.resolve(ty.oid)?,
         };
         let base = match &resolved {
+            Type::Base(Base::Jsonb) => {
+                if order {
+                    environment.require_bytewise(DEFAULT_COLLATION)?;
+                }
+                return Ok(Some(Self::Jsonb));
+            }
+            Type::Array(_) => return array_key(environment, ty, order).map(Some),
             Type::Base(base) => *base,
             Type::Enum(..) if !order => return Ok(None),
             Type::Enum(..) => return Ok(Some(enum_key(environment, ty))),
@@ -82,7 +99,7 @@ impl Key {
             Self::Stored(OrderKey::Float4) => Carrier::Float32,
             Self::Stored(OrderKey::Float8) => Carrier::Float64,
             Self::Stored(OrderKey::Padded) => Carrier::Text,
-            Self::Stored(_) => Carrier::Bytes,
+            Self::Stored(_) | Self::Jsonb | Self::Array(_) => Carrier::Bytes,
             Self::Enum(_) => Carrier::Int32,
         }
     }
@@ -94,6 +111,10 @@ impl Key {
     pub(crate) fn apply(&self, array: &ArrayRef) -> Result<ArrayRef, SqlError> {
         let ranks = match self {
             Self::Stored(key) => return key.keys(array),
+            Self::Jsonb => return computed(array, append_jsonb_key),
+            Self::Array(key) => {
+                return computed(array, |payload, out| key.append(payload, out));
+            }
             Self::Enum(ranks) => ranks,
         };
         let values = array.as_primitive_opt::<UInt32Type>().ok_or_else(|| {
@@ -106,6 +127,43 @@ impl Key {
         }
         Ok(Arc::new(keys.finish()))
     }
+}
+
+/// The keys of an array of stored values, each of which `append` computes.
+fn computed(
+    array: &ArrayRef,
+    append: impl Fn(&[u8], &mut Vec<u8>) -> Result<(), SqlError>,
+) -> Result<ArrayRef, SqlError> {
+    let values = array.as_binary_view_opt();
+    let values = values.ok_or_else(|| SqlError::internal("a value that is not stored bytes"))?;
+    let mut keys = BinaryViewBuilder::with_capacity(values.len());
+    let mut key = Vec::new();
+    for value in values {
+        key.clear();
+        match value {
+            None => keys.append_null(),
+            Some(value) => {
+                append(value, &mut key)?;
+                keys.append_value(&key);
+            }
+        }
+    }
+    Ok(Arc::new(keys.finish()))
+}
+
+fn array_key(environment: &Environment, ty: SqlType, order: bool) -> Result<Key, SqlError> {
+    let element = ElementType::of(environment, ty.oid)?.oid;
+    let key = ArrayKey::of(element, &environment.settings)?;
+    let key = key.ok_or_else(|| refuse(environment, ty))?;
+    if key.is_text() {
+        if !environment.is_deterministic(ty.collation) {
+            return Err(refuse(environment, ty));
+        }
+        if order {
+            environment.require_bytewise(ty.collation)?;
+        }
+    }
+    Ok(Key::Array(key))
 }
 
 fn enum_key(environment: &Environment, ty: SqlType) -> Key {

@@ -116,6 +116,12 @@ pub(super) enum Node {
         array: Box<Node>,
         bounds: Vec<(Option<Node>, Option<Node>)>,
     },
+    /// Rows, by the first pair of fields that differs.
+    Rows {
+        less: bool,
+        equal: bool,
+        pairs: Vec<(Node, Node, Function)>,
+    },
     ViaText {
         cast: ViaText,
         argument: Box<Node>,
@@ -296,6 +302,18 @@ impl Compiler<'_> {
                 let bounds = bounds.collect::<Result<_, SqlError>>()?;
                 Node::Slice { element: ty, array, bounds }
             }
+            ExprKind::RowComparison { less, equal, pairs } => {
+                let pairs = pairs.iter().map(|(left, right, compare, collation)| {
+                    let types = vec![left.ty.oid, right.ty.oid];
+                    // Comparison functions return an int4.
+                    let compare = self.function(*compare, types, Oid(23), *collation)?;
+                    Ok((self.node(left)?, self.node(right)?, compare))
+                });
+                let pairs = pairs.collect::<Result<_, SqlError>>()?;
+                Node::Rows { less: *less, equal: *equal, pairs }
+            }
+            ExprKind::IsNull { argument, is_row: true } => self.row_test(argument, false)?,
+            ExprKind::IsNotNull { argument, is_row: true } => self.row_test(argument, true)?,
             ExprKind::ViaText(argument) => {
                 // How values are printed and read may depend on settings.
                 self.depends_on(Volatility::Stable);
@@ -304,6 +322,34 @@ impl Compiler<'_> {
             }
             other => return Err(refuse(other)),
         })
+    }
+
+    /// `ROW(…) IS NULL`: whether all fields are null, or with `negated`, whether none is. Fields that
+    /// are rows themselves are tested as values.
+    fn row_test(&mut self, argument: &Expr, negated: bool) -> Result<Node, SqlError> {
+        let ExprKind::Row { fields, .. } = &argument.kind else {
+            let what = if negated { "IS NOT NULL" } else { "IS NULL" };
+            let message = format!("{what} of a row is not supported by trunkline");
+            return Err(SqlError::unsupported(message));
+        };
+        let tests = fields.iter().map(|field| {
+            let is_row = matches!(field.kind, ExprKind::Row { .. });
+            // A row that is written down is not null, whatever its fields are.
+            match is_row {
+                true => self.truth(negated),
+                false => Ok(Node::IsNull { argument: self.boxed(field)?, negated }),
+            }
+        });
+        let tests: Vec<Node> = tests.collect::<Result<_, SqlError>>()?;
+        match tests.is_empty() {
+            true => self.truth(true),
+            false => Ok(Node::And(tests)),
+        }
+    }
+
+    fn truth(&self, value: bool) -> Result<Node, SqlError> {
+        let payload = [u8::from(value)];
+        Ok(Node::Constant(constant(self.environment, SqlType::new(BOOL), Some(&payload))?))
     }
 
     /// `left operator ANY (array)`.
@@ -397,10 +443,7 @@ impl Compiler<'_> {
 /// The error for a kind of expression that is not implemented.
 fn refuse(kind: &ExprKind) -> SqlError {
     let what = match kind {
-        ExprKind::IsNull { .. } => "IS NULL of a row",
-        ExprKind::IsNotNull { .. } => "IS NOT NULL of a row",
         ExprKind::Row { .. } => "ROW(...)",
-        ExprKind::RowComparison { .. } => "a comparison of rows",
         ExprKind::Field { .. } => "selecting a field of a row",
         ExprKind::Subquery(_) => "a subquery in this place",
         _ => "this kind of expression",

@@ -9,6 +9,7 @@ mod comparing;
 mod element_order;
 mod finding;
 mod joining;
+mod key;
 mod measuring;
 mod quantified;
 mod rows;
@@ -23,6 +24,7 @@ mod aggregate_tests;
 mod tests;
 
 pub use builder::ArrayBuilder;
+pub use key::ArrayKey;
 pub use quantified::compare_with_elements;
 pub use subscripts::{slice, subscript};
 pub use view::{ArrayView, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX, attribute_of};

@@ -9,10 +9,13 @@ mod changing;
 mod comparing;
 mod container;
 mod converting;
+mod key;
 mod rows;
 
 #[cfg(test)]
 mod tests;
+
+pub use key::append_jsonb_key;
 
 pub(super) use access::ACCESS;
 pub(super) use casts::CASTS;

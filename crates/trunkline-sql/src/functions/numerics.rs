@@ -74,6 +74,14 @@ pub(super) const FUNCTIONS: &[(&str, Kernel)] = &[
     ("width_bucket_numeric", width_bucket),
 ];
 
+/// Functions that are written in SQL in the server's catalogs: `round(x)` is `round(x, 0)`.
+pub(super) const SQL_FUNCTIONS: &[(&str, Kernel)] = &[
+    ("round(numeric)", |call| one(call, |a| Ok(a.round(0)))),
+    ("trunc(numeric)", |call| one(call, |a| Ok(a.truncate(0)))),
+    ("log(numeric)", |call| one(call, |a| Numeric::from(10_i64).logarithm_of(&a))),
+    ("log10(numeric)", |call| one(call, |a| Numeric::from(10_i64).logarithm_of(&a))),
+];
+
 pub(super) const CASTS: &[(&str, Kernel)] = &[
     ("numeric", |call| with_integer(call, to_typmod)),
     ("int2_numeric", |call| unary(call, |a: i16| Numeric::from(i64::from(a)).to_payload())),

@@ -11,7 +11,7 @@ use super::server;
 use super::set_rows::SetFunction;
 use super::{array, json, regex, text};
 use super::{comparisons, float_math, floats, integers, money, numerics};
-use super::{datetime, formatting};
+use super::{datetime, enums, formatting};
 
 /// The tables of all areas. A name occurs only once.
 const AREAS: &[&[(&str, Kernel)]] = &[
@@ -70,6 +70,9 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     text::PADDING,
     text::PARTS,
     text::QUOTING,
+    text::SQL_FUNCTIONS,
+    enums::ENUMS,
+    numerics::SQL_FUNCTIONS,
 ];
 
 /// The kernel of the function whose `pg_proc.prosrc` is `source`, if we have one.

@@ -14,6 +14,7 @@ mod like;
 mod padding;
 mod parts;
 mod quoting;
+mod sql_functions;
 
 #[cfg(test)]
 mod tests;
@@ -29,3 +30,4 @@ pub(super) use like::LIKE;
 pub(super) use padding::PADDING;
 pub(super) use parts::PARTS;
 pub(super) use quoting::QUOTING;
+pub(super) use sql_functions::SQL_FUNCTIONS;

@@ -91,6 +91,22 @@ impl OrderKey {
         })
     }
 
+    /// Appends the key of one stored value. No key is the beginning of another one.
+    ///
+    /// # Errors
+    /// XX001: the value is malformed. XX000: this type's keys are not bytes, which is a bug.
+    pub fn append(self, payload: &[u8], key: &mut Vec<u8>) -> Result<(), SqlError> {
+        let appended = match self {
+            Self::Numeric => numeric(payload, key),
+            Self::Interval => interval(payload, key),
+            Self::Timetz => timetz(payload, key),
+            Self::Network => network(payload, key),
+            Self::Bits => bits(payload, key),
+            _ => return Err(SqlError::internal("a key that is not bytes")),
+        };
+        appended.ok_or_else(|| SqlError::new(SqlState::DATA_CORRUPTED, "a value is malformed"))
+    }
+
     /// The keys of an array's values. Nulls stay null.
     ///
     /// # Errors
@@ -220,8 +236,9 @@ fn network(payload: &[u8], key: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-fn bits(payload: &[u8], key: &mut Vec<u8>) -> Option<()> {
-    let (length, bytes) = payload.split_first_chunk()?;
+/// Appends bytes so that no result is the beginning of another one: each 00 is followed by FF, and 00 00
+/// is the end.
+pub(crate) fn append_escaped(bytes: &[u8], key: &mut Vec<u8>) {
     for &byte in bytes {
         key.push(byte);
         if byte == 0 {
@@ -229,6 +246,11 @@ fn bits(payload: &[u8], key: &mut Vec<u8>) -> Option<()> {
         }
     }
     key.extend_from_slice(&[0, 0]);
+}
+
+fn bits(payload: &[u8], key: &mut Vec<u8>) -> Option<()> {
+    let (length, bytes) = payload.split_first_chunk()?;
+    append_escaped(bytes, key);
     key.extend_from_slice(&flipped(i32::from_le_bytes(*length)));
     Some(())
 }

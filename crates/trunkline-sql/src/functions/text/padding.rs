@@ -61,7 +61,11 @@ fn too_large() -> SqlError {
 }
 
 /// The part of `text` that fits into `width` characters, and what fills the rest.
-fn padded<'a>(text: &'a str, width: i32, fill: &str) -> Result<(&'a str, String), SqlError> {
+pub(super) fn padded<'a>(
+    text: &'a str,
+    width: i32,
+    fill: &str,
+) -> Result<(&'a str, String), SqlError> {
     let width = width.max(0);
     let shown = length(text).min(width);
     // Without a filling, the text is not padded.
