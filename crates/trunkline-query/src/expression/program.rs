@@ -336,18 +336,18 @@ impl Compiler<'_> {
             let is_row = matches!(field.kind, ExprKind::Row { .. });
             // A row that is written down is not null, whatever its fields are.
             match is_row {
-                true => self.truth(negated),
+                true => self.boolean(negated),
                 false => Ok(Node::IsNull { argument: self.boxed(field)?, negated }),
             }
         });
         let tests: Vec<Node> = tests.collect::<Result<_, SqlError>>()?;
         match tests.is_empty() {
-            true => self.truth(true),
+            true => self.boolean(true),
             false => Ok(Node::And(tests)),
         }
     }
 
-    fn truth(&self, value: bool) -> Result<Node, SqlError> {
+    fn boolean(&self, value: bool) -> Result<Node, SqlError> {
         let payload = [u8::from(value)];
         Ok(Node::Constant(constant(self.environment, SqlType::new(BOOL), Some(&payload))?))
     }
