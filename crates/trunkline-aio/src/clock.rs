@@ -1,4 +1,4 @@
-//! The monotonic clock: the kernel's, or the simulator's virtual clock.
+//! The monotonic clock and the wall clock: the kernel's, or the simulator's virtual clock.
 //!
 //! Times are measured in nanoseconds from an arbitrary starting point. A timestamp fits into an
 //! atomic word, so we can store it in a handle without taking a lock. In the simulator, time
@@ -43,6 +43,18 @@ pub fn now() -> Time {
     }
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Time(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}
+
+/// The wall clock: microseconds since 1970-01-01 00:00 UTC. It may be set back, so durations are
+/// measured with [`now`]. In the simulator, it starts in 1970.
+#[expect(clippy::disallowed_methods, reason = "the façade's own clock")]
+pub fn unix_micros() -> i64 {
+    #[cfg(all(feature = "sched", not(loom)))]
+    if let Some(nanos) = crate::facade::sched::now() {
+        return i64::try_from(nanos / 1000).unwrap_or(i64::MAX);
+    }
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    time.tv_sec.saturating_mul(1_000_000).saturating_add(time.tv_nsec / 1000)
 }
 
 /// CPU time of the calling thread. It is not simulated: no schedule may depend on it.

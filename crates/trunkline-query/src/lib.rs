@@ -40,14 +40,22 @@ pub mod encode;
 mod environment;
 pub mod error;
 mod expression;
+mod instance;
 mod lower;
 mod operator;
 mod scan;
 mod server;
+mod session;
 mod statement;
 
 pub use environment::{Environment, ParameterValue, collations};
-pub use scan::Cancellation;
+pub use instance::{Activity, ActivityState, Instance, InstanceOptions, OpenedDatabase};
+pub use scan::{CancelCause, Cancellation};
+pub use session::{
+    CopyFormat, CopyOptions, Notice, Outcome, Session, SessionCanceller, Severity, Startup,
+    StatementDescription, TransactionStatus,
+};
 pub use statement::{
-    ResultColumn, Rows, StatementContext, StatementOptions, execute, explain, rule_names,
+    ResultColumn, Rows, StatementContext, StatementOptions, execute, explain, result_columns,
+    rule_names,
 };

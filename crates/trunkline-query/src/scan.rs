@@ -24,6 +24,7 @@ mod text_encoding;
 pub(crate) use access::TableAccess;
 pub use cancellation::Cancellation;
 pub(crate) use cancellation::cancelled;
+pub use cancellation::{CancelCause, Cancellation};
 pub(crate) use columns::ScanColumns;
 pub(crate) use failure::{read_error, storage_error};
 pub(crate) use table::ScanTable;

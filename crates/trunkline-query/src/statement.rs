@@ -9,4 +9,5 @@ mod rows;
 
 pub use context::{StatementContext, StatementOptions};
 pub use optimizer::rule_names;
-pub use rows::{ResultColumn, Rows, execute, explain};
+pub(crate) use rows::RowsSlot;
+pub use rows::{ResultColumn, Rows, execute, explain, result_columns};

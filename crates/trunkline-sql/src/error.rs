@@ -25,6 +25,10 @@ macro_rules! states {
 
 // The names are those of PostgreSQL's errcodes.txt.
 states! {
+    /// 00000: a notice.
+    SUCCESSFUL_COMPLETION = "00000";
+    /// 01000: a warning.
+    WARNING = "01000";
     /// 08P01.
     PROTOCOL_VIOLATION = "08P01";
     /// 0A000: what we don't implement.
@@ -105,6 +109,8 @@ states! {
     INVALID_SQL_STATEMENT_NAME = "26000";
     /// 34000.
     INVALID_CURSOR_NAME = "34000";
+    /// 3B001.
+    INVALID_SAVEPOINT_SPECIFICATION = "3B001";
     /// 3D000.
     INVALID_CATALOG_NAME = "3D000";
     /// 3F000.

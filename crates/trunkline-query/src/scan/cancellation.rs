@@ -11,9 +11,38 @@
 use std::fmt;
 
 use trunkline_aio::Canceller;
-use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
+use trunkline_aio::facade::atomic::{AtomicU8, Ordering};
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_sql::{SqlError, SqlState};
+
+/// Why a statement is cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelCause {
+    /// A cancel request of the client.
+    UserRequest = 1,
+    /// `statement_timeout` has passed.
+    StatementTimeout = 2,
+    /// The server stops, or `pg_terminate_backend` was called.
+    AdminShutdown = 3,
+}
+
+impl CancelCause {
+    /// The error of the statement, in PostgreSQL's words.
+    pub fn error(self) -> SqlError {
+        let (code, message) = match self {
+            Self::UserRequest => {
+                (SqlState::QUERY_CANCELED, "canceling statement due to user request")
+            }
+            Self::StatementTimeout => {
+                (SqlState::QUERY_CANCELED, "canceling statement due to statement timeout")
+            }
+            Self::AdminShutdown => {
+                (SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
+            }
+        };
+        SqlError::new(code, message)
+    }
+}
 
 /// Cancels a statement from any thread. Clones refer to the same statement.
 #[derive(Clone, Default)]
@@ -21,7 +50,8 @@ pub struct Cancellation(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    cancelled: AtomicBool,
+    /// 0, or the first cause as a number.
+    cause: AtomicU8,
     sessions: Mutex<Vec<Canceller>>,
 }
 
@@ -32,26 +62,41 @@ impl fmt::Debug for Cancellation {
 }
 
 impl Cancellation {
-    /// Cancels the statement. Sessions that wait for I/O are woken, and everything else notices at the
-    /// next batch.
+    /// Cancels the statement for the client. Sessions that wait for I/O are woken, and everything else
+    /// notices at the next batch.
     pub fn cancel(&self) {
+        self.cancel_for(CancelCause::UserRequest);
+    }
+
+    /// Cancels the statement. The first cause is the one that the client reads.
+    pub fn cancel_for(&self, cause: CancelCause) {
         // The flag is set before the list is read, and a session is listed before it reads the flag,
         // so every session sees one of the two.
-        self.0.cancelled.store(true, Ordering::SeqCst);
+        let _ = self.0.cause.compare_exchange(0, cause as u8, Ordering::SeqCst, Ordering::SeqCst);
         self.0.sessions.lock().iter().for_each(Canceller::cancel);
     }
 
     /// Whether the statement was cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.0.cancelled.load(Ordering::SeqCst)
+        self.cause().is_some()
+    }
+
+    /// Why the statement was cancelled, if it was.
+    pub fn cause(&self) -> Option<CancelCause> {
+        match self.0.cause.load(Ordering::SeqCst) {
+            0 => None,
+            1 => Some(CancelCause::UserRequest),
+            2 => Some(CancelCause::StatementTimeout),
+            _ => Some(CancelCause::AdminShutdown),
+        }
     }
 
     /// Fails if the statement was cancelled.
     ///
     /// # Errors
-    /// 57014.
+    /// The error of the cause.
     pub fn check(&self) -> Result<(), SqlError> {
-        if self.is_cancelled() { Err(cancelled()) } else { Ok(()) }
+        self.cause().map_or(Ok(()), |cause| Err(cause.error()))
     }
 
     /// Adds a session of the statement.
@@ -66,4 +111,7 @@ impl Cancellation {
 /// The error of a cancelled statement, in PostgreSQL's words.
 pub(crate) fn cancelled() -> SqlError {
     SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
+/// The error of a cancelled scan, which doesn't know the cause.
+pub(super) fn cancelled() -> SqlError {
+    CancelCause::UserRequest.error()
 }

@@ -1,5 +1,6 @@
 //! Executes a statement and returns its rows.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,10 +10,11 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
 use futures::StreamExt;
+use trunkline_aio::facade::Mutex;
 use trunkline_engine::read_stream::StatementStreams;
-use trunkline_sql::SqlError;
 use trunkline_sql::bound::{BoundStatement, Origin, SqlType};
 use trunkline_sql::values::Carrier;
+use trunkline_sql::{SqlError, SqlState};
 
 use super::context::StatementContext;
 use crate::environment::Environment;
@@ -21,6 +23,7 @@ use crate::expression::column_name;
 use crate::lower::{Lowering, TableSource};
 use crate::scan::Cancellation;
 use crate::server::ServerView;
+use crate::scan::{CancelCause, Cancellation};
 
 /// A column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,10 +41,38 @@ pub struct ResultColumn {
 /// The rows of a statement. Dropping them ends the statement: its sessions are closed, and its
 /// temporary files are removed.
 pub struct Rows {
-    columns: Vec<ResultColumn>,
-    stream: SendableRecordBatchStream,
-    streams: StatementStreams,
-    cancellation: Cancellation,
+    columns: Arc<[ResultColumn]>,
+    /// `None` only while the rows are dropped or moved.
+    supply: Option<Supply>,
+    /// How many rows may be returned; `None` for all.
+    remaining: Option<u64>,
+    /// Where the supply goes when these rows are dropped.
+    lender: Option<RowsSlot>,
+    /// What ends when these rows do, such as the time limit of the statement.
+    guard: Option<Box<dyn Send>>,
+}
+
+/// Where rows come from.
+struct Supply {
+    source: Source,
+    /// Rows that were returned to the supply.
+    pending: VecDeque<RecordBatch>,
+}
+
+enum Source {
+    Running {
+        stream: SendableRecordBatchStream,
+        streams: StatementStreams,
+        cancellation: Cancellation,
+    },
+    Memory,
+}
+
+/// Keeps rows of which parts are lent, such as those of a cursor. Clones share them.
+#[derive(Clone)]
+pub(crate) struct RowsSlot {
+    columns: Arc<[ResultColumn]>,
+    supply: Arc<Mutex<Option<Supply>>>,
 }
 
 impl fmt::Debug for Rows {
@@ -51,6 +82,16 @@ impl fmt::Debug for Rows {
 }
 
 impl Rows {
+    fn new(columns: Vec<ResultColumn>, source: Source, pending: VecDeque<RecordBatch>) -> Self {
+        let supply = Some(Supply { source, pending });
+        Self { columns: columns.into(), supply, remaining: None, lender: None, guard: None }
+    }
+
+    /// Rows that are in memory.
+    pub fn in_memory(columns: Vec<ResultColumn>, batches: Vec<RecordBatch>) -> Self {
+        Self::new(columns, Source::Memory, batches.into())
+    }
+
     /// The columns of each batch.
     pub fn columns(&self) -> &[ResultColumn] {
         &self.columns
@@ -61,18 +102,103 @@ impl Rows {
     /// # Errors
     /// Those of functions and scans; 57014 if the statement was cancelled.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>, SqlError> {
-        self.cancellation.check()?;
-        match self.stream.next().await {
-            None => Ok(None),
-            Some(Ok(batch)) => Ok(Some(batch)),
-            Some(Err(error)) => Err(from_datafusion(&error)),
+        if self.remaining == Some(0) {
+            return Ok(None);
         }
+        let Some(supply) = &mut self.supply else { return Ok(None) };
+        let Some(mut batch) = supply.next().await? else { return Ok(None) };
+        if let Some(remaining) = &mut self.remaining {
+            let most = usize::try_from(*remaining).unwrap_or(usize::MAX);
+            if batch.num_rows() > most {
+                supply.pending.push_front(batch.slice(most, batch.num_rows() - most));
+                batch = batch.slice(0, most);
+            }
+            *remaining -= batch.num_rows() as u64;
+        }
+        Ok(Some(batch))
+    }
+
+    /// Returns rows that weren't used. [`Rows::next`] will return them again, before all others.
+    pub fn put_back(&mut self, batch: RecordBatch) {
+        let Some(supply) = &mut self.supply else { return };
+        if let Some(remaining) = &mut self.remaining {
+            *remaining += batch.num_rows() as u64;
+        }
+        supply.pending.push_front(batch);
     }
 
     /// Releases the pages that the statement's scans have read ahead, because no more rows will be
     /// fetched for a while.
     pub fn release_ahead(&self) {
-        self.streams.release_ahead();
+        if let Some(Supply { source: Source::Running { streams, .. }, .. }) = &self.supply {
+            streams.release_ahead();
+        }
+    }
+
+    /// What cancels these rows; `None` if they are in memory.
+    pub(crate) fn cancellation(&self) -> Option<&Cancellation> {
+        match &self.supply {
+            Some(Supply { source: Source::Running { cancellation, .. }, .. }) => Some(cancellation),
+            _ => None,
+        }
+    }
+
+    /// Keeps a value until these rows are dropped, or until another one replaces it.
+    pub(crate) fn set_guard(&mut self, guard: Option<Box<dyn Send>>) {
+        self.guard = guard;
+    }
+
+    /// Makes a slot from which these rows are lent in parts.
+    pub(crate) fn into_slot(mut self) -> RowsSlot {
+        let supply = Arc::new(Mutex::new(self.supply.take()));
+        RowsSlot { columns: Arc::clone(&self.columns), supply }
+    }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        if let (Some(lender), Some(supply)) = (&self.lender, self.supply.take()) {
+            *lender.supply.lock() = Some(supply);
+        }
+    }
+}
+
+impl RowsSlot {
+    /// The columns.
+    pub(crate) fn columns(&self) -> &Arc<[ResultColumn]> {
+        &self.columns
+    }
+
+    /// The next rows, at most `count`. They return to the slot when they are dropped. `None`: they
+    /// haven't returned yet, or were lost in an error.
+    pub(crate) fn lend(&self, count: Option<u64>) -> Option<Rows> {
+        let supply = Some(self.supply.lock().take()?);
+        let (columns, lender) = (Arc::clone(&self.columns), Some(self.clone()));
+        Some(Rows { columns, supply, remaining: count, lender, guard: None })
+    }
+}
+
+impl Supply {
+    async fn next(&mut self) -> Result<Option<RecordBatch>, SqlError> {
+        if let Source::Running { cancellation, .. } = &self.source {
+            cancellation.check()?;
+        }
+        if let Some(batch) = self.pending.pop_front() {
+            return Ok(Some(batch));
+        }
+        let Source::Running { stream, cancellation, .. } = &mut self.source else {
+            return Ok(None);
+        };
+        match stream.next().await {
+            None => Ok(None),
+            Some(Ok(batch)) => Ok(Some(batch)),
+            Some(Err(error)) => Err(from_datafusion(&error)).map_err(|error| {
+                // A scan only knows that it was cancelled, but not why.
+                let cause =
+                    cancellation.cause().filter(|_| error.code() == SqlState::QUERY_CANCELED);
+                cause.map_or(error, CancelCause::error)
+            }),
+        }
     }
 }
 
@@ -89,15 +215,27 @@ pub async fn execute(
     let streams = StatementStreams::default();
     let (state, plan) = physical_plan(statement, context, &streams).await?;
     let stream = execute_stream(plan, state.task_ctx()).map_err(|error| from_datafusion(&error))?;
+    let columns = result_columns(statement, &context.environment)?;
+    let cancellation = context.cancellation.clone();
+    let source = Source::Running { stream, streams, cancellation };
+    Ok(Rows::new(columns, source, VecDeque::new()))
+}
+
+/// The columns of a statement's rows.
+///
+/// # Errors
+/// 0A000: we can't hold the values of a column.
+pub fn result_columns(
+    statement: &BoundStatement,
+    environment: &Environment,
+) -> Result<Vec<ResultColumn>, SqlError> {
     let columns = statement.query.output.iter().map(|output| {
         let column = statement.columns.get(output.id);
-        let carrier = context.environment.carrier(column.ty.oid)?;
+        let carrier = environment.carrier(column.ty.oid)?;
         let (name, ty, origin) = (output.name.clone(), column.ty, column.origin);
         Ok(ResultColumn { name, ty, carrier, origin })
     });
-    let columns = columns.collect::<Result<_, SqlError>>()?;
-    let cancellation = context.cancellation.clone();
-    Ok(Rows { columns, stream, streams, cancellation })
+    columns.collect()
 }
 
 /// The physical plan of a statement as text, in DataFusion's words.

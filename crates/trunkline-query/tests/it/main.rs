@@ -24,4 +24,5 @@ mod scans;
 #[path = "../../../trunkline/tests/server/server.rs"]
 #[expect(dead_code, reason = "other tests use more of it")]
 mod server;
+mod sessions;
 mod tree;

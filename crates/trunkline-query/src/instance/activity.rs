@@ -1,0 +1,105 @@
+//! The activity of all sessions, as `pg_stat_activity` shows it.
+//!
+//! Every session has an entry from its start to its end. The session changes it, and others copy it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use trunkline_aio::facade::Mutex;
+
+/// `state` of `pg_stat_activity`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActivityState {
+    /// A statement runs.
+    Active,
+    /// The session waits for a statement.
+    Idle,
+    /// The session waits for a statement, in a transaction.
+    IdleInTransaction,
+    /// As before, but a statement of the transaction has failed.
+    IdleInTransactionAborted,
+}
+
+impl ActivityState {
+    /// PostgreSQL's word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Idle => "idle",
+            Self::IdleInTransaction => "idle in transaction",
+            Self::IdleInTransactionAborted => "idle in transaction (aborted)",
+        }
+    }
+}
+
+/// What a session does. Times are in microseconds since 2000-01-01 00:00 UTC.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Activity {
+    /// The session's number, which clients know as the process ID of its backend.
+    pub pid: i32,
+    /// The database's name.
+    pub database: String,
+    /// The user's name.
+    pub user: String,
+    /// `application_name`.
+    pub application_name: String,
+    /// The client's address; `None` for a local socket, or without a client.
+    pub client_address: Option<std::net::SocketAddr>,
+    /// When the session was opened.
+    pub backend_start: i64,
+    /// When the transaction started, if there is one.
+    pub transaction_start: Option<i64>,
+    /// When the last statement started.
+    pub query_start: Option<i64>,
+    /// When `state` changed.
+    pub state_change: i64,
+    /// What it does.
+    pub state: ActivityState,
+    /// The text of the last statement.
+    pub query: String,
+}
+
+/// The entries of all sessions.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ActivityRegistry(Arc<Mutex<BTreeMap<i32, Activity>>>);
+
+/// A session's entry, which is removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct ActivityEntry {
+    pid: i32,
+    registry: ActivityRegistry,
+}
+
+impl ActivityRegistry {
+    /// Adds an entry.
+    pub(super) fn add(&self, activity: Activity) -> ActivityEntry {
+        let pid = activity.pid;
+        self.0.lock().insert(pid, activity);
+        ActivityEntry { pid, registry: self.clone() }
+    }
+
+    /// Copies of all entries, by number.
+    pub(super) fn all(&self) -> Vec<Activity> {
+        self.0.lock().values().cloned().collect()
+    }
+}
+
+impl ActivityEntry {
+    /// The session's number.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Changes the entry.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Activity)) {
+        if let Some(activity) = self.registry.0.lock().get_mut(&self.pid) {
+            change(activity);
+        }
+    }
+}
+
+impl Drop for ActivityEntry {
+    fn drop(&mut self) {
+        self.registry.0.lock().remove(&self.pid);
+    }
+}

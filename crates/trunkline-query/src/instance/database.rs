@@ -1,0 +1,91 @@
+//! A database whose catalogs are open.
+//!
+//! Opening takes some time, because all names are indexed, so it happens once for each database. The
+//! directory doesn't change, so the catalogs stay valid.
+
+use std::sync::Arc;
+
+use trunkline_engine::catalog::{CatalogError, Database};
+use trunkline_engine::{Cluster, EngineError};
+use trunkline_sql::catalog::SqlCatalog;
+use trunkline_sql::functions::Collations;
+use trunkline_sql::{SqlError, SqlState};
+
+use crate::environment::collations;
+
+/// A database with everything that binding and execution look up.
+#[derive(Debug, Clone)]
+pub struct OpenedDatabase {
+    name: String,
+    database: Arc<Database>,
+    catalog: SqlCatalog,
+    collations: Arc<Collations>,
+}
+
+impl OpenedDatabase {
+    /// Reads the catalogs, which blocks.
+    pub(super) fn open(cluster: &Cluster, name: &str) -> Result<Self, SqlError> {
+        let database = cluster.database(name).map_err(|error| engine_error(&error))?;
+        let database = Arc::clone(database.catalog());
+        let mut session = cluster.engine().session().map_err(|error| engine_error(&error))?;
+        let relations = database.relations().iter();
+        let types = relations.filter_map(|relation| database.columns(relation).ok());
+        let types: Vec<_> = types.flatten().map(|column| column.type_oid).collect();
+        let failed = |error: CatalogError| catalog_error(&error);
+        database.load_names(&mut session, types).map_err(failed)?;
+        let expressions = database.expression_catalogs(&mut session).map_err(failed)?;
+        let collations = Arc::new(collations(&database, expressions.collations()));
+        let catalog = SqlCatalog::new(Arc::clone(&database), expressions);
+        Ok(Self { name: name.to_owned(), database, catalog, collations })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its relations and types.
+    pub fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+
+    /// Its catalogs, indexed for the binder.
+    pub fn catalog(&self) -> &SqlCatalog {
+        &self.catalog
+    }
+
+    /// Its collations.
+    pub fn collations(&self) -> &Arc<Collations> {
+        &self.collations
+    }
+}
+
+/// An error of opening a cluster, a database or a session.
+pub(super) fn engine_error(error: &EngineError) -> SqlError {
+    match error {
+        EngineError::Catalog(error) => catalog_error(error),
+        EngineError::TooManySessions(_) => {
+            SqlError::new(SqlState::TOO_MANY_CONNECTIONS, error.to_string())
+                .with_hint("Raise max_sessions.")
+        }
+        EngineError::Storage(_) => SqlError::new(SqlState::UNDEFINED_FILE, error.to_string()),
+        EngineError::Start(_) | EngineError::Pool(_) | EngineError::DataDir(_) => {
+            SqlError::new(SqlState::IO_ERROR, error.to_string())
+        }
+    }
+}
+
+fn catalog_error(error: &CatalogError) -> SqlError {
+    let code = match error {
+        CatalogError::NoDatabase { .. } => SqlState::INVALID_CATALOG_NAME,
+        CatalogError::InvalidDatabase { .. } => SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        error if error.file_fault().is_some() => SqlState::UNDEFINED_FILE,
+        error if error.is_damage() => SqlState::DATA_CORRUPTED,
+        _ => SqlState::IO_ERROR,
+    };
+    let sql = SqlError::new(code, error.to_string());
+    match error.hint() {
+        Some(hint) => sql.with_hint(hint),
+        None => sql,
+    }
+}

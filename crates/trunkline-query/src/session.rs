@@ -1,0 +1,22 @@
+//! **Sessions**: one connection's statements, settings, transaction, prepared statements and portals.
+//!
+//! ```text
+//!   RawStatement ── Session::execute ──▶ Outcome: Rows, CopyOut, or the tag of a command
+//!
+//!   prepare ── bind_portal ── execute_portal ──▶ Outcome          (the extended protocol)
+//! ```
+//!
+//! A session knows nothing of a network: a server or a command line calls it, encodes the rows, and
+//! sends the notices and the changed parameters that have come up meanwhile.
+
+mod outcome;
+mod running;
+mod session;
+mod startup;
+
+pub use outcome::{
+    CopyFormat, CopyOptions, Notice, Outcome, Severity, StatementDescription, TransactionStatus,
+};
+pub use running::SessionCanceller;
+pub use session::Session;
+pub use startup::Startup;

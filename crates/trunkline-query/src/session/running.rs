@@ -1,0 +1,85 @@
+//! The statement that runs: what cancels it, and its time limit.
+//!
+//! A statement runs from its start until its rows are dropped. A cancel request that arrives at any
+//! other time has no effect, as in PostgreSQL.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use trunkline_aio::facade::Mutex;
+
+use crate::scan::{CancelCause, Cancellation};
+
+/// Cancels whatever statement of a session runs now. Clones refer to the same session.
+#[derive(Debug, Clone, Default)]
+pub struct SessionCanceller(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// The statement that runs.
+    current: Option<Cancellation>,
+    /// No further statement may run.
+    terminated: bool,
+}
+
+impl SessionCanceller {
+    /// Cancels the statement that runs, if there is one.
+    pub fn cancel(&self) {
+        if let Some(current) = self.0.lock().current.clone() {
+            current.cancel();
+        }
+    }
+
+    /// Ends the session: the statement that runs, and every later one, fails with 57P01.
+    pub fn terminate(&self) {
+        let mut state = self.0.lock();
+        state.terminated = true;
+        let current = state.current.clone();
+        drop(state);
+        if let Some(current) = current {
+            current.cancel_for(CancelCause::AdminShutdown);
+        }
+    }
+
+    /// Whether the session was ended by [`SessionCanceller::terminate`].
+    pub fn is_terminated(&self) -> bool {
+        self.0.lock().terminated
+    }
+
+    /// Starts a statement, which ends when the guard is dropped. The time limit needs a runtime of
+    /// tokio whose timer is enabled.
+    pub(super) fn start(&self, statement: &Cancellation, limit: Option<Duration>) -> Running {
+        let mut state = self.0.lock();
+        state.current = Some(statement.clone());
+        let is_terminated = state.terminated;
+        drop(state);
+        if is_terminated {
+            statement.cancel_for(CancelCause::AdminShutdown);
+        }
+        let timer = limit.map(|limit| {
+            let statement = statement.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(limit).await;
+                statement.cancel_for(CancelCause::StatementTimeout);
+            })
+        });
+        Running { canceller: self.clone(), timer }
+    }
+}
+
+/// A statement that runs. Dropping it ends the statement's time limit.
+#[derive(Debug)]
+pub(super) struct Running {
+    canceller: SessionCanceller,
+    timer: Option<JoinHandle<()>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(timer) = &self.timer {
+            timer.abort();
+        }
+        self.canceller.0.lock().current = None;
+    }
+}
