@@ -52,8 +52,8 @@ pub use environment::{Environment, ParameterValue, collations};
 pub use instance::{Activity, ActivityState, Instance, InstanceOptions, OpenedDatabase};
 pub use scan::{CancelCause, Cancellation};
 pub use session::{
-    CopyFormat, CopyOptions, Notice, Outcome, Session, SessionCanceller, Severity, Startup,
-    StatementDescription, TransactionStatus,
+    Notice, Outcome, Session, SessionCanceller, Severity, Startup, StatementDescription,
+    TransactionStatus,
 };
 pub use statement::{
     ResultColumn, Rows, StatementContext, StatementOptions, execute, explain, result_columns,

@@ -9,14 +9,14 @@
 //! A session knows nothing of a network: a server or a command line calls it, encodes the rows, and
 //! sends the notices and the changed parameters that have come up meanwhile.
 
+mod copy;
 mod outcome;
 mod running;
 mod session;
 mod startup;
+mod transaction;
 
-pub use outcome::{
-    CopyFormat, CopyOptions, Notice, Outcome, Severity, StatementDescription, TransactionStatus,
-};
+pub use outcome::{Notice, Outcome, Severity, StatementDescription, TransactionStatus};
 pub use running::SessionCanceller;
 pub use session::Session;
 pub use startup::Startup;

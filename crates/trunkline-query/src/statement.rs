@@ -9,5 +9,4 @@ mod rows;
 
 pub use context::{StatementContext, StatementOptions};
 pub use optimizer::rule_names;
-pub(crate) use rows::RowsSlot;
 pub use rows::{ResultColumn, Rows, execute, explain, result_columns};

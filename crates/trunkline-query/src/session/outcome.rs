@@ -3,6 +3,7 @@
 use trunkline_format::Oid;
 use trunkline_sql::SqlError;
 
+use crate::encode::CopyOptions;
 use crate::statement::{ResultColumn, Rows};
 
 /// The result of a statement.
@@ -34,35 +35,6 @@ impl Outcome {
     pub fn is_counted(tag: &str) -> bool {
         matches!(tag, "SELECT" | "FETCH")
     }
-}
-
-/// The formats of COPY.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(missing_docs, reason = "the variants are the words of the option")]
-pub enum CopyFormat {
-    #[default]
-    Text,
-    Csv,
-    Binary,
-}
-
-/// The options of `COPY … TO STDOUT`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CopyOptions {
-    /// FORMAT.
-    pub format: CopyFormat,
-    /// DELIMITER.
-    pub delimiter: u8,
-    /// NULL.
-    pub null: String,
-    /// HEADER.
-    pub header: bool,
-    /// QUOTE, of CSV.
-    pub quote: u8,
-    /// ESCAPE, of CSV.
-    pub escape: u8,
-    /// FORCE_QUOTE, of CSV: for each column, whether all its values are quoted.
-    pub force_quote: Vec<bool>,
 }
 
 /// How severe a message is that isn't an error.

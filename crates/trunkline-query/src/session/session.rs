@@ -12,12 +12,17 @@ use trunkline_format::text_output::{ByteaOutput, IntervalStyle, Utc};
 use trunkline_sql::bind::{BindOptions, Bound, bind};
 use trunkline_sql::catalog::{Namespace, SearchPath};
 use trunkline_sql::functions::CallSettings;
-use trunkline_sql::syntax::{RawStatement, SelectStatement, Statement, parse};
+use trunkline_sql::syntax::{
+    CopySource, CopyTarget, CopyTo, RawStatement, SelectStatement, Statement, parse,
+};
 use trunkline_sql::{SqlError, SqlState};
 
+use super::copy::table_query;
 use super::outcome::{Notice, Outcome, StatementDescription, TransactionStatus};
 use super::running::{Running, SessionCanceller};
 use super::startup::Startup;
+use super::transaction::Transaction;
+use crate::encode::CopyOptions;
 use crate::environment::{Environment, ParameterValue};
 use crate::instance::{Activity, ActivityEntry, ActivityState, Instance, OpenedDatabase};
 use crate::scan::Cancellation;
@@ -56,6 +61,7 @@ pub struct Session {
     changed: Vec<(String, String)>,
     prepared: BTreeMap<String, Arc<Prepared>>,
     portals: BTreeMap<String, Portal>,
+    transaction: Transaction,
     canceller: SessionCanceller,
     activity: Arc<ActivityEntry>,
 }
@@ -131,6 +137,7 @@ impl Session {
             user: startup.user,
             prepared: BTreeMap::new(),
             portals: BTreeMap::new(),
+            transaction: Transaction::default(),
             canceller: SessionCanceller::default(),
             activity: Arc::new(activity),
         })
@@ -163,7 +170,7 @@ impl Session {
 
     /// Whether the session is in a transaction block.
     pub fn transaction_status(&self) -> TransactionStatus {
-        TransactionStatus::Idle
+        self.transaction.status()
     }
 
     /// The notices since the last call.
@@ -191,14 +198,75 @@ impl Session {
         text: &str,
         statement: &RawStatement,
     ) -> Result<Outcome, SqlError> {
+        let result = self.execute_statement(text, &statement.statement).await;
+        if result.is_err() {
+            self.fail();
+        }
+        result
+    }
+
+    async fn execute_statement(
+        &mut self,
+        text: &str,
+        statement: &Statement,
+    ) -> Result<Outcome, SqlError> {
         let running = self.start(text);
-        match &statement.statement {
+        running.cancellation.check()?;
+        if let Statement::Transaction(command) = statement {
+            let now = self.settings.statement_start;
+            let tag = self.transaction.execute(command, now, &mut self.notices)?;
+            if self.transaction.start().is_none() {
+                self.portals.clear();
+            }
+            return Ok(Outcome::Command(tag.to_owned()));
+        }
+        self.transaction.check()?;
+        match statement {
             Statement::Select(select) => {
                 let bound = self.bind(select, None)?;
                 self.run(&bound, Arc::default(), running).await
             }
+            Statement::CopyTo(copy) => self.copy(copy, running).await,
             other => Err(refused(other)),
         }
+    }
+
+    /// `COPY … TO STDOUT`.
+    async fn copy(&mut self, copy: &CopyTo, started: Started) -> Result<Outcome, SqlError> {
+        if copy.target != CopyTarget::Stdout {
+            return Err(SqlError::unsupported("COPY TO a file is not supported by trunkline")
+                .with_hint("Use COPY TO STDOUT, or psql's \\copy."));
+        }
+        let options = CopyOptions::read(&copy.options, self.settings.major)?;
+        let outcome = match &copy.source {
+            CopySource::Query(select) => {
+                let bound = self.bind(select, None)?;
+                self.run(&bound, Arc::default(), started).await?
+            }
+            CopySource::Relation(name, columns) => {
+                let names = Namespace::new(self.database.catalog(), &self.path);
+                let query = table_query(names, name, columns, self.settings.major)?;
+                let statements = parse(&query)?;
+                let Some(Statement::Select(select)) =
+                    statements.first().map(|statement| &statement.statement)
+                else {
+                    return Err(SqlError::internal("COPY of a table is a query"));
+                };
+                // A position would be one of the text made above.
+                let bound = self.bind(select, None).map_err(|error| without_position(&error))?;
+                self.run(&bound, Arc::default(), started).await?
+            }
+        };
+        match outcome {
+            Outcome::Rows { rows, .. } => Ok(Outcome::CopyOut { rows, options }),
+            other => Ok(other),
+        }
+    }
+
+    /// Marks the transaction block as failed, if there is one. The sender of rows must call this if
+    /// [`Rows::next`] fails, because the session no longer has the rows.
+    pub fn fail(&mut self) {
+        self.transaction.fail();
     }
 
     /// Prepares a statement. The empty name stands for the unnamed statement, which may be replaced.
@@ -280,6 +348,14 @@ impl Session {
     /// # Errors
     /// 34000: it doesn't exist. Otherwise, those of the statement.
     pub async fn execute_portal(&mut self, name: &str) -> Result<Outcome, SqlError> {
+        let result = self.run_portal(name).await;
+        if result.is_err() {
+            self.fail();
+        }
+        result
+    }
+
+    async fn run_portal(&mut self, name: &str) -> Result<Outcome, SqlError> {
         let missing = || no_portal(name);
         let portal = self.portals.get_mut(name).ok_or_else(missing)?;
         let (statement, rows) = (Arc::clone(&portal.statement), portal.rows.take());
@@ -291,10 +367,13 @@ impl Session {
         }
         match (&statement.raw, &statement.bound) {
             (None, _) => Ok(Outcome::Empty),
-            (Some(_), Some(bound)) => self.run(bound, parameters, running).await,
+            (Some(_), Some(bound)) => {
+                self.transaction.check()?;
+                self.run(bound, parameters, running).await
+            }
             (Some(raw), None) => {
                 drop(running);
-                self.execute(&statement.text, raw).await
+                self.execute_statement(&statement.text, &raw.statement).await
             }
         }
     }
@@ -370,8 +449,9 @@ impl Session {
     /// Marks the start of a statement.
     fn start(&mut self, text: &str) -> Started {
         let now = now_us();
+        let begun = self.transaction.start().unwrap_or(now);
         let settings = CallSettings {
-            transaction_start: now,
+            transaction_start: begun,
             statement_start: now,
             ..(*self.settings).clone()
         };
@@ -434,6 +514,18 @@ impl Drop for Started {
             activity.state = ActivityState::Idle;
             activity.state_change = now;
         });
+    }
+}
+
+/// The same error without a position.
+fn without_position(error: &SqlError) -> SqlError {
+    let mut copy = SqlError::new(error.code(), error.message());
+    if let Some(detail) = error.detail() {
+        copy = copy.with_detail(detail);
+    }
+    match error.hint() {
+        Some(hint) => copy.with_hint(hint),
+        None => copy,
     }
 }
 

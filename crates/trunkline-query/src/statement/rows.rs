@@ -10,7 +10,6 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
 use futures::StreamExt;
-use trunkline_aio::facade::Mutex;
 use trunkline_engine::read_stream::StatementStreams;
 use trunkline_sql::bound::{BoundStatement, Origin, SqlType};
 use trunkline_sql::values::Carrier;
@@ -42,12 +41,7 @@ pub struct ResultColumn {
 /// temporary files are removed.
 pub struct Rows {
     columns: Arc<[ResultColumn]>,
-    /// `None` only while the rows are dropped or moved.
-    supply: Option<Supply>,
-    /// How many rows may be returned; `None` for all.
-    remaining: Option<u64>,
-    /// Where the supply goes when these rows are dropped.
-    lender: Option<RowsSlot>,
+    supply: Supply,
     /// What ends when these rows do, such as the time limit of the statement.
     guard: Option<Box<dyn Send>>,
 }
@@ -68,13 +62,6 @@ enum Source {
     Memory,
 }
 
-/// Keeps rows of which parts are lent, such as those of a cursor. Clones share them.
-#[derive(Clone)]
-pub(crate) struct RowsSlot {
-    columns: Arc<[ResultColumn]>,
-    supply: Arc<Mutex<Option<Supply>>>,
-}
-
 impl fmt::Debug for Rows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rows").field("columns", &self.columns).finish_non_exhaustive()
@@ -83,8 +70,8 @@ impl fmt::Debug for Rows {
 
 impl Rows {
     fn new(columns: Vec<ResultColumn>, source: Source, pending: VecDeque<RecordBatch>) -> Self {
-        let supply = Some(Supply { source, pending });
-        Self { columns: columns.into(), supply, remaining: None, lender: None, guard: None }
+        let supply = Supply { source, pending };
+        Self { columns: columns.into(), supply, guard: None }
     }
 
     /// Rows that are in memory.
@@ -102,79 +89,33 @@ impl Rows {
     /// # Errors
     /// Those of functions and scans; 57014 if the statement was cancelled.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>, SqlError> {
-        if self.remaining == Some(0) {
-            return Ok(None);
-        }
-        let Some(supply) = &mut self.supply else { return Ok(None) };
-        let Some(mut batch) = supply.next().await? else { return Ok(None) };
-        if let Some(remaining) = &mut self.remaining {
-            let most = usize::try_from(*remaining).unwrap_or(usize::MAX);
-            if batch.num_rows() > most {
-                supply.pending.push_front(batch.slice(most, batch.num_rows() - most));
-                batch = batch.slice(0, most);
-            }
-            *remaining -= batch.num_rows() as u64;
-        }
-        Ok(Some(batch))
+        self.supply.next().await
     }
 
     /// Returns rows that weren't used. [`Rows::next`] will return them again, before all others.
     pub fn put_back(&mut self, batch: RecordBatch) {
-        let Some(supply) = &mut self.supply else { return };
-        if let Some(remaining) = &mut self.remaining {
-            *remaining += batch.num_rows() as u64;
-        }
-        supply.pending.push_front(batch);
+        self.supply.pending.push_front(batch);
     }
 
     /// Releases the pages that the statement's scans have read ahead, because no more rows will be
     /// fetched for a while.
     pub fn release_ahead(&self) {
-        if let Some(Supply { source: Source::Running { streams, .. }, .. }) = &self.supply {
+        if let Source::Running { streams, .. } = &self.supply.source {
             streams.release_ahead();
         }
     }
 
     /// What cancels these rows; `None` if they are in memory.
     pub(crate) fn cancellation(&self) -> Option<&Cancellation> {
-        match &self.supply {
-            Some(Supply { source: Source::Running { cancellation, .. }, .. }) => Some(cancellation),
-            _ => None,
+        match &self.supply.source {
+            Source::Running { cancellation, .. } => Some(cancellation),
+            Source::Memory => None,
         }
     }
 
     /// Keeps a value until these rows are dropped, or until another one replaces it.
     pub(crate) fn set_guard(&mut self, guard: Option<Box<dyn Send>>) {
         self.guard = guard;
-    }
-
-    /// Makes a slot from which these rows are lent in parts.
-    pub(crate) fn into_slot(mut self) -> RowsSlot {
-        let supply = Arc::new(Mutex::new(self.supply.take()));
-        RowsSlot { columns: Arc::clone(&self.columns), supply }
-    }
-}
-
-impl Drop for Rows {
-    fn drop(&mut self) {
-        if let (Some(lender), Some(supply)) = (&self.lender, self.supply.take()) {
-            *lender.supply.lock() = Some(supply);
-        }
-    }
-}
-
-impl RowsSlot {
-    /// The columns.
-    pub(crate) fn columns(&self) -> &Arc<[ResultColumn]> {
-        &self.columns
-    }
-
-    /// The next rows, at most `count`. They return to the slot when they are dropped. `None`: they
-    /// haven't returned yet, or were lost in an error.
-    pub(crate) fn lend(&self, count: Option<u64>) -> Option<Rows> {
-        let supply = Some(self.supply.lock().take()?);
-        let (columns, lender) = (Arc::clone(&self.columns), Some(self.clone()));
-        Some(Rows { columns, supply, remaining: count, lender, guard: None })
     }
 }
 

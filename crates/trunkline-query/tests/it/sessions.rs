@@ -95,3 +95,117 @@ fn a_session_executes_queries() {
         ("insert into t values (1)", "25006 cannot execute INSERT in a read-only transaction"),
     ]);
 }
+
+#[test]
+fn transactions_have_the_states_and_messages_of_the_server() {
+    let aborted =
+        "25P02 current transaction is aborted, commands ignored until end of transaction block";
+    check(&[
+        ("savepoint x", "25P01 SAVEPOINT can only be used in transaction blocks"),
+        ("rollback to x", "25P01 ROLLBACK TO SAVEPOINT can only be used in transaction blocks"),
+        ("release x", "25P01 RELEASE SAVEPOINT can only be used in transaction blocks"),
+        ("rollback and chain", "25P01 ROLLBACK AND CHAIN can only be used in transaction blocks"),
+        ("commit", "COMMIT"),
+        ("begin", "BEGIN"),
+        ("begin", "BEGIN"),
+        ("savepoint a", "SAVEPOINT"),
+        ("select no", "42703 column \"no\" does not exist"),
+        ("select 1", aborted),
+        ("savepoint b", aborted),
+        ("rollback to b", "3B001 savepoint \"b\" does not exist"),
+        ("rollback to a", "ROLLBACK"),
+        ("select 1", "1"),
+        ("release a", "RELEASE"),
+        ("release a", "3B001 savepoint \"a\" does not exist"),
+        ("commit", "ROLLBACK"),
+        ("start transaction read only; select 1; end", "START TRANSACTION;1;COMMIT"),
+        ("prepare transaction 'x'", "0A000 two-phase commit is not supported by trunkline"),
+    ]);
+}
+
+#[test]
+fn warnings_of_transactions_are_notices() {
+    runtime().block_on(async {
+        let Some(mut session) = open().await else { return };
+        for (sql, code, message) in [
+            ("commit", "25P01", "there is no transaction in progress"),
+            ("rollback", "25P01", "there is no transaction in progress"),
+            ("begin; begin", "25001", "there is already a transaction in progress"),
+        ] {
+            run(&mut session, sql).await;
+            let notices = session.take_notices();
+            let [notice] = &*notices else { panic!("{sql}: {notices:?}") };
+            let found = (notice.fields.code().as_str(), notice.fields.message());
+            assert_eq!((notice.severity.name(), found), ("WARNING", (code, message)), "{sql}");
+        }
+    });
+}
+
+#[test]
+fn copy_refuses_what_is_not_a_table() {
+    check(&[
+        ("copy (select 1, null) to stdout", "1\t\\N"),
+        ("copy nosuch to stdout", "42P01 relation \"nosuch\" does not exist"),
+        (
+            "copy pg_class(nope) to stdout",
+            "42703 column \"nope\" of relation \"pg_class\" does not exist",
+        ),
+        ("copy pg_class(oid, oid) to stdout", "42701 column \"oid\" specified more than once"),
+        ("copy pg_views to stdout", "42809 cannot copy from view \"pg_views\""),
+    ]);
+}
+
+#[test]
+fn the_extended_protocol_binds_and_suspends() {
+    runtime().block_on(async {
+        let Some(mut session) = open().await else { return };
+        let code = |result: Result<(), SqlError>| result.map_err(|error| error.code().as_str());
+        let sql = "select x from (values (1), (2), (3)) v(x) where x > $1";
+        assert_eq!(code(session.prepare("s", sql, &[])), Ok(()));
+        assert_eq!(code(session.prepare("s", sql, &[])), Err("42P05"));
+        let described = session.describe_statement("s").expect("a statement");
+        assert_eq!(described.parameters, [trunkline_format::Oid(23)]);
+        assert_eq!(described.columns.map(|columns| columns.len()), Some(1));
+        assert_eq!(code(session.bind_portal("p", "t", Vec::new())), Err("26000"));
+        assert_eq!(code(session.bind_portal("p", "s", Vec::new())), Err("08P01"));
+        let one = vec![Some(1_i32.to_le_bytes().into())];
+        assert_eq!(code(session.bind_portal("p", "s", one)), Ok(()));
+        let Ok(Outcome::Rows { mut rows, .. }) = session.execute_portal("p").await else {
+            panic!("rows")
+        };
+        let batch = rows.next().await.expect("no error").expect("rows");
+        rows.put_back(batch.slice(1, batch.num_rows() - 1));
+        session.put_back_portal("p", rows);
+        let Ok(Outcome::Rows { mut rows, .. }) = session.execute_portal("p").await else {
+            panic!("rows")
+        };
+        assert_eq!(lines(&session, &mut rows).await.expect("no error"), ["3"]);
+        drop(rows);
+        session.sync();
+        let missing = session.execute_portal("p").await.expect_err("it ended with the transaction");
+        assert_eq!(missing.code().as_str(), "34000");
+    });
+}
+
+#[test]
+fn a_statement_that_runs_is_cancelled_and_others_are_not() {
+    runtime().block_on(async {
+        let Some(mut session) = open().await else { return };
+        let canceller = session.canceller();
+        canceller.cancel();
+        assert_eq!(run(&mut session, "select 1").await, "1");
+        let sql = "select 1";
+        let statements = parse(sql).expect("a statement");
+        let outcome = session.execute(sql, &statements[0]).await;
+        let Ok(Outcome::Rows { mut rows, .. }) = outcome else { panic!("rows") };
+        assert_eq!(session.instance().activity()[0].state.name(), "active");
+        canceller.cancel();
+        let error = rows.next().await.expect_err("it is cancelled");
+        assert_eq!(error.message(), "canceling statement due to user request");
+        drop(rows);
+        assert_eq!(session.instance().activity()[0].state.name(), "idle");
+        canceller.terminate();
+        let expected = "57P01 terminating connection due to administrator command";
+        assert_eq!(run(&mut session, "select 1").await, expected);
+    });
+}
