@@ -22,7 +22,6 @@ mod table;
 mod text_encoding;
 
 pub(crate) use access::TableAccess;
-pub use cancellation::Cancellation;
 pub(crate) use cancellation::cancelled;
 pub use cancellation::{CancelCause, Cancellation};
 pub(crate) use columns::ScanColumns;

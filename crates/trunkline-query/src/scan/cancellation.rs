@@ -108,10 +108,7 @@ impl Cancellation {
     }
 }
 
-/// The error of a cancelled statement, in PostgreSQL's words.
-pub(crate) fn cancelled() -> SqlError {
-    SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
 /// The error of a cancelled scan, which doesn't know the cause.
-pub(super) fn cancelled() -> SqlError {
+pub(crate) fn cancelled() -> SqlError {
     CancelCause::UserRequest.error()
 }

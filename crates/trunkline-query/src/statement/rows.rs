@@ -20,9 +20,8 @@ use crate::environment::Environment;
 use crate::error::from_datafusion;
 use crate::expression::column_name;
 use crate::lower::{Lowering, TableSource};
-use crate::scan::Cancellation;
-use crate::server::ServerView;
 use crate::scan::{CancelCause, Cancellation};
+use crate::server::ServerView;
 
 /// A column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
