@@ -274,3 +274,79 @@ pub(super) fn part(
 fn int4(payload: Option<&[u8]>) -> Option<i32> {
     payload?.first_chunk().map(|bytes| i32::from_le_bytes(*bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::cast::AsArray;
+    use arrow_array::{BinaryViewArray, Int32Array};
+    use trunkline_format::Align;
+
+    use super::*;
+
+    const INT4: ElementType = ElementType {
+        oid: Oid(23),
+        carrier: Carrier::Int32,
+        attribute: Attribute { len: 4, align: Align::Int },
+    };
+
+    fn numbers(values: &[Option<i32>]) -> Argument {
+        Argument::column(Arc::new(Int32Array::from(values.to_vec())))
+    }
+
+    fn stored(argument: &Argument, row: usize) -> Vec<u8> {
+        argument.array().as_binary_view().value(row).to_vec()
+    }
+
+    /// `ARRAY[ARRAY[1,2], ARRAY[3,NULL]]`, then subscripts and slices of it, as on a server.
+    #[test]
+    fn arrays_are_made_and_taken_apart() {
+        let one = list(INT4, &[numbers(&[Some(1)]), numbers(&[Some(2)])], 1).expect("an array");
+        let other = list(INT4, &[numbers(&[Some(3)]), numbers(&[None])], 1).expect("an array");
+        let both = nested(INT4, &[one.clone(), other], 1).expect("an array of arrays");
+        let dimensions = [Dimension { size: 2, lower: 1 }; 2];
+        let payload = stored(&both, 0);
+        let view = ArrayView::parse(&payload).expect("an array");
+        assert_eq!(view.dimensions(), dimensions);
+        let at = |row, column| {
+            let subscripts = [numbers(&[Some(row)]), numbers(&[Some(column)])];
+            let found = element(INT4, &both, &subscripts, 1).expect("a result");
+            let found = found.array().as_primitive::<arrow_array::types::Int32Type>().clone();
+            found.iter().next().flatten()
+        };
+        assert_eq!([at(1, 1), at(2, 1), at(2, 2), at(3, 1)], [Some(1), Some(3), None, None]);
+        let bounds = [(Some(numbers(&[Some(1)])), None)];
+        let whole = part(INT4, &one, &bounds, 1).expect("a slice");
+        assert_eq!(stored(&whole, 0), stored(&one, 0));
+    }
+
+    #[test]
+    fn arrays_of_other_sizes_and_empty_ones_cannot_be_put_together() {
+        let one = list(INT4, &[numbers(&[Some(1)])], 1).expect("an array");
+        let two = list(INT4, &[numbers(&[Some(1)]), numbers(&[Some(2)])], 1).expect("an array");
+        let empty = list(INT4, &[], 1).expect("an array");
+        for arrays in [[one.clone(), two], [one, empty.clone()]] {
+            let error = nested(INT4, &arrays, 1).expect_err("they do not match");
+            assert_eq!(error.code().as_str(), "2202E");
+        }
+        // Without any elements, the result is an empty array.
+        let found = nested(INT4, &[empty.clone(), empty], 1).expect("an array");
+        assert!(ArrayView::parse(&stored(&found, 0)).expect("an array").is_empty());
+    }
+
+    #[test]
+    fn a_cast_keeps_dimensions_and_null_arrays() {
+        let payload =
+            stored(&list(INT4, &[numbers(&[Some(7)]), numbers(&[None])], 1).expect("ok"), 0);
+        let arrays: BinaryViewArray = [Some(payload.as_slice()), None].into_iter().collect();
+        let arrays = Argument::column(Arc::new(arrays));
+        let found = cast(INT4, INT4, &arrays, |elements| {
+            assert_eq!(elements.len(), 2);
+            Ok(elements)
+        });
+        let found = found.expect("arrays");
+        assert_eq!(stored(&found, 0), payload);
+        assert!(found.is_null(1));
+    }
+}

@@ -6,6 +6,7 @@
 #[path = "../../../trunkline-sql/tests/it/answers.rs"]
 mod answers;
 mod cluster;
+mod compatibility;
 mod encode;
 mod optimizer;
 mod queries;

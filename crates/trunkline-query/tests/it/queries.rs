@@ -12,6 +12,7 @@ use trunkline_sql::{SqlError, SqlState};
 
 use crate::answers::{Answer, Outcome, all_answers, versions};
 use crate::cluster::{escape, open, try_lines};
+use crate::compatibility::Refusals;
 
 /// How a statement compares.
 enum Verdict {
@@ -105,7 +106,7 @@ pub(crate) fn difference(one: &[String], other: &[String]) -> Vec<String> {
 
 #[test]
 fn queries_give_the_rows_of_the_server() {
-    let mut wrong = Vec::new();
+    let (mut wrong, mut refusals) = (Vec::new(), Refusals::default());
     for (major, directory) in versions() {
         let data = directory.join("../../data");
         let mut contexts: BTreeMap<String, StatementContext> = BTreeMap::new();
@@ -114,11 +115,13 @@ fn queries_give_the_rows_of_the_server() {
             let context = contexts
                 .entry(answer.database.clone())
                 .or_insert_with(|| open(&data, &answer.database));
+            refusals.compared(major);
             match compare(context, &answer) {
                 Verdict::Same => same += 1,
                 Verdict::Refused(why) => {
                     refused += 1;
                     println!("refused {major} {area}/{}: {why}", answer.name);
+                    refusals.add(major, format!("{area}/{}", answer.name), &why);
                 }
                 Verdict::NotCompared => other += 1,
                 Verdict::Wrong(why) => {
@@ -130,4 +133,5 @@ fn queries_give_the_rows_of_the_server() {
         println!("shop{major}: {same} the same, {refused} refused, {other} not compared");
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    refusals.check();
 }
