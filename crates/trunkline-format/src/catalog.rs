@@ -41,6 +41,7 @@
 
 mod codes;
 mod data_types;
+mod definitions;
 mod describe;
 mod description;
 mod encoding_name;
@@ -58,6 +59,7 @@ mod type_modifier;
 
 pub use codes::{Generated, Persistence, RelationKind};
 pub use data_types::*;
+pub use definitions::*;
 pub use description::{
     CatalogColumn, CatalogIndex, CatalogLayout, CatalogTable, ColumnType, Described, Mismatch,
     NAME_SIZE,
@@ -69,12 +71,12 @@ pub use operators::*;
 pub use relations::*;
 pub use settings::settings_of;
 pub use shared::*;
-pub use stored_array::{array_chars, array_oids, array_texts};
+pub use stored_array::{array_chars, array_oids, array_shorts, array_texts};
 pub use tuple::{CatalogRow, CatalogTuple, ColumnValue, RowError};
 pub use type_modifier::type_with_modifier;
 
 /// All declared catalogs.
-pub static CATALOGS: [&CatalogTable; 26] = [
+pub static CATALOGS: [&CatalogTable; 36] = [
     &PG_CLASS,
     &PG_ATTRIBUTE,
     &PG_INDEX,
@@ -101,4 +103,14 @@ pub static CATALOGS: [&CatalogTable; 26] = [
     &PG_TABLESPACE,
     &PG_AUTHID,
     &PG_DB_ROLE_SETTING,
+    &PG_REWRITE,
+    &PG_CONSTRAINT,
+    &PG_PARTITIONED_TABLE,
+    &PG_STATISTIC_EXT,
+    &PG_ATTRDEF,
+    &PG_DESCRIPTION,
+    &PG_SHDESCRIPTION,
+    &PG_CONVERSION,
+    &PG_TS_PARSER,
+    &PG_TS_TEMPLATE,
 ];

@@ -73,6 +73,7 @@ pub mod free_space_map;
 pub mod heap_tuple;
 pub mod ids;
 mod little_endian;
+pub mod node_tree;
 pub mod numeric;
 pub mod page;
 pub mod page_builder;

@@ -40,6 +40,7 @@ pub mod encode;
 mod environment;
 pub mod error;
 mod expression;
+mod file_sizes;
 mod instance;
 mod lower;
 mod operator;
@@ -49,6 +50,7 @@ mod session;
 mod statement;
 
 pub use environment::{Environment, ParameterValue, collations};
+pub use file_sizes::FileSizes;
 pub use instance::{Activity, ActivityState, Instance, InstanceOptions, OpenedDatabase};
 pub use scan::{CancelCause, Cancellation};
 pub use session::{

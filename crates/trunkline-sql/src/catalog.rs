@@ -29,6 +29,7 @@
 //! ```
 
 mod candidates;
+mod definitions;
 mod encoding;
 mod kernel_name;
 mod namespace;
@@ -36,16 +37,20 @@ pub mod oids;
 mod overlay;
 mod overlay_definitions;
 mod search_path;
+mod session_catalog;
 mod sql_catalog;
 mod type_modifier;
 mod type_operators;
 mod type_properties;
+mod visibility;
 
 pub use candidates::{CallShape, Candidate};
+pub use definitions::Definitions;
 pub use encoding::NameEncoding;
 pub use namespace::{Namespace, ObjectName};
 pub use overlay::VirtualRelation;
 pub use search_path::SearchPath;
+pub use session_catalog::{ObjectSizes, SessionCatalog};
 pub use sql_catalog::{SYSTEM_COLUMNS, SqlCatalog, SystemColumn};
 pub use type_operators::TypeOperators;
 pub use type_properties::Category;

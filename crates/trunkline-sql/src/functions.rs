@@ -16,6 +16,7 @@ mod aggregate;
 mod aggregates;
 mod array;
 mod call;
+mod catalog;
 mod collation;
 mod comparisons;
 pub mod datetime;

@@ -13,7 +13,7 @@ use trunkline_format::catalog::{
     RelationKind, TypeRow,
 };
 use trunkline_format::text_output::{ObjectClass, UnsupportedReason, UnsupportedType};
-use trunkline_format::{Fork, Oid, PgVersion};
+use trunkline_format::{BLOCK_SIZE, Fork, Oid, PgVersion};
 
 use super::cluster::{CatalogLocator, Cluster};
 use super::error::{CatalogError, Unreadable};
@@ -23,7 +23,7 @@ use super::objects::Objects;
 use super::relation::{BTREE_METHOD, ColumnInfo, HEAP_METHOD, RelationInfo, catalog_in};
 use crate::btree::Index;
 use crate::heap::ToastTable;
-use crate::storage::{Relation, RelationLocator};
+use crate::storage::{Relation, RelationLocator, StorageError};
 use crate::transactions::Transactions;
 
 /// Built-in collations that sort by bytes: C, POSIX, ucs_basic, pg_c_utf8 and pg_unicode_fast.
@@ -226,6 +226,19 @@ impl Database {
     pub fn files(&self, relation: &RelationInfo) -> Option<Relation> {
         let locator = relation.locator?;
         Some(self.cluster.storage.relation(locator, Fork::Main))
+    }
+
+    /// The size of a fork of a relation in bytes; 0 if it has no such fork.
+    ///
+    /// # Errors
+    /// [`StorageError`]: the length of a segment is unknown.
+    pub fn fork_bytes(&self, relation: &RelationInfo, fork: Fork) -> Result<u64, StorageError> {
+        let Some(locator) = relation.locator else { return Ok(0) };
+        match self.cluster.storage.relation(locator, fork).blocks() {
+            Ok(blocks) => Ok(u64::from(blocks) * BLOCK_SIZE as u64),
+            Err(StorageError::SegmentMissing { .. }) => Ok(0),
+            Err(error) => Err(error),
+        }
     }
 
     /// Checks that a relation has files according to the catalog, but not that they exist on disk.

@@ -19,6 +19,7 @@ use trunkline_format::catalog::{
     OperatorFamilyRow, OperatorRow,
 };
 
+use super::definition_catalogs::DefinitionCatalogs;
 use super::procedure::Procedure;
 
 /// The rows of these catalogs, in no particular order.
@@ -33,6 +34,7 @@ pub struct ExpressionCatalogs {
     pub(super) family_functions: Vec<FamilyFunctionRow>,
     pub(super) collations: Vec<CollationRow>,
     pub(super) languages: Vec<LanguageRow>,
+    pub(super) definitions: Result<DefinitionCatalogs, String>,
 }
 
 impl ExpressionCatalogs {
@@ -79,5 +81,14 @@ impl ExpressionCatalogs {
     /// `pg_language`.
     pub fn languages(&self) -> &[LanguageRow] {
         &self.languages
+    }
+
+    /// The catalogs that define and describe objects.
+    ///
+    /// # Errors
+    /// Why they couldn't be loaded. Most queries don't need them, so damage in them doesn't matter
+    /// before that.
+    pub fn definitions(&self) -> Result<&DefinitionCatalogs, &str> {
+        self.definitions.as_ref().map_err(String::as_str)
     }
 }

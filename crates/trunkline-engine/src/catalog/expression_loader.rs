@@ -33,6 +33,10 @@ impl Database {
         if let Some(found) = &*self.expressions.lock() {
             return Ok(Arc::clone(found));
         }
+        let definitions = match self.load_definitions(backend) {
+            Err(CatalogError::Heap(error)) if error.is_cancelled() => return Err(error.into()),
+            loaded => loaded.map_err(|error| error.to_string()),
+        };
         let made = Arc::new(ExpressionCatalogs {
             procedures: self.load_procedures(backend)?,
             aggregates: self.rows_on_demand(backend)?,
@@ -43,11 +47,15 @@ impl Database {
             family_functions: self.rows_on_demand(backend)?,
             collations: self.rows_on_demand(backend)?,
             languages: self.rows_on_demand(backend)?,
+            definitions,
         });
         Ok(Arc::clone(self.expressions.lock().get_or_insert(made)))
     }
 
-    fn rows_on_demand<R: CatalogRow>(&self, backend: &mut Backend) -> Result<Vec<R>, CatalogError> {
+    pub(super) fn rows_on_demand<R: CatalogRow>(
+        &self,
+        backend: &mut Backend,
+    ) -> Result<Vec<R>, CatalogError> {
         self.check_layout(R::CATALOG)?;
         let locator = self.catalog(R::CATALOG)?;
         let mut faults = Faults::new(OnDamage::Fail);

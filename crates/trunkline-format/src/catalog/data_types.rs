@@ -230,6 +230,15 @@ describe_catalog! {
         cfgowner: Oid,
         cfgparser: Oid,
     }
+    /// A row of `pg_ts_config`.
+    row TextSearchConfigRow {
+        /// Its OID.
+        oid: Oid = oid,
+        /// Its name.
+        name: Box<[u8]> = cfgname,
+        /// The OID of its schema.
+        schema: Oid = cfgnamespace,
+    }
 }
 
 describe_catalog! {
@@ -243,5 +252,14 @@ describe_catalog! {
         dictowner: Oid,
         dicttemplate: Oid,
         dictinitoption: Text,
+    }
+    /// A row of `pg_ts_dict`.
+    row TextSearchDictionaryRow {
+        /// Its OID.
+        oid: Oid = oid,
+        /// Its name.
+        name: Box<[u8]> = dictname,
+        /// The OID of its schema.
+        schema: Oid = dictnamespace,
     }
 }

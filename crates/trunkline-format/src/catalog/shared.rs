@@ -114,6 +114,15 @@ describe_catalog! {
         rolpassword: Text,
         rolvaliduntil: Timestamptz.nullable(),
     }
+    /// A row of `pg_authid`: a role.
+    row RoleRow {
+        /// Its OID.
+        oid: Oid = oid,
+        /// Its name.
+        name: Box<[u8]> = rolname,
+        /// Whether it is a superuser.
+        superuser: bool = rolsuper,
+    }
 }
 
 describe_catalog! {

@@ -1,4 +1,4 @@
-//! Payloads of one-dimensional arrays in catalogs: `oid[]`, `"char"[]` and `text[]`.
+//! Payloads of one-dimensional arrays in catalogs: `oid[]`, `int2[]`, `"char"[]` and `text[]`.
 //!
 //! The elements of a catalog's array are never null, and those of a `text[]` always have a four-byte
 //! header. The payload of `'{IN,OUT}'::text[]` is
@@ -16,6 +16,13 @@ pub fn array_oids(payload: &[u8]) -> Option<Vec<Oid>> {
     let (words, _) = rest.as_chunks::<4>();
     let words = words.get(..count)?;
     Some(words.iter().map(|&bytes| Oid(u32::from_le_bytes(bytes))).collect())
+}
+
+/// The elements of an array of type `int2[]`. `None` unless it is such an array without nulls.
+pub fn array_shorts(payload: &[u8]) -> Option<Vec<i16>> {
+    let (count, rest) = elements(payload, 21)?;
+    let (words, _) = rest.as_chunks::<2>();
+    Some(words.get(..count)?.iter().map(|&bytes| i16::from_le_bytes(bytes)).collect())
 }
 
 /// The elements of an array of type `"char"[]`. `None` unless it is such an array without nulls.

@@ -138,6 +138,23 @@ fn tables() -> Vec<(&'static CatalogTable, Given)> {
         (&PG_OPFAMILY, vec![]),
         (&PG_AMOP, vec![]),
         (&PG_AMPROC, vec![]),
+        (&PG_REWRITE, vec![]),
+        (&PG_CONSTRAINT, vec![]),
+        (
+            &PG_PARTITIONED_TABLE,
+            vec![
+                ("partattrs", shorts(&[1])),
+                ("partclass", oids(&[1978])),
+                ("partcollation", oids(&[0])),
+            ],
+        ),
+        (&PG_STATISTIC_EXT, vec![("stxkeys", shorts(&[1, 2]))]),
+        (&PG_ATTRDEF, vec![]),
+        (&PG_DESCRIPTION, vec![]),
+        (&PG_SHDESCRIPTION, vec![]),
+        (&PG_CONVERSION, vec![]),
+        (&PG_TS_PARSER, vec![]),
+        (&PG_TS_TEMPLATE, vec![]),
     ]
 }
 
@@ -173,6 +190,19 @@ fn read(tuple: &CatalogTuple<'_, '_>) -> Result<String, RowError> {
         "pg_opfamily" => text::<OperatorFamilyRow>(tuple),
         "pg_amop" => text::<FamilyOperatorRow>(tuple),
         "pg_amproc" => text::<FamilyFunctionRow>(tuple),
+        "pg_rewrite" => text::<RewriteRow>(tuple),
+        "pg_constraint" => text::<ConstraintRow>(tuple),
+        "pg_partitioned_table" => text::<PartitionedTableRow>(tuple),
+        "pg_statistic_ext" => text::<StatisticsRow>(tuple),
+        "pg_attrdef" => text::<ColumnDefaultRow>(tuple),
+        "pg_description" => text::<DescriptionRow>(tuple),
+        "pg_shdescription" => text::<SharedDescriptionRow>(tuple),
+        "pg_conversion" => text::<ConversionRow>(tuple),
+        "pg_ts_parser" => text::<TextSearchParserRow>(tuple),
+        "pg_ts_template" => text::<TextSearchTemplateRow>(tuple),
+        "pg_ts_config" => text::<TextSearchConfigRow>(tuple),
+        "pg_ts_dict" => text::<TextSearchDictionaryRow>(tuple),
+        "pg_authid" => text::<RoleRow>(tuple),
         _ => ObjectRow::decode(tuple).map(|row| format!("{row:?}")),
     }
 }

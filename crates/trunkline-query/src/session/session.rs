@@ -10,7 +10,7 @@ use trunkline_format::Oid;
 use trunkline_format::text_input::InputOptions;
 use trunkline_format::text_output::{ByteaOutput, IntervalStyle, Utc};
 use trunkline_sql::bind::{BindOptions, Bound, bind};
-use trunkline_sql::catalog::{Namespace, SearchPath};
+use trunkline_sql::catalog::{Namespace, SearchPath, SessionCatalog};
 use trunkline_sql::functions::CallSettings;
 use trunkline_sql::syntax::{
     CopySource, CopyTarget, CopyTo, RawStatement, SelectStatement, Statement, parse,
@@ -24,6 +24,7 @@ use super::startup::Startup;
 use super::transaction::Transaction;
 use crate::encode::CopyOptions;
 use crate::environment::{Environment, ParameterValue};
+use crate::file_sizes::FileSizes;
 use crate::instance::{Activity, ActivityEntry, ActivityState, Instance, OpenedDatabase};
 use crate::scan::Cancellation;
 use crate::statement::{
@@ -94,6 +95,8 @@ impl Session {
         let settings = Arc::new(CallSettings {
             major,
             catalog: Arc::clone(database.database()) as _,
+            // Every statement sets it, because the search path can change.
+            session: None,
             collations: Arc::clone(database.collations()),
             zone,
             extra_float_digits: 1,
@@ -450,7 +453,13 @@ impl Session {
     fn start(&mut self, text: &str) -> Started {
         let now = now_us();
         let begun = self.transaction.start().unwrap_or(now);
+        let session = SessionCatalog {
+            catalog: self.database.catalog().clone(),
+            path: self.path.clone(),
+            sizes: Arc::new(FileSizes::new(self.database.database())),
+        };
         let settings = CallSettings {
+            session: Some(Arc::new(session)),
             transaction_start: begun,
             statement_start: now,
             ..(*self.settings).clone()

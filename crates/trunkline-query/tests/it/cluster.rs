@@ -8,12 +8,12 @@ use trunkline_engine::Engine;
 use trunkline_engine::settings::Settings;
 use trunkline_format::text_output::{ByteaOutput, IntervalStyle, Type, Utc, write_text};
 use trunkline_query::{
-    Cancellation, Environment, ResultColumn, StatementContext, StatementOptions, collations,
-    execute,
+    Cancellation, Environment, FileSizes, ResultColumn, StatementContext, StatementOptions,
+    collations, execute,
 };
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::BoundStatement;
-use trunkline_sql::catalog::SqlCatalog;
+use trunkline_sql::catalog::{SearchPath, SessionCatalog, SqlCatalog};
 use trunkline_sql::functions::CallSettings;
 use trunkline_sql::values::PayloadReader;
 
@@ -44,8 +44,15 @@ pub(crate) fn open(data: &Path, database: &str) -> StatementContext {
     database.load_names(&mut session, types).expect("names");
     let expressions = database.expression_catalogs(&mut session).expect("catalogs");
     drop(session);
+    let sql = SqlCatalog::new(Arc::clone(&database), Arc::clone(&expressions));
+    let session = SessionCatalog {
+        path: SearchPath::new(&sql, &["$user", "public"], Some("postgres")),
+        catalog: sql.clone(),
+        sizes: Arc::new(FileSizes::new(&database)),
+    };
     let settings = CallSettings {
         major,
+        session: Some(Arc::new(session)),
         catalog: Arc::clone(&database) as _,
         collations: Arc::new(collations(&database, expressions.collations())),
         zone: Arc::new(Utc),
@@ -56,11 +63,8 @@ pub(crate) fn open(data: &Path, database: &str) -> StatementContext {
         statement_start: 0,
         server: None,
     };
-    let environment = Environment {
-        catalog: SqlCatalog::new(Arc::clone(&database), expressions),
-        settings: Arc::new(settings),
-        parameters: Arc::default(),
-    };
+    let environment =
+        Environment { catalog: sql, settings: Arc::new(settings), parameters: Arc::default() };
     let (cancellation, options) = (Cancellation::default(), StatementOptions::default());
     StatementContext { engine, database, environment, cancellation, options }
 }

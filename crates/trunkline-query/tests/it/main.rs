@@ -7,6 +7,7 @@
 mod answers;
 mod cluster;
 mod compatibility;
+mod definitions;
 mod encode;
 mod optimizer;
 mod queries;

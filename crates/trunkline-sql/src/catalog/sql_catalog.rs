@@ -10,9 +10,10 @@ use trunkline_aio::facade::hash::Map;
 use trunkline_engine::catalog::{Database, ExpressionCatalogs, Procedure};
 use trunkline_format::Oid;
 use trunkline_format::catalog::{
-    AggregateRow, CastRow, CollationRow, OperatorClassRow, OperatorRow, TypeRow,
+    AggregateRow, CastRow, CollationRow, OperatorClassRow, OperatorFamilyRow, OperatorRow, TypeRow,
 };
 
+use super::definitions::Definitions;
 use super::encoding::NameEncoding;
 use super::oids;
 use super::overlay::{Overlay, VirtualRelation};
@@ -24,6 +25,7 @@ pub struct SqlCatalog(Arc<Contents>);
 struct Contents {
     database: Arc<Database>,
     expressions: Arc<ExpressionCatalogs>,
+    definitions: Definitions,
     encoding: NameEncoding,
     /// What the catalogs lack.
     overlay: Overlay,
@@ -113,6 +115,7 @@ impl SqlCatalog {
             family_functions: (expressions.family_functions().iter())
                 .map(|row| ((row.family, row.left, row.right, row.number), row.function))
                 .collect(),
+            definitions: Definitions::new(&expressions),
             parents,
             ranges,
             database,
@@ -123,6 +126,16 @@ impl SqlCatalog {
     /// The database itself, for its relations and their columns.
     pub fn database(&self) -> &Arc<Database> {
         &self.0.database
+    }
+
+    /// Rules, constraints, comments and roles.
+    pub fn definitions(&self) -> &Definitions {
+        &self.0.definitions
+    }
+
+    /// `pg_opfamily`.
+    pub fn families(&self) -> &[OperatorFamilyRow] {
+        self.0.expressions.families()
     }
 
     /// The encoding of the names in the catalogs.

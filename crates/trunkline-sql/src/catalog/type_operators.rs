@@ -5,6 +5,7 @@
 //! and rows all share one class, so their elements or fields must be checked besides.
 
 use trunkline_format::Oid;
+use trunkline_format::catalog::OperatorClassRow;
 
 use super::oids;
 use super::sql_catalog::SqlCatalog;
@@ -109,19 +110,18 @@ impl SqlCatalog {
 
     /// The default operator class of a type (`GetDefaultOpClass`): one for exactly this type, or else
     /// the only one, or the only preferred one, for a type to which it is binary-coercible.
-    fn default_class(&self, oid: Oid, method: Oid) -> Option<Family> {
+    fn default_class_row(&self, oid: Oid, method: Oid) -> Option<&OperatorClassRow> {
         let oid = self.base_type(oid);
         let category = self.category(oid);
         let (mut preferred, mut compatible) = (Vec::new(), Vec::new());
         for class in self.default_classes(method) {
-            let found = Family { family: class.family, input: class.input_type };
             if class.input_type == oid {
-                return Some(found);
+                return Some(class);
             }
             if self.is_binary_coercible(oid, class.input_type) {
                 match self.is_preferred(category, class.input_type) {
-                    true => preferred.push(found),
-                    false => compatible.push(found),
+                    true => preferred.push(class),
+                    false => compatible.push(class),
                 }
             }
         }
@@ -129,6 +129,17 @@ impl SqlCatalog {
             ([only], _) | ([], [only]) => Some(*only),
             _ => None,
         }
+    }
+
+    /// The family of a type's default operator class.
+    fn default_class(&self, oid: Oid, method: Oid) -> Option<Family> {
+        let class = self.default_class_row(oid, method)?;
+        Some(Family { family: class.family, input: class.input_type })
+    }
+
+    /// The default operator class of a type for an access method.
+    pub fn default_operator_class(&self, oid: Oid, method: Oid) -> Option<Oid> {
+        self.default_class_row(oid, method).map(|class| class.oid)
     }
 
     /// What can be done with the components of a type, if its own operators depend on theirs.

@@ -14,6 +14,7 @@ use trunkline_format::text_output::{
 };
 
 use super::collation::{Collation, Collations};
+use crate::catalog::SessionCatalog;
 use crate::error::{SqlError, SqlState};
 
 /// Computes the results of one call, one for each row.
@@ -165,6 +166,9 @@ pub struct CallSettings {
     pub major: u32,
     /// The catalogs that names of types and objects are looked up in.
     pub catalog: Arc<dyn TypeCatalog>,
+    /// The catalogs as the session sees them, for functions such as `pg_table_is_visible`. `None` if
+    /// there is no database, as in tests of functions.
+    pub session: Option<Arc<SessionCatalog>>,
     /// The collations of the database.
     pub collations: Arc<Collations>,
     /// `TimeZone`.
@@ -201,6 +205,14 @@ impl CallSettings {
             interval_style: self.interval_style,
             now_us: self.transaction_start,
         }
+    }
+
+    /// The catalogs as the session sees them.
+    ///
+    /// # Errors
+    /// XX000: there is no database.
+    pub fn session(&self) -> Result<&SessionCatalog, SqlError> {
+        self.session.as_deref().ok_or_else(|| SqlError::internal("a call outside of a database"))
     }
 
     /// The options for printing values.

@@ -9,7 +9,7 @@ use super::call::Kernel;
 use super::series;
 use super::server;
 use super::set_rows::SetFunction;
-use super::{array, json, regex, text};
+use super::{array, catalog, json, regex, text};
 use super::{comparisons, float_math, floats, integers, money, numerics};
 use super::{datetime, enums, formatting};
 
@@ -20,6 +20,14 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     array::JOINING,
     array::MEASURING,
     array::TEXTS,
+    catalog::COMMENTS,
+    catalog::DEFINITIONS,
+    catalog::NAMING,
+    catalog::PARTITIONS,
+    catalog::PRIVILEGES,
+    catalog::ROUTINES,
+    catalog::SIZES,
+    catalog::VISIBILITY,
     json::ACCESS,
     json::CASTS,
     json::CHANGING,
@@ -87,7 +95,7 @@ pub fn kernel(source: &str) -> Option<Kernel> {
 
 /// The set-returning functions of all areas. A name occurs only once.
 const SETS: &[&[(&str, SetFunction)]] =
-    &[array::SETS, datetime::SETS, json::SETS, series::SETS, server::SETS];
+    &[array::SETS, catalog::SETS, datetime::SETS, json::SETS, series::SETS, server::SETS];
 
 /// The set-returning function whose `pg_proc.prosrc` is `source`, if we have it.
 pub fn set_function(source: &str) -> Option<SetFunction> {

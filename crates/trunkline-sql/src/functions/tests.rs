@@ -101,6 +101,7 @@ pub(crate) fn settings() -> CallSettings {
     CallSettings {
         major: 18,
         catalog: Arc::new(BuiltIn::new()),
+        session: None,
         collations: Arc::new(collations()),
         zone: Arc::new(Utc),
         extra_float_digits: 1,

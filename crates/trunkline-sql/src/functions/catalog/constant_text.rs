@@ -1,0 +1,104 @@
+//! Constants of stored expressions as literals, such as `'new'::order_status` (`get_const_expr`).
+
+use trunkline_format::Oid;
+use trunkline_format::node_tree::{Node, NodeValue};
+use trunkline_format::text_output::{Type, write_text};
+
+use crate::catalog::{Namespace, oids};
+use crate::error::{SqlError, SqlState};
+use crate::functions::call::CallSettings;
+
+/// Refuses what can't be printed.
+pub(super) fn unsupported(what: &str) -> SqlError {
+    SqlError::unsupported(format!("printing {what} is not supported by trunkline"))
+}
+
+/// A node tree that isn't what it must be.
+pub(super) fn damaged(what: &str) -> SqlError {
+    SqlError::new(SqlState::DATA_CORRUPTED, format!("invalid node tree: {what}"))
+}
+
+/// A field that is an OID.
+pub(super) fn oid(node: &Node, field: &str) -> Result<Oid, SqlError> {
+    let number = node.number(field).and_then(|number| u32::try_from(number).ok());
+    number.map(Oid).ok_or_else(|| damaged(field))
+}
+
+/// A constant. `label` says whether its type is shown: always, if it is needed, or (`None`) never.
+pub(super) fn constant(
+    settings: &CallSettings,
+    names: Namespace<'_>,
+    node: &Node,
+    label: Option<bool>,
+) -> Result<String, SqlError> {
+    let ty = oid(node, "consttype")?;
+    let modifier = i32::try_from(node.number("consttypmod").unwrap_or(-1)).unwrap_or(-1);
+    let own = names.catalog().data_type(ty).map_or(Oid(0), |row| row.collation);
+    let collation = oid(node, "constcollid")?;
+    if label.is_some() && collation != Oid(0) && collation != own {
+        return Err(unsupported("a constant with a collation"));
+    }
+    let cast = || format!("::{}", names.format_type(ty, Some(modifier)));
+    if node.flag("constisnull") {
+        return Ok(match label {
+            Some(_) => format!("NULL{}", cast()),
+            None => "NULL".to_owned(),
+        });
+    }
+    let text = value_text(settings, names, node, ty)?;
+    let (shown, mut needs_label) = match ty {
+        oids::INT4 if !text.starts_with('-') => (text, false),
+        oids::INT4 => (format!("'{text}'"), true),
+        oids::NUMERIC
+            if text.starts_with(|char: char| char.is_ascii_digit())
+                && text.contains(['e', 'E', '.']) =>
+        {
+            (text, modifier >= 0)
+        }
+        oids::NUMERIC => (format!("'{text}'"), true),
+        oids::BOOL => ((if text == "t" { "true" } else { "false" }).to_owned(), false),
+        oids::UNKNOWN => (quoted_literal(&text), false),
+        _ => (quoted_literal(&text), true),
+    };
+    match label {
+        None => return Ok(shown),
+        Some(always) => needs_label |= always,
+    }
+    Ok(if needs_label { shown + &cast() } else { shown })
+}
+
+/// The value as its output function prints it.
+fn value_text(
+    settings: &CallSettings,
+    names: Namespace<'_>,
+    node: &Node,
+    ty: Oid,
+) -> Result<String, SqlError> {
+    let Some(NodeValue::Datum(bytes)) = node.field("constvalue") else {
+        return Err(damaged("constvalue"));
+    };
+    let length = node.number("constlen").unwrap_or_default();
+    // A value that is passed by value fills a Datum; one of variable length has a header.
+    let payload = match usize::try_from(length) {
+        Ok(length) => bytes.get(..length),
+        Err(_) if length == -1 => bytes.get(4..),
+        Err(_) => bytes.strip_suffix(b"\0"),
+    };
+    let payload = payload.ok_or_else(|| damaged("constvalue"))?;
+    let mut text = Vec::new();
+    if matches!(ty, Oid(705 | 2275)) {
+        text.extend(payload);
+    } else {
+        let resolved = Type::resolve(ty, &*settings.catalog)
+            .map_err(|error| SqlError::unsupported(error.to_string()))?;
+        write_text(&resolved, payload, &settings.text_options(), &mut text)
+            .map_err(|error| damaged(&error.to_string()))?;
+    }
+    Ok(names.catalog().encoding().decode(&text))
+}
+
+/// `simple_quote_literal`.
+fn quoted_literal(text: &str) -> String {
+    let start = if text.contains('\\') { "E'" } else { "'" };
+    format!("{start}{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
