@@ -40,6 +40,7 @@ pub mod encode;
 mod environment;
 pub mod error;
 mod expression;
+mod extension;
 mod file_sizes;
 mod instance;
 mod lower;
@@ -50,6 +51,7 @@ mod session;
 mod statement;
 
 pub use environment::{Environment, ParameterValue, collations};
+pub use extension::create_extension;
 pub use file_sizes::FileSizes;
 pub use instance::{Activity, ActivityState, Instance, InstanceOptions, OpenedDatabase};
 pub use scan::{CancelCause, Cancellation};

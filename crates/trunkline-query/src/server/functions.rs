@@ -17,7 +17,7 @@ impl ServerFunctions for ServerView {
     ) -> Result<Vec<ArrayRef>, SqlError> {
         self.cancellation.check()?;
         // All functions with arguments here are strict, and a strict function has no rows then.
-        let rows = match function {
+        match function {
             "pg_get_aios" => self.aios(),
             "pg_stat_get_io" => self.io_statistics(),
             "pg_buffercache_pages" => self.buffers(),
@@ -38,8 +38,7 @@ impl ServerFunctions for ServerView {
             "trunkline_io_relations" => self.relation_totals(),
             "trunkline_residency" => self.residency(),
             _ => Err(refused(function)),
-        };
-        rows
+        }
     }
 
     fn values(

@@ -71,7 +71,7 @@ fn a_prewarmed_relation_is_in_the_pool_until_it_is_evicted() {
     for view in views() {
         let (oid, blocks) = table(&view);
         let relation = constant(UInt32Array::from(vec![oid]));
-        let loaded = view.values("pg_prewarm", &[relation.clone()], 1).expect("loaded");
+        let loaded = view.values("pg_prewarm", std::slice::from_ref(&relation), 1).expect("loaded");
         assert_eq!(int(&loaded, 0), blocks);
         let number = view.database.relation(trunkline_format::Oid(oid)).expect("a relation");
         let number = view.database.files(number).expect("files").locator().relfilenode;

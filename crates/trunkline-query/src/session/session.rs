@@ -18,12 +18,13 @@ use trunkline_sql::syntax::{
 use trunkline_sql::{SqlError, SqlState};
 
 use super::copy::table_query;
-use super::outcome::{Notice, Outcome, StatementDescription, TransactionStatus};
+use super::outcome::{Notice, Outcome, Severity, StatementDescription, TransactionStatus};
 use super::running::{Running, SessionCanceller};
 use super::startup::Startup;
 use super::transaction::Transaction;
 use crate::encode::CopyOptions;
 use crate::environment::{Environment, ParameterValue};
+use crate::extension::create_extension;
 use crate::file_sizes::FileSizes;
 use crate::instance::{Activity, ActivityEntry, ActivityState, Instance, OpenedDatabase};
 use crate::scan::Cancellation;
@@ -225,6 +226,12 @@ impl Session {
         }
         self.transaction.check()?;
         match statement {
+            Statement::CreateExtension { name, .. } => {
+                let text = create_extension(&name.text)?;
+                let fields = SqlError::new(SqlState::SUCCESSFUL_COMPLETION, text);
+                self.notices.push(Notice { severity: Severity::Notice, fields });
+                Ok(Outcome::Command("CREATE EXTENSION".to_owned()))
+            }
             Statement::Select(select) => {
                 let bound = self.bind(select, None)?;
                 self.run(&bound, Arc::default(), running).await

@@ -10,6 +10,7 @@ mod compatibility;
 mod definitions;
 mod encode;
 mod optimizer;
+mod overlay;
 mod queries;
 mod random;
 #[path = "../../../trunkline-sql/tests/it/random_query"]
