@@ -11,5 +11,5 @@ mod buffered;
 mod first;
 mod function;
 
-pub(crate) use first::{FIRST_VALUE, SINGLE_VALUE};
+pub(crate) use first::FIRST_VALUE;
 pub(crate) use function::{AggregateFunction, CallKeys};

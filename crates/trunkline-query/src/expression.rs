@@ -25,7 +25,7 @@ mod walk;
 
 pub(crate) use frame::Frame;
 pub(crate) use keys::{Key, KeyUse};
-pub(crate) use planner::ExpressionPlanner;
+pub(crate) use planner::{ExpressionPlanner, OuterColumns};
 pub(crate) use program::Program;
 pub(crate) use text::{column_name, expression_text};
 pub(crate) use walk::conjuncts;

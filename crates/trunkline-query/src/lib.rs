@@ -36,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregate;
+mod append;
 pub mod encode;
 mod environment;
 pub mod error;
@@ -43,12 +44,14 @@ mod expression;
 mod extension;
 mod file_sizes;
 mod instance;
+mod interruption;
 mod lower;
 mod operator;
 mod scan;
 mod server;
 mod session;
 mod statement;
+mod subplan;
 
 pub use environment::{Environment, ParameterValue, collations};
 pub use extension::create_extension;

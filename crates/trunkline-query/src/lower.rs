@@ -14,11 +14,13 @@
 mod aggregate;
 mod grouping;
 mod join;
+mod lazy_operands;
 mod limit;
 mod planner;
 mod relation;
 mod set_function;
 mod set_operation;
+mod subplan;
 mod subquery;
 mod table;
 mod visible;

@@ -22,7 +22,7 @@ mod window;
 pub(crate) use definition::Operator;
 pub(crate) use limit_with_ties::LimitWithTies;
 pub(crate) use node::OperatorNode;
-pub(crate) use planner::Planner;
+pub(crate) use planner::OperatorPlanner;
 pub(crate) use project_set::{ProjectSet, SetCall};
 pub(crate) use window::{
     AggregateOver, Bound, FrameDefinition, Offset, RangeTest, RankFunction, ValueFunction,

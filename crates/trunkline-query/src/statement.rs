@@ -5,6 +5,7 @@
 
 mod context;
 mod optimizer;
+mod query_planner;
 mod rows;
 
 pub use context::{StatementContext, StatementOptions};

@@ -1,42 +1,30 @@
-//! The first value of each group, and the only one.
-//!
-//! Groups that are found by keys show the first of their values. A subquery that is used as a value
-//! may return one row at most.
+//! The first value of each group: groups that are found by keys show the first of their values.
 
 use arrow_array::builder::BooleanBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use std::sync::Arc;
+use trunkline_sql::SqlError;
 use trunkline_sql::functions::{AggregateCall, AggregateDefinition, Aggregation, GroupedRows};
 use trunkline_sql::values::{Carrier, ColumnBuilder, PayloadReader};
-use trunkline_sql::{SqlError, SqlState};
 
 /// The first value of a group, which may be null.
 pub(crate) const FIRST_VALUE: AggregateDefinition = AggregateDefinition {
     transition: "trunkline_first",
     last: "",
     state: |call| vec![call.result_carrier, Carrier::Bool],
-    start: |call| start(call, false),
+    start,
 };
 
-/// The only value of a group; null if it has no row, and an error if it has more than one.
-pub(crate) const SINGLE_VALUE: AggregateDefinition = AggregateDefinition {
-    transition: "trunkline_single",
-    last: "",
-    state: |call| vec![call.result_carrier, Carrier::Bool],
-    start: |call| start(call, true),
-};
-
-fn start(call: &AggregateCall, single: bool) -> Result<Box<dyn Aggregation>, SqlError> {
+fn start(call: &AggregateCall) -> Result<Box<dyn Aggregation>, SqlError> {
     let (carrier, groups) = (call.result_carrier, Vec::new());
-    Ok(Box::new(FirstValues { carrier, single, groups, bytes: 0 }))
+    Ok(Box::new(FirstValues { carrier, groups, bytes: 0 }))
 }
 
 /// For each group, its first value, if it has any row.
 #[derive(Debug)]
 struct FirstValues {
     carrier: Carrier,
-    single: bool,
     groups: Vec<Option<Option<Box<[u8]>>>>,
     bytes: usize,
 }
@@ -48,23 +36,11 @@ impl FirstValues {
         }
     }
 
-    fn add(
-        &mut self,
-        group: usize,
-        value: impl FnOnce() -> Option<Box<[u8]>>,
-    ) -> Result<(), SqlError> {
-        match self.groups.get_mut(group) {
-            Some(first @ None) => {
-                let value = value();
-                self.bytes += value.as_ref().map_or(0, |value| value.len());
-                *first = Some(value);
-                Ok(())
-            }
-            Some(Some(_)) if self.single => {
-                let message = "more than one row returned by a subquery used as an expression";
-                Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message))
-            }
-            _ => Ok(()),
+    fn add(&mut self, group: usize, value: impl FnOnce() -> Option<Box<[u8]>>) {
+        if let Some(first @ None) = self.groups.get_mut(group) {
+            let value = value();
+            self.bytes += value.as_ref().map_or(0, |value| value.len());
+            *first = Some(value);
         }
     }
 
@@ -96,7 +72,7 @@ impl Aggregation for FirstValues {
         };
         let mut values = PayloadReader::new(self.carrier, argument.array())?;
         for (row, group) in rows.rows() {
-            self.add(group, || values.get(argument.row(row)).map(Box::from))?;
+            self.add(group, || values.get(argument.row(row)).map(Box::from));
         }
         Ok(())
     }
@@ -114,7 +90,7 @@ impl Aggregation for FirstValues {
         let exists = exists.as_boolean_opt().ok_or_else(wrong)?;
         for (row, &group) in groups.iter().enumerate() {
             if !exists.is_null(row) && exists.value(row) {
-                self.add(group, || values.get(row).map(Box::from))?;
+                self.add(group, || values.get(row).map(Box::from));
             }
         }
         Ok(())

@@ -9,6 +9,7 @@
 //! Filters are evaluated in any order, so a condition that could fail repeats the plain conditions
 //! on the same columns, and evaluates itself only where they hold.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_schema::DataType;
@@ -32,20 +33,27 @@ use crate::environment::Environment;
 const KEYED_EQUALITY: [&str; 7] =
     ["float4eq", "float8eq", "numeric_eq", "interval_eq", "timetz_eq", "bpchareq", "network_eq"];
 
+/// What stands for columns of outer queries.
+pub(crate) type OuterColumns = BTreeMap<ColumnId, PlanExpr>;
+
 /// Makes expressions of plans from bound expressions.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct ExpressionPlanner<'a> {
     environment: &'a Environment,
-}
-
-/// A reference to a column.
-pub(crate) fn column(id: ColumnId) -> PlanExpr {
-    PlanExpr::Column(Column::new_unqualified(column_name(id)))
+    outer: Arc<OuterColumns>,
 }
 
 impl<'a> ExpressionPlanner<'a> {
-    pub(crate) fn new(environment: &'a Environment) -> Self {
-        Self { environment }
+    pub(crate) fn new(environment: &'a Environment, outer: &Arc<OuterColumns>) -> Self {
+        Self { environment, outer: Arc::clone(outer) }
+    }
+
+    /// A reference to a column.
+    fn column(&self, id: ColumnId) -> PlanExpr {
+        match self.outer.get(&id) {
+            Some(outer) => outer.clone(),
+            None => PlanExpr::Column(Column::new_unqualified(column_name(id))),
+        }
     }
 
     /// An expression as a value.
@@ -203,7 +211,7 @@ impl<'a> ExpressionPlanner<'a> {
             Ok(operands.and_then(|operands| operands.into_iter().reduce(join)))
         };
         Ok(match &expr.kind {
-            ExprKind::Column(id) => Some(column(*id)),
+            ExprKind::Column(id) => Some(self.column(*id)),
             ExprKind::Constant(payload) => Some(self.literal(expr, payload.as_deref())?),
             ExprKind::Parameter(number) => {
                 Some(self.literal(expr, parameter(self.environment, *number)?)?)
@@ -282,7 +290,7 @@ impl<'a> ExpressionPlanner<'a> {
     }
 
     fn call(&self, text: String, program: Program) -> PlanExpr {
-        let columns = program.columns().iter().map(|&id| column(id)).collect();
+        let columns = program.columns().iter().map(|&id| self.column(id)).collect();
         let settings = Arc::clone(&self.environment.settings);
         ScalarUDF::from(ProgramFunction::new(text, program, settings)).call(columns)
     }

@@ -10,10 +10,11 @@ use datafusion::logical_expr::{
     AggregateUDF, Expr as PlanExpr, GroupingSet, LogicalPlan, LogicalPlanBuilder, lit,
 };
 use trunkline_sql::SqlError;
-use trunkline_sql::bound::{Aggregate, ColumnId, Expr, ExprKind, Relation};
+use trunkline_sql::bound::{Aggregate, ColumnId, Expr, ExprKind, Relation, SortKey};
 use trunkline_sql::functions::{AggregateCall, AggregateDefinition, aggregate};
 
 use super::planner::{Lowering, field, planned, with_columns};
+use super::visible::visible;
 use super::window::guarded;
 use crate::aggregate::{AggregateFunction, CallKeys};
 use crate::expression::{KeyUse, Program, column_name, expression_text};
@@ -41,6 +42,18 @@ impl Lowering<'_> {
         sets: Option<&[Vec<usize>]>,
         aggregates: &[(ColumnId, Aggregate)],
     ) -> Result<LogicalPlan, SqlError> {
+        let mut is_ordered = false;
+        for (_, call) in aggregates {
+            let name = self.environment.aggregate(call.function)?.name;
+            let is_own = !call.order_by.is_empty() || call.distinct;
+            is_ordered |= !is_own && ORDERED.contains(&name.as_str());
+        }
+        // A plan gives an order only to what asks for it, so the aggregates do.
+        let sorted = if is_ordered { self.with_sort_columns(input) } else { None };
+        let (input, order) = match &sorted {
+            Some((input, order)) => (input, order.as_slice()),
+            None => (input, &[][..]),
+        };
         let mut plan = self.relation(input)?;
         // One row, whatever the input is.
         if groups.is_empty() && aggregates.is_empty() && sets.is_none() {
@@ -55,10 +68,15 @@ impl Lowering<'_> {
         let mut calls = Vec::with_capacity(aggregates.len());
         for (id, call) in aggregates {
             let mut call = call.clone();
-            for argument in &mut call.arguments {
+            let keys = call.order_by.iter_mut().map(|key| &mut key.expr);
+            for argument in call.arguments.iter_mut().chain(&mut call.filter).chain(keys) {
                 let (next, expr) = self.without_subqueries(plan, argument)?;
                 plan = next;
                 *argument = expr;
+            }
+            let name = self.environment.aggregate(call.function)?.name;
+            if call.order_by.is_empty() && !call.distinct && ORDERED.contains(&name.as_str()) {
+                call.order_by = order.to_vec();
             }
             calls.push(self.aggregate_call(&call)?.alias(column_name(*id)));
         }
@@ -81,6 +99,45 @@ impl Lowering<'_> {
         let columns: Vec<PlanExpr> = columns.map(|id| field(&column_name(id))).collect();
         let builder = LogicalPlanBuilder::from(plan).aggregate(grouping.keys, calls);
         planned(builder.and_then(|plan| plan.project(columns)?.build()))
+    }
+
+    /// If a relation's rows are sorted: the relation with columns for its sort keys, and the keys.
+    fn with_sort_columns(&mut self, relation: &Relation) -> Option<(Relation, Vec<SortKey>)> {
+        match relation {
+            Relation::Sort { input, keys } => {
+                let kept = visible(input).into_iter().map(|id| (id, self.column_expr(id)));
+                let mut columns: Vec<(ColumnId, Expr)> = kept.collect();
+                let mut order = Vec::with_capacity(keys.len());
+                for key in keys {
+                    let id = self.new_column(key.expr.ty);
+                    columns.push((id, key.expr.clone()));
+                    order.push(SortKey { expr: self.column_expr(id), ..key.clone() });
+                }
+                let input = Box::new(Relation::Project { input: input.clone(), columns });
+                Some((Relation::Sort { input, keys: order.clone() }, order))
+            }
+            Relation::Project { input, columns } => {
+                let (input, order) = self.with_sort_columns(input)?;
+                let mut columns = columns.clone();
+                columns.extend(order.iter().filter_map(|key| match key.expr.kind {
+                    ExprKind::Column(id) => Some((id, key.expr.clone())),
+                    _ => None,
+                }));
+                Some((Relation::Project { input: Box::new(input), columns }, order))
+            }
+            Relation::Filter { input, condition } => {
+                let (input, order) = self.with_sort_columns(input)?;
+                let (input, condition) = (Box::new(input), condition.clone());
+                Some((Relation::Filter { input, condition }, order))
+            }
+            Relation::Limit { input, limit, offset, ties: None } => {
+                let (input, order) = self.with_sort_columns(input)?;
+                let (input, ties) = (Box::new(input), None);
+                let (limit, offset) = (limit.clone(), offset.clone());
+                Some((Relation::Limit { input, limit, offset, ties }, order))
+            }
+            _ => None,
+        }
     }
 
     /// A call of an aggregate.

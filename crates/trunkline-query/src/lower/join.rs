@@ -2,7 +2,7 @@
 
 use datafusion::logical_expr::{Expr as PlanExpr, JoinType, LogicalPlan, LogicalPlanBuilder, lit};
 use trunkline_sql::SqlError;
-use trunkline_sql::bound::{Expr, ExprKind, JoinKind, Relation, Subquery, SubqueryKind};
+use trunkline_sql::bound::{ColumnId, Expr, ExprKind, JoinKind, Relation, Subquery, SubqueryKind};
 
 use super::planner::{Lowering, planned};
 use super::visible::{outer_columns, visible};
@@ -17,21 +17,20 @@ impl Lowering<'_> {
         condition: Option<&Expr>,
         lateral: bool,
     ) -> Result<LogicalPlan, SqlError> {
-        if lateral && !outer_columns(right, self.subqueries).is_empty() {
+        let left_columns = visible(left);
+        let uses_left = |id: &ColumnId| left_columns.contains(id);
+        if lateral && outer_columns(right, self.subqueries).iter().any(uses_left) {
             return self.lateral_join(kind, left, right, condition);
         }
-        let left_columns = visible(left);
+        if let Some(condition) = condition
+            && contains_subquery(condition)
+        {
+            return self.join_with_subquery(kind, left, right, condition);
+        }
         let (left, right) = (self.relation(left)?, self.relation(right)?);
         let on = match condition {
             None => Vec::new(),
-            Some(condition) => {
-                let has_subquery = |part: &Expr| matches!(part.kind, ExprKind::Subquery(_));
-                if condition.any(&mut { has_subquery }) {
-                    let message = "a subquery in a join condition is not supported by trunkline";
-                    return Err(SqlError::unsupported(message));
-                }
-                self.expressions().join_condition(condition, |id| left_columns.contains(&id))?
-            }
+            Some(condition) => self.expressions().join_condition(condition, |id| uses_left(&id))?,
         };
         let kind = match kind {
             JoinKind::Inner => JoinType::Inner,
@@ -42,7 +41,7 @@ impl Lowering<'_> {
         self.joined(left, right, kind, on)
     }
 
-    /// A join whose right side refers to columns of the left one.
+    /// A join whose right side uses columns of the left one. The condition becomes part of that side.
     fn lateral_join(
         &mut self,
         kind: JoinKind,
@@ -50,21 +49,67 @@ impl Lowering<'_> {
         right: &Relation,
         condition: Option<&Expr>,
     ) -> Result<LogicalPlan, SqlError> {
-        let condition = condition.filter(|condition| !is_true(condition));
-        let keeps_empty = kind == JoinKind::Left;
-        let plan = self.relation(left)?;
-        let is_possible = kind == JoinKind::Inner || (keeps_empty && condition.is_none());
-        let plan = match is_possible {
-            true => self.lateral(plan, right, keeps_empty)?,
-            false => None,
-        };
-        match (plan, condition) {
-            (None, _) => Err(SqlError::unsupported("LATERAL is not supported by trunkline")),
-            (Some(plan), None) => Ok(plan),
-            (Some(plan), Some(condition)) => {
-                let (plan, condition) = self.without_subqueries(plan, condition)?;
-                self.filtered(plan, &condition)
+        let outer = match kind {
+            JoinKind::Inner => false,
+            JoinKind::Left => true,
+            JoinKind::Right | JoinKind::Full => {
+                return Err(SqlError::internal("a lateral join of this kind"));
             }
+        };
+        let plan = self.relation(left)?;
+        let condition = condition.filter(|condition| !is_true(condition));
+        // Functions, and what only computes columns of their rows, need no subplan.
+        if kind == JoinKind::Inner || condition.is_none() {
+            match (self.lateral(plan.clone(), right, outer)?, condition) {
+                (None, _) => {}
+                (Some(plan), None) => return Ok(plan),
+                (Some(plan), Some(condition)) => {
+                    let (plan, condition) = self.without_subqueries(plan, condition)?;
+                    return self.filtered(plan, &condition);
+                }
+            }
+        }
+        let filtered;
+        let inner = match condition {
+            None => right,
+            Some(condition) => {
+                let (input, condition) = (Box::new(right.clone()), condition.clone());
+                filtered = Relation::Filter { input, condition };
+                &filtered
+            }
+        };
+        self.joined_rows(plan, inner, &visible(right), outer)
+    }
+
+    /// A join whose condition contains a subquery, which may use columns of both sides.
+    fn join_with_subquery(
+        &mut self,
+        kind: JoinKind,
+        left: &Relation,
+        right: &Relation,
+        condition: &Expr,
+    ) -> Result<LogicalPlan, SqlError> {
+        match kind {
+            JoinKind::Inner => {
+                let of = |subquery: bool| {
+                    let parts = conjuncts(condition).into_iter();
+                    let parts = parts.filter(move |part| contains_subquery(part) == subquery);
+                    let parts: Vec<Expr> = parts.cloned().collect();
+                    (!parts.is_empty()).then(|| Expr::new(ExprKind::And(parts), condition.ty))
+                };
+                let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
+                let (condition, late) = (of(false), of(true));
+                let join = Relation::Join { kind, left, right, condition, lateral: false };
+                match late {
+                    None => self.relation(&join),
+                    Some(late) => self.filter(&join, &late),
+                }
+            }
+            JoinKind::Left => self.lateral_join(kind, left, right, Some(condition)),
+            JoinKind::Right => self.lateral_join(JoinKind::Left, right, left, Some(condition)),
+            JoinKind::Full => Err(SqlError::unsupported(
+                "a subquery in the condition of a full join is not supported by trunkline",
+            )),
         }
     }
 
@@ -91,6 +136,12 @@ impl Lowering<'_> {
         condition: &Expr,
     ) -> Result<LogicalPlan, SqlError> {
         let mut plan = self.relation(input)?;
+        // Without groups, an aggregate has one row whatever its input is, so no part of HAVING may be
+        // evaluated before. A limit prevents that.
+        if matches!(input, Relation::Aggregate { groups, sets: None, .. } if groups.is_empty()) {
+            let builder = LogicalPlanBuilder::from(plan).limit(0, Some(1));
+            plan = planned(builder.and_then(LogicalPlanBuilder::build))?;
+        }
         let columns: Vec<_> = plan.schema().columns().into_iter().map(PlanExpr::Column).collect();
         let mut plain = Vec::new();
         let mut late = Vec::new();
@@ -103,7 +154,7 @@ impl Lowering<'_> {
         if !plain.is_empty() {
             plan = self.filtered(plan, &Expr::new(ExprKind::And(plain), condition.ty))?;
         }
-        let mut tests = Vec::new();
+        let mut has_added = false;
         for conjunct in late {
             if let Some((subquery, negated)) = semi_join(conjunct)
                 && let Some(joined) = self.semi_join(&plan, subquery, negated)?
@@ -111,14 +162,14 @@ impl Lowering<'_> {
                 plan = joined;
                 continue;
             }
+            // Rows that fail one condition don't execute the subqueries of the next.
             let (next, test) = self.without_subqueries(plan, conjunct)?;
-            plan = next;
-            tests.push(test);
+            plan = self.filtered(next, &test)?;
+            has_added = true;
         }
-        if tests.is_empty() {
+        if !has_added {
             return Ok(plan);
         }
-        let plan = self.filtered(plan, &Expr::new(ExprKind::And(tests), condition.ty))?;
         planned(LogicalPlanBuilder::from(plan).project(columns).and_then(LogicalPlanBuilder::build))
     }
 }

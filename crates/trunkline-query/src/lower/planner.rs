@@ -16,7 +16,7 @@ use trunkline_sql::bound::{
 
 use crate::environment::Environment;
 use crate::error::from_datafusion;
-use crate::expression::{ExpressionPlanner, Frame, Program, column_name};
+use crate::expression::{ExpressionPlanner, Frame, OuterColumns, Program, column_name};
 use crate::operator::{Operator, OperatorNode};
 use crate::scan::Cancellation;
 
@@ -38,6 +38,8 @@ pub(crate) struct Lowering<'a> {
     pub(super) columns: Columns,
     /// Common table expressions that are in scope: their plans and columns.
     pub(super) ctes: Map<u32, (LogicalPlan, Vec<ColumnId>)>,
+    /// The columns of outer queries, while a subplan is lowered.
+    pub(super) outer: Arc<OuterColumns>,
     /// The number of names made so far.
     names: u32,
 }
@@ -54,8 +56,8 @@ impl<'a> Lowering<'a> {
         columns: &Columns,
         subqueries: &'a Subqueries,
     ) -> Self {
-        let (columns, ctes) = (columns.clone(), Map::default());
-        Self { environment, tables, subqueries, columns, ctes, names: 0 }
+        let (columns, ctes, outer) = (columns.clone(), Map::default(), Arc::default());
+        Self { environment, tables, subqueries, columns, ctes, outer, names: 0 }
     }
 
     /// The plan of a relation.
@@ -67,7 +69,7 @@ impl<'a> Lowering<'a> {
     }
 
     pub(super) fn expressions(&self) -> ExpressionPlanner<'a> {
-        ExpressionPlanner::new(self.environment)
+        ExpressionPlanner::new(self.environment, &self.outer)
     }
 
     /// A column that the statement doesn't have.
@@ -77,8 +79,13 @@ impl<'a> Lowering<'a> {
 
     /// A name that is not that of a column.
     pub(super) fn new_name(&mut self, prefix: &str) -> String {
+        format!("{prefix}{}", self.new_number())
+    }
+
+    /// A number that was not returned before.
+    pub(super) fn new_number(&mut self) -> u32 {
         self.names += 1;
-        format!("{prefix}{}", self.names)
+        self.names
     }
 
     /// The plan of one of our operators.
@@ -87,8 +94,19 @@ impl<'a> Lowering<'a> {
         input: LogicalPlan,
         operator: Arc<dyn Operator>,
     ) -> Result<LogicalPlan, SqlError> {
-        self.names += 1;
-        planned(OperatorNode::plan(self.names, input, operator))
+        let number = self.new_number();
+        if self.outer.is_empty() {
+            return planned(OperatorNode::plan(number, input, operator));
+        }
+        // An operator finds columns by name, also those of outer queries.
+        let outer = self.outer.iter().map(|(id, value)| (column_name(*id), value.clone()));
+        let outer: Vec<(String, PlanExpr)> = outer.collect();
+        let input = with_columns(input, outer.clone())?;
+        let plan = planned(OperatorNode::plan(number, input, operator))?;
+        let columns = plan.schema().columns().into_iter();
+        let own = columns.filter(|column| outer.iter().all(|(name, _)| *name != column.name));
+        let own: Vec<PlanExpr> = own.map(PlanExpr::Column).collect();
+        planned(LogicalPlanBuilder::from(plan).project(own).and_then(LogicalPlanBuilder::build))
     }
 
     /// A reference to a column with its type.
@@ -99,6 +117,10 @@ impl<'a> Lowering<'a> {
     /// The value of an expression without columns, or `None` if it is null.
     pub(super) fn constant_int8(&self, expr: &Expr) -> Result<Option<i64>, SqlError> {
         let program = Program::compile(self.environment, expr)?;
+        if !program.columns().is_empty() {
+            let message = "LIMIT of an outer column is not supported by trunkline";
+            return Err(SqlError::unsupported(message));
+        }
         let settings = &self.environment.settings;
         let value = program.evaluate(&Frame::new(Vec::new(), 1, settings))?;
         let value = planned(ScalarValue::try_from_array(&value, 0))?;

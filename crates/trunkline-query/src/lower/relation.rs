@@ -8,10 +8,10 @@ use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{
     EmptyRelation, Expr as PlanExpr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, SortExpr,
-    Values, WindowFunctionDefinition, lit,
+    Union, Values, WindowFunctionDefinition, lit,
 };
 use trunkline_sql::SqlError;
-use trunkline_sql::bound::{ColumnId, Expr, Relation, SortKey};
+use trunkline_sql::bound::{ColumnId, Expr, ExprKind, Relation, SortKey};
 
 use super::planner::{Lowering, field, planned, renamed, with_columns};
 use super::visible::visible;
@@ -79,10 +79,38 @@ impl Lowering<'_> {
         }
         let values = rows.iter().map(|row| row.iter().map(|expr| self.expressions().value(expr)));
         let values = values.map(Iterator::collect).collect::<Result<Vec<Vec<_>>, _>>()?;
+        let is_outer = |expr: &Expr| {
+            expr.any(&mut |part| match part.kind {
+                ExprKind::Column(id) => self.outer.contains_key(&id),
+                _ => false,
+            })
+        };
+        if rows.iter().flatten().any(is_outer) {
+            return self.rows_of_outer_values(columns, values);
+        }
         if columns.is_empty() {
             return Err(SqlError::internal("VALUES without columns"));
         }
         Ok(LogicalPlan::Values(Values { schema, values }))
+    }
+
+    /// `VALUES` with columns of an outer query, which are known when the plan is executed.
+    fn rows_of_outer_values(
+        &self,
+        columns: &[ColumnId],
+        rows: Vec<Vec<PlanExpr>>,
+    ) -> Result<LogicalPlan, SqlError> {
+        let mut plans = Vec::with_capacity(rows.len());
+        for row in rows {
+            let named = row.into_iter().zip(columns);
+            let named = named.map(|(value, &id)| value.alias(column_name(id)));
+            let builder = LogicalPlanBuilder::empty(true).project(named.collect::<Vec<_>>());
+            plans.push(Arc::new(planned(builder.and_then(LogicalPlanBuilder::build))?));
+        }
+        match plans.len() {
+            1 => Ok(plans.pop().map(Arc::unwrap_or_clone).unwrap_or_default()),
+            _ => planned(Union::try_new(plans)).map(LogicalPlan::Union),
+        }
     }
 
     fn project(

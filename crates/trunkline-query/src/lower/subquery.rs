@@ -1,57 +1,59 @@
 //! Subqueries in expressions.
 //!
-//! A subquery becomes a join with the input of the relation whose expression contains it, and the
-//! expression refers to a column of the join's result. A subquery that doesn't use columns of outer
-//! queries has one value for all rows:
+//! `EXISTS` and `IN` that must be true become semi-joins, and `IN` of a subquery without outer columns
+//! marks the rows that match. Any other subquery becomes a subplan, which adds a column with its value
+//! to the input, and the expression refers to that column:
 //!
 //! ```text
-//!   SELECT a + (SELECT max(b) FROM t) FROM s     cross join of s and single(max(b)) from t
+//!   SELECT a + (SELECT max(b) FROM t) FROM s     subplan, executed once
 //!   … WHERE EXISTS (SELECT …)                    semi-join, as for IN
 //!   … x IN (SELECT y FROM t) OR …                mark: whether a row of t matches
+//!   CASE WHEN a > 0 THEN (SELECT …) END          subplan, executed in rows in which a > 0
 //! ```
 
-use datafusion::common::ScalarValue;
-use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::logical_expr::{Expr as PlanExpr, JoinType, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr as PlanExpr, JoinType, LogicalPlan, LogicalPlanBuilder};
 use trunkline_format::Oid;
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::{
-    CallForm, ColumnId, Comparison, Expr, ExprKind, Quantifier, Query, Relation, SqlType, Subquery,
+    CallForm, Comparison, Expr, ExprKind, Quantifier, Query, Relation, SqlType, Subquery,
     SubqueryKind,
 };
 
 use super::join::contains_subquery;
-use super::planner::{Lowering, field, planned};
+use super::planner::{Lowering, planned};
 use super::visible::{outer_columns, visible};
-use crate::aggregate::SINGLE_VALUE;
 use crate::environment::Volatility;
 use crate::expression::{column_name, conjuncts};
+use crate::subplan::SubplanKind;
 
 /// `bool`.
-const BOOL: SqlType = SqlType::new(Oid(16));
+pub(super) const BOOL: SqlType = SqlType::new(Oid(16));
 
 impl Lowering<'_> {
     /// Whether a relation or anything in it calls a volatile function.
     pub(super) fn is_volatile(&self, relation: &Relation) -> bool {
         let mut volatile = false;
-        relation.expressions(|expr| {
-            volatile |= expr.any(&mut |part| match &part.kind {
-                ExprKind::Call { function, .. } => {
-                    let info = self.environment.function(*function);
-                    info.is_ok_and(|info| info.volatility == Volatility::Volatile)
-                }
-                ExprKind::Subquery(subquery) => {
-                    self.is_volatile(&self.subqueries.get(subquery.query).relation)
-                }
-                _ => false,
-            });
-        });
+        relation.expressions(|expr| volatile |= self.calls_volatile(expr));
         relation.inputs(|input| volatile |= self.is_volatile(input));
         volatile
     }
 
-    /// Joins a plan with the subqueries of an expression, and returns the expression with the columns
-    /// of the join in their place.
+    /// Whether an expression or a subquery in it calls a volatile function.
+    fn calls_volatile(&self, expr: &Expr) -> bool {
+        expr.any(&mut |part| match &part.kind {
+            ExprKind::Call { function, .. } => {
+                let info = self.environment.function(*function);
+                info.is_ok_and(|info| info.volatility == Volatility::Volatile)
+            }
+            ExprKind::Subquery(subquery) => {
+                self.is_volatile(&self.subqueries.get(subquery.query).relation)
+            }
+            _ => false,
+        })
+    }
+
+    /// Adds the values of an expression's subqueries to a plan, and returns the expression with columns
+    /// in their place.
     pub(super) fn without_subqueries(
         &mut self,
         plan: LogicalPlan,
@@ -60,89 +62,70 @@ impl Lowering<'_> {
         if !contains_subquery(expr) {
             return Ok((plan, expr.clone()));
         }
-        let (mut plan, mut expr, mut failed) = (plan, expr.clone(), None);
-        self.replace(&mut plan, &mut expr, &mut failed);
-        match failed {
-            Some(error) => Err(error),
-            None => Ok((plan, expr)),
-        }
+        let (mut plan, mut expr) = (plan, expr.clone());
+        self.replace(&mut plan, &mut expr, &mut Vec::new())?;
+        Ok((plan, expr))
     }
 
-    fn replace(&mut self, plan: &mut LogicalPlan, expr: &mut Expr, failed: &mut Option<SqlError>) {
-        expr.children_mut(|child| self.replace(plan, child, failed));
-        let ExprKind::Subquery(subquery) = &expr.kind else { return };
-        if failed.is_some() {
-            return;
-        }
-        match self.joined_subquery(std::mem::take(plan), subquery, expr.ty) {
-            Ok((joined, value)) => {
-                *plan = joined;
-                *expr = value;
-            }
-            Err(error) => *failed = Some(error),
-        }
-    }
-
-    /// Joins a plan with a subquery; also returns the subquery's value.
-    fn joined_subquery(
+    /// Adds the value of a subquery to a plan; also returns the value.
+    pub(super) fn subquery_value(
         &mut self,
         plan: LogicalPlan,
         subquery: &Subquery,
         ty: SqlType,
+        guards: &[Expr],
     ) -> Result<(LogicalPlan, Expr), SqlError> {
-        let query = self.subqueries.get(subquery.query);
-        if !outer_columns(&query.relation, self.subqueries).is_empty() {
-            let message = "a correlated subquery in this place is not supported by trunkline";
-            return Err(SqlError::unsupported(message));
-        }
-        match &subquery.kind {
-            SubqueryKind::Scalar => {
-                let single = self.single_value(query)?;
-                let joined = self.joined(plan, single.0, JoinType::Inner, Vec::new())?;
-                let value = Expr::new(ExprKind::Column(single.1), ty);
-                Ok((joined, value))
-            }
+        let subqueries = self.subqueries;
+        let query = subqueries.get(subquery.query);
+        let output = |place: usize| {
+            let output = query.output.get(place).map(|output| output.id);
+            output.ok_or_else(|| SqlError::internal("a subquery has a column"))
+        };
+        let (kind, relation, column) = match &subquery.kind {
+            SubqueryKind::Scalar => (SubplanKind::Scalar, query.relation.clone(), output(0)?),
             SubqueryKind::Exists => {
-                let inner = self.relation(&query.relation)?;
                 let id = self.new_column(BOOL);
-                let exists = self.count_exists(inner, id)?;
-                let joined = self.joined(plan, exists, JoinType::Inner, Vec::new())?;
-                Ok((joined, self.column_expr(id)))
+                let (input, columns) =
+                    (Box::new(query.relation.clone()), vec![(id, boolean(true))]);
+                (SubplanKind::Exists, Relation::Project { input, columns }, id)
             }
             SubqueryKind::Quantified { quantifier, operands, columns } => {
-                self.quantified(plan, query, *quantifier, operands, columns)
+                if guards.is_empty() && self.new_outer_columns(&query.relation).is_empty() {
+                    return self.quantified(plan, query, *quantifier, operands, columns);
+                }
+                let id = self.new_column(BOOL);
+                let matches = comparisons(operands, columns)?;
+                let uses_case = matches.any(&mut |part| part.kind == ExprKind::CaseOperand);
+                if uses_case {
+                    let message = "CASE of a value with a subquery is not supported by trunkline";
+                    return Err(SqlError::unsupported(message));
+                }
+                let (input, columns) = (Box::new(query.relation.clone()), vec![(id, matches)]);
+                let kind = match quantifier {
+                    Quantifier::Any => SubplanKind::Any,
+                    Quantifier::All => SubplanKind::All,
+                };
+                (kind, Relation::Project { input, columns }, id)
             }
             SubqueryKind::Array => {
-                Err(SqlError::unsupported("ARRAY(SELECT ...) is not supported by trunkline"))
+                let id = output(0)?;
+                (self.array_kind(self.columns.get(id).ty.oid, ty.oid)?, query.relation.clone(), id)
             }
-        }
-    }
-
-    /// The only value of a query, as a plan of one row.
-    fn single_value(&mut self, query: &Query) -> Result<(LogicalPlan, ColumnId), SqlError> {
-        let plan = self.relation(&query.relation)?;
-        let [output] = &*query.output else {
-            return Err(SqlError::internal("a scalar subquery has one column"));
         };
-        let ty = self.columns.get(output.id).ty;
+        if guards.iter().any(|guard| self.calls_volatile(guard)) {
+            let message =
+                "a subquery that a volatile function may skip is not supported by trunkline";
+            return Err(SqlError::unsupported(message));
+        }
+        let guard = match guards {
+            [] => None,
+            [guard] => Some(guard.clone()),
+            _ => Some(Expr::new(ExprKind::And(guards.to_vec()), BOOL)),
+        };
         let id = self.new_column(ty);
-        let value = field(&column_name(output.id));
-        let single = self.internal_call("single", &SINGLE_VALUE, value, ty)?;
-        let single = single.alias(column_name(id));
-        let none: [PlanExpr; 0] = [];
-        let builder = LogicalPlanBuilder::from(plan).aggregate(none, [single]);
-        Ok((planned(builder.and_then(LogicalPlanBuilder::build))?, id))
-    }
-
-    /// Whether a plan has rows, as a plan of one row.
-    fn count_exists(&mut self, plan: LogicalPlan, id: ColumnId) -> Result<LogicalPlan, SqlError> {
-        let one = lit(ScalarValue::Int64(Some(1)));
-        let name = self.new_name("n");
-        let count = count_udaf().call(vec![one]).alias(&name);
-        let exists = field(&name).gt(lit(ScalarValue::Int64(Some(0)))).alias(column_name(id));
-        let none: [PlanExpr; 0] = [];
-        let builder = LogicalPlanBuilder::from(plan).limit(0, Some(1));
-        planned(builder.and_then(|plan| plan.aggregate(none, [count])?.project([exists])?.build()))
+        let columns = [(column, id)];
+        let plan = self.with_subplan(plan, &relation, kind, &columns, guard.as_ref())?;
+        Ok((plan, Expr::new(ExprKind::Column(id), ty)))
     }
 
     /// `ANY` and `ALL` with three-valued logic. For `ANY`, the value is true if a row matches, null if
@@ -303,6 +286,6 @@ fn comparisons(operands: &[(Expr, Comparison)], columns: &[Expr]) -> Result<Expr
     }
 }
 
-fn boolean(value: bool) -> Expr {
+pub(super) fn boolean(value: bool) -> Expr {
     Expr::new(ExprKind::Constant(Some([u8::from(value)].into())), BOOL)
 }

@@ -14,9 +14,9 @@ use trunkline_engine::catalog::Database;
 use trunkline_sql::SqlError;
 
 use super::optimizer::{logical_rules, physical_rules};
+use super::query_planner::StatementPlanner;
 use crate::environment::Environment;
 use crate::error::from_datafusion;
-use crate::operator::Planner;
 use crate::scan::Cancellation;
 
 /// The settings that execution depends on. The defaults are PostgreSQL's.
@@ -60,7 +60,7 @@ impl StatementOptions {
     }
 
     /// The state that DataFusion plans and executes one statement with.
-    pub(super) fn state(&self) -> Result<SessionState, SqlError> {
+    pub(super) fn state(&self, cancellation: &Cancellation) -> Result<SessionState, SqlError> {
         let partitions = self.partitions();
         let mut config = SessionConfig::new()
             .with_target_partitions(partitions)
@@ -72,7 +72,12 @@ impl StatementOptions {
         // A rule that fails is a bug, which must not go unnoticed.
         config.options_mut().optimizer.skip_failed_rules = false;
         let memory = (self.work_mem as f64 * self.hash_mem_multiplier).max(0.0) as usize;
-        let pool = FairSpillPool::new(memory.saturating_mul(partitions));
+        let memory = memory.saturating_mul(partitions);
+        // What a sort keeps to be able to merge what it has spilled. By default, it is more than
+        // one task has.
+        let reserved = &mut config.options_mut().execution.sort_spill_reservation_bytes;
+        *reserved = (*reserved).min(memory / 8);
+        let pool = FairSpillPool::new(memory);
         let mode = match &self.temporary_directory {
             Some(directory) => DiskManagerMode::Directories(vec![directory.clone()]),
             None => DiskManagerMode::Disabled,
@@ -87,8 +92,8 @@ impl StatementOptions {
             .with_runtime_env(runtime)
             .with_analyzer_rules(Vec::new())
             .with_optimizer_rules(logical_rules())
-            .with_physical_optimizer_rules(physical_rules())
-            .with_query_planner(Arc::new(Planner))
+            .with_physical_optimizer_rules(physical_rules(cancellation))
+            .with_query_planner(Arc::new(StatementPlanner::new(cancellation, self.work_mem)))
             .build())
     }
 }

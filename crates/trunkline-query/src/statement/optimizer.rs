@@ -10,19 +10,33 @@ use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
+use crate::append::AppendInOrder;
+use crate::interruption::Interruptible;
+use crate::scan::Cancellation;
+
 /// Rules for logical plans.
 pub(super) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     Optimizer::new().rules
 }
 
 /// Rules for physical plans.
-pub(super) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    PhysicalOptimizer::new().rules
+///
+/// Ours come last, because the others look for the nodes that ours replace.
+pub(super) fn physical_rules(
+    cancellation: &Cancellation,
+) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules = PhysicalOptimizer::new().rules;
+    rules.push(Arc::new(AppendInOrder));
+    rules.push(Arc::new(Interruptible::new(cancellation)));
+    rules
 }
 
 /// The names of the rules for logical and for physical plans, in order.
 pub fn rule_names() -> (Vec<String>, Vec<String>) {
     let logical = logical_rules().iter().map(|rule| rule.name().to_owned()).collect();
-    let physical = physical_rules().iter().map(|rule| rule.name().to_owned()).collect();
+    let physical = physical_rules(&Cancellation::default())
+        .iter()
+        .map(|rule| rule.name().to_owned())
+        .collect();
     (logical, physical)
 }

@@ -198,7 +198,7 @@ async fn physical_plan(
 ) -> Result<(SessionState, Arc<dyn ExecutionPlan>), SqlError> {
     context.cancellation.check()?;
     let logical = logical_plan(statement, context, streams)?;
-    let state = context.options.state()?;
+    let state = context.options.state(&context.cancellation)?;
     let plan = state.create_physical_plan(&logical).await;
     Ok((state, plan.map_err(|error| from_datafusion(&error))?))
 }

@@ -9,6 +9,7 @@ mod cluster;
 mod compatibility;
 mod definitions;
 mod encode;
+mod execution;
 mod optimizer;
 mod overlay;
 mod queries;

@@ -39,7 +39,7 @@ const LOGICAL: [&str; 25] = [
     "optimize_projections",
 ];
 
-const PHYSICAL: [&str; 21] = [
+const PHYSICAL: [&str; 23] = [
     "OutputRequirements",
     "aggregate_statistics",
     "join_selection",
@@ -61,4 +61,6 @@ const PHYSICAL: [&str; 21] = [
     "EnsureCooperative",
     "FilterPushdown(Post)",
     "SanityCheckPlan",
+    "AppendInOrder",
+    "Interruptible",
 ];

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use trunkline_format::text_input::InputOptions;
 use trunkline_query::StatementContext;
 use trunkline_sql::bind::{BindOptions, bind};
+use trunkline_sql::bound::BoundStatement;
 use trunkline_sql::catalog::{Namespace, SearchPath};
 use trunkline_sql::syntax::{Statement, parse};
 use trunkline_sql::{SqlError, SqlState};
@@ -29,7 +30,15 @@ enum Verdict {
 pub(crate) fn rows(context: &StatementContext, sql: &str) -> Result<Option<Vec<String>>, SqlError> {
     let statements = parse(sql)?;
     let [statement] = &*statements else { return Ok(None) };
-    let Statement::Select(select) = &statement.statement else { return Ok(None) };
+    let Statement::Select(_) = &statement.statement else { return Ok(None) };
+    try_lines(context, &bound(context, sql)?).map(Some)
+}
+
+/// A bound query.
+pub(crate) fn bound(context: &StatementContext, sql: &str) -> Result<BoundStatement, SqlError> {
+    let statements = parse(sql)?;
+    let [statement] = &*statements else { panic!("{sql} is not one statement") };
+    let Statement::Select(select) = &statement.statement else { panic!("{sql} is not a query") };
     let catalog = &context.environment.catalog;
     let path = SearchPath::new(catalog, &["$user", "public"], Some("postgres"));
     let major = context.environment.settings.major;
@@ -38,8 +47,7 @@ pub(crate) fn rows(context: &StatementContext, sql: &str) -> Result<Option<Vec<S
         input: InputOptions::new(major, &*context.database, 0),
         parameters: None,
     };
-    let bound = bind(select, options)?;
-    try_lines(context, &bound.statement).map(Some)
+    Ok(bind(select, options)?.statement)
 }
 
 fn compare(context: &StatementContext, answer: &Answer) -> Verdict {

@@ -421,9 +421,16 @@ impl Binder<'_> {
         right: Expr,
         location: u32,
     ) -> Result<Expr, SqlError> {
+        let original = (left.clone(), right.clone());
         let (ty, mut sides) = self.common_type("JOIN/USING", vec![left, right], location)?;
         let (right, left) = (sides.pop(), sides.pop());
         match (kind, left, right) {
+            // Equal values need not look the same. Of two, the server takes one that isn't cast.
+            (JoinKind::Inner, Some(left), Some(right))
+                if left != original.0 && right == original.1 =>
+            {
+                Ok(right)
+            }
             (JoinKind::Inner | JoinKind::Left, Some(left), _) => Ok(left),
             (JoinKind::Right, _, Some(right)) => Ok(right),
             (_, Some(left), Some(right)) => {

@@ -258,6 +258,22 @@ impl Binder<'_> {
         dependent
     }
 
+    /// Refuses a column that depends on a primary key that doesn't hold for all rows: that of a table
+    /// with children. The server shows the value of any row of the group.
+    fn check_key_holds(&self, id: ColumnId, at: u32) -> Result<(), SqlError> {
+        let Some(origin) = self.columns.get(id).origin else { return Ok(()) };
+        let database = self.catalog().database();
+        let table = database.relation(origin.table);
+        match table {
+            Some(table) if !table.is_partitioned() && database.inheritors(table).len() > 1 => {
+                let message = "GROUP BY of a primary key of a table with children is not supported by \
+                               trunkline";
+                Err(SqlError::unsupported(message).at(at))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The columns of a table's primary key.
     fn primary_key(&self, table: trunkline_format::Oid) -> Option<Vec<i16>> {
         let indexes = self.catalog().database().indexes_of(table);
@@ -329,6 +345,7 @@ impl Regroup<'_, '_> {
                 ExprKind::Column(id) if self.dependent.contains(id) => {
                     let at = expr.location.0.unwrap_or_default();
                     self.binder.check_comparable(expr.ty.oid, at)?;
+                    self.binder.check_key_holds(*id, at)?;
                     let group = self.binder.columns.copy(*id);
                     self.groups.push((group, expr.clone()));
                     expr.kind = ExprKind::Column(group);

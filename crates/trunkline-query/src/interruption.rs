@@ -1,0 +1,242 @@
+//! Cancelling what doesn't read tables.
+//!
+//! Scans notice a cancel themselves. A join can produce rows for hours after its inputs have ended, so
+//! its result passes through a node that checks. Its batches also count as work of the task, which
+//! therefore yields from time to time. A condition of a nested loop may be false for all rows, so
+//! evaluating it checks, too.
+//!
+//! ```text
+//!   AggregateExec                     AggregateExec
+//!     CrossJoinExec              ──▶    InterruptibleExec
+//!                                         CrossJoinExec
+//! ```
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Schema};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, exec_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::ColumnarValue;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coop::cooperative;
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{
+    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec,
+};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
+};
+use futures::StreamExt;
+
+use crate::error::to_datafusion;
+use crate::scan::Cancellation;
+
+/// Makes the joins of a plan check whether the statement was cancelled.
+#[derive(Debug)]
+pub(crate) struct Interruptible {
+    cancellation: Cancellation,
+}
+
+impl Interruptible {
+    pub(crate) fn new(cancellation: &Cancellation) -> Self {
+        Self { cancellation: cancellation.clone() }
+    }
+
+    /// A nested loop whose condition checks.
+    fn nested_loop(&self, join: &NestedLoopJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let Some(filter) = join.filter() else { return Ok(None) };
+        let (condition, cancellation) =
+            (Arc::clone(filter.expression()), self.cancellation.clone());
+        let condition = Arc::new(InterruptibleExpr { condition, cancellation });
+        let (indices, schema) = (filter.column_indices().to_vec(), Arc::clone(filter.schema()));
+        let filter = Some(JoinFilter::new(condition, indices, schema));
+        let (left, right) = (Arc::clone(join.left()), Arc::clone(join.right()));
+        let projection = join.projection().as_ref().map(|projection| projection.to_vec());
+        let join = NestedLoopJoinExec::try_new(left, right, filter, join.join_type(), projection)?;
+        Ok(Some(Arc::new(join)))
+    }
+}
+
+impl PhysicalOptimizerRule for Interruptible {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|plan| {
+            let input = match plan.downcast_ref::<NestedLoopJoinExec>() {
+                Some(join) => self.nested_loop(join)?.unwrap_or(plan),
+                None if plan.is::<CrossJoinExec>()
+                    || plan.is::<HashJoinExec>()
+                    || plan.is::<SortMergeJoinExec>() =>
+                {
+                    plan
+                }
+                None => return Ok(Transformed::no(plan)),
+            };
+            let cancellation = self.cancellation.clone();
+            Ok(Transformed::yes(Arc::new(InterruptibleExec { input, cancellation }) as _))
+        })
+        .data()
+    }
+
+    fn name(&self) -> &'static str {
+        "Interruptible"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Passes on the batches of its input until the statement is cancelled.
+#[derive(Debug, Clone)]
+struct InterruptibleExec {
+    input: Arc<dyn ExecutionPlan>,
+    cancellation: Cancellation,
+}
+
+impl InterruptibleExec {
+    fn with_input_of(
+        &self,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.pop()) {
+            (Some(input), None) => {
+                Ok(Arc::new(Self { input, cancellation: self.cancellation.clone() }))
+            }
+            _ => exec_err!("an interruptible node has one input"),
+        }
+    }
+}
+
+impl DisplayAs for InterruptibleExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InterruptibleExec")
+    }
+}
+
+impl ExecutionPlan for InterruptibleExec {
+    fn name(&self) -> &'static str {
+        "InterruptibleExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.with_input_of(children)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.with_input_of(children)
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let input = self.input.execute(partition, context)?;
+        let (schema, cancellation) = (input.schema(), self.cancellation.clone());
+        let checked = input.map(move |batch| {
+            cancellation.check().map_err(to_datafusion)?;
+            batch
+        });
+        let checked = RecordBatchStreamAdapter::new(schema, checked);
+        Ok(Box::pin(cooperative(checked)))
+    }
+}
+
+/// A condition that fails if the statement was cancelled.
+#[derive(Debug)]
+struct InterruptibleExpr {
+    condition: Arc<dyn PhysicalExpr>,
+    cancellation: Cancellation,
+}
+
+impl fmt::Display for InterruptibleExpr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.condition.fmt(f)
+    }
+}
+
+impl PartialEq for InterruptibleExpr {
+    fn eq(&self, other: &Self) -> bool {
+        self.condition.eq(&other.condition)
+    }
+}
+
+impl Eq for InterruptibleExpr {}
+
+impl Hash for InterruptibleExpr {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.condition.hash(state);
+    }
+}
+
+impl PhysicalExpr for InterruptibleExpr {
+    fn data_type(&self, schema: &Schema) -> Result<DataType> {
+        self.condition.data_type(schema)
+    }
+
+    fn nullable(&self, schema: &Schema) -> Result<bool> {
+        self.condition.nullable(schema)
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
+        self.cancellation.check().map_err(to_datafusion)?;
+        self.condition.evaluate(batch)
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
+        vec![&self.condition]
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> Result<Arc<dyn PhysicalExpr>> {
+        match (children.pop(), children.pop()) {
+            (Some(condition), None) => {
+                let cancellation = self.cancellation.clone();
+                Ok(Arc::new(Self { condition, cancellation }))
+            }
+            _ => exec_err!("a condition has one child"),
+        }
+    }
+
+    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.condition.fmt_sql(f)
+    }
+}

@@ -1,0 +1,161 @@
+//! The physical node of a subplan.
+//!
+//! A slot holds the values of one outer row, so a correlated subplan is executed by one task. One that
+//! has no outer columns is executed once for all tasks, when the first row needs its value, as
+//! PostgreSQL does with its `InitPlan` nodes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_schema::{Field, Schema, SchemaRef};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{Distribution, EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions, apply_expression_roots,
+};
+use tokio::sync::OnceCell;
+
+use super::inner_plan::InnerPlan;
+use super::rows::OuterRows;
+use super::value::SubplanKind;
+
+/// An input with the results of a subquery.
+#[derive(Debug, Clone)]
+pub(super) struct SubplanExec {
+    input: Arc<dyn ExecutionPlan>,
+    inner: Arc<InnerPlan>,
+    added: Vec<Field>,
+    /// The value of a subplan without outer columns.
+    once: Arc<OnceCell<ScalarValue>>,
+    properties: Arc<PlanProperties>,
+}
+
+impl SubplanExec {
+    pub(super) fn new(
+        input: Arc<dyn ExecutionPlan>,
+        inner: InnerPlan,
+        added: &[Field],
+    ) -> Result<Self> {
+        Self::with_input(input, Arc::new(inner), added.to_vec())
+    }
+
+    fn with_input(
+        input: Arc<dyn ExecutionPlan>,
+        inner: Arc<InnerPlan>,
+        added: Vec<Field>,
+    ) -> Result<Self> {
+        let fields = input
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| field.as_ref().clone())
+            .chain(added.iter().cloned())
+            .collect::<Vec<_>>();
+        let schema: SchemaRef = Arc::new(Schema::new(fields));
+        let ordering = input.output_ordering().map(|ordering| ordering.iter().cloned());
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new_with_orderings(Arc::clone(&schema), ordering),
+            input.output_partitioning().clone(),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        );
+        let (once, properties) = (Arc::default(), Arc::new(properties));
+        Ok(Self { input, inner, added, once, properties })
+    }
+
+    fn with_input_of(
+        &self,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.pop()) {
+            (Some(input), None) => {
+                let (inner, added) = (Arc::clone(&self.inner), self.added.clone());
+                Ok(Arc::new(Self::with_input(input, inner, added)?))
+            }
+            _ => exec_err!("a subplan has one input"),
+        }
+    }
+
+    /// Whether the input must come in one partition.
+    fn is_sequential(&self) -> bool {
+        !self.inner.keys.is_empty() || matches!(self.inner.kind, SubplanKind::Rows { .. })
+    }
+}
+
+impl DisplayAs for SubplanExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys: Vec<String> = self.inner.keys.iter().map(ToString::to_string).collect();
+        write!(f, "SubplanExec: kind={:?}, keys=[{}]", self.inner.kind, keys.join(", "))
+    }
+}
+
+impl ExecutionPlan for SubplanExec {
+    fn name(&self) -> &'static str {
+        "SubplanExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![match self.is_sequential() {
+            true => Distribution::SinglePartition,
+            false => Distribution::UnspecifiedDistribution,
+        }])
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        apply_expression_roots(self.inner.keys.iter().chain(&self.inner.guard), f)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.with_input_of(children)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.with_input_of(children)
+    }
+
+    /// Another execution computes the value again.
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self { once: Arc::default(), ..(*self).clone() }))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        if self.is_sequential() && self.input.output_partitioning().partition_count() != 1 {
+            return exec_err!("a correlated subplan has an input of several partitions");
+        }
+        let input = self.input.execute(partition, Arc::clone(&context))?;
+        let schema = self.properties.eq_properties.schema();
+        let (inner, once) = (Arc::clone(&self.inner), Arc::clone(&self.once));
+        let rows = OuterRows::new(input, inner, once, Arc::clone(schema), context);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(schema), rows.into_stream())))
+    }
+}
