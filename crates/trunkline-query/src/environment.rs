@@ -153,7 +153,8 @@ fn unsupported_type(error: &UnsupportedType) -> SqlError {
 }
 
 /// The collations of a database, from the rows of `pg_collation`. The collation `default` is that of
-/// the database.
+/// the database. In most encodings besides UTF-8, the bytes of two texts compare in another way than
+/// those of our texts do, so there no collation orders by bytes.
 pub fn collations(database: &Database, rows: &[CollationRow]) -> Collations {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let row = |row: &CollationRow| {
@@ -168,7 +169,11 @@ pub fn collations(database: &Database, rows: &[CollationRow]) -> Collations {
             }
             None => default_collation(database),
         };
-        (row.oid, collation)
+        // SQL_ASCII, UTF8 and LATIN1.
+        match database.info().encoding {
+            0 | 6 | 8 => (row.oid, collation),
+            _ => (row.oid, collation.in_other_order()),
+        }
     };
     rows.iter().map(row).collect()
 }

@@ -93,6 +93,13 @@ impl Collation {
         Self { orders_by_bytes, is_deterministic, letters }
     }
 
+    /// The same collation in a database with an encoding in which the order of bytes is not that of
+    /// UTF-8, which our texts have.
+    #[must_use]
+    pub fn in_other_order(self) -> Self {
+        Self { orders_by_bytes: false, ..self }
+    }
+
     /// Whether texts are ordered as their bytes are.
     pub fn orders_by_bytes(self) -> bool {
         self.orders_by_bytes
