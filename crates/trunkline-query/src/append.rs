@@ -39,6 +39,11 @@ impl PhysicalOptimizerRule for AppendInOrder {
         if config.execution.target_partitions > 1 {
             return Ok(plan);
         }
+        // The client, too, takes the partitions of the whole plan in order.
+        let plan = match plan.output_partitioning().partition_count() {
+            0 | 1 => plan,
+            _ => Arc::new(CoalescePartitionsExec::new(plan)),
+        };
         plan.transform_up(|plan| {
             let append = plan.downcast_ref::<CoalescePartitionsExec>().map(|merge| {
                 let (input, fetch) = (Arc::clone(merge.input()), merge.fetch());

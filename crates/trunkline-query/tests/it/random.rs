@@ -94,6 +94,8 @@ impl Tally {
                 *self.refused.entry(error.message().to_owned()).or_default() += 1;
             }
             (_, Err(code)) if code == CANCELLED => self.undecided += 1,
+            // These statements have no directory for temporary files, and the server has one.
+            (Err(error), _) if error.code() == SqlState::OUT_OF_MEMORY => self.undecided += 1,
             (Ok(found), Ok(expected)) if found == *expected => self.same += 1,
             (Err(error), Err(code)) if error.code().as_str() == code => self.same += 1,
             (Ok(_), Err(code)) if is_data_error(code) => self.undecided += 1,

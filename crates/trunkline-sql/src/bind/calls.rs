@@ -208,6 +208,20 @@ impl Binder<'_> {
         }
         let place = context.place;
         if !place.allows_aggregates() {
+            // An aggregate belongs to the innermost query whose columns it uses.
+            let (mut outer, mut own) = (false, false);
+            for argument in &resolved.arguments {
+                argument.columns(
+                    &self.subqueries,
+                    &mut |id| match self.is_outer(id, context.scope) {
+                        true => outer = true,
+                        false => own = true,
+                    },
+                );
+            }
+            if outer && !own {
+                return Err(outer_aggregate(at));
+            }
             let message = format!("aggregate functions are not allowed in {}", place.clause());
             return Err(SqlError::new(SqlState::GROUPING_ERROR, message).at(at));
         }
@@ -323,8 +337,7 @@ impl Binder<'_> {
         };
         let is_outer = |id: &ColumnId| self.is_outer(*id, context.scope);
         if used.iter().any(is_outer) && !used.iter().any(is_own) {
-            let message = "an aggregate of an outer query is not supported by trunkline";
-            return Err(SqlError::unsupported(message).at(at));
+            return Err(outer_aggregate(at));
         }
         Ok(())
     }
@@ -520,4 +533,9 @@ fn location_inside(call: &Aggregate, test: impl Fn(ColumnId) -> bool) -> Option<
         });
     });
     found
+}
+
+fn outer_aggregate(at: u32) -> SqlError {
+    let message = "an aggregate of an outer query is not supported by trunkline";
+    SqlError::unsupported(message).at(at)
 }
