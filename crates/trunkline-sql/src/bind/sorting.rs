@@ -224,17 +224,18 @@ impl Binder<'_> {
     ) -> Result<Relation, SqlError> {
         let limit = self.row_count(statement.limit.as_ref(), Place::Limit, scope)?;
         let offset = self.row_count(statement.offset.as_ref(), Place::Offset, scope)?;
-        if limit.is_none() && offset.is_none() {
-            return Ok(input);
-        }
         if statement.with_ties && keys.is_empty() {
             let message = "WITH TIES cannot be specified without ORDER BY clause";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
+        // A null constant has become no limit at all.
         let is_null = |limit: &Expr| matches!(&limit.kind, ExprKind::Constant(None));
-        if statement.with_ties && limit.as_ref().is_some_and(is_null) {
+        if statement.with_ties && limit.as_ref().is_none_or(is_null) {
             let message = "row count cannot be null in FETCH FIRST ... WITH TIES clause";
             return Err(SqlError::new(SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE, message));
+        }
+        if limit.is_none() && offset.is_none() {
+            return Ok(input);
         }
         let ties = statement.with_ties.then(|| keys.to_vec());
         Ok(Relation::Limit { input: Box::new(input), limit, offset, ties })
