@@ -18,7 +18,7 @@ use crate::cluster::open;
 use crate::queries::{difference, rows};
 use crate::random_query::generator::Generator;
 use crate::random_query::tables::tables;
-use crate::server::{Server, servers};
+use crate::server::{Server, servers, succeed};
 
 /// The database of the fixtures that has tables of all types.
 const DATABASE: &str = "shop";
@@ -118,13 +118,21 @@ impl Tally {
     }
 }
 
+/// Starts a server on a copy of a data directory, which may have lost its WAL, as fixtures have.
+fn server_over(bin: &Path, data: &Path) -> Server {
+    let server = Server::prepare(bin);
+    server.copy_from(data);
+    succeed(server.command("pg_resetwal").arg("-f").arg("-D").arg(server.data()));
+    server.configured(&[("statement_timeout", "30s")])
+}
+
 /// Compares `count` queries with the server in `bin`, which has the version of the fixture.
 fn compare(bin: &Path, fixture: &Path, seed: u64, count: usize) -> Tally {
     let tables = tables(&fixture.join("expected").join(DATABASE));
     let mut generator = Generator::new(&tables, seed);
     let queries: Vec<String> = (0..count).map(|_| generator.query()).collect();
     let data = fixture.join("data");
-    let server = Server::over(bin, &data, &[("statement_timeout", "30s")]);
+    let server = server_over(bin, &data);
     let expected = run_on_server(&server, &queries);
     drop(server);
     let context = open(&data, DATABASE);

@@ -172,16 +172,8 @@ impl Server {
         server.configured(settings)
     }
 
-    /// Starts a server on a copy of a data directory, which may have lost its WAL, as fixtures have.
-    pub(crate) fn over(bin: &Path, data: &Path, settings: &[(&str, &str)]) -> Server {
-        let server = Server::prepare(bin);
-        server.copy_from(data);
-        succeed(server.command("pg_resetwal").arg("-f").arg("-D").arg(server.data()));
-        server.configured(settings)
-    }
-
     /// A server without a cluster.
-    fn prepare(bin: &Path) -> Server {
+    pub(crate) fn prepare(bin: &Path) -> Server {
         let home = tempfile::Builder::new().prefix("trunkline-").tempdir().expect("directory");
         let user = user().expect("a user to run it as");
         if let Some((uid, gid)) = user {
@@ -192,7 +184,7 @@ impl Server {
     }
 
     /// Adds settings to the cluster's, and starts the server.
-    fn configured(mut self, settings: &[(&str, &str)]) -> Server {
+    pub(crate) fn configured(mut self, settings: &[(&str, &str)]) -> Server {
         let server = &mut self;
         let line = |(name, value): &(&str, &str)| format!("{name} = '{value}'\n");
         let mut text = fs::read_to_string(server.configuration()).expect("read");
@@ -204,7 +196,7 @@ impl Server {
     }
 
     /// Copies a data directory.
-    fn copy_from(&self, data: &Path) {
+    pub(crate) fn copy_from(&self, data: &Path) {
         succeed(Command::new("cp").arg("-a").arg(data).arg(self.data()));
         if let Some((uid, gid)) = self.user {
             succeed(Command::new("chown").arg("-R").arg(format!("{uid}:{gid}")).arg(self.data()));
@@ -383,7 +375,7 @@ impl Drop for Server {
 }
 
 /// Runs a command that must succeed.
-fn succeed(command: &mut Command) -> Output {
+pub(crate) fn succeed(command: &mut Command) -> Output {
     let output = command.stdin(Stdio::null()).output().expect("runs");
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {text}");
