@@ -81,13 +81,19 @@ fn cast_name(type_name: &TypeName) -> &str {
     type_name.name.last()
 }
 
-/// A scalar subquery is named like its only column.
+/// A scalar subquery is named like its only column, even if that has no name but `?column?`.
 fn first_target(query: &SelectStatement) -> Option<NameFound<'_>> {
-    let SelectBody::Select(core) = &query.body else { return None };
+    let core = match &query.body {
+        SelectBody::Select(core) => core,
+        SelectBody::Values(_) => return strong("column1"),
+        SelectBody::SetOperation { left, .. } => return first_target(left),
+    };
     let target = core.targets.first()?;
-    match &target.name {
-        Some(name) => strong(&name.text),
-        None => find(&target.expression),
+    match (&target.name, &target.expression.kind) {
+        (Some(name), _) => strong(&name.text),
+        // The columns of the tables are not known here.
+        (None, ExpressionKind::ColumnReference(reference)) if reference.star => None,
+        (None, _) => strong(output_name(&target.expression)),
     }
 }
 

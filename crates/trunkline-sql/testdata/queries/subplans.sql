@@ -56,3 +56,5 @@ select x from (values (1.0), (3.0)) a(x) right join (values (1.00), (2.00)) b(x)
 select x from (values (1.0), (3.0)) a(x) full join (values (1.00), (2.00)) b(x) using (x) order by x;
 -- name: outer rows beyond a limit
 select (select 6 / (3 - d.id) from employees e where e.id = 1) from departments d limit 2;
+-- name: names of subqueries
+select (values (1)), (select 1::int4)::text, (select 1)::text, (select 1 as x union all select 2 limit 1), case when true then 1 else (select 2) end;
