@@ -44,6 +44,18 @@ pub fn zone(name: &str) -> Option<Arc<dyn TimeZone>> {
     })
 }
 
+/// The name of a time zone as `SHOW TimeZone` prints it: a name of the database in its own case, a
+/// rule as it is written. `None` if there is no such zone.
+pub fn zone_name(name: &str) -> Option<String> {
+    if name.eq_ignore_ascii_case("UTC") {
+        return Some("UTC".to_owned());
+    }
+    match Rules::get(name) {
+        Ok(rules) => Some(rules.iana_name().unwrap_or(name).to_owned()),
+        Err(_) => Rules::posix(name).ok().map(|_| name.to_owned()),
+    }
+}
+
 /// A constant offset, in seconds east of UTC.
 struct FixedZone {
     offset_s: i32,
@@ -110,7 +122,7 @@ fn abbreviation(rules: &Rules, unix_s: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::zone;
+    use super::{zone, zone_name};
 
     #[test]
     fn zones_by_name_and_by_rule() {
@@ -122,6 +134,9 @@ mod tests {
         assert_eq!(offset("<+0530>-05:30", summer), Some(19_800));
         assert_eq!(offset("PST8PDT", summer), Some(-7 * 3600));
         assert_eq!(offset("Nowhere/Land", 0), None);
+        assert_eq!(zone_name("europe/berlin").as_deref(), Some("Europe/Berlin"));
+        assert_eq!(zone_name("<+02>-02").as_deref(), Some("<+02>-02"));
+        assert_eq!(zone_name("Nowhere/Land"), None);
         let name = |name: &str, unix_s| zone(name).map(|zone| zone.abbreviation(unix_s));
         assert_eq!(name("Europe/Berlin", summer).as_deref(), Some("CEST"));
         assert_eq!(name("GMT", winter).as_deref(), Some("GMT"));

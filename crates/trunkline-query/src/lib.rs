@@ -50,6 +50,7 @@ mod operator;
 mod scan;
 mod server;
 mod session;
+mod settings;
 mod statement;
 mod subplan;
 

@@ -9,8 +9,12 @@
 //! A session knows nothing of a network: a server or a command line calls it, encodes the rows, and
 //! sends the notices and the changed parameters that have come up meanwhile.
 
+mod commands;
 mod copy;
+mod effects;
+mod functions;
 mod outcome;
+mod refusal;
 mod running;
 mod session;
 mod startup;

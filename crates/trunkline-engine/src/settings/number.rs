@@ -29,6 +29,8 @@ const MEMORY_UNITS: [(&str, f64); 5] = [
     ("kB", KB / BLOCK_BYTES),
     ("B", 1.0 / BLOCK_BYTES),
 ];
+const MEMORY_UNITS_OF_KB: [(&str, f64); 5] =
+    [("TB", KB * KB * KB), ("GB", KB * KB), ("MB", KB), ("kB", 1.0), ("B", 1.0 / KB)];
 const TIME_UNITS: [(&str, f64); 6] = [
     ("d", 86_400_000.0),
     ("h", 3_600_000.0),
@@ -47,6 +49,8 @@ pub enum Unit {
     None,
     /// Blocks of 8192 bytes. A value may be given in `B`, `kB`, `MB`, `GB` or `TB`.
     Blocks,
+    /// Kilobytes. A value may be given in the same units.
+    Kilobytes,
     /// Milliseconds. A value may be given in `us`, `ms`, `s`, `min`, `h` or `d`.
     Milliseconds,
     /// Seconds. A value may be given in the same units.
@@ -58,6 +62,7 @@ impl Unit {
         match self {
             Unit::None => &[],
             Unit::Blocks => &MEMORY_UNITS,
+            Unit::Kilobytes => &MEMORY_UNITS_OF_KB,
             Unit::Milliseconds => &TIME_UNITS,
             Unit::Seconds => &TIME_UNITS_OF_SECONDS,
         }
@@ -66,7 +71,7 @@ impl Unit {
     fn hint(self) -> Option<&'static str> {
         match self {
             Unit::None => None,
-            Unit::Blocks => Some(MEMORY_HINT),
+            Unit::Blocks | Unit::Kilobytes => Some(MEMORY_HINT),
             Unit::Milliseconds | Unit::Seconds => Some(TIME_HINT),
         }
     }
@@ -76,6 +81,7 @@ impl Unit {
         match self {
             Unit::None => "",
             Unit::Blocks => " 8kB",
+            Unit::Kilobytes => " kB",
             Unit::Milliseconds => " ms",
             Unit::Seconds => " s",
         }

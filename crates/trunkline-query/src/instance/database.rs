@@ -3,6 +3,7 @@
 //! Opening takes some time, because all names are indexed, so it happens once for each database. The
 //! directory doesn't change, so the catalogs stay valid.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trunkline_engine::catalog::{CatalogError, Database};
@@ -20,6 +21,7 @@ pub struct OpenedDatabase {
     database: Arc<Database>,
     catalog: SqlCatalog,
     collations: Arc<Collations>,
+    settings: BTreeMap<String, String>,
 }
 
 impl OpenedDatabase {
@@ -33,10 +35,11 @@ impl OpenedDatabase {
         let types: Vec<_> = types.flatten().map(|column| column.type_oid).collect();
         let failed = |error: CatalogError| catalog_error(&error);
         database.load_names(&mut session, types).map_err(failed)?;
+        let (settings, _damage) = database.settings(&mut session).map_err(failed)?;
         let expressions = database.expression_catalogs(&mut session).map_err(failed)?;
         let collations = Arc::new(collations(&database, expressions.collations()));
         let catalog = SqlCatalog::new(Arc::clone(&database), expressions);
-        Ok(Self { name: name.to_owned(), database, catalog, collations })
+        Ok(Self { name: name.to_owned(), database, catalog, collations, settings })
     }
 
     /// Its name.
@@ -52,6 +55,11 @@ impl OpenedDatabase {
     /// Its catalogs, indexed for the binder.
     pub fn catalog(&self) -> &SqlCatalog {
         &self.catalog
+    }
+
+    /// Values of `ALTER DATABASE … SET` and `ALTER ROLE ALL SET`, by the names of settings.
+    pub fn settings(&self) -> &BTreeMap<String, String> {
+        &self.settings
     }
 
     /// Its collations.

@@ -5,13 +5,22 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use trunkline_aio::clock;
 use trunkline_aio::facade::Mutex;
 use trunkline_aio::facade::atomic::{AtomicU32, Ordering};
 use trunkline_engine::{Cluster, Engine};
 use trunkline_sql::SqlError;
 
+use crate::settings::SettingsStore;
+
 use super::activity::{Activity, ActivityEntry, ActivityRegistry};
 use super::database::OpenedDatabase;
+
+/// 2000-01-01 in microseconds since 1970.
+const EPOCH_US: i64 = 946_684_800_000_000;
+
+/// The number of UTF8, which stands for the encoding of no database in particular.
+const UTF8: i32 = 6;
 
 /// What an instance is started with, besides the engine and the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,6 +39,9 @@ pub struct Instance {
     engine: Engine,
     cluster: Cluster,
     options: InstanceOptions,
+    /// What every session starts with.
+    settings: SettingsStore,
+    start_time: i64,
     /// The lock is never held while catalogs are read.
     databases: Mutex<BTreeMap<String, Arc<OpenedDatabase>>>,
     activity: ActivityRegistry,
@@ -52,7 +64,10 @@ impl Instance {
         cluster: Cluster,
         options: InstanceOptions,
     ) -> Result<Arc<Self>, SqlError> {
+        let settings = instance_settings(&engine, &cluster, &options)?;
         Ok(Arc::new(Self {
+            settings,
+            start_time: clock::unix_micros().saturating_sub(EPOCH_US),
             engine,
             cluster,
             options,
@@ -70,6 +85,16 @@ impl Instance {
     /// The data directory.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
+    }
+
+    /// The settings that every session starts with.
+    pub(crate) fn settings(&self) -> &SettingsStore {
+        &self.settings
+    }
+
+    /// When the instance was started, in microseconds since 2000.
+    pub fn start_time(&self) -> i64 {
+        self.start_time
     }
 
     /// The options that the instance was started with.
@@ -99,5 +124,36 @@ impl Instance {
     pub(crate) fn add_activity(&self, entry: impl FnOnce(i32) -> Activity) -> ActivityEntry {
         let pid = self.next_pid.fetch_add(1, Ordering::Relaxed);
         self.activity.add(entry(i32::try_from(pid).unwrap_or(i32::MAX)))
+    }
+}
+
+/// The settings of the command line, and what the directory says about itself.
+fn instance_settings(
+    engine: &Engine,
+    cluster: &Cluster,
+    options: &InstanceOptions,
+) -> Result<SettingsStore, SqlError> {
+    let control = cluster.dir().control();
+    let major = control.version.major();
+    let mut store = SettingsStore::new(major, UTF8, engine.settings().clone());
+    let segment_kb = u64::from(control.segment_blocks) * u64::from(control.block_size) / 1024;
+    let has_checksums = control.data_checksum_version != 0;
+    // The directory doesn't record the minor version.
+    store.describe("server_version", format!("{major}.0"));
+    store.describe("server_version_num", (major * 10_000).to_string());
+    store.describe("data_checksums", if has_checksums { "on" } else { "off" }.to_owned());
+    store.describe("segment_size", kilobytes(segment_kb));
+    for (name, value) in &options.settings {
+        store.set_default(name, value)?;
+    }
+    Ok(store)
+}
+
+/// A size in the largest unit that fits.
+fn kilobytes(size: u64) -> String {
+    match size {
+        size if size % (1 << 20) == 0 => format!("{}GB", size >> 20),
+        size if size % (1 << 10) == 0 => format!("{}MB", size >> 10),
+        size => format!("{size}kB"),
     }
 }

@@ -37,7 +37,10 @@ impl ServerFunctions for ServerView {
             "trunkline_io_method" => self.io_method(),
             "trunkline_io_relations" => self.relation_totals(),
             "trunkline_residency" => self.residency(),
-            _ => Err(refused(function)),
+            _ => match &self.session_functions {
+                Some(next) => next.rows(function, arguments, row),
+                None => Err(refused(function)),
+            },
         }
     }
 
@@ -60,7 +63,10 @@ impl ServerFunctions for ServerView {
                 });
                 Ok(Arc::new(done.collect::<Result<StringViewArray, SqlError>>()?))
             }
-            _ => Err(refused(function)),
+            _ => match &self.session_functions {
+                Some(next) => next.values(function, arguments, rows),
+                None => Err(refused(function)),
+            },
         }
     }
 }

@@ -31,7 +31,7 @@ fn views() -> Vec<ServerView> {
         let engine = Engine::open(&settings).expect("an engine");
         let cluster = engine.cluster(data).expect("a cluster");
         let database = Arc::clone(cluster.database("shop").expect("a database").catalog());
-        ServerView::new(engine, database, Cancellation::default(), 42)
+        ServerView::new(engine, database, Cancellation::default(), 42, None)
     };
     found.map(view).collect()
 }

@@ -10,7 +10,7 @@ use trunkline_engine::catalog::{Database, RelationInfo};
 use trunkline_engine::pool::Backend;
 use trunkline_engine::storage::Relation;
 use trunkline_format::Oid;
-use trunkline_sql::functions::Argument;
+use trunkline_sql::functions::{Argument, ServerFunctions};
 use trunkline_sql::{SqlError, SqlState};
 
 use crate::scan::Cancellation;
@@ -22,6 +22,8 @@ pub(crate) struct ServerView {
     pub(super) cancellation: Cancellation,
     /// When the statement began, in microseconds since 2000.
     pub(super) statement_start: i64,
+    /// Functions that see the session, if there is one.
+    pub(super) session_functions: Option<Arc<dyn ServerFunctions>>,
 }
 
 impl fmt::Debug for ServerView {
@@ -36,8 +38,9 @@ impl ServerView {
         database: Arc<Database>,
         cancellation: Cancellation,
         statement_start: i64,
+        session_functions: Option<Arc<dyn ServerFunctions>>,
     ) -> Self {
-        Self { engine, database, cancellation, statement_start }
+        Self { engine, database, cancellation, statement_start, session_functions }
     }
 
     /// Opens a session that is cancelled with the statement.

@@ -5,29 +5,34 @@ use std::fmt;
 use std::sync::Arc;
 
 use trunkline_aio::clock;
-use trunkline_engine::time_zone;
+use trunkline_aio::facade::Mutex;
 use trunkline_format::Oid;
-use trunkline_format::text_input::InputOptions;
+use trunkline_format::text_input::{DateOrder, InputOptions};
 use trunkline_format::text_output::{ByteaOutput, IntervalStyle, Utc};
 use trunkline_sql::bind::{BindOptions, Bound, bind};
 use trunkline_sql::catalog::{Namespace, SearchPath, SessionCatalog};
 use trunkline_sql::functions::CallSettings;
 use trunkline_sql::syntax::{
-    CopySource, CopyTarget, CopyTo, RawStatement, SelectStatement, Statement, parse,
+    CopySource, CopyTarget, CopyTo, RawStatement, SelectStatement, Statement, TransactionStatement,
+    parse,
 };
 use trunkline_sql::{SqlError, SqlState};
 
 use super::copy::table_query;
+use super::effects::{apply_to_calls, search_path, statement_limit, statement_options};
+use super::functions::SessionFunctions;
 use super::outcome::{Notice, Outcome, Severity, StatementDescription, TransactionStatus};
+use super::refusal::{check_modes, refused};
 use super::running::{Running, SessionCanceller};
 use super::startup::Startup;
 use super::transaction::Transaction;
-use crate::encode::CopyOptions;
+use crate::encode::{ClientEncoding, CopyOptions};
 use crate::environment::{Environment, ParameterValue};
 use crate::extension::create_extension;
 use crate::file_sizes::FileSizes;
 use crate::instance::{Activity, ActivityEntry, ActivityState, Instance, OpenedDatabase};
 use crate::scan::Cancellation;
+use crate::settings::SettingsStore;
 use crate::statement::{
     ResultColumn, Rows, StatementContext, StatementOptions, execute, result_columns,
 };
@@ -36,7 +41,7 @@ use crate::statement::{
 const EPOCH_US: i64 = 946_684_800_000_000;
 
 /// A prepared statement.
-struct Prepared {
+pub(super) struct Prepared {
     text: String,
     /// `None`: the text contains no statement.
     raw: Option<RawStatement>,
@@ -45,7 +50,7 @@ struct Prepared {
 }
 
 /// A prepared statement with its parameters.
-struct Portal {
+pub(super) struct Portal {
     statement: Arc<Prepared>,
     parameters: Arc<[ParameterValue]>,
     /// The rows that are left, after a suspension.
@@ -58,12 +63,13 @@ pub struct Session {
     database: Arc<OpenedDatabase>,
     user: String,
     path: SearchPath,
-    settings: Arc<CallSettings>,
-    notices: Vec<Notice>,
-    changed: Vec<(String, String)>,
-    prepared: BTreeMap<String, Arc<Prepared>>,
-    portals: BTreeMap<String, Portal>,
-    transaction: Transaction,
+    pub(super) settings: Arc<CallSettings>,
+    /// Shared with the functions of a statement, because `set_config` is one.
+    pub(super) store: Arc<Mutex<SettingsStore>>,
+    pub(super) notices: Vec<Notice>,
+    pub(super) prepared: BTreeMap<String, Arc<Prepared>>,
+    pub(super) portals: BTreeMap<String, Portal>,
+    pub(super) transaction: Transaction,
     canceller: SessionCanceller,
     activity: Arc<ActivityEntry>,
 }
@@ -89,29 +95,31 @@ impl Session {
         let (shared, name) = (Arc::clone(instance), startup.database.clone());
         let opening = tokio::task::spawn_blocking(move || shared.database(&name));
         let database = opening.await.map_err(|error| SqlError::internal(error.to_string()))??;
-        let path = SearchPath::new(database.catalog(), &["$user", "public"], Some(&startup.user));
+        let (store, notices) = session_settings(instance, &database, &startup)?;
+        let path = search_path(&store, database.catalog(), &startup.user);
         let now = now_us();
         let major = instance.cluster().dir().control().version.major();
-        let zone = time_zone::zone("GMT").unwrap_or_else(|| Arc::new(Utc));
-        let settings = Arc::new(CallSettings {
+        let mut settings = CallSettings {
             major,
             catalog: Arc::clone(database.database()) as _,
             // Every statement sets it, because the search path can change.
             session: None,
             collations: Arc::clone(database.collations()),
-            zone,
+            zone: Arc::new(Utc),
             extra_float_digits: 1,
             bytea_output: ByteaOutput::Hex,
+            date_order: DateOrder::Mdy,
             interval_style: IntervalStyle::Postgres,
             transaction_start: now,
             statement_start: now,
             server: None,
-        });
+        };
+        apply_to_calls(&store, &mut settings);
         let activity = instance.add_activity(|pid| Activity {
             pid,
             database: startup.database.clone(),
             user: startup.user.clone(),
-            application_name: startup.application_name.clone(),
+            application_name: store.value("application_name"),
             client_address: startup.client_address,
             backend_start: now,
             transaction_start: None,
@@ -120,24 +128,13 @@ impl Session {
             state: ActivityState::Idle,
             query: String::new(),
         });
-        let parameter = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         Ok(Self {
             instance: Arc::clone(instance),
             database,
             path,
-            settings,
-            notices: Vec::new(),
-            changed: vec![
-                parameter("server_version", &format!("{major}.0")),
-                parameter("server_encoding", "UTF8"),
-                parameter("client_encoding", "UTF8"),
-                parameter("DateStyle", "ISO, MDY"),
-                parameter("IntervalStyle", "postgres"),
-                parameter("TimeZone", "GMT"),
-                parameter("integer_datetimes", "on"),
-                parameter("standard_conforming_strings", "on"),
-                parameter("application_name", &startup.application_name),
-            ],
+            settings: Arc::new(settings),
+            store: Arc::new(Mutex::new(store)),
+            notices,
             user: startup.user,
             prepared: BTreeMap::new(),
             portals: BTreeMap::new(),
@@ -177,15 +174,37 @@ impl Session {
         self.transaction.status()
     }
 
-    /// The notices since the last call.
+    /// The notices since the last call that `client_min_messages` lets through.
     pub fn take_notices(&mut self) -> Vec<Notice> {
-        std::mem::take(&mut self.notices)
+        let notices = std::mem::take(&mut self.notices);
+        // All others are warnings, and there is no value between them and errors.
+        let only_errors = self.store.lock().value("client_min_messages") == "error";
+        let is_shown = |notice: &Notice| notice.severity == Severity::Info || !only_errors;
+        notices.into_iter().filter(is_shown).collect()
     }
 
     /// The parameters that have changed since the last call and that clients are informed of; at
     /// first, all of them.
     pub fn take_changed_parameters(&mut self) -> Vec<(String, String)> {
-        std::mem::take(&mut self.changed)
+        self.store.lock().take_changed()
+    }
+
+    /// The value of a setting, as SHOW prints it.
+    ///
+    /// # Errors
+    /// 42704: there is no such setting.
+    pub fn setting(&self, name: &str) -> Result<String, SqlError> {
+        Ok(self.store.lock().show(name)?.1)
+    }
+
+    /// How text is converted for the client (`client_encoding`).
+    ///
+    /// # Errors
+    /// 0A000: we can't convert to it. SET has checked that.
+    pub fn client_encoding(&self) -> Result<ClientEncoding, SqlError> {
+        let client = ClientEncoding::by_name(&self.store.lock().value("client_encoding"));
+        let database = self.database.database().info().encoding;
+        ClientEncoding::new(database, client.unwrap_or(database))
     }
 
     /// Cancels statements of this session from any thread.
@@ -218,7 +237,13 @@ impl Session {
         running.cancellation.check()?;
         if let Statement::Transaction(command) = statement {
             let now = self.settings.statement_start;
+            if let TransactionStatement::Begin(modes) | TransactionStatement::Start(modes) = command
+            {
+                self.transaction.check()?;
+                check_modes(modes)?;
+            }
             let tag = self.transaction.execute(command, now, &mut self.notices)?;
+            self.follow_transaction(command, tag)?;
             if self.transaction.start().is_none() {
                 self.portals.clear();
             }
@@ -237,6 +262,11 @@ impl Session {
                 self.run(&bound, Arc::default(), running).await
             }
             Statement::CopyTo(copy) => self.copy(copy, running).await,
+            Statement::VariableSet { local, action } => self.set_variable(*local, action),
+            Statement::SetTransaction { session, modes } => self.set_transaction(*session, modes),
+            Statement::VariableShow(name) => self.show(name.as_ref()),
+            Statement::Discard(target) => self.discard(*target),
+            Statement::Deallocate(name) => self.deallocate(name.as_ref()),
             other => Err(refused(other)),
         }
     }
@@ -416,7 +446,7 @@ impl Session {
         }
     }
 
-    fn prepared(&self, name: &str) -> Result<Arc<Prepared>, SqlError> {
+    pub(super) fn prepared(&self, name: &str) -> Result<Arc<Prepared>, SqlError> {
         self.prepared.get(name).map(Arc::clone).ok_or_else(|| {
             let message = match name {
                 "" => "unnamed prepared statement does not exist".to_owned(),
@@ -431,6 +461,10 @@ impl Session {
     }
 
     fn columns(&self, prepared: &Prepared) -> Result<Option<Vec<ResultColumn>>, SqlError> {
+        if let Some(Statement::VariableShow(name)) = prepared.raw.as_ref().map(|raw| &raw.statement)
+        {
+            return self.show_columns(name.as_ref()).map(Some);
+        }
         let environment = self.environment(Arc::default());
         let columns = prepared.bound.as_ref();
         columns.map(|bound| result_columns(&bound.statement, &environment)).transpose()
@@ -441,6 +475,7 @@ impl Session {
         let input = InputOptions {
             zone: &*settings.zone,
             interval_style: settings.interval_style,
+            date_order: settings.date_order,
             ..InputOptions::new(
                 settings.major,
                 &**self.database.database(),
@@ -460,26 +495,42 @@ impl Session {
     fn start(&mut self, text: &str) -> Started {
         let now = now_us();
         let begun = self.transaction.start().unwrap_or(now);
-        let session = SessionCatalog {
+        let store = self.store.lock();
+        self.path = search_path(&store, self.database.catalog(), &self.user);
+        let session = Arc::new(SessionCatalog {
             catalog: self.database.catalog().clone(),
             path: self.path.clone(),
             sizes: Arc::new(FileSizes::new(self.database.database())),
+        });
+        let functions = SessionFunctions {
+            store: Arc::clone(&self.store),
+            names: Arc::clone(&session),
+            database: self.database.name().to_owned(),
+            user: self.user.clone(),
+            pid: self.activity.pid(),
+            start_time: self.instance.start_time(),
         };
-        let settings = CallSettings {
-            session: Some(Arc::new(session)),
+        let mut settings = CallSettings {
+            session: Some(session),
+            server: Some(Arc::new(functions)),
             transaction_start: begun,
             statement_start: now,
             ..(*self.settings).clone()
         };
+        apply_to_calls(&store, &mut settings);
+        let limit = statement_limit(&store);
+        let application_name = store.value("application_name");
+        drop(store);
         self.settings = Arc::new(settings);
         self.activity.change(|activity| {
             activity.state = ActivityState::Active;
             activity.state_change = now;
             activity.query_start = Some(now);
             activity.query = text.to_owned();
+            activity.application_name = application_name;
         });
         let cancellation = Cancellation::default();
-        let running = self.canceller.start(&cancellation, None);
+        let running = self.canceller.start(&cancellation, limit);
         Started { cancellation, _running: running, activity: Arc::clone(&self.activity) }
     }
 
@@ -489,7 +540,8 @@ impl Session {
             let activity = Arc::clone(&self.activity);
             drop(started);
             activity.change(|activity| activity.state = ActivityState::Active);
-            let running = self.canceller.start(&cancellation, None);
+            let limit = statement_limit(&self.store.lock());
+            let running = self.canceller.start(&cancellation, limit);
             rows.set_guard(Some(Box::new(Started { cancellation, _running: running, activity })));
         }
     }
@@ -500,20 +552,47 @@ impl Session {
         parameters: Arc<[ParameterValue]>,
         started: Started,
     ) -> Result<Outcome, SqlError> {
+        let mut store = self.store.lock();
+        store.mark_query();
+        let options = StatementOptions {
+            temporary_directory: self.instance.options().temporary_directory.clone(),
+            ..statement_options(&store)
+        };
+        drop(store);
         let context = StatementContext {
             engine: self.instance.engine().clone(),
             database: Arc::clone(self.database.database()),
             environment: self.environment(parameters),
             cancellation: started.cancellation.clone(),
-            options: StatementOptions {
-                temporary_directory: self.instance.options().temporary_directory.clone(),
-                ..StatementOptions::default()
-            },
+            options,
         };
         let mut rows = execute(&bound.statement, &context).await?;
         rows.set_guard(Some(Box::new(started)));
         Ok(Outcome::Rows { rows, tag: "SELECT" })
     }
+}
+
+/// The settings that a session starts with: those of the instance, of the database, and of the
+/// connection. A wrong value of the database is left out, with a warning.
+fn session_settings(
+    instance: &Instance,
+    database: &OpenedDatabase,
+    startup: &Startup,
+) -> Result<(SettingsStore, Vec<Notice>), SqlError> {
+    let encoding = database.database().info().encoding;
+    let mut store = instance.settings().for_database(encoding);
+    store.describe("session_authorization", startup.user.clone());
+    let mut notices = Vec::new();
+    for (name, value) in database.settings() {
+        if let Err(fields) = store.set_default(name, value) {
+            notices.push(Notice { severity: Severity::Warning, fields });
+        }
+    }
+    store.set_default("application_name", &startup.application_name)?;
+    for (name, value) in &startup.settings {
+        store.set_default(name, value)?;
+    }
+    Ok((store, notices))
 }
 
 /// A statement that runs, as clients and other sessions see it.
@@ -547,12 +626,4 @@ fn without_position(error: &SqlError) -> SqlError {
 
 fn no_portal(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
-}
-
-fn refused(statement: &Statement) -> SqlError {
-    if let Statement::Write { command } = statement {
-        let message = format!("cannot execute {command} in a read-only transaction");
-        return SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message);
-    }
-    SqlError::unsupported("this command is not supported by trunkline")
 }

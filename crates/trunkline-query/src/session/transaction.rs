@@ -3,7 +3,7 @@
 //! The directory doesn't change, so all isolation levels read the same rows, and a transaction is only
 //! a state that clients see: whether it exists, whether a statement in it has failed, its savepoints.
 
-use trunkline_sql::syntax::{TransactionMode, TransactionStatement};
+use trunkline_sql::syntax::TransactionStatement;
 use trunkline_sql::{SqlError, SqlState};
 
 use super::outcome::{Notice, Severity, TransactionStatus};
@@ -21,6 +21,11 @@ impl Transaction {
     /// Whether there is a block.
     pub(super) fn status(&self) -> TransactionStatus {
         self.status
+    }
+
+    /// How many savepoints there are.
+    pub(super) fn savepoints(&self) -> usize {
+        self.savepoints.len()
     }
 
     /// When the block began.
@@ -59,10 +64,8 @@ impl Transaction {
         notices: &mut Vec<Notice>,
     ) -> Result<&'static str, SqlError> {
         match command {
-            TransactionStatement::Begin(modes) => self.begin(modes, now, "BEGIN", notices),
-            TransactionStatement::Start(modes) => {
-                self.begin(modes, now, "START TRANSACTION", notices)
-            }
+            TransactionStatement::Begin(_) => self.begin(now, "BEGIN", notices),
+            TransactionStatement::Start(_) => self.begin(now, "START TRANSACTION", notices),
             TransactionStatement::Commit { chain } => self.end("COMMIT", *chain, now, notices),
             TransactionStatement::Rollback { chain } => self.end("ROLLBACK", *chain, now, notices),
             TransactionStatement::Savepoint(name) => {
@@ -96,16 +99,11 @@ impl Transaction {
 
     fn begin(
         &mut self,
-        modes: &[TransactionMode],
         now: i64,
         tag: &'static str,
         notices: &mut Vec<Notice>,
     ) -> Result<&'static str, SqlError> {
         self.check()?;
-        if modes.iter().any(|mode| matches!(mode, TransactionMode::Snapshot(_))) {
-            let message = "SET TRANSACTION SNAPSHOT is not supported by trunkline";
-            return Err(SqlError::unsupported(message));
-        }
         if self.status == TransactionStatus::InTransaction {
             let message = "there is already a transaction in progress";
             notices.push(warning(SqlState::ACTIVE_SQL_TRANSACTION, message));

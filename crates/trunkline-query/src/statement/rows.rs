@@ -237,6 +237,7 @@ fn with_server(context: &StatementContext) -> Environment {
         Arc::clone(&context.database),
         context.cancellation.clone(),
         settings.statement_start,
+        settings.server.take(),
     )));
     environment.settings = Arc::new(settings);
     environment

@@ -58,6 +58,7 @@ pub(crate) fn open(data: &Path, database: &str) -> StatementContext {
         zone: Arc::new(Utc),
         extra_float_digits: 1,
         bytea_output: ByteaOutput::Hex,
+        date_order: Default::default(),
         interval_style: IntervalStyle::Postgres,
         transaction_start: 0,
         statement_start: 0,

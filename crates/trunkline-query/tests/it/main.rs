@@ -28,5 +28,6 @@ mod scans;
 #[path = "../../../trunkline/tests/server/server.rs"]
 #[expect(dead_code, reason = "other tests use more of it")]
 mod server;
+mod session_settings;
 mod sessions;
 mod tree;

@@ -13,16 +13,35 @@ use trunkline_sql::values::PayloadReader;
 use crate::cluster::{fixtures, runtime};
 
 /// A session on the newest data directory.
-async fn open() -> Option<Session> {
+pub(crate) async fn open() -> Option<Session> {
+    open_with(&[], &[]).await
+}
+
+/// A session with settings of the instance and of the connection.
+pub(crate) async fn open_with(
+    of_instance: &[(&str, &str)],
+    of_connection: &[(&str, &str)],
+) -> Option<Session> {
+    let owned = |settings: &[(&str, &str)]| {
+        settings.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+    };
     let data = fixtures().pop()?;
     let mut settings = Settings::default();
     settings.set("shared_buffers", "2MB").expect("a setting");
     let engine = Engine::open(&settings).expect("an engine");
     let cluster = engine.cluster(data).expect("a cluster");
-    let instance = Instance::new(engine, cluster, InstanceOptions::default());
+    let instance = Instance::new(
+        engine,
+        cluster,
+        InstanceOptions { settings: owned(of_instance), ..InstanceOptions::default() },
+    );
     let instance = instance.expect("an instance");
-    let startup =
-        Startup { database: "fixture".into(), user: "postgres".into(), ..Startup::default() };
+    let startup = Startup {
+        database: "fixture".into(),
+        user: "postgres".into(),
+        settings: owned(of_connection),
+        ..Startup::default()
+    };
     Some(Session::open(&instance, startup).await.expect("a session"))
 }
 
@@ -53,7 +72,7 @@ async fn lines(session: &Session, rows: &mut Rows) -> Result<Vec<String>, SqlErr
 }
 
 /// Executes one statement. The result is its rows and its tag, or code and message of its error.
-async fn run(session: &mut Session, sql: &str) -> String {
+pub(crate) async fn run(session: &mut Session, sql: &str) -> String {
     let shown = |error: SqlError| format!("{} {}", error.code().as_str(), error.message());
     let statements = match parse(sql) {
         Ok(statements) => statements,
@@ -77,7 +96,7 @@ async fn run(session: &mut Session, sql: &str) -> String {
 }
 
 /// Runs statements one after the other and compares what each returns.
-fn check(cases: &[(&str, &str)]) {
+pub(crate) fn check(cases: &[(&str, &str)]) {
     runtime().block_on(async {
         let Some(mut session) = open().await else { return };
         for (sql, expected) in cases {

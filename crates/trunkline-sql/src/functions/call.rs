@@ -177,6 +177,8 @@ pub struct CallSettings {
     pub extra_float_digits: i8,
     /// `bytea_output`.
     pub bytea_output: ByteaOutput,
+    /// The order of the fields in `DateStyle`.
+    pub date_order: DateOrder,
     /// `IntervalStyle`.
     pub interval_style: IntervalStyle,
     /// `now()`: when the transaction started, in microseconds since 2000.
@@ -201,7 +203,7 @@ impl CallSettings {
             catalog: &*self.catalog,
             names: &Zones,
             zone: &*self.zone,
-            date_order: DateOrder::default(),
+            date_order: self.date_order,
             interval_style: self.interval_style,
             now_us: self.transaction_start,
         }

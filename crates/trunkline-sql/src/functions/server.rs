@@ -41,8 +41,20 @@ pub(super) const SETS: &[(&str, SetFunction)] = sets! {
 
 /// The other functions of this area.
 pub(super) const VALUES: &[(&str, Kernel)] = values! {
+    "current_database"
+    "current_schema"
+    "current_user"
+    "pg_backend_pid"
+    "pg_conf_load_time"
+    "pg_is_in_recovery"
+    "pg_postmaster_start_time"
     "pg_prewarm"
     "pg_stat_reset_shared"
+    "pgsql_version"
+    "session_user"
+    "set_config_by_name"
+    "show_config_by_name"
+    "show_config_by_name_missing_ok"
 };
 
 /// The error of a function that sees a server where there is none.

@@ -106,6 +106,7 @@ pub(crate) fn settings() -> CallSettings {
         zone: Arc::new(Utc),
         extra_float_digits: 1,
         bytea_output: ByteaOutput::default(),
+        date_order: Default::default(),
         interval_style: IntervalStyle::default(),
         transaction_start: 0,
         statement_start: 0,

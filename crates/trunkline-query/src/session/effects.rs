@@ -1,0 +1,57 @@
+//! What settings change: how values are read and printed, where names are looked up, and how
+//! statements are executed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trunkline_format::text_input::DateOrder;
+use trunkline_format::text_output::{ByteaOutput, IntervalStyle, Utc};
+use trunkline_sql::catalog::{SearchPath, SqlCatalog};
+use trunkline_sql::functions::CallSettings;
+
+use crate::settings::{SettingsStore, identifiers, zone_shown_as};
+use crate::statement::StatementOptions;
+
+/// The settings that calls of functions depend on.
+pub(super) fn apply_to_calls(store: &SettingsStore, calls: &mut CallSettings) {
+    calls.zone = zone_shown_as(&store.value("TimeZone")).unwrap_or_else(|| Arc::new(Utc));
+    calls.extra_float_digits = store.number("extra_float_digits") as i8;
+    calls.bytea_output = match &*store.value("bytea_output") {
+        "escape" => ByteaOutput::Escape,
+        _ => ByteaOutput::Hex,
+    };
+    calls.interval_style = match &*store.value("IntervalStyle") {
+        "postgres_verbose" => IntervalStyle::PostgresVerbose,
+        "sql_standard" => IntervalStyle::SqlStandard,
+        "iso_8601" => IntervalStyle::Iso8601,
+        _ => IntervalStyle::Postgres,
+    };
+    calls.date_order = match store.value("DateStyle").split(", ").nth(1) {
+        Some("DMY") => DateOrder::Dmy,
+        Some("YMD") => DateOrder::Ymd,
+        _ => DateOrder::Mdy,
+    };
+}
+
+/// `search_path`.
+pub(super) fn search_path(store: &SettingsStore, catalog: &SqlCatalog, user: &str) -> SearchPath {
+    let names = identifiers(&store.value("search_path")).unwrap_or_default();
+    let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+    SearchPath::new(catalog, &names, Some(user))
+}
+
+/// `statement_timeout`.
+pub(super) fn statement_limit(store: &SettingsStore) -> Option<Duration> {
+    let limit = store.number("statement_timeout") as u64;
+    (limit > 0).then(|| Duration::from_millis(limit))
+}
+
+/// Memory and parallelism of statements.
+pub(super) fn statement_options(store: &SettingsStore) -> StatementOptions {
+    StatementOptions {
+        workers: store.number("max_parallel_workers_per_gather") as usize,
+        work_mem: (store.number("work_mem") as usize).saturating_mul(1024),
+        hash_mem_multiplier: store.number("hash_mem_multiplier"),
+        ..StatementOptions::default()
+    }
+}

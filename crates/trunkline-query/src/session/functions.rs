@@ -1,0 +1,129 @@
+//! Functions that see the session: its settings, its user, its database.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, StringViewArray};
+use trunkline_aio::facade::Mutex;
+use trunkline_sql::catalog::SessionCatalog;
+use trunkline_sql::functions::{Argument, ServerFunctions};
+use trunkline_sql::{SqlError, SqlState};
+
+use crate::settings::SettingsStore;
+
+/// What the functions of one statement see of their session.
+pub(super) struct SessionFunctions {
+    pub(super) store: Arc<Mutex<SettingsStore>>,
+    pub(super) names: Arc<SessionCatalog>,
+    pub(super) database: String,
+    pub(super) user: String,
+    pub(super) pid: i32,
+    /// When the instance was started, in microseconds since 2000.
+    pub(super) start_time: i64,
+}
+
+impl ServerFunctions for SessionFunctions {
+    fn rows(
+        &self,
+        function: &str,
+        _arguments: &[Argument],
+        _row: usize,
+    ) -> Result<Vec<ArrayRef>, SqlError> {
+        Err(refused(function))
+    }
+
+    fn values(
+        &self,
+        function: &str,
+        arguments: &[Argument],
+        rows: usize,
+    ) -> Result<ArrayRef, SqlError> {
+        let every = |text: Option<&str>| -> ArrayRef {
+            Arc::new(StringViewArray::from_iter(std::iter::repeat_n(text, rows)))
+        };
+        let each = |one: &dyn Fn(usize) -> Result<Option<String>, SqlError>| {
+            let texts = (0..rows).map(one).collect::<Result<StringViewArray, SqlError>>()?;
+            Ok::<ArrayRef, SqlError>(Arc::new(texts))
+        };
+        Ok(match function {
+            "current_database" => every(Some(&self.database)),
+            // The user can't change: there is neither SET ROLE nor SECURITY DEFINER.
+            "current_user" | "session_user" => every(Some(&self.user)),
+            "current_schema" => every(self.current_schema().as_deref()),
+            "pgsql_version" => {
+                let version = self.store.lock().value("server_version");
+                let own = env!("CARGO_PKG_VERSION");
+                every(Some(&format!("PostgreSQL {version} (trunkline {own})")))
+            }
+            "pg_backend_pid" => Arc::new(Int32Array::from_value(self.pid, rows)),
+            "pg_is_in_recovery" => Arc::new(BooleanArray::from(vec![false; rows])),
+            "pg_postmaster_start_time" | "pg_conf_load_time" => {
+                Arc::new(Int64Array::from_value(self.start_time, rows))
+            }
+            "show_config_by_name" => each(&|row| self.show(arguments, row, false))?,
+            "show_config_by_name_missing_ok" => each(&|row| {
+                let missing = truth(arguments, 1, row);
+                missing.map_or(Ok(None), |missing| self.show(arguments, row, missing))
+            })?,
+            "set_config_by_name" => each(&|row| self.set(arguments, row).map(Some))?,
+            _ => return Err(refused(function)),
+        })
+    }
+}
+
+impl SessionFunctions {
+    fn current_schema(&self) -> Option<String> {
+        let catalog = &self.names.catalog;
+        let schema = catalog.database().schema(*self.names.path.listed().first()?)?;
+        Some(catalog.encoding().decode(&schema.name))
+    }
+
+    fn show(
+        &self,
+        arguments: &[Argument],
+        row: usize,
+        is_missing_allowed: bool,
+    ) -> Result<Option<String>, SqlError> {
+        let Some(name) = text(arguments, 0, row) else { return Ok(None) };
+        match self.store.lock().show(name) {
+            Ok((_, value)) => Ok(Some(value)),
+            Err(_) if is_missing_allowed => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sets a setting, or resets it if the value is null, and returns its new value.
+    fn set(&self, arguments: &[Argument], row: usize) -> Result<String, SqlError> {
+        let Some(name) = text(arguments, 0, row) else {
+            let message = "SET requires parameter name";
+            return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
+        };
+        let local = truth(arguments, 2, row).unwrap_or(false);
+        let mut store = self.store.lock();
+        match text(arguments, 1, row) {
+            Some(value) => store.set(name, value, local)?,
+            None => store.reset(name, local)?,
+        }
+        Ok(store.show(name)?.1)
+    }
+}
+
+/// A text argument.
+fn text(arguments: &[Argument], number: usize, row: usize) -> Option<&str> {
+    let argument = arguments.get(number)?;
+    let array = argument.array().as_string_view_opt()?;
+    let row = argument.row(row);
+    (!array.is_null(row)).then(|| array.value(row))
+}
+
+/// A Boolean argument.
+fn truth(arguments: &[Argument], number: usize, row: usize) -> Option<bool> {
+    let argument = arguments.get(number)?;
+    let array = argument.array().as_boolean_opt()?;
+    let row = argument.row(row);
+    (!array.is_null(row)).then(|| array.value(row))
+}
+
+fn refused(function: &str) -> SqlError {
+    SqlError::unsupported(format!("function {function} is not supported by trunkline"))
+}

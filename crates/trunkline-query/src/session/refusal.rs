@@ -1,0 +1,54 @@
+//! Statements and transaction modes that are refused, each by its name.
+
+use trunkline_sql::syntax::{Statement, TransactionMode};
+use trunkline_sql::{SqlError, SqlState};
+
+use crate::settings::cannot_write;
+
+/// Checks that transaction modes can be had.
+///
+/// # Errors
+/// 25001 for READ WRITE. 0A000 for what isn't implemented.
+pub(super) fn check_modes(modes: &[TransactionMode]) -> Result<(), SqlError> {
+    for mode in modes {
+        match mode {
+            TransactionMode::ReadOnly(false) => return Err(cannot_write()),
+            TransactionMode::Deferrable(true) => {
+                let message = "DEFERRABLE transactions are not supported by trunkline";
+                return Err(SqlError::unsupported(message));
+            }
+            TransactionMode::Snapshot(_) => {
+                let message = "SET TRANSACTION SNAPSHOT is not supported by trunkline";
+                return Err(SqlError::unsupported(message));
+            }
+            TransactionMode::IsolationLevel(_)
+            | TransactionMode::ReadOnly(true)
+            | TransactionMode::Deferrable(false) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The error for a statement that isn't implemented.
+pub(super) fn refused(statement: &Statement) -> SqlError {
+    let name = match statement {
+        Statement::Write { command } => {
+            let message = format!("cannot execute {command} in a read-only transaction");
+            return SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message);
+        }
+        Statement::Explain { .. } => "EXPLAIN",
+        Statement::AlterSystem(_) => "ALTER SYSTEM",
+        Statement::Prepare { .. } => "PREPARE",
+        Statement::Execute { .. } => "EXECUTE",
+        Statement::DeclareCursor(_) => "DECLARE CURSOR",
+        Statement::Fetch(_) => "FETCH",
+        Statement::ClosePortal(_) => "CLOSE",
+        Statement::CreateExtension { .. } => "CREATE EXTENSION",
+        Statement::Checkpoint => "CHECKPOINT",
+        Statement::Listen(_) => "LISTEN",
+        Statement::Notify(..) => "NOTIFY",
+        Statement::Unlisten(_) => "UNLISTEN",
+        _ => "this command",
+    };
+    SqlError::unsupported(format!("{name} is not supported by trunkline"))
+}

@@ -1,0 +1,13 @@
+//! **Settings of sessions** (GUCs): definitions, values, and what a rollback undoes.
+//!
+//! ```text
+//!   SET, RESET, SHOW, set_config() ── SettingsStore ──▶ search path, time zone, work_mem, …
+//!                                        └──▶ ParameterStatus: what clients are informed of
+//! ```
+
+mod definition;
+mod store;
+mod value;
+
+pub(crate) use store::{SettingsStore, cannot_write};
+pub(crate) use value::{identifiers, zone_shown_as};
