@@ -253,6 +253,21 @@ impl Settings {
     }
 }
 
+impl Spec {
+    /// Checks a value, written as in a configuration file. The number is as in [`Spec::show`].
+    ///
+    /// # Errors
+    /// [`SettingError`], with PostgreSQL's text.
+    pub fn parse(&self, value: &str) -> Result<f64, SettingError> {
+        parse(self, self.name, value)
+    }
+
+    /// The value as `SHOW` prints it. A choice is the index of its word, a Boolean is 0 or 1.
+    pub fn show(&self, value: f64) -> String {
+        show(self, value)
+    }
+}
+
 /// Returns the name in lower case, and the settings that it sets. There is always at least one.
 fn find(name: &str) -> Result<(&'static str, &'static [Id]), SettingError> {
     definitions::find(name).ok_or_else(|| SettingError::Unknown { name: name.to_owned() })

@@ -8,7 +8,6 @@
 //! We use a macro that generates both the enum of settings and the table of definitions from a
 //! single list, so the two can't get out of sync.
 
-use super::error::SettingError;
 use super::number::Unit;
 use trunkline_aio::limits::SESSIONS_MAX;
 
@@ -59,21 +58,6 @@ pub struct Spec {
     pub kind: Kind,
     /// One line of help, without a trailing period.
     pub short: &'static str,
-}
-
-impl Spec {
-    /// Checks a value, written as in a configuration file. The number is as in [`Spec::show`].
-    ///
-    /// # Errors
-    /// [`SettingError`], with PostgreSQL's text.
-    pub fn parse(&self, value: &str) -> Result<f64, SettingError> {
-        super::parse(self, self.name, value)
-    }
-
-    /// The value as `SHOW` prints it. A choice is the index of its word, a Boolean is 0 or 1.
-    pub fn show(&self, value: f64) -> String {
-        super::show(self, value)
-    }
 }
 
 /// `io_method`: how I/O is executed.

@@ -62,7 +62,7 @@ impl ServerFunctions for SessionFunctions {
             }
             "show_config_by_name" => each(&|row| self.show(arguments, row, false))?,
             "show_config_by_name_missing_ok" => each(&|row| {
-                let missing = truth(arguments, 1, row);
+                let missing = boolean(arguments, 1, row);
                 missing.map_or(Ok(None), |missing| self.show(arguments, row, missing))
             })?,
             "set_config_by_name" => each(&|row| self.set(arguments, row).map(Some))?,
@@ -98,7 +98,7 @@ impl SessionFunctions {
             let message = "SET requires parameter name";
             return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
         };
-        let local = truth(arguments, 2, row).unwrap_or(false);
+        let local = boolean(arguments, 2, row).unwrap_or(false);
         let mut store = self.store.lock();
         match text(arguments, 1, row) {
             Some(value) => store.set(name, value, local)?,
@@ -117,7 +117,7 @@ fn text(arguments: &[Argument], number: usize, row: usize) -> Option<&str> {
 }
 
 /// A Boolean argument.
-fn truth(arguments: &[Argument], number: usize, row: usize) -> Option<bool> {
+fn boolean(arguments: &[Argument], number: usize, row: usize) -> Option<bool> {
     let argument = arguments.get(number)?;
     let array = argument.array().as_boolean_opt()?;
     let row = argument.row(row);

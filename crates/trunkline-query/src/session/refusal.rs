@@ -5,7 +5,7 @@ use trunkline_sql::{SqlError, SqlState};
 
 use crate::settings::cannot_write;
 
-/// Checks that transaction modes can be had.
+/// Checks that we can give a transaction these modes.
 ///
 /// # Errors
 /// 25001 for READ WRITE. 0A000 for what isn't implemented.

@@ -320,7 +320,7 @@ impl SettingsStore {
         self.frames.push((self.session.clone(), self.local.clone()));
     }
 
-    /// Savepoints end; so many are left.
+    /// Savepoints end. The number of those that are left.
     pub(crate) fn release(&mut self, left: usize) {
         self.frames.truncate(left + 1);
     }

@@ -68,7 +68,7 @@ fn settings_take_effect_in_the_next_statement() {
         ("set bytea_output to escape; select 'a'::bytea", "SET;a"),
         ("set intervalstyle to iso_8601; select interval '1 day 2 hours'", "SET;P1DT2H"),
         ("set search_path to nosuch; select 1 from pg_class limit 1", "SET;1"),
-        ("set search_path to information_schema; select count(*) from views where false", "SET;0"),
+        ("set search_path to information_schema; select 'views'::regclass::oid > 0", "SET;t"),
         (
             "discard all; select 'information_schema.views'::regclass",
             "DISCARD ALL;information_schema.views",
