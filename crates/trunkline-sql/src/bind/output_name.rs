@@ -71,8 +71,6 @@ fn find_inside(expression: &Expression) -> Option<NameFound<'_>> {
         ExpressionKind::Greatest(_) => strong("greatest"),
         ExpressionKind::Least(_) => strong("least"),
         ExpressionKind::SqlValueFunction { function, .. } => strong(value_function(*function)),
-        // PostgreSQL writes these constants as casts to bool.
-        ExpressionKind::Constant(crate::syntax::Constant::Boolean(_)) => weak("bool"),
         _ => None,
     }
 }

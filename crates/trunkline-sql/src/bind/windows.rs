@@ -99,20 +99,20 @@ impl Binder<'_> {
             }
         }
         let frame = match &definition.frame {
-            Some(frame) => self.frame(frame, &order_by, context)?,
+            Some(frame) => self.frame(frame, definition.span.start, &order_by, context)?,
             None => DEFAULT_FRAME,
         };
         Ok(Window { partition_by, order_by, frame })
     }
 
-    /// A frame that is written.
+    /// A frame that is written, in the window definition at `at`.
     fn frame(
         &mut self,
         frame: &syntax::WindowFrame,
+        at: u32,
         order_by: &[SortKey],
         context: &mut Context<'_>,
     ) -> Result<WindowFrame, SqlError> {
-        let at = frame.span.start;
         let unit = match frame.units {
             FrameUnits::Rows => FrameUnit::Rows,
             FrameUnits::Range => FrameUnit::Range,

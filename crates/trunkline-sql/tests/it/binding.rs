@@ -55,7 +55,10 @@ fn compare(catalog: &SqlCatalog, major: u32, answer: &Answer) -> Verdict {
             Verdict::Refused(error.message().to_owned())
         }
         (Err(error), Outcome::Error(expected)) => {
-            let found = (error.code().as_str(), error.message(), error.character(&answer.sql));
+            // The first version in which this error has a position is 18.
+            let is_placed = major >= 18 || !error.message().starts_with("WITH TIES cannot");
+            let position = error.character(&answer.sql).filter(|_| is_placed);
+            let found = (error.code().as_str(), error.message(), position);
             let wanted = (&*expected.sqlstate, &*expected.message, expected.position);
             match found == wanted {
                 true => Verdict::Same,
