@@ -16,6 +16,7 @@ mod functions;
 mod outcome;
 mod refusal;
 mod running;
+#[expect(clippy::module_inception, reason = "the folder's name is that of its type")]
 mod session;
 mod startup;
 mod transaction;

@@ -26,11 +26,11 @@ impl ServerFunctions for ServerView {
             "pg_buffercache_evict_all" => self.evict_all(),
             "pg_buffercache_evict" => match int4(arguments, 0, row) {
                 Some(buffer) => self.evict_buffer(buffer),
-                None => return Ok(Vec::new()),
+                None => Ok(Vec::new()),
             },
             "pg_buffercache_evict_relation" => match oid(arguments, 0, row) {
                 Some(relation) => self.evict_relation(relation),
-                None => return Ok(Vec::new()),
+                None => Ok(Vec::new()),
             },
             "read_stream_for_blocks" => self.stream_blocks(arguments, row),
             "trunkline_io_histogram" => self.latencies(),

@@ -546,19 +546,23 @@ impl Session {
         }
     }
 
+    /// Executes a query. `&mut` although nothing changes: rows of portals can move to another thread,
+    /// but threads can't share them, so a future with `&self` would stay on one thread.
     async fn run(
-        &self,
+        &mut self,
         bound: &Bound,
         parameters: Arc<[ParameterValue]>,
         started: Started,
     ) -> Result<Outcome, SqlError> {
-        let mut store = self.store.lock();
-        store.mark_query();
-        let options = StatementOptions {
-            temporary_directory: self.instance.options().temporary_directory.clone(),
-            ..statement_options(&store)
+        // The lock ends in a block of its own: even after a drop, the future would count it as kept.
+        let options = {
+            let mut store = self.store.lock();
+            store.mark_query();
+            StatementOptions {
+                temporary_directory: self.instance.options().temporary_directory.clone(),
+                ..statement_options(&store)
+            }
         };
-        drop(store);
         let context = StatementContext {
             engine: self.instance.engine().clone(),
             database: Arc::clone(self.database.database()),

@@ -5,7 +5,6 @@
 //! ```
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -126,7 +125,11 @@ impl UserDefinedLogicalNodeCore for SubplanNode {
     }
 
     /// Filters on the input's columns may be evaluated before.
-    fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
+    #[expect(
+        clippy::disallowed_types,
+        reason = "the trait returns it, and nothing iterates over it"
+    )]
+    fn prevent_predicate_push_down_columns(&self) -> std::collections::HashSet<String> {
         self.inner.columns.iter().map(|field| field.name().clone()).collect()
     }
 
