@@ -54,27 +54,8 @@ const ARROWS: &[Arrows] = &[
         tests: &["trunkline-sample"],
     },
     Arrows {
-        package: "trunkline-server",
-        normal: &[
-            "trunkline-aio",
-            "trunkline-format",
-            "trunkline-engine",
-            "trunkline-sql",
-            "trunkline-query",
-        ],
-        tests: &["trunkline-sample"],
-    },
-    Arrows {
         package: "trunkline",
-        normal: &[
-            "trunkline-aio",
-            "trunkline-format",
-            "trunkline-engine",
-            "trunkline-sample",
-            "trunkline-sql",
-            "trunkline-query",
-            "trunkline-server",
-        ],
+        normal: &["trunkline-aio", "trunkline-format", "trunkline-engine", "trunkline-sample"],
         tests: &["trunkline-sim"],
     },
     Arrows { package: "xtask", normal: &[], tests: &[] },
@@ -87,10 +68,10 @@ const QUARANTINE: &[(&str, &[&str])] = &[
     ("clap", &["trunkline", "trunkline-bench", "xtask"]),
     ("indicatif", &["trunkline", "trunkline-bench"]),
     ("datafusion*", &["trunkline-query"]),
-    ("arrow*", &["trunkline-sql", "trunkline-query", "trunkline-server"]),
+    ("arrow*", &["trunkline-sql", "trunkline-query"]),
     ("parquet*", &[]),
-    ("tokio*", &["trunkline-query", "trunkline-server", "trunkline"]),
-    ("pgwire", &["trunkline-server"]),
+    ("tokio*", &["trunkline-query"]),
+    ("pgwire", &[]),
 ];
 
 /// One dependency declared in a manifest.

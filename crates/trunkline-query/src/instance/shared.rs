@@ -25,9 +25,6 @@ const UTF8: i32 = 6;
 /// What an instance is started with, besides the engine and the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstanceOptions {
-    /// Where `trunkline.auto.conf` is, which `ALTER SYSTEM` writes. It must not be in the data
-    /// directory. Without it, `ALTER SYSTEM` is refused.
-    pub configuration_directory: Option<PathBuf>,
     /// Where statements put what doesn't fit into memory. Without it, they fail.
     pub temporary_directory: Option<PathBuf>,
     /// Settings of the command line, as names and values.
