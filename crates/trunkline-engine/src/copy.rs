@@ -34,7 +34,7 @@ mod table_copy;
 
 pub use copy_job::copy;
 pub use error::{CopyError, Finding, PlanError, UnknownRows, ValueProblem};
-pub use escape::{Format, FormatError, LineFormat};
+pub use escape::{CsvQuotes, Format, FormatError, LineFormat, escape_text};
 pub use line::Extras;
 pub use load_script::{LoadScript, LoadTable};
 pub use options::{CopyOptions, TextSettings};

@@ -180,15 +180,7 @@ impl LineFormat {
     /// only value.
     pub(super) fn escape(&self, start: usize, alone: bool, out: &mut Vec<u8>) {
         match self.format {
-            Format::Text if self.is_custom => {
-                let special = |&byte: &u8| byte == self.delimiter || letter(byte).is_some();
-                let written = out.get(start..).unwrap_or_default();
-                if let Some(plain) = written.iter().position(special) {
-                    let rest = out.split_off(start + plain);
-                    append_with_delimiter(&rest, self.delimiter, out);
-                }
-            }
-            Format::Text => escape_text(start, out),
+            Format::Text => escape_text(start, self.delimiter, out),
             Format::Csv => self.quote(start, alone, out),
         }
     }
@@ -210,22 +202,44 @@ impl LineFormat {
     /// Quotes a CSV value in place if it needs quotes, and doubles the quotes in it.
     fn quote(&self, start: usize, alone: bool, out: &mut Vec<u8>) {
         let value = out.get(start..).unwrap_or_default();
-        let special = |&byte: &u8| byte == self.delimiter || matches!(byte, QUOTE | b'\n' | b'\r');
         // If we didn't quote them, such a value would be read back as null, and a line consisting
         // of just \. would be taken for the end of the data.
         let misread = *value == *self.null || alone && value == b"\\.";
-        if !misread && !value.iter().any(special) {
+        let quotes = CsvQuotes { delimiter: self.delimiter, quote: QUOTE, escape: QUOTE };
+        quotes.quote(start, misread, out);
+    }
+}
+
+/// The special characters of CSV.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CsvQuotes {
+    /// `DELIMITER`.
+    pub delimiter: u8,
+    /// `QUOTE`.
+    pub quote: u8,
+    /// `ESCAPE`, which precedes quotes and itself in a quoted value.
+    pub escape: u8,
+}
+
+impl CsvQuotes {
+    /// Quotes the value that was written to `out` at `start`, if it needs quotes or they are forced.
+    pub fn quote(self, start: usize, forced: bool, out: &mut Vec<u8>) {
+        let Self { delimiter, quote, escape } = self;
+        let value = out.get(start..).unwrap_or_default();
+        let special =
+            |&byte: &u8| byte == delimiter || byte == quote || matches!(byte, b'\n' | b'\r');
+        if !forced && !value.iter().any(special) {
             return;
         }
         let value = out.split_off(start);
-        out.push(QUOTE);
+        out.push(quote);
         for byte in value {
-            if byte == QUOTE {
-                out.push(QUOTE);
+            if byte == quote || byte == escape {
+                out.push(escape);
             }
             out.push(byte);
         }
-        out.push(QUOTE);
+        out.push(quote);
     }
 }
 
@@ -320,14 +334,22 @@ fn append_special(mut value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Escapes a value in place. Only the part that starts at the first special byte needs to be
-/// copied.
-fn escape_text(start: usize, out: &mut Vec<u8>) {
+/// Escapes the value that was written to `out` at `start` for the text format, whose default
+/// delimiter is a tab. Only the part that starts at the first special byte needs to be copied.
+pub fn escape_text(start: usize, delimiter: u8, out: &mut Vec<u8>) {
     let written = out.get(start..).unwrap_or_default();
-    let plain = plain_prefix(written);
-    if plain < written.len() {
+    if delimiter == b'\t' {
+        let plain = plain_prefix(written);
+        if plain < written.len() {
+            let rest = out.split_off(start + plain);
+            append_special(&rest, out);
+        }
+        return;
+    }
+    let special = |&byte: &u8| byte == delimiter || letter(byte).is_some();
+    if let Some(plain) = written.iter().position(special) {
         let rest = out.split_off(start + plain);
-        append_special(&rest, out);
+        append_with_delimiter(&rest, delimiter, out);
     }
 }
 

@@ -11,6 +11,7 @@
 //! ASCII character.
 
 use arrow_array::RecordBatch;
+use trunkline_engine::copy::{CsvQuotes, escape_text};
 use trunkline_sql::{SqlError, SqlState};
 
 use super::client_encoding::ClientEncoding;
@@ -145,57 +146,17 @@ impl CopyEncoder {
     /// Escapes or quotes the value at the end of `out`.
     fn escape(&self, start: usize, forced: bool, out: &mut Vec<u8>) {
         match self.options.format {
-            CopyFormat::Text => self.escape_text(start, out),
+            CopyFormat::Text => escape_text(start, self.options.delimiter, out),
             CopyFormat::Csv => self.quote(start, forced, out),
             CopyFormat::Binary => {}
-        }
-    }
-
-    fn escape_text(&self, start: usize, out: &mut Vec<u8>) {
-        let delimiter = self.options.delimiter;
-        let is_special = |byte: &u8| *byte < b' ' || *byte == b'\\' || *byte == delimiter;
-        let Some(plain) = out.get(start..).and_then(|value| value.iter().position(is_special))
-        else {
-            return;
-        };
-        let rest = out.split_off(start + plain);
-        for byte in rest {
-            let letter = match byte {
-                8 => b'b',
-                9 => b't',
-                10 => b'n',
-                11 => b'v',
-                12 => b'f',
-                13 => b'r',
-                b'\\' => b'\\',
-                _ if byte == delimiter => byte,
-                _ => {
-                    out.push(byte);
-                    continue;
-                }
-            };
-            out.extend_from_slice(&[b'\\', letter]);
         }
     }
 
     fn quote(&self, start: usize, forced: bool, out: &mut Vec<u8>) {
         let CopyOptions { delimiter, quote, escape, .. } = self.options;
         let value = out.get(start..).unwrap_or_default();
-        let is_special =
-            |byte: &u8| *byte == delimiter || *byte == quote || matches!(byte, b'\n' | b'\r');
         // Without quotes, the first would be read as null, and the second as the end of the data.
         let is_misread = *value == *self.null || (self.names.len() == 1 && value == b"\\.");
-        if !forced && !is_misread && !value.iter().any(is_special) {
-            return;
-        }
-        let value = out.split_off(start);
-        out.push(quote);
-        for byte in value {
-            if byte == quote || byte == escape {
-                out.push(escape);
-            }
-            out.push(byte);
-        }
-        out.push(quote);
+        CsvQuotes { delimiter, quote, escape }.quote(start, forced || is_misread, out);
     }
 }
