@@ -14,6 +14,8 @@ mod copy;
 mod effects;
 mod functions;
 mod outcome;
+mod portals;
+mod prepared;
 mod refusal;
 mod running;
 #[expect(clippy::module_inception, reason = "the folder's name is that of its type")]

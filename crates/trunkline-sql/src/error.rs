@@ -271,6 +271,18 @@ impl SqlError {
         self
     }
 
+    /// Removes the position, because it is one of another text.
+    #[must_use]
+    pub fn without_position(mut self) -> Self {
+        self.0.position = None;
+        self
+    }
+
+    /// A function that has no implementation here.
+    pub fn unsupported_function(name: &str) -> Self {
+        Self::unsupported(format!("function {name} is not supported by trunkline"))
+    }
+
     /// The error's class and code.
     pub fn code(&self) -> SqlState {
         self.0.code

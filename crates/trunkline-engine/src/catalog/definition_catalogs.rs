@@ -1,15 +1,14 @@
-//! **The catalogs that define and describe objects**: rules, constraints, partitioning, comments,
+//! **The catalogs that define and describe objects**: constraints, partitioning, comments,
 //! roles.
 //!
-//! They are what `pg_get_constraintdef`, `obj_description` and views need. Like the catalogs of
+//! They are what `pg_get_constraintdef` and `obj_description` need. Like the catalogs of
 //! expressions, they are loaded together on the first query and then kept. Values of theirs that were
 //! compressed or stored out of line are kept as plain payloads.
 
 use trunkline_format::catalog::{
     ColumnDefaultRow, ConstraintRow, ConversionRow, DescriptionRow, IndexExpressionsRow,
-    PartitionBoundRow, PartitionedTableRow, RewriteRow, RoleRow, SharedDescriptionRow,
-    StatisticsRow, TextSearchConfigRow, TextSearchDictionaryRow, TextSearchParserRow,
-    TextSearchTemplateRow,
+    PartitionBoundRow, PartitionedTableRow, RoleRow, SharedDescriptionRow, StatisticsRow,
+    TextSearchConfigRow, TextSearchDictionaryRow, TextSearchParserRow, TextSearchTemplateRow,
 };
 
 /// The rows of these catalogs, in no particular order. Where a row type says that a field is a stored
@@ -18,8 +17,6 @@ use trunkline_format::catalog::{
 pub struct DefinitionCatalogs {
     /// `pg_authid`.
     pub roles: Vec<RoleRow>,
-    /// `pg_rewrite`.
-    pub rules: Vec<RewriteRow>,
     /// `pg_constraint`.
     pub constraints: Vec<ConstraintRow>,
     /// `pg_partitioned_table`.

@@ -1,11 +1,11 @@
 //! Loads the [`DefinitionCatalogs`] of a database.
 //!
-//! Most of these catalogs have a TOAST table: a view's query is a long text. We fetch long values after
+//! Most of these catalogs have a TOAST table: an expression is a long text. We fetch long values after
 //! the scan of a catalog, because a scan must not read other relations while it holds a page.
 
 use trunkline_format::catalog::{
     CatalogRow, ColumnDefaultRow, ConstraintRow, DescriptionRow, IndexExpressionsRow,
-    PartitionBoundRow, PartitionedTableRow, RewriteRow, SharedDescriptionRow, StatisticsRow,
+    PartitionBoundRow, PartitionedTableRow, SharedDescriptionRow, StatisticsRow,
 };
 use trunkline_format::varlena::Varlena;
 
@@ -39,7 +39,6 @@ macro_rules! long_rows {
 }
 
 long_rows! {
-    RewriteRow: action;
     ConstraintRow: columns, referenced_columns, set_columns, expression;
     PartitionedTableRow: expressions;
     PartitionBoundRow: bound, options;
@@ -65,7 +64,6 @@ impl Database {
         partition_bounds.retain(|row| row.bound.is_some() || row.options.is_some());
         Ok(DefinitionCatalogs {
             roles: self.shared_rows(backend)?,
-            rules: self.long_rows(backend)?,
             constraints: self.long_rows(backend)?,
             partitioned_tables: self.long_rows(backend)?,
             partition_bounds,

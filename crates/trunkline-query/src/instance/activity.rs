@@ -61,7 +61,14 @@ pub struct Activity {
 
 /// The entries of all sessions.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ActivityRegistry(Arc<Mutex<BTreeMap<i32, Activity>>>);
+pub(super) struct ActivityRegistry(Arc<Mutex<BTreeMap<i32, Entry>>>);
+
+#[derive(Debug)]
+struct Entry {
+    activity: Activity,
+    /// The state when no statement runs.
+    between: ActivityState,
+}
 
 /// A session's entry, which is removed when this is dropped.
 #[derive(Debug)]
@@ -74,13 +81,14 @@ impl ActivityRegistry {
     /// Adds an entry.
     pub(super) fn add(&self, activity: Activity) -> ActivityEntry {
         let pid = activity.pid;
-        self.0.lock().insert(pid, activity);
+        let between = activity.state;
+        self.0.lock().insert(pid, Entry { activity, between });
         ActivityEntry { pid, registry: self.clone() }
     }
 
     /// Copies of all entries, by number.
     pub(super) fn all(&self) -> Vec<Activity> {
-        self.0.lock().values().cloned().collect()
+        self.0.lock().values().map(|entry| entry.activity.clone()).collect()
     }
 }
 
@@ -92,8 +100,37 @@ impl ActivityEntry {
 
     /// Changes the entry.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Activity)) {
-        if let Some(activity) = self.registry.0.lock().get_mut(&self.pid) {
-            change(activity);
+        if let Some(entry) = self.registry.0.lock().get_mut(&self.pid) {
+            change(&mut entry.activity);
+        }
+    }
+
+    /// Sets the state in which the session waits for its next statement, and when its block began. It
+    /// is in force at once unless a statement runs, whose rows may outlive the call that started it.
+    pub(crate) fn set_transaction(&self, between: ActivityState, start: Option<i64>) {
+        if let Some(entry) = self.registry.0.lock().get_mut(&self.pid) {
+            entry.between = between;
+            entry.activity.transaction_start = start.or(entry.activity.transaction_start);
+            if entry.activity.state != ActivityState::Active {
+                entry.wait();
+            }
+        }
+    }
+
+    /// The statement that runs has ended.
+    pub(crate) fn end_statement(&self, now: i64) {
+        if let Some(entry) = self.registry.0.lock().get_mut(&self.pid) {
+            entry.activity.state_change = now;
+            entry.wait();
+        }
+    }
+}
+
+impl Entry {
+    fn wait(&mut self) {
+        self.activity.state = self.between;
+        if self.between == ActivityState::Idle {
+            self.activity.transaction_start = None;
         }
     }
 }

@@ -39,7 +39,7 @@ impl ServerFunctions for ServerView {
             "trunkline_residency" => self.residency(),
             _ => match &self.session_functions {
                 Some(next) => next.rows(function, arguments, row),
-                None => Err(refused(function)),
+                None => Err(SqlError::unsupported_function(function)),
             },
         }
     }
@@ -65,12 +65,8 @@ impl ServerFunctions for ServerView {
             }
             _ => match &self.session_functions {
                 Some(next) => next.values(function, arguments, rows),
-                None => Err(refused(function)),
+                None => Err(SqlError::unsupported_function(function)),
             },
         }
     }
-}
-
-fn refused(function: &str) -> SqlError {
-    SqlError::unsupported(format!("function {function} is not supported by trunkline"))
 }

@@ -29,7 +29,7 @@ impl ServerFunctions for SessionFunctions {
         _arguments: &[Argument],
         _row: usize,
     ) -> Result<Vec<ArrayRef>, SqlError> {
-        Err(refused(function))
+        Err(SqlError::unsupported_function(function))
     }
 
     fn values(
@@ -66,7 +66,7 @@ impl ServerFunctions for SessionFunctions {
                 missing.map_or(Ok(None), |missing| self.show(arguments, row, missing))
             })?,
             "set_config_by_name" => each(&|row| self.set(arguments, row).map(Some))?,
-            _ => return Err(refused(function)),
+            _ => return Err(SqlError::unsupported_function(function)),
         })
     }
 }
@@ -122,8 +122,4 @@ fn boolean(arguments: &[Argument], number: usize, row: usize) -> Option<bool> {
     let array = argument.array().as_boolean_opt()?;
     let row = argument.row(row);
     (!array.is_null(row)).then(|| array.value(row))
-}
-
-fn refused(function: &str) -> SqlError {
-    SqlError::unsupported(format!("function {function} is not supported by trunkline"))
 }

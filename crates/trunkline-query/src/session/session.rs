@@ -1,4 +1,4 @@
-//! The session itself: binding, execution, prepared statements and portals.
+//! The session itself: opening, binding, execution.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,8 @@ use trunkline_sql::{SqlError, SqlState};
 use super::copy::table_query;
 use super::effects::{apply_to_calls, search_path, statement_limit, statement_options};
 use super::functions::SessionFunctions;
-use super::outcome::{Notice, Outcome, Severity, StatementDescription, TransactionStatus};
+use super::outcome::{Notice, Outcome, Severity, TransactionStatus};
+use super::prepared::{Portal, Prepared};
 use super::refusal::{check_modes, refused};
 use super::running::{Running, SessionCanceller};
 use super::startup::Startup;
@@ -33,29 +34,10 @@ use crate::file_sizes::FileSizes;
 use crate::instance::{Activity, ActivityEntry, ActivityState, Instance, OpenedDatabase};
 use crate::scan::Cancellation;
 use crate::settings::SettingsStore;
-use crate::statement::{
-    ResultColumn, Rows, StatementContext, StatementOptions, execute, result_columns,
-};
+use crate::statement::{Rows, StatementContext, StatementOptions, execute};
 
 /// Seconds from 1970 to 2000, in microseconds.
 const EPOCH_US: i64 = 946_684_800_000_000;
-
-/// A prepared statement.
-pub(super) struct Prepared {
-    text: String,
-    /// `None`: the text contains no statement.
-    raw: Option<RawStatement>,
-    /// The binding, if it is a query.
-    bound: Option<Bound>,
-}
-
-/// A prepared statement with its parameters.
-pub(super) struct Portal {
-    statement: Arc<Prepared>,
-    parameters: Arc<[ParameterValue]>,
-    /// The rows that are left, after a suspension.
-    rows: Option<Rows>,
-}
 
 /// One connection.
 pub struct Session {
@@ -222,13 +204,11 @@ impl Session {
         statement: &RawStatement,
     ) -> Result<Outcome, SqlError> {
         let result = self.execute_statement(text, &statement.statement).await;
-        if result.is_err() {
-            self.fail();
-        }
+        self.finish(&result);
         result
     }
 
-    async fn execute_statement(
+    pub(super) async fn execute_statement(
         &mut self,
         text: &str,
         statement: &Statement,
@@ -293,7 +273,7 @@ impl Session {
                     return Err(SqlError::internal("COPY of a table is a query"));
                 };
                 // A position would be one of the text made above.
-                let bound = self.bind(select, None).map_err(|error| without_position(&error))?;
+                let bound = self.bind(select, None).map_err(SqlError::without_position)?;
                 self.run(&bound, Arc::default(), started).await?
             }
         };
@@ -307,170 +287,32 @@ impl Session {
     /// [`Rows::next`] fails, because the session no longer has the rows.
     pub fn fail(&mut self) {
         self.transaction.fail();
+        self.publish_transaction();
     }
 
-    /// Prepares a statement. The empty name stands for the unnamed statement, which may be replaced.
-    ///
-    /// # Errors
-    /// 42P05: the name is taken. Otherwise, those of the statement.
-    pub fn prepare(&mut self, name: &str, text: &str, types: &[Oid]) -> Result<(), SqlError> {
-        if !name.is_empty() && self.prepared.contains_key(name) {
-            let message = format!("prepared statement \"{name}\" already exists");
-            return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
-        }
-        let mut statements = parse(text)?;
-        let raw = statements.pop();
-        if !statements.is_empty() {
-            let message = "cannot insert multiple commands into a prepared statement";
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-        }
-        let bound = match raw.as_ref().map(|raw| &raw.statement) {
-            None => None,
-            Some(Statement::Select(select)) => Some(self.bind(select, Some(types))?),
-            Some(_) => None,
-        };
-        let prepared = Arc::new(Prepared { text: text.to_owned(), raw, bound });
-        self.prepared.insert(name.to_owned(), prepared);
-        Ok(())
-    }
-
-    /// What a prepared statement takes and returns.
-    ///
-    /// # Errors
-    /// 26000: it doesn't exist.
-    pub fn describe_statement(&self, name: &str) -> Result<StatementDescription, SqlError> {
-        let prepared = self.prepared(name)?;
-        let parameters = prepared.bound.as_ref().map_or(Vec::new(), |b| b.parameters.clone());
-        Ok(StatementDescription { parameters, columns: self.columns(&prepared)? })
-    }
-
-    /// Binds a prepared statement to parameters, which are stored values of the described types.
-    ///
-    /// # Errors
-    /// 26000: the statement doesn't exist. 42P03: the portal exists. 08P01: the number of parameters
-    /// is wrong.
-    pub fn bind_portal(
-        &mut self,
-        portal: &str,
-        statement: &str,
-        parameters: Vec<ParameterValue>,
-    ) -> Result<(), SqlError> {
-        let prepared = self.prepared(statement)?;
-        let needed = prepared.bound.as_ref().map_or(0, |bound| bound.parameters.len());
-        if parameters.len() != needed {
-            let message = format!(
-                "bind message supplies {} parameters, but prepared statement \"{statement}\" \
-                 requires {needed}",
-                parameters.len()
-            );
-            return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
-        }
-        if !portal.is_empty() && self.portals.contains_key(portal) {
-            let message = format!("cursor \"{portal}\" already exists");
-            return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
-        }
-        let portal_state =
-            Portal { statement: prepared, parameters: parameters.into(), rows: None };
-        self.portals.insert(portal.to_owned(), portal_state);
-        Ok(())
-    }
-
-    /// The columns of a portal's rows; `None` if it returns none.
-    ///
-    /// # Errors
-    /// 34000: it doesn't exist.
-    pub fn describe_portal(&self, name: &str) -> Result<Option<Vec<ResultColumn>>, SqlError> {
-        self.columns(&self.portal(name)?.statement)
-    }
-
-    /// Executes a portal, or continues with the rows that [`Session::put_back_portal`] has returned.
-    ///
-    /// # Errors
-    /// 34000: it doesn't exist. Otherwise, those of the statement.
-    pub async fn execute_portal(&mut self, name: &str) -> Result<Outcome, SqlError> {
-        let result = self.run_portal(name).await;
+    /// What follows a statement, or the start of its rows.
+    pub(super) fn finish(&mut self, result: &Result<Outcome, SqlError>) {
         if result.is_err() {
-            self.fail();
+            self.transaction.fail();
         }
-        result
+        self.publish_transaction();
     }
 
-    async fn run_portal(&mut self, name: &str) -> Result<Outcome, SqlError> {
-        let missing = || no_portal(name);
-        let portal = self.portals.get_mut(name).ok_or_else(missing)?;
-        let (statement, rows) = (Arc::clone(&portal.statement), portal.rows.take());
-        let parameters = Arc::clone(&portal.parameters);
-        let running = self.start(&statement.text);
-        if let Some(mut rows) = rows {
-            self.resume(&mut rows, running);
-            return Ok(Outcome::Rows { rows, tag: "SELECT" });
-        }
-        match (&statement.raw, &statement.bound) {
-            (None, _) => Ok(Outcome::Empty),
-            (Some(_), Some(bound)) => {
-                self.transaction.check()?;
-                self.run(bound, parameters, running).await
-            }
-            (Some(raw), None) => {
-                drop(running);
-                self.execute_statement(&statement.text, &raw.statement).await
-            }
-        }
+    /// Shows other sessions what the session does between statements.
+    fn publish_transaction(&self) {
+        let between = match self.transaction.status() {
+            TransactionStatus::Idle => ActivityState::Idle,
+            TransactionStatus::InTransaction => ActivityState::IdleInTransaction,
+            TransactionStatus::Failed => ActivityState::IdleInTransactionAborted,
+        };
+        self.activity.set_transaction(between, self.transaction.start());
     }
 
-    /// Returns the rows of a suspended portal, which the next [`Session::execute_portal`] continues
-    /// with.
-    pub fn put_back_portal(&mut self, name: &str, mut rows: Rows) {
-        rows.set_guard(None);
-        rows.release_ahead();
-        if let Some(portal) = self.portals.get_mut(name) {
-            portal.rows = Some(rows);
-        }
-    }
-
-    /// Forgets a prepared statement, if it exists.
-    pub fn close_statement(&mut self, name: &str) {
-        self.prepared.remove(name);
-    }
-
-    /// Forgets a portal, if it exists.
-    pub fn close_portal(&mut self, name: &str) {
-        self.portals.remove(name);
-    }
-
-    /// Ends a series of messages of the extended protocol. Outside of a transaction block, this ends
-    /// the transaction, and its portals with it.
-    pub fn sync(&mut self) {
-        if self.transaction_status() == TransactionStatus::Idle {
-            self.portals.clear();
-        }
-    }
-
-    pub(super) fn prepared(&self, name: &str) -> Result<Arc<Prepared>, SqlError> {
-        self.prepared.get(name).map(Arc::clone).ok_or_else(|| {
-            let message = match name {
-                "" => "unnamed prepared statement does not exist".to_owned(),
-                name => format!("prepared statement \"{name}\" does not exist"),
-            };
-            SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
-        })
-    }
-
-    fn portal(&self, name: &str) -> Result<&Portal, SqlError> {
-        self.portals.get(name).ok_or_else(|| no_portal(name))
-    }
-
-    fn columns(&self, prepared: &Prepared) -> Result<Option<Vec<ResultColumn>>, SqlError> {
-        if let Some(Statement::VariableShow(name)) = prepared.raw.as_ref().map(|raw| &raw.statement)
-        {
-            return self.show_columns(name.as_ref()).map(Some);
-        }
-        let environment = self.environment(Arc::default());
-        let columns = prepared.bound.as_ref();
-        columns.map(|bound| result_columns(&bound.statement, &environment)).transpose()
-    }
-
-    fn bind(&self, select: &SelectStatement, types: Option<&[Oid]>) -> Result<Bound, SqlError> {
+    pub(super) fn bind(
+        &self,
+        select: &SelectStatement,
+        types: Option<&[Oid]>,
+    ) -> Result<Bound, SqlError> {
         let settings = &self.settings;
         let input = InputOptions {
             zone: &*settings.zone,
@@ -486,13 +328,13 @@ impl Session {
         bind(select, BindOptions { names, input, parameters: types })
     }
 
-    fn environment(&self, parameters: Arc<[ParameterValue]>) -> Environment {
+    pub(super) fn environment(&self, parameters: Arc<[ParameterValue]>) -> Environment {
         let catalog = self.database.catalog().clone();
         Environment { catalog, settings: Arc::clone(&self.settings), parameters }
     }
 
-    /// Marks the start of a statement.
-    fn start(&mut self, text: &str) -> Started {
+    /// Lets settings take effect that other statements have changed.
+    pub(super) fn refresh(&mut self) {
         let now = now_us();
         let begun = self.transaction.start().unwrap_or(now);
         let store = self.store.lock();
@@ -518,14 +360,23 @@ impl Session {
             ..(*self.settings).clone()
         };
         apply_to_calls(&store, &mut settings);
+        drop(store);
+        self.settings = Arc::new(settings);
+    }
+
+    /// Marks the start of a statement.
+    pub(super) fn start(&mut self, text: &str) -> Started {
+        self.refresh();
+        let now = self.settings.statement_start;
+        let store = self.store.lock();
         let limit = statement_limit(&store);
         let application_name = store.value("application_name");
         drop(store);
-        self.settings = Arc::new(settings);
         self.activity.change(|activity| {
             activity.state = ActivityState::Active;
             activity.state_change = now;
             activity.query_start = Some(now);
+            activity.transaction_start.get_or_insert(now);
             activity.query = text.to_owned();
             activity.application_name = application_name;
         });
@@ -535,7 +386,7 @@ impl Session {
     }
 
     /// Continues rows, which then end with their own cancellation.
-    fn resume(&self, rows: &mut Rows, started: Started) {
+    pub(super) fn resume(&self, rows: &mut Rows, started: Started) {
         if let Some(cancellation) = rows.cancellation().cloned() {
             let activity = Arc::clone(&self.activity);
             drop(started);
@@ -548,7 +399,7 @@ impl Session {
 
     /// Executes a query. `&mut` although nothing changes: rows of portals can move to another thread,
     /// but threads can't share them, so a future with `&self` would stay on one thread.
-    async fn run(
+    pub(super) async fn run(
         &mut self,
         bound: &Bound,
         parameters: Arc<[ParameterValue]>,
@@ -600,7 +451,7 @@ fn session_settings(
 }
 
 /// A statement that runs, as clients and other sessions see it.
-struct Started {
+pub(super) struct Started {
     cancellation: Cancellation,
     _running: Running,
     activity: Arc<ActivityEntry>,
@@ -608,26 +459,6 @@ struct Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        let now = now_us();
-        self.activity.change(|activity| {
-            activity.state = ActivityState::Idle;
-            activity.state_change = now;
-        });
+        self.activity.end_statement(now_us());
     }
-}
-
-/// The same error without a position.
-fn without_position(error: &SqlError) -> SqlError {
-    let mut copy = SqlError::new(error.code(), error.message());
-    if let Some(detail) = error.detail() {
-        copy = copy.with_detail(detail);
-    }
-    match error.hint() {
-        Some(hint) => copy.with_hint(hint),
-        None => copy,
-    }
-}
-
-fn no_portal(name: &str) -> SqlError {
-    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
 }

@@ -1,15 +1,13 @@
 //! Rows as clients receive them, compared with what `COPY … TO STDOUT` of a server printed.
 
-use trunkline_format::text_input::InputOptions;
 use trunkline_query::encode::{ClientEncoding, CopyEncoder, CopyOptions, RowEncoder, ValueFormat};
 use trunkline_query::{StatementContext, execute};
 use trunkline_sql::SqlError;
-use trunkline_sql::bind::{BindOptions, bind};
-use trunkline_sql::catalog::{Namespace, SearchPath};
 use trunkline_sql::syntax::{CopySource, SelectStatement, Statement, parse};
 
 use crate::answers::versions;
 use crate::cluster::{open, runtime};
+use crate::queries::bound_select;
 
 const ROW: &str = "select 1 as \"a,b\", 'x,\"y\\'||chr(10)||'z'||chr(9) as t, null::text as n, '' as e, \
     true as b, 1.50::numeric as d, '{a,NULL,\"b c\"}'::text[] as r, date '2024-02-29' as day";
@@ -19,17 +17,9 @@ fn encode(
     select: &SelectStatement,
     mut write: impl FnMut(&trunkline_query::Rows, &[arrow_array::RecordBatch]) -> Result<(), SqlError>,
 ) -> Result<(), SqlError> {
-    let catalog = &context.environment.catalog;
-    let path = SearchPath::new(catalog, &["$user", "public"], Some("postgres"));
-    let major = context.environment.settings.major;
-    let options = BindOptions {
-        names: Namespace::new(catalog, &path),
-        input: InputOptions::new(major, &*context.database, 0),
-        parameters: None,
-    };
-    let bound = bind(select, options)?;
+    let bound = bound_select(context, select)?;
     runtime().block_on(async {
-        let mut rows = execute(&bound.statement, context).await?;
+        let mut rows = execute(&bound, context).await?;
         let mut batches = Vec::new();
         while let Some(batch) = rows.next().await? {
             batches.push(batch);

@@ -8,7 +8,7 @@ use trunkline_query::StatementContext;
 use trunkline_sql::bind::{BindOptions, bind};
 use trunkline_sql::bound::BoundStatement;
 use trunkline_sql::catalog::{Namespace, SearchPath};
-use trunkline_sql::syntax::{Statement, parse};
+use trunkline_sql::syntax::{SelectStatement, Statement, parse};
 use trunkline_sql::{SqlError, SqlState};
 
 use crate::answers::{Answer, Outcome, all_answers, versions};
@@ -39,6 +39,14 @@ pub(crate) fn bound(context: &StatementContext, sql: &str) -> Result<BoundStatem
     let statements = parse(sql)?;
     let [statement] = &*statements else { panic!("{sql} is not one statement") };
     let Statement::Select(select) = &statement.statement else { panic!("{sql} is not a query") };
+    bound_select(context, select)
+}
+
+/// A bound query, of which the syntax tree is known.
+pub(crate) fn bound_select(
+    context: &StatementContext,
+    select: &SelectStatement,
+) -> Result<BoundStatement, SqlError> {
     let catalog = &context.environment.catalog;
     let path = SearchPath::new(catalog, &["$user", "public"], Some("postgres"));
     let major = context.environment.settings.major;

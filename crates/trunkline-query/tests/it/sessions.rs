@@ -228,3 +228,43 @@ fn a_statement_that_runs_is_cancelled_and_others_are_not() {
         assert_eq!(run(&mut session, "select 1").await, expected);
     });
 }
+
+#[test]
+fn a_statement_is_prepared_with_the_settings_and_the_state_of_its_time() {
+    runtime().block_on(async {
+        let Some(mut session) = open().await else { return };
+        let unknown = "select count(*) from pg_class";
+        // Names are looked up in the path that the last statement has set.
+        run(&mut session, "set search_path to information_schema").await;
+        session.prepare("views", "select * from character_sets where false", &[]).unwrap_or_else(
+            |error| assert!(error.message().contains("not supported"), "{}", error.message()),
+        );
+        run(&mut session, "reset search_path").await;
+        let found = session.prepare("tables", "select * from character_sets where false", &[]);
+        assert_eq!(found.map_err(|error| error.code().as_str()), Err("42P01"));
+        // A block that has failed prepares nothing but its end.
+        run(&mut session, "begin; select no").await;
+        let refused = session.prepare("late", unknown, &[]);
+        assert_eq!(refused.map_err(|error| error.code().as_str()), Err("25P02"));
+        assert_eq!(session.prepare("end", "rollback", &[]), Ok(()));
+    });
+}
+
+#[test]
+fn activity_shows_the_transaction_between_statements() {
+    runtime().block_on(async {
+        let Some(mut session) = open().await else { return };
+        for (sql, state) in [
+            ("select 1", "idle"),
+            ("begin", "idle in transaction"),
+            ("select 1", "idle in transaction"),
+            ("select no", "idle in transaction (aborted)"),
+            ("rollback", "idle"),
+        ] {
+            run(&mut session, sql).await;
+            let activity = &session.instance().activity()[0];
+            assert_eq!(activity.state.name(), state, "{sql}");
+            assert_eq!(activity.transaction_start.is_some(), state != "idle", "{sql}");
+        }
+    });
+}

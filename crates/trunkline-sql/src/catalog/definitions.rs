@@ -1,4 +1,4 @@
-//! Definitions and descriptions of objects, by OID: rules, constraints, comments, roles.
+//! Definitions and descriptions of objects, by OID: constraints, comments, roles.
 //!
 //! The catalogs are those of [`DefinitionCatalogs`]. If they couldn't be loaded, only statements that
 //! need them fail.
@@ -10,7 +10,7 @@ use trunkline_aio::facade::hash::Map;
 use trunkline_engine::catalog::{DefinitionCatalogs, ExpressionCatalogs};
 use trunkline_format::Oid;
 use trunkline_format::catalog::{
-    ColumnDefaultRow, ConstraintRow, IndexExpressionsRow, PartitionedTableRow, RewriteRow, RoleRow,
+    ColumnDefaultRow, ConstraintRow, IndexExpressionsRow, PartitionedTableRow, RoleRow,
     StatisticsRow,
 };
 
@@ -23,8 +23,6 @@ pub struct Definitions {
     roles: Map<Oid, usize>,
     constraints: Map<Oid, usize>,
     index_expressions: Map<Oid, usize>,
-    /// The `_RETURN` rule of each view.
-    view_rules: Map<Oid, usize>,
     partitioned_tables: Map<Oid, usize>,
     partition_bounds: Map<Oid, usize>,
     statistics: Map<Oid, usize>,
@@ -40,9 +38,6 @@ impl fmt::Debug for Definitions {
     }
 }
 
-/// The event of a view's rule, `CMD_SELECT`.
-const SELECT: u8 = b'1';
-
 impl Definitions {
     pub(super) fn new(expressions: &Arc<ExpressionCatalogs>) -> Self {
         let mut made = Self {
@@ -50,7 +45,6 @@ impl Definitions {
             roles: Map::default(),
             constraints: Map::default(),
             index_expressions: Map::default(),
-            view_rules: Map::default(),
             partitioned_tables: Map::default(),
             partition_bounds: Map::default(),
             statistics: Map::default(),
@@ -68,8 +62,6 @@ impl Definitions {
         made.column_defaults = places(&rows.column_defaults, |row| (row.relation, row.number));
         made.descriptions = places(&rows.descriptions, |row| (row.object, row.class, row.part));
         made.shared_descriptions = places(&rows.shared_descriptions, |row| (row.object, row.class));
-        let rules = rows.rules.iter().enumerate().filter(|(_, row)| row.event == SELECT);
-        made.view_rules = rules.map(|(at, row)| (row.relation, at)).collect();
         made
     }
 
@@ -103,11 +95,6 @@ impl Definitions {
     /// The expressions of an index; `None` if it has none.
     pub fn index_expressions(&self, index: Oid) -> Result<Option<&IndexExpressionsRow>, SqlError> {
         Ok(find(&self.catalogs()?.index_expressions, self.index_expressions.get(&index)))
-    }
-
-    /// The rule that is the query of a view.
-    pub fn view_rule(&self, view: Oid) -> Result<Option<&RewriteRow>, SqlError> {
-        Ok(find(&self.catalogs()?.rules, self.view_rules.get(&view)))
     }
 
     /// How a table is partitioned.

@@ -5,7 +5,7 @@
 
 use trunkline_format::Oid;
 
-use crate::catalog::SqlCatalog;
+use crate::catalog::{Definitions, SqlCatalog};
 use crate::error::{SqlError, SqlState};
 use crate::functions::call::{Call, Kernel};
 use crate::functions::rows::{Reader, each_row};
@@ -13,16 +13,7 @@ use crate::functions::rows::{Reader, each_row};
 /// The kernels of this module.
 pub(in crate::functions) const COMMENTS: &[(&str, Kernel)] = &[
     ("obj_description(oid,name)", |call| {
-        let catalog = &call.settings.session()?.catalog;
-        let (objects, classes) = (Reader::<u32>::new(call, 0)?, Reader::<&str>::new(call, 1)?);
-        each_row(call.rows, |row| {
-            let (Some(object), Some(class)) = (objects.get(row), classes.get(row)) else {
-                return Ok(None);
-            };
-            let Some(class) = class_named(catalog, class) else { return Ok(None) };
-            let found = catalog.definitions().description(Oid(object), class, 0)?;
-            Ok(found.map(|text| catalog.encoding().decode(text)))
-        })
+        of_class(call, |definitions, object, class| definitions.description(object, class, 0))
     }),
     ("obj_description(oid)", only_description),
     ("col_description(oid,int4)", |call| {
@@ -36,18 +27,7 @@ pub(in crate::functions) const COMMENTS: &[(&str, Kernel)] = &[
             Ok(found.map(|text| catalog.encoding().decode(text)))
         })
     }),
-    ("shobj_description(oid,name)", |call| {
-        let catalog = &call.settings.session()?.catalog;
-        let (objects, classes) = (Reader::<u32>::new(call, 0)?, Reader::<&str>::new(call, 1)?);
-        each_row(call.rows, |row| {
-            let (Some(object), Some(class)) = (objects.get(row), classes.get(row)) else {
-                return Ok(None);
-            };
-            let Some(class) = class_named(catalog, class) else { return Ok(None) };
-            let found = catalog.definitions().shared_description(Oid(object), class)?;
-            Ok(found.map(|text| catalog.encoding().decode(text)))
-        })
-    }),
+    ("shobj_description(oid,name)", |call| of_class(call, Definitions::shared_description)),
 ];
 
 /// The OID of `pg_class`.
@@ -59,6 +39,23 @@ fn class_named(catalog: &SqlCatalog, name: &str) -> Option<Oid> {
     let schema = database.schema(crate::catalog::oids::PG_CATALOG)?;
     let name = catalog.encoding().encode(name)?;
     Some(database.find(schema, &name)?.oid)
+}
+
+/// Finds the comment on an object by its OID and that of its catalog.
+type FindComment = fn(&Definitions, Oid, Oid) -> Result<Option<&[u8]>, SqlError>;
+
+/// The comments that `find` finds by the object's OID and its catalog's.
+fn of_class(call: &Call<'_>, find: FindComment) -> Result<arrow_array::ArrayRef, SqlError> {
+    let catalog = &call.settings.session()?.catalog;
+    let (objects, classes) = (Reader::<u32>::new(call, 0)?, Reader::<&str>::new(call, 1)?);
+    each_row(call.rows, |row| {
+        let (Some(object), Some(class)) = (objects.get(row), classes.get(row)) else {
+            return Ok(None);
+        };
+        let Some(class) = class_named(catalog, class) else { return Ok(None) };
+        let found = find(catalog.definitions(), Oid(object), class)?;
+        Ok(found.map(|text| catalog.encoding().decode(text)))
+    })
 }
 
 fn only_description(call: &Call<'_>) -> Result<arrow_array::ArrayRef, SqlError> {

@@ -1,0 +1,190 @@
+//! Prepared statements and portals, as the extended protocol uses them.
+//!
+//! ```text
+//!   prepare ──▶ Prepared: text, syntax, binding
+//!                  │ bind_portal: parameters
+//!                  ▼
+//!               Portal ── execute_portal ──▶ Rows ── put_back_portal ──▶ Portal, with the rows left
+//! ```
+
+use std::sync::Arc;
+
+use trunkline_format::Oid;
+use trunkline_sql::syntax::{Statement, parse};
+use trunkline_sql::{SqlError, SqlState};
+
+use super::outcome::{Outcome, StatementDescription, TransactionStatus};
+use super::prepared::{Portal, Prepared};
+use super::session::Session;
+use crate::environment::ParameterValue;
+use crate::statement::{ResultColumn, Rows, result_columns};
+
+impl Session {
+    /// Prepares a statement. The empty name stands for the unnamed statement, which may be replaced.
+    ///
+    /// # Errors
+    /// 42P05: the name is taken. Otherwise, those of the statement.
+    pub fn prepare(&mut self, name: &str, text: &str, types: &[Oid]) -> Result<(), SqlError> {
+        if !name.is_empty() && self.prepared.contains_key(name) {
+            let message = format!("prepared statement \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
+        }
+        let mut statements = parse(text)?;
+        let raw = statements.pop();
+        if !statements.is_empty() {
+            let message = "cannot insert multiple commands into a prepared statement";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        if !matches!(raw.as_ref().map(|raw| &raw.statement), None | Some(Statement::Transaction(_)))
+        {
+            self.transaction.check()?;
+        }
+        self.refresh();
+        let bound = match raw.as_ref().map(|raw| &raw.statement) {
+            None => None,
+            Some(Statement::Select(select)) => Some(self.bind(select, Some(types))?),
+            Some(_) => None,
+        };
+        let prepared = Arc::new(Prepared { text: text.to_owned(), raw, bound });
+        self.prepared.insert(name.to_owned(), prepared);
+        Ok(())
+    }
+
+    /// What a prepared statement takes and returns.
+    ///
+    /// # Errors
+    /// 26000: it doesn't exist.
+    pub fn describe_statement(&self, name: &str) -> Result<StatementDescription, SqlError> {
+        let prepared = self.prepared(name)?;
+        let parameters = prepared.bound.as_ref().map_or(Vec::new(), |b| b.parameters.clone());
+        Ok(StatementDescription { parameters, columns: self.columns(&prepared)? })
+    }
+
+    /// Binds a prepared statement to parameters, which are stored values of the described types.
+    ///
+    /// # Errors
+    /// 26000: the statement doesn't exist. 42P03: the portal exists. 08P01: the number of parameters
+    /// is wrong.
+    pub fn bind_portal(
+        &mut self,
+        portal: &str,
+        statement: &str,
+        parameters: Vec<ParameterValue>,
+    ) -> Result<(), SqlError> {
+        let prepared = self.prepared(statement)?;
+        let needed = prepared.bound.as_ref().map_or(0, |bound| bound.parameters.len());
+        if parameters.len() != needed {
+            let message = format!(
+                "bind message supplies {} parameters, but prepared statement \"{statement}\" \
+                 requires {needed}",
+                parameters.len()
+            );
+            return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
+        }
+        if !portal.is_empty() && self.portals.contains_key(portal) {
+            let message = format!("cursor \"{portal}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
+        }
+        let portal_state =
+            Portal { statement: prepared, parameters: parameters.into(), rows: None };
+        self.portals.insert(portal.to_owned(), portal_state);
+        Ok(())
+    }
+
+    /// The columns of a portal's rows; `None` if it returns none.
+    ///
+    /// # Errors
+    /// 34000: it doesn't exist.
+    pub fn describe_portal(&self, name: &str) -> Result<Option<Vec<ResultColumn>>, SqlError> {
+        self.columns(&self.portal(name)?.statement)
+    }
+
+    /// Executes a portal, or continues with the rows that [`Session::put_back_portal`] has returned.
+    ///
+    /// # Errors
+    /// 34000: it doesn't exist. Otherwise, those of the statement.
+    pub async fn execute_portal(&mut self, name: &str) -> Result<Outcome, SqlError> {
+        let result = self.run_portal(name).await;
+        self.finish(&result);
+        result
+    }
+
+    async fn run_portal(&mut self, name: &str) -> Result<Outcome, SqlError> {
+        let missing = || no_portal(name);
+        let portal = self.portals.get_mut(name).ok_or_else(missing)?;
+        let (statement, rows) = (Arc::clone(&portal.statement), portal.rows.take());
+        let parameters = Arc::clone(&portal.parameters);
+        let running = self.start(&statement.text);
+        if let Some(mut rows) = rows {
+            self.resume(&mut rows, running);
+            return Ok(Outcome::Rows { rows, tag: "SELECT" });
+        }
+        match (&statement.raw, &statement.bound) {
+            (None, _) => Ok(Outcome::Empty),
+            (Some(_), Some(bound)) => {
+                self.transaction.check()?;
+                self.run(bound, parameters, running).await
+            }
+            (Some(raw), None) => {
+                drop(running);
+                self.execute_statement(&statement.text, &raw.statement).await
+            }
+        }
+    }
+
+    /// Returns the rows of a suspended portal, which the next [`Session::execute_portal`] continues
+    /// with.
+    pub fn put_back_portal(&mut self, name: &str, mut rows: Rows) {
+        rows.set_guard(None);
+        rows.release_ahead();
+        if let Some(portal) = self.portals.get_mut(name) {
+            portal.rows = Some(rows);
+        }
+    }
+
+    /// Forgets a prepared statement, if it exists.
+    pub fn close_statement(&mut self, name: &str) {
+        self.prepared.remove(name);
+    }
+
+    /// Forgets a portal, if it exists.
+    pub fn close_portal(&mut self, name: &str) {
+        self.portals.remove(name);
+    }
+
+    /// Ends a series of messages of the extended protocol. Outside of a transaction block, this ends
+    /// the transaction, and its portals with it.
+    pub fn sync(&mut self) {
+        if self.transaction_status() == TransactionStatus::Idle {
+            self.portals.clear();
+        }
+    }
+
+    pub(super) fn prepared(&self, name: &str) -> Result<Arc<Prepared>, SqlError> {
+        self.prepared.get(name).map(Arc::clone).ok_or_else(|| {
+            let message = match name {
+                "" => "unnamed prepared statement does not exist".to_owned(),
+                name => format!("prepared statement \"{name}\" does not exist"),
+            };
+            SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
+        })
+    }
+
+    fn portal(&self, name: &str) -> Result<&Portal, SqlError> {
+        self.portals.get(name).ok_or_else(|| no_portal(name))
+    }
+
+    fn columns(&self, prepared: &Prepared) -> Result<Option<Vec<ResultColumn>>, SqlError> {
+        if let Some(Statement::VariableShow(name)) = prepared.raw.as_ref().map(|raw| &raw.statement)
+        {
+            return self.show_columns(name.as_ref()).map(Some);
+        }
+        let environment = self.environment(Arc::default());
+        let columns = prepared.bound.as_ref();
+        columns.map(|bound| result_columns(&bound.statement, &environment)).transpose()
+    }
+}
+
+fn no_portal(name: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
+}

@@ -1,0 +1,30 @@
+//! What a session keeps between the messages of the extended protocol: statements that were prepared,
+//! and portals, which are statements with their parameters.
+
+use std::sync::Arc;
+
+use trunkline_sql::bind::Bound;
+use trunkline_sql::syntax::RawStatement;
+
+use crate::environment::ParameterValue;
+use crate::statement::Rows;
+
+/// A prepared statement.
+pub(super) struct Prepared {
+    /// Its text.
+    pub(super) text: String,
+    /// `None`: the text contains no statement.
+    pub(super) raw: Option<RawStatement>,
+    /// The binding, if it is a query.
+    pub(super) bound: Option<Bound>,
+}
+
+/// A prepared statement with its parameters.
+pub(super) struct Portal {
+    /// The statement.
+    pub(super) statement: Arc<Prepared>,
+    /// Stored values of the described types.
+    pub(super) parameters: Arc<[ParameterValue]>,
+    /// The rows that are left, after a suspension.
+    pub(super) rows: Option<Rows>,
+}
