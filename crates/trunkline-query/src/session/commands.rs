@@ -192,7 +192,7 @@ impl Session {
 
     fn warn(&mut self, code: SqlState, message: &str) {
         let fields = SqlError::new(code, message);
-        self.notices.push(Notice { severity: Severity::Warning, fields });
+        self.notify(Notice { severity: Severity::Warning, fields });
     }
 }
 

@@ -38,12 +38,9 @@ impl Outcome {
 }
 
 /// How severe a message is that isn't an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants are PostgreSQL's words")]
 pub enum Severity {
-    Debug,
-    Log,
-    Info,
     Notice,
     Warning,
 }
@@ -52,9 +49,6 @@ impl Severity {
     /// The word that clients show.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Debug => "DEBUG",
-            Self::Log => "LOG",
-            Self::Info => "INFO",
             Self::Notice => "NOTICE",
             Self::Warning => "WARNING",
         }

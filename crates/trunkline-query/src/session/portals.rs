@@ -10,13 +10,14 @@
 use std::sync::Arc;
 
 use trunkline_format::Oid;
-use trunkline_sql::syntax::{Statement, parse};
+use trunkline_sql::syntax::{RawStatement, Statement, parse};
 use trunkline_sql::{SqlError, SqlState};
 
 use super::outcome::{Outcome, StatementDescription, TransactionStatus};
-use super::prepared::{Portal, Prepared};
+use super::prepared::{Portal, Prepared, Progress};
 use super::session::Session;
 use crate::environment::ParameterValue;
+use crate::scan::Cancellation;
 use crate::statement::{ResultColumn, Rows, result_columns};
 
 impl Session {
@@ -35,10 +36,7 @@ impl Session {
             let message = "cannot insert multiple commands into a prepared statement";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
-        if !matches!(raw.as_ref().map(|raw| &raw.statement), None | Some(Statement::Transaction(_)))
-        {
-            self.transaction.check()?;
-        }
+        self.check_block(raw.as_ref())?;
         self.refresh();
         let bound = match raw.as_ref().map(|raw| &raw.statement) {
             None => None,
@@ -72,6 +70,7 @@ impl Session {
         parameters: Vec<ParameterValue>,
     ) -> Result<(), SqlError> {
         let prepared = self.prepared(statement)?;
+        self.check_block(prepared.raw.as_ref())?;
         let needed = prepared.bound.as_ref().map_or(0, |bound| bound.parameters.len());
         if parameters.len() != needed {
             let message = format!(
@@ -86,7 +85,7 @@ impl Session {
             return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
         }
         let portal_state =
-            Portal { statement: prepared, parameters: parameters.into(), rows: None };
+            Portal { statement: prepared, parameters: parameters.into(), progress: Progress::New };
         self.portals.insert(portal.to_owned(), portal_state);
         Ok(())
     }
@@ -102,7 +101,8 @@ impl Session {
     /// Executes a portal, or continues with the rows that [`Session::put_back_portal`] has returned.
     ///
     /// # Errors
-    /// 34000: it doesn't exist. Otherwise, those of the statement.
+    /// 34000: it doesn't exist. 55000: it returns no rows, and was executed before. Otherwise, those of
+    /// the statement.
     pub async fn execute_portal(&mut self, name: &str) -> Result<Outcome, SqlError> {
         let result = self.run_portal(name).await;
         self.finish(&result);
@@ -110,35 +110,54 @@ impl Session {
     }
 
     async fn run_portal(&mut self, name: &str) -> Result<Outcome, SqlError> {
-        let missing = || no_portal(name);
-        let portal = self.portals.get_mut(name).ok_or_else(missing)?;
-        let (statement, rows) = (Arc::clone(&portal.statement), portal.rows.take());
-        let parameters = Arc::clone(&portal.parameters);
-        let running = self.start(&statement.text);
-        if let Some(mut rows) = rows {
-            self.resume(&mut rows, running);
-            return Ok(Outcome::Rows { rows, tag: "SELECT" });
-        }
-        match (&statement.raw, &statement.bound) {
-            (None, _) => Ok(Outcome::Empty),
-            (Some(_), Some(bound)) => {
-                self.transaction.check()?;
-                self.run(bound, parameters, running).await
+        let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
+        let (statement, parameters) =
+            (Arc::clone(&portal.statement), Arc::clone(&portal.parameters));
+        let progress = std::mem::replace(&mut portal.progress, Progress::Started);
+        self.check_block(statement.raw.as_ref())?;
+        match (progress, &statement.raw, &statement.bound) {
+            (Progress::Suspended(mut rows, tag), ..) => {
+                // A cancel request stops the rows by the cancellation that they began with.
+                let cancellation = rows.cancellation().cloned().unwrap_or_default();
+                let started = self.start(&statement.text, cancellation);
+                rows.set_guard(Some(Box::new(started)));
+                Ok(Outcome::Rows { rows, tag })
             }
-            (Some(raw), None) => {
-                drop(running);
-                self.execute_statement(&statement.text, &raw.statement).await
+            (_, None, _) => Ok(Outcome::Empty),
+            (Progress::New, Some(_), Some(bound)) => {
+                let started = self.start(&statement.text, Cancellation::default());
+                self.run(bound, parameters, started).await
+            }
+            (Progress::New, Some(raw), None) => {
+                let started = self.start(&statement.text, Cancellation::default());
+                self.execute_statement(started, &raw.statement).await
+            }
+            (Progress::Started, Some(_), Some(_)) => Ok(Outcome::Command("SELECT 0".to_owned())),
+            (Progress::Started, Some(_), None) => {
+                let (code, message) = (
+                    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    format!("portal \"{name}\" cannot be run"),
+                );
+                Err(SqlError::new(code, message))
             }
         }
     }
 
-    /// Returns the rows of a suspended portal, which the next [`Session::execute_portal`] continues
-    /// with.
-    pub fn put_back_portal(&mut self, name: &str, mut rows: Rows) {
+    /// Fails in a block that has failed, unless the statement may end it.
+    fn check_block(&self, raw: Option<&RawStatement>) -> Result<(), SqlError> {
+        match raw.map(|raw| &raw.statement) {
+            None | Some(Statement::Transaction(_)) => Ok(()),
+            Some(_) => self.transaction.check(),
+        }
+    }
+
+    /// Returns the rows of a suspended portal with their command tag. The next
+    /// [`Session::execute_portal`] continues with them.
+    pub fn put_back_portal(&mut self, name: &str, mut rows: Rows, tag: &'static str) {
         rows.set_guard(None);
         rows.release_ahead();
         if let Some(portal) = self.portals.get_mut(name) {
-            portal.rows = Some(rows);
+            portal.progress = Progress::Suspended(rows, tag);
         }
     }
 

@@ -25,6 +25,16 @@ pub(super) struct Portal {
     pub(super) statement: Arc<Prepared>,
     /// Stored values of the described types.
     pub(super) parameters: Arc<[ParameterValue]>,
-    /// The rows that are left, after a suspension.
-    pub(super) rows: Option<Rows>,
+    /// How far it was executed.
+    pub(super) progress: Progress,
+}
+
+/// How far a portal was executed.
+pub(super) enum Progress {
+    /// Not at all.
+    New,
+    /// Its rows are with the sender, or it has ended.
+    Started,
+    /// These rows are left, with their command tag.
+    Suspended(Rows, &'static str),
 }

@@ -43,7 +43,6 @@ pub(super) fn refused(statement: &Statement) -> SqlError {
         Statement::DeclareCursor(_) => "DECLARE CURSOR",
         Statement::Fetch(_) => "FETCH",
         Statement::ClosePortal(_) => "CLOSE",
-        Statement::CreateExtension { .. } => "CREATE EXTENSION",
         Statement::Checkpoint => "CHECKPOINT",
         Statement::Listen(_) => "LISTEN",
         Statement::Notify(..) => "NOTIFY",

@@ -19,6 +19,8 @@ pub struct SessionCanceller(Arc<Mutex<State>>);
 struct State {
     /// The statement that runs.
     current: Option<Cancellation>,
+    /// Its number.
+    number: u64,
     /// No further statement may run.
     terminated: bool,
 }
@@ -42,16 +44,13 @@ impl SessionCanceller {
         }
     }
 
-    /// Whether the session was ended by [`SessionCanceller::terminate`].
-    pub fn is_terminated(&self) -> bool {
-        self.0.lock().terminated
-    }
-
     /// Starts a statement, which ends when the guard is dropped. The time limit needs a runtime of
     /// tokio whose timer is enabled.
     pub(super) fn start(&self, statement: &Cancellation, limit: Option<Duration>) -> Running {
         let mut state = self.0.lock();
         state.current = Some(statement.clone());
+        state.number += 1;
+        let number = state.number;
         let is_terminated = state.terminated;
         drop(state);
         if is_terminated {
@@ -64,7 +63,7 @@ impl SessionCanceller {
                 statement.cancel_for(CancelCause::StatementTimeout);
             })
         });
-        Running { canceller: self.clone(), timer }
+        Running { canceller: self.clone(), number, timer }
     }
 }
 
@@ -72,14 +71,27 @@ impl SessionCanceller {
 #[derive(Debug)]
 pub(super) struct Running {
     canceller: SessionCanceller,
+    number: u64,
     timer: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Ends the statement. Returns whether it was still the one that runs.
+    pub(super) fn end(&mut self) -> bool {
+        if let Some(timer) = self.timer.take() {
+            timer.abort();
+        }
+        let mut state = self.canceller.0.lock();
+        let is_current = state.number == self.number && state.current.is_some();
+        if is_current {
+            state.current = None;
+        }
+        is_current
+    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(timer) = &self.timer {
-            timer.abort();
-        }
-        self.canceller.0.lock().current = None;
+        self.end();
     }
 }

@@ -34,7 +34,7 @@ use crate::file_sizes::FileSizes;
 use crate::instance::{Activity, ActivityEntry, ActivityState, Instance, OpenedDatabase};
 use crate::scan::Cancellation;
 use crate::settings::SettingsStore;
-use crate::statement::{Rows, StatementContext, StatementOptions, execute};
+use crate::statement::{StatementContext, StatementOptions, execute};
 
 /// Seconds from 1970 to 2000, in microseconds.
 const EPOCH_US: i64 = 946_684_800_000_000;
@@ -156,13 +156,21 @@ impl Session {
         self.transaction.status()
     }
 
-    /// The notices since the last call that `client_min_messages` lets through.
+    /// The notices since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
-        let notices = std::mem::take(&mut self.notices);
-        // All others are warnings, and there is no value between them and errors.
-        let only_errors = self.store.lock().value("client_min_messages") == "error";
-        let is_shown = |notice: &Notice| notice.severity == Severity::Info || !only_errors;
-        notices.into_iter().filter(is_shown).collect()
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Adds a notice, if `client_min_messages` lets it through.
+    pub(super) fn notify(&mut self, notice: Notice) {
+        let is_shown = match &*self.store.lock().value("client_min_messages") {
+            "error" => false,
+            "warning" => notice.severity == Severity::Warning,
+            _ => true,
+        };
+        if is_shown {
+            self.notices.push(notice);
+        }
     }
 
     /// The parameters that have changed since the last call and that clients are informed of; at
@@ -203,18 +211,18 @@ impl Session {
         text: &str,
         statement: &RawStatement,
     ) -> Result<Outcome, SqlError> {
-        let result = self.execute_statement(text, &statement.statement).await;
+        let started = self.start(text, Cancellation::default());
+        let result = self.execute_statement(started, &statement.statement).await;
         self.finish(&result);
         result
     }
 
     pub(super) async fn execute_statement(
         &mut self,
-        text: &str,
+        started: Started,
         statement: &Statement,
     ) -> Result<Outcome, SqlError> {
-        let running = self.start(text);
-        running.cancellation.check()?;
+        started.cancellation.check()?;
         if let Statement::Transaction(command) = statement {
             let now = self.settings.statement_start;
             if let TransactionStatement::Begin(modes) | TransactionStatement::Start(modes) = command
@@ -222,9 +230,16 @@ impl Session {
                 self.transaction.check()?;
                 check_modes(modes)?;
             }
-            let tag = self.transaction.execute(command, now, &mut self.notices)?;
+            let mut notices = Vec::new();
+            let tag = self.transaction.execute(command, now, &mut notices);
+            notices.into_iter().for_each(|notice| self.notify(notice));
+            let tag = tag?;
             self.follow_transaction(command, tag)?;
-            if self.transaction.start().is_none() {
+            // A transaction that ends takes its portals with it, even if another one follows.
+            if matches!(
+                command,
+                TransactionStatement::Commit { .. } | TransactionStatement::Rollback { .. }
+            ) {
                 self.portals.clear();
             }
             return Ok(Outcome::Command(tag.to_owned()));
@@ -234,14 +249,14 @@ impl Session {
             Statement::CreateExtension { name, .. } => {
                 let text = create_extension(&name.text)?;
                 let fields = SqlError::new(SqlState::SUCCESSFUL_COMPLETION, text);
-                self.notices.push(Notice { severity: Severity::Notice, fields });
+                self.notify(Notice { severity: Severity::Notice, fields });
                 Ok(Outcome::Command("CREATE EXTENSION".to_owned()))
             }
             Statement::Select(select) => {
                 let bound = self.bind(select, None)?;
-                self.run(&bound, Arc::default(), running).await
+                self.run(&bound, Arc::default(), started).await
             }
-            Statement::CopyTo(copy) => self.copy(copy, running).await,
+            Statement::CopyTo(copy) => self.copy(copy, started).await,
             Statement::VariableSet { local, action } => self.set_variable(*local, action),
             Statement::SetTransaction { session, modes } => self.set_transaction(*session, modes),
             Statement::VariableShow(name) => self.show(name.as_ref()),
@@ -364,8 +379,8 @@ impl Session {
         self.settings = Arc::new(settings);
     }
 
-    /// Marks the start of a statement.
-    pub(super) fn start(&mut self, text: &str) -> Started {
+    /// Marks the start of a statement, or that the rows of one are continued.
+    pub(super) fn start(&mut self, text: &str, cancellation: Cancellation) -> Started {
         self.refresh();
         let now = self.settings.statement_start;
         let store = self.store.lock();
@@ -380,21 +395,8 @@ impl Session {
             activity.query = text.to_owned();
             activity.application_name = application_name;
         });
-        let cancellation = Cancellation::default();
         let running = self.canceller.start(&cancellation, limit);
-        Started { cancellation, _running: running, activity: Arc::clone(&self.activity) }
-    }
-
-    /// Continues rows, which then end with their own cancellation.
-    pub(super) fn resume(&self, rows: &mut Rows, started: Started) {
-        if let Some(cancellation) = rows.cancellation().cloned() {
-            let activity = Arc::clone(&self.activity);
-            drop(started);
-            activity.change(|activity| activity.state = ActivityState::Active);
-            let limit = statement_limit(&self.store.lock());
-            let running = self.canceller.start(&cancellation, limit);
-            rows.set_guard(Some(Box::new(Started { cancellation, _running: running, activity })));
-        }
+        Started { cancellation, running, activity: Arc::clone(&self.activity) }
     }
 
     /// Executes a query. `&mut` although nothing changes: rows of portals can move to another thread,
@@ -453,12 +455,15 @@ fn session_settings(
 /// A statement that runs, as clients and other sessions see it.
 pub(super) struct Started {
     cancellation: Cancellation,
-    _running: Running,
+    running: Running,
     activity: Arc<ActivityEntry>,
 }
 
 impl Drop for Started {
     fn drop(&mut self) {
-        self.activity.end_statement(now_us());
+        // The rows of a statement may be dropped after the next one has started.
+        if self.running.end() {
+            self.activity.end_statement(now_us());
+        }
     }
 }

@@ -249,7 +249,7 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     setting(
         "lock_timeout",
         MILLISECONDS,
-        User,
+        Fixed,
         "0",
         "Sets the maximum allowed duration of any wait for a lock.",
     ),

@@ -131,7 +131,7 @@ pub(crate) fn identifiers(list: &str) -> Option<Vec<String>> {
             if name.is_empty() {
                 return None;
             }
-            names.push(name.to_lowercase());
+            names.push(name.to_ascii_lowercase());
             rest = after.trim_ascii_start();
         }
         if rest.is_empty() {

@@ -194,12 +194,22 @@ fn the_extended_protocol_binds_and_suspends() {
         };
         let batch = rows.next().await.expect("no error").expect("rows");
         rows.put_back(batch.slice(1, batch.num_rows() - 1));
-        session.put_back_portal("p", rows);
+        session.put_back_portal("p", rows, "SELECT");
         let Ok(Outcome::Rows { mut rows, .. }) = session.execute_portal("p").await else {
             panic!("rows")
         };
         assert_eq!(lines(&session, &mut rows).await.expect("no error"), ["3"]);
         drop(rows);
+        let again = session.execute_portal("p").await;
+        assert!(matches!(again, Ok(Outcome::Command(tag)) if tag == "SELECT 0"));
+        session.prepare("utility", "set work_mem to '5MB'", &[]).expect("a statement");
+        session.bind_portal("u", "utility", Vec::new()).expect("a portal");
+        assert!(matches!(session.execute_portal("u").await, Ok(Outcome::Command(_))));
+        let again = session.execute_portal("u").await.expect_err("it has no rows");
+        assert_eq!(
+            (again.code().as_str(), again.message()),
+            ("55000", "portal \"u\" cannot be run")
+        );
         session.sync();
         let missing = session.execute_portal("p").await.expect_err("it ended with the transaction");
         assert_eq!(missing.code().as_str(), "34000");
@@ -265,6 +275,61 @@ fn activity_shows_the_transaction_between_statements() {
             let activity = &session.instance().activity()[0];
             assert_eq!(activity.state.name(), state, "{sql}");
             assert_eq!(activity.transaction_start.is_some(), state != "idle", "{sql}");
+        }
+    });
+}
+
+#[test]
+fn a_portal_stops_with_its_block() {
+    runtime().block_on(async {
+        let Some(mut session) = open().await else { return };
+        run(&mut session, "begin").await;
+        session.prepare("s", "select x from (values (1), (2)) v(x)", &[]).expect("a statement");
+        session.bind_portal("p", "s", Vec::new()).expect("a portal");
+        let Ok(Outcome::Rows { rows, tag }) = session.execute_portal("p").await else {
+            panic!("rows")
+        };
+        session.put_back_portal("p", rows, tag);
+        run(&mut session, "select no").await;
+        let error = session.execute_portal("p").await.expect_err("the block has failed");
+        assert_eq!(error.code().as_str(), "25P02");
+        let error = session.bind_portal("q", "s", Vec::new()).expect_err("the block has failed");
+        assert_eq!(error.code().as_str(), "25P02");
+        run(&mut session, "rollback; begin").await;
+        session.bind_portal("q", "s", Vec::new()).expect("a portal");
+        run(&mut session, "commit and chain").await;
+        let error = session.execute_portal("q").await.expect_err("it ended with its transaction");
+        assert_eq!(error.code().as_str(), "34000");
+    });
+}
+
+#[test]
+fn rows_that_are_dropped_late_do_not_end_the_next_statement() {
+    runtime().block_on(async {
+        let Some(mut session) = open().await else { return };
+        let sql = "select 1";
+        let statements = parse(sql).expect("a statement");
+        let old = session.execute(sql, &statements[0]).await.expect("rows");
+        let Ok(Outcome::Rows { mut rows, .. }) = session.execute(sql, &statements[0]).await else {
+            panic!("rows")
+        };
+        drop(old);
+        assert_eq!(session.instance().activity()[0].state.name(), "active");
+        session.canceller().cancel();
+        assert_eq!(rows.next().await.expect_err("it is cancelled").code().as_str(), "57014");
+    });
+}
+
+#[test]
+fn client_min_messages_chooses_notices() {
+    runtime().block_on(async {
+        let Some(mut session) = open().await else { return };
+        for (level, counts) in [("notice", (1, 1)), ("warning", (0, 1)), ("error", (0, 0))] {
+            run(&mut session, &format!("set client_min_messages to {level}")).await;
+            run(&mut session, "create extension pg_prewarm").await;
+            let notices = session.take_notices().len();
+            run(&mut session, "commit").await;
+            assert_eq!((notices, session.take_notices().len()), counts, "{level}");
         }
     });
 }
