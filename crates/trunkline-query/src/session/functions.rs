@@ -100,6 +100,12 @@ impl SessionFunctions {
         };
         let local = boolean(arguments, 2, row).unwrap_or(false);
         let mut store = self.store.lock();
+        if local && !store.is_in_block() {
+            // The value would be in force until the statement ends.
+            let message =
+                "set_config for a transaction without a block is not supported by trunkline";
+            return Err(SqlError::unsupported(message).with_hint("Use BEGIN."));
+        }
         match text(arguments, 1, row) {
             Some(value) => store.set(name, value, local)?,
             None => store.reset(name, local)?,

@@ -39,6 +39,10 @@ use crate::statement::{StatementContext, StatementOptions, execute};
 /// Seconds from 1970 to 2000, in microseconds.
 const EPOCH_US: i64 = 946_684_800_000_000;
 
+/// How much of a statement's text other sessions see, in bytes; PostgreSQL's default of
+/// `track_activity_query_size`, without the byte that ends it.
+const ACTIVITY_QUERY_MAX: usize = 1023;
+
 /// One connection.
 pub struct Session {
     instance: Arc<Instance>,
@@ -392,7 +396,8 @@ impl Session {
             activity.state_change = now;
             activity.query_start = Some(now);
             activity.transaction_start.get_or_insert(now);
-            activity.query = text.to_owned();
+            let length = text.floor_char_boundary(ACTIVITY_QUERY_MAX);
+            activity.query = text.get(..length).unwrap_or_default().to_owned();
             activity.application_name = application_name;
         });
         let running = self.canceller.start(&cancellation, limit);

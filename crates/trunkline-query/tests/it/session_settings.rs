@@ -237,3 +237,16 @@ fn a_statement_ends_at_its_time_limit() {
         assert_eq!(error.message(), "canceling statement due to statement timeout");
     });
 }
+
+#[test]
+fn set_config_for_a_transaction_needs_a_block() {
+    check(&[
+        (
+            "select set_config('work_mem', '2MB', true)",
+            "0A000 set_config for a transaction without a block is not supported by trunkline",
+        ),
+        ("show work_mem", "4MB"),
+        ("begin; select set_config('work_mem', '2MB', true)", "BEGIN;2MB"),
+        ("rollback; show work_mem", "ROLLBACK;4MB"),
+    ]);
+}
