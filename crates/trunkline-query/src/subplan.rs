@@ -23,8 +23,10 @@ mod node;
 mod outer;
 mod planner;
 mod rows;
+mod unused;
 mod value;
 
 pub(crate) use node::{Inner, SubplanNode, placeholder};
 pub(crate) use planner::SubplanPlanner;
+pub(crate) use unused::DropUnusedSubplans;
 pub(crate) use value::SubplanKind;

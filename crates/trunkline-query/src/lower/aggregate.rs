@@ -15,7 +15,6 @@ use trunkline_sql::functions::{AggregateCall, AggregateDefinition, aggregate};
 
 use super::planner::{Lowering, field, planned, with_columns};
 use super::visible::visible;
-use super::window::guarded;
 use crate::aggregate::{AggregateFunction, CallKeys};
 use crate::expression::{KeyUse, Program, column_name, expression_text};
 
@@ -44,9 +43,7 @@ impl Lowering<'_> {
     ) -> Result<LogicalPlan, SqlError> {
         let mut is_ordered = false;
         for (_, call) in aggregates {
-            let name = self.environment.aggregate(call.function)?.name;
-            let is_own = !call.order_by.is_empty() || call.distinct;
-            is_ordered |= !is_own && ORDERED.contains(&name.as_str());
+            is_ordered |= self.takes_order(call)?;
         }
         // A plan gives an order only to what asks for it, so the aggregates do.
         let sorted = if is_ordered { self.with_sort_columns(input) } else { None };
@@ -68,14 +65,8 @@ impl Lowering<'_> {
         let mut calls = Vec::with_capacity(aggregates.len());
         for (id, call) in aggregates {
             let mut call = call.clone();
-            let keys = call.order_by.iter_mut().map(|key| &mut key.expr);
-            for argument in call.arguments.iter_mut().chain(&mut call.filter).chain(keys) {
-                let (next, expr) = self.without_subqueries(plan, argument)?;
-                plan = next;
-                *argument = expr;
-            }
-            let name = self.environment.aggregate(call.function)?.name;
-            if call.order_by.is_empty() && !call.distinct && ORDERED.contains(&name.as_str()) {
+            plan = self.call_operands(plan, &mut call)?;
+            if self.takes_order(&call)? {
                 call.order_by = order.to_vec();
             }
             calls.push(self.aggregate_call(&call)?.alias(column_name(*id)));
@@ -99,6 +90,38 @@ impl Lowering<'_> {
         let columns: Vec<PlanExpr> = columns.map(|id| field(&column_name(id))).collect();
         let builder = LogicalPlanBuilder::from(plan).aggregate(grouping.keys, calls);
         planned(builder.and_then(|plan| plan.project(columns)?.build()))
+    }
+
+    /// Whether a call gets its rows in the order of its input, which its result shows.
+    fn takes_order(&self, call: &Aggregate) -> Result<bool, SqlError> {
+        let has_own = !call.order_by.is_empty() || call.distinct;
+        let info = self.environment.aggregate(call.function)?;
+        Ok(!has_own && ORDERED.contains(&info.name.as_str()))
+    }
+
+    /// Replaces the subqueries of a call. With `FILTER`, what it is called with is only computed in
+    /// rows that count.
+    pub(super) fn call_operands(
+        &mut self,
+        mut plan: LogicalPlan,
+        call: &mut Aggregate,
+    ) -> Result<LogicalPlan, SqlError> {
+        if let Some(filter) = &mut call.filter {
+            (plan, *filter) = self.without_subqueries(plan, filter)?;
+            // Its value is needed more than once, and must be the same each time.
+            if self.calls_volatile(filter) {
+                let id = self.new_column(filter.ty);
+                let value = self.expressions().value(filter)?;
+                plan = with_columns(plan, vec![(column_name(id), value)])?;
+                *filter = self.column_expr(id);
+            }
+        }
+        let keys = call.order_by.iter_mut().map(|key| &mut key.expr);
+        for operand in call.arguments.iter_mut().chain(keys) {
+            let guarded = guarded(operand, call.filter.as_ref());
+            (plan, *operand) = self.without_subqueries(plan, &guarded)?;
+        }
+        Ok(plan)
     }
 
     /// If a relation's rows are sorted: the relation with columns for its sort keys, and the keys.
@@ -144,10 +167,7 @@ impl Lowering<'_> {
     fn aggregate_call(&mut self, call: &Aggregate) -> Result<PlanExpr, SqlError> {
         let (definition, described, name) = self.described(call)?;
         let filter = call.filter.as_ref();
-        let arguments = call
-            .arguments
-            .iter()
-            .map(|argument| self.expressions().value(&guarded(argument, filter)));
+        let arguments = call.arguments.iter().map(|argument| self.expressions().value(argument));
         let mut arguments: Vec<PlanExpr> = arguments.collect::<Result<_, _>>()?;
         let constants = call.arguments.iter().map(|argument| self.known(argument));
         let constants = constants.collect::<Result<Vec<_>, _>>()?;
@@ -256,5 +276,21 @@ impl Lowering<'_> {
             ExprKind::Constant(_) | ExprKind::Parameter(_) => self.constant(argument).map(Some),
             _ => Ok(None),
         }
+    }
+}
+
+/// An argument. With `FILTER`, it is only computed in rows that count.
+fn guarded(argument: &Expr, filter: Option<&Expr>) -> Expr {
+    let simple = matches!(
+        argument.kind,
+        ExprKind::Column(_) | ExprKind::Constant(_) | ExprKind::Parameter(_)
+    );
+    match filter {
+        Some(filter) if !simple => {
+            let arms = vec![(filter.clone(), argument.clone())];
+            let otherwise = Box::new(Expr::null(argument.ty));
+            Expr::new(ExprKind::Case { operand: None, arms, otherwise }, argument.ty)
+        }
+        _ => argument.clone(),
     }
 }

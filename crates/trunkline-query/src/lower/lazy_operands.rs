@@ -6,9 +6,11 @@
 //! ```text
 //!   CASE WHEN a = 0 THEN 0 ELSE (SELECT 1 / a) END     guard: CASE WHEN a = 0 THEN false ELSE true END
 //!   a > 0 AND (SELECT …)                               guard: (a > 0) IS NOT FALSE
+//!   (a, b) < (c, (SELECT …))                           guard: (a) >= (c) AND (a) <= (c)
 //! ```
 
 use datafusion::logical_expr::LogicalPlan;
+use trunkline_format::Oid;
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::{BooleanTest, Expr, ExprKind, SubqueryKind, with_stack};
 
@@ -44,6 +46,7 @@ impl Lowering<'_> {
                 let argument = Box::new(operand);
                 Expr::new(ExprKind::IsNull { argument, is_row: false }, BOOL)
             }),
+            ExprKind::RowComparison { pairs, .. } => self.replace_pairs(plan, pairs, guards),
             ExprKind::Subquery(subquery) => {
                 // The other side of comparisons belongs to the subquery.
                 if let SubqueryKind::Quantified { operands, .. } = &mut subquery.kind {
@@ -82,6 +85,31 @@ impl Lowering<'_> {
         for operand in operands {
             self.replace(plan, operand, guards)?;
             guards.push(goes_on(operand.clone()));
+        }
+        Ok(())
+    }
+
+    /// A comparison of rows: a pair is only evaluated if all pairs before it are equal.
+    fn replace_pairs(
+        &mut self,
+        plan: &mut LogicalPlan,
+        pairs: &mut [(Expr, Expr, Oid, Oid)],
+        guards: &mut Vec<Expr>,
+    ) -> Result<(), SqlError> {
+        let depth = guards.len();
+        let mut before = Vec::with_capacity(pairs.len());
+        for pair in pairs {
+            if !before.is_empty() {
+                // Rows are equal if each is at least the other.
+                guards.extend([false, true].map(|less| {
+                    let pairs = before.clone();
+                    Expr::new(ExprKind::RowComparison { less, equal: true, pairs }, BOOL)
+                }));
+            }
+            self.replace(plan, &mut pair.0, guards)?;
+            self.replace(plan, &mut pair.1, guards)?;
+            guards.truncate(depth);
+            before.push(pair.clone());
         }
         Ok(())
     }

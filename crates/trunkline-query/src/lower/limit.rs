@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use arrow_schema::SortOptions;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder};
-use trunkline_sql::bound::{Cte, Expr, ExprKind, Relation, SortKey};
+use trunkline_sql::bound::{Cte, Expr, ExprKind, JoinKind, Relation, SortKey};
 use trunkline_sql::{SqlError, SqlState};
 
+use super::join::contains_subquery;
 use super::planner::{Lowering, planned, with_columns};
+use super::visible::{outer_columns, visible};
 use crate::expression::KeyUse;
 use crate::operator::LimitWithTies;
 
@@ -94,6 +96,19 @@ impl Lowering<'_> {
             Relation::With { ctes, .. } => {
                 let inside = ctes.iter().map(|inner| self.references(&inner.relation, cte));
                 2 * inside.sum::<usize>()
+            }
+            // One side may be a subplan, which is executed for each row of the other.
+            Relation::Join { kind, left, right, condition, .. } => {
+                let has_subquery = condition.as_ref().is_some_and(contains_subquery);
+                let outer = outer_columns(right, self.subqueries);
+                match kind {
+                    JoinKind::Right if has_subquery => self.references(left, cte),
+                    JoinKind::Left if has_subquery => self.references(right, cte),
+                    _ if visible(left).iter().any(|id| outer.contains(id)) => {
+                        self.references(right, cte)
+                    }
+                    _ => 0,
+                }
             }
             _ => 0,
         };

@@ -2,20 +2,27 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{Field, Schema};
+use arrow_schema::{DataType, Field, Schema};
 use datafusion::common::{DFSchema, ScalarValue, ToDFSchema};
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::WindowFunction;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     EmptyRelation, Expr as PlanExpr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, SortExpr,
-    Union, Values, WindowFunctionDefinition, lit,
+    Values, WindowFunctionDefinition, lit,
 };
+use trunkline_format::Oid;
 use trunkline_sql::SqlError;
-use trunkline_sql::bound::{ColumnId, Expr, ExprKind, Relation, SortKey};
+use trunkline_sql::bound::{CallForm, ColumnId, Expr, ExprKind, Relation, SortKey, SqlType};
 
 use super::planner::{Lowering, field, planned, renamed, with_columns};
+use super::subquery::BOOL;
 use super::visible::visible;
 use crate::expression::{KeyUse, column_name};
+
+/// `int4`, and the function of its `=`.
+const INT4: SqlType = SqlType::new(Oid(23));
+const INT4_EQUAL: Oid = Oid(65);
 
 impl Lowering<'_> {
     pub(super) fn lower(&mut self, relation: &Relation) -> Result<LogicalPlan, SqlError> {
@@ -86,7 +93,7 @@ impl Lowering<'_> {
             })
         };
         if rows.iter().flatten().any(is_outer) {
-            return self.rows_of_outer_values(columns, values);
+            return self.rows_of_outer_values(columns, rows);
         }
         if columns.is_empty() {
             return Err(SqlError::internal("VALUES without columns"));
@@ -94,23 +101,43 @@ impl Lowering<'_> {
         Ok(LogicalPlan::Values(Values { schema, values }))
     }
 
-    /// `VALUES` with columns of an outer query, which are known when the plan is executed.
+    /// `VALUES` with columns of an outer query, which are known when the plan is executed. Rows are
+    /// numbered, and each column is a `CASE` of the number, so that they keep their order.
     fn rows_of_outer_values(
-        &self,
+        &mut self,
         columns: &[ColumnId],
-        rows: Vec<Vec<PlanExpr>>,
+        rows: &[Vec<Expr>],
     ) -> Result<LogicalPlan, SqlError> {
-        let mut plans = Vec::with_capacity(rows.len());
-        for row in rows {
-            let named = row.into_iter().zip(columns);
-            let named = named.map(|(value, &id)| value.alias(column_name(id)));
-            let builder = LogicalPlanBuilder::empty(true).project(named.collect::<Vec<_>>());
-            plans.push(Arc::new(planned(builder.and_then(LogicalPlanBuilder::build))?));
-        }
-        match plans.len() {
-            1 => Ok(plans.pop().map(Arc::unwrap_or_clone).unwrap_or_default()),
-            _ => planned(Union::try_new(plans)).map(LogicalPlan::Union),
-        }
+        let number = self.new_column(INT4);
+        let numbers = 0..i32::try_from(rows.len()).unwrap_or(i32::MAX);
+        let values = numbers.clone().map(|at| vec![lit(ScalarValue::Int32(Some(at)))]).collect();
+        let fields = vec![Field::new(column_name(number), DataType::Int32, true)];
+        let schema: Arc<DFSchema> = planned(Schema::new(fields).to_dfschema_ref())?;
+        let is_row = |at: i32| {
+            let at = Expr::new(ExprKind::Constant(Some(at.to_le_bytes().into())), INT4);
+            let call = ExprKind::Call {
+                function: INT4_EQUAL,
+                arguments: vec![self.column_expr(number), at],
+                collation: Oid(0),
+                form: CallForm::Function,
+            };
+            Expr::new(call, BOOL)
+        };
+        let conditions: Vec<Expr> = numbers.map(is_row).collect();
+        let named = columns.iter().enumerate().map(|(place, &id)| {
+            let ty = self.columns.get(id).ty;
+            let arms = conditions.iter().zip(rows);
+            let arms = arms.filter_map(|(condition, row)| {
+                row.get(place).map(|value| (condition.clone(), value.clone()))
+            });
+            let otherwise = Box::new(Expr::null(ty));
+            let value = ExprKind::Case { operand: None, arms: arms.collect(), otherwise };
+            let value = self.expressions().value(&Expr::new(value, ty))?;
+            Ok(value.alias(column_name(id)))
+        });
+        let named = named.collect::<Result<Vec<_>, SqlError>>()?;
+        let builder = LogicalPlanBuilder::from(LogicalPlan::Values(Values { schema, values }));
+        planned(builder.project(named).and_then(LogicalPlanBuilder::build))
     }
 
     fn project(
@@ -133,23 +160,25 @@ impl Lowering<'_> {
         plan: LogicalPlan,
         condition: &Expr,
     ) -> Result<LogicalPlan, SqlError> {
-        match self.expressions().condition(condition)? {
-            None => Ok(plan),
-            // The planner would move a condition without columns below the functions of a set, where
-            // it is evaluated less often. It doesn't move that of a column that is volatile.
-            Some(condition) if condition.is_volatile() => {
-                let columns = plan.schema().columns().into_iter().map(PlanExpr::Column);
-                let columns: Vec<PlanExpr> = columns.collect();
-                let name = self.new_name("f");
-                let plan = with_columns(plan, vec![(name.clone(), condition)])?;
-                let filtered = LogicalPlanBuilder::from(plan).filter(field(&name));
-                planned(filtered.and_then(|plan| plan.project(columns)?.build()))
+        let Some(condition) = self.expressions().condition(condition)? else { return Ok(plan) };
+        let parts = split_conjunction_owned(condition).into_iter();
+        let (volatile, plain): (Vec<_>, Vec<_>) = parts.partition(PlanExpr::is_volatile);
+        let plan = match conjunction(plain) {
+            None => plan,
+            Some(plain) => {
+                let builder = LogicalPlanBuilder::from(plan).filter(plain);
+                planned(builder.and_then(LogicalPlanBuilder::build))?
             }
-            Some(condition) => {
-                let builder = LogicalPlanBuilder::from(plan).filter(condition);
-                planned(builder.and_then(LogicalPlanBuilder::build))
-            }
-        }
+        };
+        let Some(volatile) = conjunction(volatile) else { return Ok(plan) };
+        // The planner would move a condition without columns below the functions of a set, where it
+        // is evaluated less often. It doesn't move that of a column that is volatile.
+        let columns = plan.schema().columns().into_iter().map(PlanExpr::Column);
+        let columns: Vec<PlanExpr> = columns.collect();
+        let name = self.new_name("f");
+        let plan = with_columns(plan, vec![(name.clone(), volatile)])?;
+        let filtered = LogicalPlanBuilder::from(plan).filter(field(&name));
+        planned(filtered.and_then(|plan| plan.project(columns)?.build()))
     }
 
     /// The keys of a sort, with their order.

@@ -39,7 +39,7 @@ impl Lowering<'_> {
     }
 
     /// Whether an expression or a subquery in it calls a volatile function.
-    fn calls_volatile(&self, expr: &Expr) -> bool {
+    pub(super) fn calls_volatile(&self, expr: &Expr) -> bool {
         expr.any(&mut |part| match &part.kind {
             ExprKind::Call { function, .. } => {
                 let info = self.environment.function(*function);

@@ -10,8 +10,7 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder
 use trunkline_format::Oid;
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::{
-    Aggregate, ColumnId, Expr, ExprKind, FrameBound, FrameUnit, Relation, SortKey, Window,
-    WindowFrame,
+    Aggregate, ColumnId, Expr, FrameBound, FrameUnit, Relation, SortKey, Window, WindowFrame,
 };
 use trunkline_sql::functions::kernel;
 
@@ -52,11 +51,7 @@ impl Lowering<'_> {
         let mut calls = Vec::with_capacity(functions.len());
         for (id, call) in functions {
             let mut call = call.clone();
-            for argument in &mut call.arguments {
-                let (next, expr) = self.without_subqueries(plan, argument)?;
-                plan = next;
-                *argument = expr;
-            }
+            plan = self.call_operands(plan, &mut call)?;
             calls.push(self.window_call(*id, &call)?);
         }
         let frame = self.frame(&window.frame, &window.order_by)?;
@@ -109,13 +104,11 @@ impl Lowering<'_> {
         call: &Aggregate,
     ) -> Result<WindowCall, SqlError> {
         let (definition, described, text) = self.described(call)?;
-        let filter = call.filter.as_ref();
         let compile = |expr: &Expr| Program::compile(self.environment, expr);
-        let arguments = call.arguments.iter().map(|argument| compile(&guarded(argument, filter)));
-        let arguments = arguments.collect::<Result<_, _>>()?;
+        let arguments = call.arguments.iter().map(compile).collect::<Result<_, _>>()?;
         let constants = call.arguments.iter().map(|argument| self.known(argument));
         let constants = constants.collect::<Result<_, _>>()?;
-        let filter = filter.map(compile).transpose()?;
+        let filter = call.filter.as_ref().map(compile).transpose()?;
         let over = AggregateOver { definition, call: described, constants, filter };
         let function = WindowFunction::Aggregate(Box::new(over));
         Ok(WindowCall { function, arguments, column, ty, text })
@@ -177,18 +170,5 @@ impl Lowering<'_> {
             descending: key.descending,
             nulls_first: key.nulls_first,
         })
-    }
-}
-
-/// An argument. With `FILTER`, it is only computed in rows that count.
-pub(super) fn guarded(argument: &Expr, filter: Option<&Expr>) -> Expr {
-    let simple = matches!(argument.kind, ExprKind::Column(_) | ExprKind::Constant(_));
-    match filter {
-        Some(filter) if !simple => {
-            let arms = vec![(filter.clone(), argument.clone())];
-            let otherwise = Box::new(Expr::null(argument.ty));
-            Expr::new(ExprKind::Case { operand: None, arms, otherwise }, argument.ty)
-        }
-        _ => argument.clone(),
     }
 }

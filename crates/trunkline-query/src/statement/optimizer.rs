@@ -1,7 +1,7 @@
 //! The rules by which plans are rewritten.
 //!
 //! DataFusion's analyzer gives expressions types by rules that aren't PostgreSQL's. Ours arrive with
-//! their types, so no analyzer rule runs. The optimizer rules are DataFusion's. A test lists them, so
+//! their types, so no analyzer rule runs. The optimizer rules are DataFusion's, and a few of ours. A test lists them, so
 //! that a new one is examined before it changes the meaning of a query.
 
 use std::sync::Arc;
@@ -13,10 +13,13 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use crate::append::AppendInOrder;
 use crate::interruption::Interruptible;
 use crate::scan::Cancellation;
+use crate::subplan::DropUnusedSubplans;
 
 /// Rules for logical plans.
 pub(super) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    Optimizer::new().rules
+    let mut rules = Optimizer::new().rules;
+    rules.push(Arc::new(DropUnusedSubplans));
+    rules
 }
 
 /// Rules for physical plans.

@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field};
-use datafusion::common::{DFSchema, DFSchemaRef, Result, internal_datafusion_err};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, internal_datafusion_err};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
 
@@ -81,7 +81,15 @@ impl SubplanNode {
         Self { inner: Arc::new(inner), ..self.clone() }
     }
 
-    fn is_row_preserving(&self) -> bool {
+    /// Whether none of these columns is one that the node adds. PostgreSQL keeps volatile ones.
+    pub(super) fn is_unused(&self, columns: &[Column]) -> bool {
+        let is_added =
+            |column: &Column| self.inner.columns.iter().any(|field| *field.name() == column.name);
+        !self.inner.is_volatile && !columns.iter().any(is_added)
+    }
+
+    /// Whether the result has the rows of the input.
+    pub(super) fn is_row_preserving(&self) -> bool {
         !matches!(self.inner.kind, SubplanKind::Rows { .. })
     }
 }
@@ -144,6 +152,21 @@ impl UserDefinedLogicalNodeCore for SubplanNode {
         let mut keys = exprs;
         let guard = if self.guard.is_some() { keys.pop() } else { None };
         Self::new(input, Arc::clone(&self.inner), keys, guard)
+    }
+
+    /// Of the input's columns, those that the node or its parents use.
+    fn necessary_children_exprs(&self, output: &[usize]) -> Option<Vec<Vec<usize>>> {
+        let schema = self.input.schema();
+        let width = schema.fields().len();
+        let expressions = self.keys.iter().chain(&self.guard);
+        let read = expressions.flat_map(|expr| expr.column_refs());
+        let read = read.map(|column| schema.maybe_index_of_column(column));
+        // An expression of another column would be a bug, which all columns don't hide.
+        let mut wanted: Vec<usize> = read.collect::<Option<_>>()?;
+        wanted.extend(output.iter().copied().filter(|at| *at < width));
+        wanted.sort_unstable();
+        wanted.dedup();
+        Some(vec![wanted])
     }
 
     /// PostgreSQL doesn't compute values of rows beyond a limit, which could fail.

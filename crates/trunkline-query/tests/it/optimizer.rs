@@ -11,7 +11,7 @@ fn the_rules_are_those_that_were_examined() {
     assert_eq!(physical, PHYSICAL);
 }
 
-const LOGICAL: [&str; 25] = [
+const LOGICAL: [&str; 26] = [
     "rewrite_set_comparison",
     "optimize_unions",
     "unions_to_filter",
@@ -37,6 +37,7 @@ const LOGICAL: [&str; 25] = [
     "extract_leaf_expressions",
     "push_down_leaf_projections",
     "optimize_projections",
+    "drop_unused_subplans",
 ];
 
 const PHYSICAL: [&str; 23] = [
