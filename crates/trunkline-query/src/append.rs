@@ -12,9 +12,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, exec_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -25,6 +25,8 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions,
 };
 use futures::{StreamExt, TryStreamExt, stream};
+
+use crate::children::{only_child, with_new_children};
 
 /// Replaces the nodes that merge partitions if there is one task.
 #[derive(Debug)]
@@ -74,18 +76,6 @@ struct AppendExec {
     properties: Arc<PlanProperties>,
 }
 
-impl AppendExec {
-    fn with_input_of(
-        &self,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.pop()) {
-            (Some(input), None) => Ok(Arc::new(Self { input, ..self.clone() })),
-            _ => exec_err!("an append has one input"),
-        }
-    }
-}
-
 impl DisplayAs for AppendExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AppendExec")?;
@@ -118,14 +108,14 @@ impl ExecutionPlan for AppendExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.with_input_of(children)
+        Ok(Arc::new(Self { input: only_child(children)?, ..(*self).clone() }))
     }
 
     fn with_new_children(
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.with_input_of(children)
+        with_new_children(self, children)
     }
 
     fn execute(

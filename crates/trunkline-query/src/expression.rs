@@ -23,7 +23,7 @@ mod text;
 mod via_text;
 mod walk;
 
-pub(crate) use frame::Frame;
+pub(crate) use frame::{Frame, Scatter, failed};
 pub(crate) use keys::{Key, KeyUse};
 pub(crate) use planner::{ExpressionPlanner, OuterColumns};
 pub(crate) use program::Program;

@@ -2,8 +2,8 @@
 //!
 //! Scans notice a cancel themselves. A join can produce rows for hours after its inputs have ended, so
 //! its result passes through a node that checks. Its batches also count as work of the task, which
-//! therefore yields from time to time. A condition of a nested loop may be false for all rows, so
-//! evaluating it checks, too.
+//! therefore yields from time to time. A condition of a join may be false for all rows, so evaluating it
+//! checks, too.
 //!
 //! ```text
 //!   AggregateExec                     AggregateExec
@@ -35,6 +35,7 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 
+use crate::children::{only_child, with_new_children};
 use crate::error::to_datafusion;
 use crate::scan::Cancellation;
 
@@ -49,18 +50,44 @@ impl Interruptible {
         Self { cancellation: cancellation.clone() }
     }
 
-    /// A nested loop whose condition checks.
-    fn nested_loop(&self, join: &NestedLoopJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let Some(filter) = join.filter() else { return Ok(None) };
+    /// A condition of a join that checks.
+    fn filter(&self, filter: &JoinFilter) -> JoinFilter {
         let (condition, cancellation) =
             (Arc::clone(filter.expression()), self.cancellation.clone());
         let condition = Arc::new(InterruptibleExpr { condition, cancellation });
         let (indices, schema) = (filter.column_indices().to_vec(), Arc::clone(filter.schema()));
-        let filter = Some(JoinFilter::new(condition, indices, schema));
-        let (left, right) = (Arc::clone(join.left()), Arc::clone(join.right()));
-        let projection = join.projection().as_ref().map(|projection| projection.to_vec());
-        let join = NestedLoopJoinExec::try_new(left, right, filter, join.join_type(), projection)?;
-        Ok(Some(Arc::new(join)))
+        JoinFilter::new(condition, indices, schema)
+    }
+
+    /// If this is a join: the same with a condition that checks, if it has one.
+    fn join(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
+            let Some(filter) = join.filter() else { return Ok(Some(Arc::clone(plan))) };
+            let (filter, kind) = (Some(self.filter(filter)), join.join_type());
+            let (left, right) = (Arc::clone(join.left()), Arc::clone(join.right()));
+            let projection = join.projection().as_ref().map(|projection| projection.to_vec());
+            let join = NestedLoopJoinExec::try_new(left, right, filter, kind, projection)?;
+            return Ok(Some(Arc::new(join)));
+        }
+        if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+            let Some(filter) = join.filter() else { return Ok(Some(Arc::clone(plan))) };
+            let join = join.builder().with_filter(Some(self.filter(filter))).build()?;
+            return Ok(Some(Arc::new(join)));
+        }
+        if let Some(join) = plan.downcast_ref::<SortMergeJoinExec>() {
+            let Some(filter) = join.filter() else { return Ok(Some(Arc::clone(plan))) };
+            let join = SortMergeJoinExec::try_new(
+                Arc::clone(join.left()),
+                Arc::clone(join.right()),
+                join.on().to_vec(),
+                Some(self.filter(filter)),
+                join.join_type(),
+                join.sort_options().to_vec(),
+                join.null_equality(),
+            )?;
+            return Ok(Some(Arc::new(join)));
+        }
+        Ok(plan.is::<CrossJoinExec>().then(|| Arc::clone(plan)))
     }
 }
 
@@ -71,16 +98,7 @@ impl PhysicalOptimizerRule for Interruptible {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|plan| {
-            let input = match plan.downcast_ref::<NestedLoopJoinExec>() {
-                Some(join) => self.nested_loop(join)?.unwrap_or(plan),
-                None if plan.is::<CrossJoinExec>()
-                    || plan.is::<HashJoinExec>()
-                    || plan.is::<SortMergeJoinExec>() =>
-                {
-                    plan
-                }
-                None => return Ok(Transformed::no(plan)),
-            };
+            let Some(input) = self.join(&plan)? else { return Ok(Transformed::no(plan)) };
             let cancellation = self.cancellation.clone();
             Ok(Transformed::yes(Arc::new(InterruptibleExec { input, cancellation }) as _))
         })
@@ -101,20 +119,6 @@ impl PhysicalOptimizerRule for Interruptible {
 struct InterruptibleExec {
     input: Arc<dyn ExecutionPlan>,
     cancellation: Cancellation,
-}
-
-impl InterruptibleExec {
-    fn with_input_of(
-        &self,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.pop()) {
-            (Some(input), None) => {
-                Ok(Arc::new(Self { input, cancellation: self.cancellation.clone() }))
-            }
-            _ => exec_err!("an interruptible node has one input"),
-        }
-    }
 }
 
 impl DisplayAs for InterruptibleExec {
@@ -152,14 +156,14 @@ impl ExecutionPlan for InterruptibleExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.with_input_of(children)
+        Ok(Arc::new(Self { input: only_child(children)?, ..(*self).clone() }))
     }
 
     fn with_new_children(
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.with_input_of(children)
+        with_new_children(self, children)
     }
 
     fn execute(

@@ -37,6 +37,7 @@
 
 mod aggregate;
 mod append;
+mod children;
 pub mod encode;
 mod environment;
 pub mod error;

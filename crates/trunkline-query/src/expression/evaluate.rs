@@ -7,19 +7,40 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, BooleanArray, UInt32Array, new_null_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array, new_null_array};
 use datafusion::arrow::compute::{and_kleene, is_not_null, is_null, not, or_kleene};
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::{BooleanTest, with_stack};
-use trunkline_sql::functions::Argument;
+use trunkline_sql::functions::{Argument, CallSettings};
 use trunkline_sql::values::{Carrier, ColumnBuilder, PayloadReader};
 
 use super::arrays;
 use super::frame::{Frame, Scatter, booleans, expanded, failed, selected};
 use super::function::Function;
 use super::program::{Node, Program};
+use super::text::column_name;
 
 impl Program {
+    /// A batch as the frame of this program: the columns that it reads, found by their names.
+    ///
+    /// # Errors
+    /// The batch lacks one, which is a bug of ours.
+    pub(crate) fn frame<'a>(
+        &self,
+        batch: &RecordBatch,
+        settings: &'a CallSettings,
+    ) -> Result<Frame<'a>, SqlError> {
+        let columns = self.columns().iter().map(|&id| {
+            let name = column_name(id);
+            let missing =
+                || SqlError::internal(format!("an operator's input has no column {name}"));
+            let column = batch.column_by_name(&name).ok_or_else(missing)?;
+            Ok(Argument::column(Arc::clone(column)))
+        });
+        let columns = columns.collect::<Result<_, SqlError>>()?;
+        Ok(Frame::new(columns, batch.num_rows(), settings))
+    }
+
     /// Computes the value for each row of the frame, whose columns are those of
     /// [`Program::columns`].
     ///

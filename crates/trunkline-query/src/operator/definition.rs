@@ -7,6 +7,8 @@ use arrow_schema::{Field, SchemaRef, SortOptions};
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 
+use crate::scan::Cancellation;
+
 /// What an operator does with the rows of its input. Every row of the result has the columns of an
 /// input row, and then those that the operator adds.
 pub(crate) trait Operator: fmt::Debug + Send + Sync {
@@ -40,6 +42,8 @@ pub(crate) struct Streams {
     pub(crate) output: SchemaRef,
     /// The memory that the process holds. It must be accounted here.
     pub(crate) memory: MemoryReservation,
+    /// What long computations between two batches must check.
+    pub(crate) cancellation: Cancellation,
     /// The most rows of a batch.
     pub(crate) rows_max: usize,
 }

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, ready};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
+use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, exec_err};
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
@@ -17,9 +17,7 @@ use datafusion::physical_expr::{
     PhysicalSortRequirement,
 };
 use datafusion::physical_plan::coop::cooperative;
-use datafusion::physical_plan::execution_plan::{
-    ChildrenPropertiesMode, EmissionType, SchedulingType,
-};
+use datafusion::physical_plan::execution_plan::{EmissionType, SchedulingType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
@@ -28,6 +26,9 @@ use datafusion::physical_plan::{
 use futures::{Stream, StreamExt};
 
 use super::definition::{Operator, Process, Streams};
+use crate::children::{only_child, with_new_children};
+use crate::error::to_datafusion;
+use crate::scan::Cancellation;
 
 /// An operator over its input.
 #[derive(Debug, Clone)]
@@ -37,10 +38,15 @@ pub(super) struct OperatorExec {
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+    cancellation: Cancellation,
 }
 
 impl OperatorExec {
-    pub(super) fn new(operator: Arc<dyn Operator>, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
+    pub(super) fn new(
+        operator: Arc<dyn Operator>,
+        input: Arc<dyn ExecutionPlan>,
+        cancellation: Cancellation,
+    ) -> Result<Self> {
         let known = input.schema();
         let known = known.fields().iter().cloned();
         let added = operator.added().into_iter().map(Arc::new);
@@ -61,7 +67,7 @@ impl OperatorExec {
         );
         let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
         let metrics = ExecutionPlanMetricsSet::new();
-        Ok(Self { operator, input, schema, properties, metrics })
+        Ok(Self { operator, input, schema, properties, metrics, cancellation })
     }
 }
 
@@ -118,21 +124,18 @@ impl ExecutionPlan for OperatorExec {
 
     fn replace_children(
         self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.is_empty()) {
-            (Some(input), true) => Ok(Arc::new(Self::new(Arc::clone(&self.operator), input)?)),
-            _ => exec_err!("an operator has one input"),
-        }
+        let (operator, cancellation) = (Arc::clone(&self.operator), self.cancellation.clone());
+        Ok(Arc::new(Self::new(operator, only_child(children)?, cancellation)?))
     }
 
     fn with_new_children(
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        self.replace_children(children, options)
+        with_new_children(self, children)
     }
 
     fn execute(
@@ -145,12 +148,15 @@ impl ExecutionPlan for OperatorExec {
             input: self.input.schema(),
             output: Arc::clone(&self.schema),
             memory: consumer.register(context.memory_pool()),
+            cancellation: self.cancellation.clone(),
             rows_max: context.session_config().batch_size(),
         })?;
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let input = Some(self.input.execute(partition, context)?);
         let schema = Arc::clone(&self.schema);
-        Ok(Box::pin(cooperative(OperatorStream { input, process, schema, metrics })))
+        let cancellation = self.cancellation.clone();
+        let stream = OperatorStream { input, process, schema, metrics, cancellation };
+        Ok(Box::pin(cooperative(stream)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -165,6 +171,7 @@ struct OperatorStream {
     process: Box<dyn Process>,
     schema: SchemaRef,
     metrics: BaselineMetrics,
+    cancellation: Cancellation,
 }
 
 impl Stream for OperatorStream {
@@ -173,6 +180,10 @@ impl Stream for OperatorStream {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
             let this = &mut *self;
+            if let Err(error) = this.cancellation.check() {
+                this.input = None;
+                return Poll::Ready(Some(Err(to_datafusion(error))));
+            }
             let timer = this.metrics.elapsed_compute().timer();
             let next = this.process.next();
             timer.done();

@@ -12,10 +12,20 @@ use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
 use super::exec::OperatorExec;
 use super::node::OperatorNode;
+use crate::scan::Cancellation;
 
 /// Plans operators.
 #[derive(Debug)]
-pub(crate) struct OperatorPlanner;
+pub(crate) struct OperatorPlanner {
+    cancellation: Cancellation,
+}
+
+impl OperatorPlanner {
+    /// Plans operators of the statement that this cancels.
+    pub(crate) fn new(cancellation: Cancellation) -> Self {
+        Self { cancellation }
+    }
+}
 
 #[async_trait]
 impl ExtensionPlanner for OperatorPlanner {
@@ -30,7 +40,7 @@ impl ExtensionPlanner for OperatorPlanner {
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let Some(node) = node.as_any().downcast_ref::<OperatorNode>() else { return Ok(None) };
         let [input] = physical_inputs else { return exec_err!("an operator has one input") };
-        let exec = OperatorExec::new(Arc::clone(node.operator()), Arc::clone(input))?;
-        Ok(Some(Arc::new(exec)))
+        let (operator, cancellation) = (Arc::clone(node.operator()), self.cancellation.clone());
+        Ok(Some(Arc::new(OperatorExec::new(operator, Arc::clone(input), cancellation)?)))
     }
 }

@@ -18,7 +18,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema, SortOptions};
 use datafusion::arrow::compute::{concat, take};
-use datafusion::common::{Result, exec_err};
+use datafusion::common::Result;
 use trunkline_format::Oid;
 use trunkline_sql::SqlError;
 use trunkline_sql::functions::{Argument, Call, CallSettings, SetFunction, SetRows};
@@ -96,7 +96,7 @@ impl Operator for Arc<ProjectSet> {
     }
 
     fn start(&self, streams: Streams) -> Result<Box<dyn Process>> {
-        Ok(Box::new(Sets { operator: Self::clone(self), streams, current: None, ended: false }))
+        Ok(Box::new(Sets { operator: Self::clone(self), streams, current: None }))
     }
 }
 
@@ -105,7 +105,6 @@ struct Sets {
     operator: Arc<ProjectSet>,
     streams: Streams,
     current: Option<Input>,
-    ended: bool,
 }
 
 /// A batch of the input, and how far it has been processed.
@@ -178,7 +177,6 @@ impl Process for Sets {
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.ended = true;
         Ok(())
     }
 
@@ -210,17 +208,12 @@ fn arguments(
     settings: &CallSettings,
 ) -> Result<Vec<Argument>> {
     let argument = |program: &Program| {
-        let columns = program.columns().iter().map(|&id| {
-            let name = column_name(id);
-            match batch.column_by_name(&name) {
-                Some(array) => Ok(Argument::column(Arc::clone(array))),
-                None => exec_err!("the input of {call:?} has no column {name}"),
-            }
-        });
-        let columns = columns.collect::<Result<Vec<_>>>()?;
-        let is_constant = columns.is_empty() && !program.is_volatile();
-        let rows = if is_constant { 1 } else { batch.num_rows() };
-        let value = program.evaluate(&Frame::new(columns, rows, settings));
+        let is_constant = program.columns().is_empty() && !program.is_volatile();
+        let frame = match is_constant {
+            true => Ok(Frame::new(Vec::new(), 1, settings)),
+            false => program.frame(batch, settings),
+        };
+        let value = frame.and_then(|frame| program.evaluate(&frame));
         let value = value.map_err(to_datafusion)?;
         Ok(if is_constant { Argument::constant(value) } else { Argument::column(value) })
     };

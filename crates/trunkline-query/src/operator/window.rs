@@ -13,6 +13,7 @@ mod frame;
 mod function;
 mod partition;
 mod process;
+mod work;
 
 pub(crate) use definition::{
     AggregateOver, RankFunction, ValueFunction, Window, WindowCall, WindowFunction,

@@ -33,9 +33,10 @@ impl QueryPlanner for StatementPlanner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let operators = OperatorPlanner::new(self.cancellation.clone());
         let subplans = SubplanPlanner::new(self.cancellation.clone(), self.work_mem);
         DefaultPhysicalPlanner::with_extension_planners(vec![
-            Arc::new(OperatorPlanner),
+            Arc::new(operators),
             Arc::new(subplans),
         ])
         .create_physical_plan(plan, session)

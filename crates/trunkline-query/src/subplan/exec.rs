@@ -22,6 +22,7 @@ use tokio::sync::OnceCell;
 use super::inner_plan::InnerPlan;
 use super::rows::OuterRows;
 use super::value::SubplanKind;
+use crate::children::{only_child, with_new_children};
 
 /// An input with the results of a subquery.
 #[derive(Debug, Clone)]
@@ -65,19 +66,6 @@ impl SubplanExec {
         );
         let (once, properties) = (Arc::default(), Arc::new(properties));
         Ok(Self { input, inner, added, once, properties })
-    }
-
-    fn with_input_of(
-        &self,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.pop()) {
-            (Some(input), None) => {
-                let (inner, added) = (Arc::clone(&self.inner), self.added.clone());
-                Ok(Arc::new(Self::with_input(input, inner, added)?))
-            }
-            _ => exec_err!("a subplan has one input"),
-        }
     }
 
     /// Whether the input must come in one partition.
@@ -129,14 +117,15 @@ impl ExecutionPlan for SubplanExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.with_input_of(children)
+        let (inner, added) = (Arc::clone(&self.inner), self.added.clone());
+        Ok(Arc::new(Self::with_input(only_child(children)?, inner, added)?))
     }
 
     fn with_new_children(
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.with_input_of(children)
+        with_new_children(self, children)
     }
 
     /// Another execution computes the value again.

@@ -3,8 +3,10 @@
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
+use trunkline_aio::facade::channel::bounded;
+use trunkline_aio::facade::thread::spawn;
 use trunkline_query::{StatementContext, StatementOptions, execute};
-use trunkline_sql::SqlState;
+use trunkline_sql::{SqlError, SqlState};
 
 use crate::answers::versions;
 use crate::cluster::{lines, open, runtime};
@@ -55,6 +57,75 @@ fn sorts_spill_in_one_task() {
     let (expected, found) = (lines(&large, &statement), lines(&small, &statement));
     assert_eq!(found.len(), 160_000);
     assert_eq!(found, expected);
+    // The same without a directory, to see that the rows didn't fit into memory.
+    let mut small = small;
+    small.options.temporary_directory = None;
+    assert_eq!(failure(&small, sql).code(), SqlState::OUT_OF_MEMORY);
+}
+
+/// The error of a statement.
+fn failure(context: &StatementContext, sql: &str) -> SqlError {
+    let statement = bound(context, sql).expect("bound");
+    runtime().block_on(async {
+        let mut rows = execute(&statement, context).await.expect("rows");
+        loop {
+            match rows.next().await {
+                Ok(batch) => assert!(batch.is_some(), "it fails"),
+                Err(error) => return error,
+            }
+        }
+    })
+}
+
+/// The error of a statement that another thread cancels when it has started.
+fn cancelled(sql: &str) -> Option<SqlError> {
+    let context = shop(StatementOptions { work_mem: 1 << 30, ..one_task() })?;
+    let statement = bound(&context, sql).expect("bound");
+    let (start, started) = bounded(1);
+    let cancellation = context.cancellation.clone();
+    let other = spawn("canceller", move || {
+        started.receive().expect("the statement starts");
+        cancellation.cancel();
+    })
+    .expect("a thread");
+    let error = runtime().block_on(async {
+        let mut rows = execute(&statement, &context).await.expect("rows");
+        assert!(start.send(()).is_ok(), "the thread waits");
+        rows.next().await.expect_err("it was cancelled")
+    });
+    other.join().expect("it has cancelled");
+    Some(error)
+}
+
+#[test]
+fn set_functions_windows_and_joins_without_rows_are_cancelled() {
+    // Each of them takes minutes.
+    for sql in [
+        "select count(*) from generate_series(1, 1000000000000)",
+        "select sum(g) over (order by g rows 100000 preceding) from generate_series(1, 1000000) g",
+        "select array_agg(g) over (order by g) from generate_series(1, 100000) g",
+        "select sum(g) over (order by g range between 9 preceding and 9 following) \
+         from generate_series(1, 10000000) g",
+        "select count(*) from generate_series(1, 1000000) a \
+         join generate_series(1, 1000000) b on a % 2 = b % 2 and a + b < 0",
+        "select count(*) from generate_series(1, 1000000) a \
+         join generate_series(1, 1000000) b on a + b < 0",
+    ] {
+        let Some(error) = cancelled(sql) else { return };
+        assert_eq!(error.code(), SqlState::QUERY_CANCELED, "{sql}");
+    }
+}
+
+#[test]
+fn a_window_accounts_for_its_memory() {
+    let (Some(large), Some(small)) = (shop(one_task()), shop(one_task())) else { return };
+    // Each row's state holds all rows before it: 40 MB for 3000 of them.
+    let sql = "select max(array_length(a, 1)) from \
+               (select array_agg(g) over (order by g) from generate_series(1, 3000) g) s(a)";
+    let (mut large, mut small) = (large, small);
+    (large.options.work_mem, small.options.work_mem) = (1 << 30, 4 << 20);
+    assert_eq!(lines(&large, &bound(&large, sql).expect("bound")), ["3000"]);
+    assert_eq!(failure(&small, sql).code(), SqlState::OUT_OF_MEMORY);
 }
 
 #[test]

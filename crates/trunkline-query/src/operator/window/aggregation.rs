@@ -15,21 +15,20 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, UInt32Array};
 use datafusion::arrow::compute::{concat, take};
 use trunkline_sql::SqlError;
-use trunkline_sql::functions::{Aggregation, Argument, CallSettings, GroupedRows};
+use trunkline_sql::functions::{Aggregation, Argument, GroupedRows};
 
 use super::definition::AggregateOver;
 use super::frame::Frames;
+use super::function::Arguments;
 use super::partition::Partition;
+use super::work::Work;
+use crate::expression::failed;
 
 /// The most groups that are finished together.
 const GROUPS_MAX: usize = 4096;
 
 /// The most rows of groups that are added together.
 const ROWS_MAX: usize = 1 << 16;
-
-fn failed(error: datafusion::arrow::error::ArrowError) -> SqlError {
-    SqlError::internal(error.to_string())
-}
 
 /// The arguments of an aggregate in the rows of a partition.
 struct Rows {
@@ -41,39 +40,41 @@ impl AggregateOver {
     /// The result for each row.
     pub(super) fn results(
         &self,
-        arguments: Vec<Argument>,
-        partition: &Partition,
+        arguments: &Arguments<'_>,
         frames: &Frames,
-        settings: &CallSettings,
+        work: &Work,
     ) -> Result<ArrayRef, SqlError> {
+        let partition = arguments.partition;
+        let seen = seen(frames, partition);
         let constants = self.constants.iter().map(Option::as_ref).chain(std::iter::repeat(None));
-        let arguments = arguments.into_iter().zip(constants);
-        let arguments = arguments.map(|(argument, constant)| match constant {
-            Some(constant) => Argument::constant(Arc::clone(constant)),
-            None => argument,
+        let values = arguments.programs.iter().zip(constants);
+        let values = values.map(|(program, constant)| match constant {
+            Some(constant) => Ok(Argument::constant(Arc::clone(constant))),
+            None => arguments.some(program, seen.as_deref()).map(Argument::column),
         });
+        let values = values.collect::<Result<Vec<_>, SqlError>>()?;
         let filter = match &self.filter {
             None => None,
             Some(program) => {
-                let filter = partition.evaluate(program, settings)?;
-                let flags = filter.array().as_boolean_opt();
+                let filter = arguments.some(program, seen.as_deref())?;
+                let flags = filter.as_boolean_opt();
                 let flags = flags.ok_or_else(|| SqlError::internal("a filter is not boolean"))?;
                 Some(flags.iter().map(|flag| flag == Some(true)).collect())
             }
         };
-        let rows = Rows { arguments: arguments.collect(), filter };
+        let rows = Rows { arguments: values, filter };
         if let Some(whole) = frames.whole() {
             let first = whole.first().cloned().unwrap_or_default();
             if whole.iter().all(|frame| *frame == first) {
-                return self.same(&rows, first, partition.rows());
+                return self.same(&rows, first, partition.rows(), work);
             }
             let grows = |pair: &[Range<usize>]| matches!(pair, [a, b] if a.end <= b.end);
             if whole.iter().all(|frame| frame.start == first.start) && whole.windows(2).all(grows) {
-                return self.growing(&rows, whole);
+                return self.growing(&rows, whole, work);
             }
         }
         let frames = (0..partition.rows()).map(|row| frames.parts(row, partition));
-        self.each(&rows, frames)
+        self.each(&rows, frames, work)
     }
 
     fn start(&self) -> Result<Box<dyn Aggregation>, SqlError> {
@@ -81,15 +82,27 @@ impl AggregateOver {
     }
 
     /// All rows have the same frame.
-    fn same(&self, rows: &Rows, frame: Range<usize>, count: usize) -> Result<ArrayRef, SqlError> {
+    fn same(
+        &self,
+        rows: &Rows,
+        frame: Range<usize>,
+        count: usize,
+        work: &Work,
+    ) -> Result<ArrayRef, SqlError> {
         let mut states = self.start()?;
         rows.add(&mut *states, &places(frame.clone())?, &vec![0; frame.len()], 1)?;
+        work.hold(states.size())?;
         let result = states.finish(1)?;
         take(&result, &UInt32Array::from(vec![0; count]), None).map_err(failed)
     }
 
     /// Frames with the same start, each at least as long as the one before.
-    fn growing(&self, rows: &Rows, frames: &[Range<usize>]) -> Result<ArrayRef, SqlError> {
+    fn growing(
+        &self,
+        rows: &Rows,
+        frames: &[Range<usize>],
+        work: &Work,
+    ) -> Result<ArrayRef, SqlError> {
         let (mut running, mut results) = (self.start()?, Vec::new());
         let (mut copies, mut groups) = (self.start()?, 0);
         let mut end = frames.first().map_or(0, |frame| frame.start);
@@ -110,6 +123,10 @@ impl AggregateOver {
                 running.merge(&state, &[0], 1)?;
                 copies.merge(&state, &[groups], groups + 1)?;
                 groups += 1;
+                work.check()?;
+                if groups % 64 == 0 {
+                    work.hold(running.size() + copies.size() + size(&results))?;
+                }
                 before = Some(frame.end);
             }
             result_of.push(finished + groups - 1);
@@ -117,6 +134,7 @@ impl AggregateOver {
         if groups > 0 {
             results.push(copies.finish(groups)?);
         }
+        work.hold(0)?;
         spread(&results, &result_of)
     }
 
@@ -125,6 +143,7 @@ impl AggregateOver {
         &self,
         rows: &Rows,
         frames: impl Iterator<Item = [Range<usize>; 3]>,
+        work: &Work,
     ) -> Result<ArrayRef, SqlError> {
         let (mut states, mut results) = (self.start()?, Vec::new());
         let (mut members, mut groups): (Vec<u32>, Vec<usize>) = (Vec::new(), Vec::new());
@@ -134,9 +153,11 @@ impl AggregateOver {
         for frame in frames {
             if before.as_ref() != Some(&frame) {
                 if count == GROUPS_MAX {
+                    work.check()?;
                     rows.add(&mut *states, &members, &groups, count)?;
                     members.clear();
                     groups.clear();
+                    work.hold(states.size() + size(&results))?;
                     results.push(states.finish(count)?);
                     finished += count;
                     count = 0;
@@ -146,7 +167,9 @@ impl AggregateOver {
                         members.push(place);
                         groups.push(count);
                         if members.len() == ROWS_MAX {
+                            work.check()?;
                             rows.add(&mut *states, &members, &groups, count + 1)?;
+                            work.hold(states.size() + size(&results))?;
                             members.clear();
                             groups.clear();
                         }
@@ -161,8 +184,35 @@ impl AggregateOver {
             rows.add(&mut *states, &members, &groups, count)?;
             results.push(states.finish(count)?);
         }
+        work.hold(0)?;
         spread(&results, &result_of)
     }
+}
+
+/// The rows that are in any frame, because the arguments are evaluated in no others; `None` if all are.
+fn seen(frames: &Frames, partition: &Partition) -> Option<Vec<u32>> {
+    let count = partition.rows();
+    let (mut starts, mut ends) = (vec![0_usize; count + 1], vec![0_usize; count + 1]);
+    for part in (0..count).flat_map(|row| frames.parts(row, partition)) {
+        if !part.is_empty() {
+            starts.get_mut(part.start).into_iter().for_each(|starting| *starting += 1);
+            ends.get_mut(part.end).into_iter().for_each(|ending| *ending += 1);
+        }
+    }
+    let (mut open, mut seen) = (0, Vec::with_capacity(count));
+    for ((row, starting), ending) in (0..).zip(starts).zip(ends) {
+        open += starting;
+        open -= ending;
+        if open > 0 {
+            seen.push(row);
+        }
+    }
+    (seen.len() < count).then_some(seen)
+}
+
+/// The memory that arrays take.
+fn size(arrays: &[ArrayRef]) -> usize {
+    arrays.iter().map(|array| array.get_array_memory_size()).sum()
 }
 
 /// The rows of a range.

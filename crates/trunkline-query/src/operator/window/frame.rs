@@ -12,6 +12,7 @@ use trunkline_sql::functions::{Argument, Call, CallSettings, Kernel};
 use trunkline_sql::{SqlError, SqlState};
 
 use super::partition::Partition;
+use super::work::Work;
 use crate::expression::{Frame, Program};
 
 /// The frame clause of a window.
@@ -78,9 +79,10 @@ impl FrameDefinition {
         &self,
         partition: &Partition,
         settings: &CallSettings,
+        work: &Work,
     ) -> Result<Frames, SqlError> {
-        let starts = self.start.places(self.unit, true, partition, settings)?;
-        let ends = self.end.places(self.unit, false, partition, settings)?;
+        let starts = self.start.places(self.unit, true, partition, (settings, work))?;
+        let ends = self.end.places(self.unit, false, partition, (settings, work))?;
         let ranges = starts.into_iter().zip(ends).map(|(start, end)| start..end.max(start));
         Ok(Frames { ranges: ranges.collect(), exclude: self.exclude })
     }
@@ -118,7 +120,7 @@ impl Bound {
         unit: FrameUnit,
         is_start: bool,
         partition: &Partition,
-        settings: &CallSettings,
+        (settings, work): (&CallSettings, &Work),
     ) -> Result<Vec<usize>, SqlError> {
         let rows = partition.rows();
         let (offset, before) = match self {
@@ -138,7 +140,7 @@ impl Bound {
         };
         let distance = offset.distance(is_start, settings)?;
         if let Some(range) = &offset.range {
-            return range.places(&distance, is_start, before, partition, settings);
+            return range.places(&distance, (is_start, before), partition, (settings, work));
         }
         let distance = count(&distance, is_start)?;
         let moved = |from: usize, to: usize| match before {
@@ -184,23 +186,24 @@ impl RangeTest {
     fn places(
         &self,
         distance: &ArrayRef,
-        is_start: bool,
-        before: bool,
+        (is_start, before): (bool, bool),
         partition: &Partition,
-        settings: &CallSettings,
+        (settings, work): (&CallSettings, &Work),
     ) -> Result<Vec<usize>, SqlError> {
         let values = partition.evaluate(&self.value, settings)?;
-        let values = values.array();
-        let subtract = before != self.descending;
-        let less = is_start == self.descending;
+        let flag = |value| Argument::column(Arc::new(BooleanArray::from(vec![value])));
+        let (subtract, less) = (before != self.descending, is_start == self.descending);
+        let distance = Argument::column(Arc::clone(distance));
+        let fixed = [distance, flag(subtract), flag(less)];
         let (mut at, rows) = (0, partition.rows());
         let mut places = Vec::with_capacity(rows);
         for row in 0..rows {
+            work.check()?;
             while at < rows {
                 let inside = match (values.is_null(at), values.is_null(row)) {
                     (false, false) => {
                         let pair = (values.slice(at, 1), values.slice(row, 1));
-                        self.holds(pair, distance, (subtract, less), settings)?
+                        self.holds(pair, &fixed, settings)?
                     }
                     // Nulls are at one end, and are within any distance of each other.
                     (bound, current) => match (is_start, self.nulls_first) {
@@ -220,20 +223,18 @@ impl RangeTest {
         Ok(places)
     }
 
-    /// `in_range(value, current, distance, subtract, less)`
+    /// `in_range(value, current, distance, subtract, less)`, of which the last three are `fixed`.
     fn holds(
         &self,
-        pair: (ArrayRef, ArrayRef),
-        distance: &ArrayRef,
-        (subtract, less): (bool, bool),
+        (value, current): (ArrayRef, ArrayRef),
+        fixed: &[Argument; 3],
         settings: &CallSettings,
     ) -> Result<bool, SqlError> {
-        let flag = |value| Argument::column(Arc::new(BooleanArray::from(vec![value])));
-        let (value, current) = (Argument::column(pair.0), Argument::column(pair.1));
-        let distance = Argument::column(Arc::clone(distance));
+        let (value, current) = (Argument::column(value), Argument::column(current));
+        let [distance, subtract, less] = fixed.clone();
         let (key, offset) = self.types;
         let result = (self.kernel)(&Call {
-            arguments: &[value, current, distance, flag(subtract), flag(less)],
+            arguments: &[value, current, distance, subtract, less],
             rows: 1,
             argument_types: &[key, key, offset, BOOL, BOOL],
             result_type: BOOL,

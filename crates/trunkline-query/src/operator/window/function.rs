@@ -1,44 +1,83 @@
 //! Window functions that are not aggregates.
+//!
+//! An argument is only evaluated in rows whose value a function asks for, as in PostgreSQL:
+//!
+//! ```text
+//!   first_value(10 / a) OVER (ORDER BY a DESC)      a: 1, 0 ──▶ 10, 10
+//! ```
 
 use std::sync::Arc;
 
 use arrow_array::builder::Int32Builder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, UInt32Array, new_null_array};
-use datafusion::arrow::compute::{interleave, take};
-use trunkline_sql::functions::Argument;
+use arrow_array::{Array, ArrayRef, Float64Array, Int32Array, Int64Array, new_null_array};
+use datafusion::arrow::compute::interleave;
+use trunkline_sql::functions::{Argument, CallSettings};
 use trunkline_sql::{SqlError, SqlState};
 
 use super::definition::{RankFunction, ValueFunction};
 use super::frame::Frames;
 use super::partition::Partition;
+use crate::expression::{Program, Scatter, failed};
 
 /// Row numbers are int8.
 fn int8(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// An int4 argument in a row.
-fn int4(arguments: &[Argument], number: usize, row: usize) -> Result<Option<i32>, SqlError> {
-    let missing = || SqlError::internal("a window function lacks an int4 argument");
-    let argument = arguments.get(number).ok_or_else(missing)?;
-    let values = argument.array().as_primitive_opt::<Int32Type>().ok_or_else(missing)?;
-    let at = argument.row(row);
-    Ok((!values.is_null(at)).then(|| values.value(at)))
+fn uint32(row: usize) -> Result<u32, SqlError> {
+    u32::try_from(row).map_err(|_| SqlError::internal("a partition has more than 2^32 rows"))
 }
 
-fn failed(error: datafusion::arrow::error::ArrowError) -> SqlError {
-    SqlError::internal(error.to_string())
+/// The arguments of a call over a partition.
+pub(super) struct Arguments<'a> {
+    pub(super) programs: &'a [Program],
+    pub(super) partition: &'a Partition,
+    pub(super) settings: &'a CallSettings,
+}
+
+impl Arguments<'_> {
+    /// The values of a program in these rows, which are in order, and null in all others; without
+    /// rows, in all.
+    pub(super) fn some(
+        &self,
+        program: &Program,
+        rows: Option<&[u32]>,
+    ) -> Result<ArrayRef, SqlError> {
+        let Some(rows) = rows else { return self.partition.evaluate(program, self.settings) };
+        let values = self.partition.evaluate_at(program, rows, self.settings)?;
+        let null = new_null_array(values.data_type(), 1);
+        let mut all = Scatter::new(self.partition.rows());
+        all.set(rows, &Argument::column(values));
+        all.finish(null)
+    }
+
+    fn program(&self, number: usize) -> Result<&Program, SqlError> {
+        let program = self.programs.get(number);
+        program.ok_or_else(|| SqlError::internal("a window function lacks an argument"))
+    }
+
+    /// The values of an argument in these rows.
+    fn values(&self, number: usize, rows: &[u32]) -> Result<ArrayRef, SqlError> {
+        self.partition.evaluate_at(self.program(number)?, rows, self.settings)
+    }
+
+    /// The values of an int4 argument in all rows.
+    fn int4s(&self, number: usize) -> Result<Int32Array, SqlError> {
+        int4(&self.partition.evaluate(self.program(number)?, self.settings)?)
+    }
+}
+
+fn int4(array: &ArrayRef) -> Result<Int32Array, SqlError> {
+    let values = array.as_primitive_opt::<Int32Type>().cloned();
+    values.ok_or_else(|| SqlError::internal("an argument of a window function is an int4"))
 }
 
 impl RankFunction {
     /// The result for each row.
-    pub(super) fn results(
-        self,
-        arguments: &[Argument],
-        partition: &Partition,
-    ) -> Result<ArrayRef, SqlError> {
+    pub(super) fn results(self, arguments: &Arguments<'_>) -> Result<ArrayRef, SqlError> {
+        let partition = arguments.partition;
         let count = partition.rows();
         let rows = 0..count;
         let whole = |place: &dyn Fn(usize) -> usize| -> ArrayRef {
@@ -66,13 +105,14 @@ impl RankFunction {
 
 /// Buckets of equal size; the first ones get what is left over. The number of buckets is that of the
 /// first row where it is not null.
-fn ntile(arguments: &[Argument], count: usize) -> Result<ArrayRef, SqlError> {
+fn ntile(arguments: &Arguments<'_>, count: usize) -> Result<ArrayRef, SqlError> {
     let mut results = Int32Builder::with_capacity(count);
     let mut buckets: Option<usize> = None;
     let (mut bucket, mut in_bucket, mut larger, mut size) = (1_i32, 0, 0, 0);
     for row in 0..count {
         if buckets.is_none() {
-            let Some(number) = int4(arguments, 0, row)? else {
+            let number = int4(&arguments.values(0, &[uint32(row)?])?)?;
+            let Some(number) = number.iter().next().flatten() else {
                 results.append_null();
                 continue;
             };
@@ -98,73 +138,108 @@ fn ntile(arguments: &[Argument], count: usize) -> Result<ArrayRef, SqlError> {
     Ok(Arc::new(results.finish()))
 }
 
+/// Where a row's result comes from.
+#[derive(Clone, Copy)]
+enum Source {
+    /// The value in the row at this place.
+    Row(u32),
+    /// The default.
+    Default,
+    Null,
+}
+
 impl ValueFunction {
     /// The result for each row.
     pub(super) fn results(
         self,
-        arguments: &[Argument],
-        partition: &Partition,
+        arguments: &Arguments<'_>,
         frames: &Frames,
     ) -> Result<ArrayRef, SqlError> {
-        if matches!(self, Self::Lag | Self::Lead) {
-            return self.moved(arguments, partition.rows());
-        }
-        let mut places: Vec<Option<u32>> = Vec::with_capacity(partition.rows());
-        for row in 0..partition.rows() {
-            let parts = frames.parts(row, partition);
-            let place = match self {
-                Self::Last => {
-                    let last = parts.into_iter().rev().find(|part| !part.is_empty());
-                    last.map(|part| part.end - 1)
-                }
-                Self::Nth => match int4(arguments, 1, row)? {
-                    None => None,
-                    Some(1..) => {
-                        let number = int4(arguments, 1, row)?.unwrap_or_default() - 1;
-                        let number = usize::try_from(number).unwrap_or_default();
-                        parts.into_iter().flatten().nth(number)
+        let sources = match self {
+            Self::Lag | Self::Lead => self.moved(arguments)?,
+            Self::Nth => nth(arguments, frames)?,
+            Self::First | Self::Last => {
+                let partition = arguments.partition;
+                let places = (0..partition.rows()).map(|row| {
+                    let parts = frames.parts(row, partition);
+                    match self {
+                        Self::Last => parts.into_iter().rev().flat_map(Iterator::rev).next(),
+                        _ => parts.into_iter().flatten().next(),
                     }
-                    Some(_) => {
-                        let message = "argument of nth_value must be greater than zero";
-                        let code = SqlState::INVALID_ARGUMENT_FOR_NTH_VALUE;
-                        return Err(SqlError::new(code, message));
-                    }
-                },
-                _ => parts.into_iter().flatten().next(),
-            };
-            places.push(place.and_then(|place| u32::try_from(place).ok()));
-        }
-        let [value, ..] = arguments else {
-            return Err(SqlError::internal("a window function lacks its value"));
+                });
+                places.map(source).collect::<Result<_, _>>()?
+            }
         };
-        take(value.array(), &UInt32Array::from(places), None).map_err(failed)
+        gathered(arguments, &sources)
     }
 
     /// `lag` and `lead`: the value some rows before or after, or a default.
-    fn moved(self, arguments: &[Argument], count: usize) -> Result<ArrayRef, SqlError> {
-        let [value, ..] = arguments else {
-            return Err(SqlError::internal("a window function lacks its value"));
+    fn moved(self, arguments: &Arguments<'_>) -> Result<Vec<Source>, SqlError> {
+        let count = arguments.partition.rows();
+        let distances = match arguments.programs.len() {
+            1 => None,
+            _ => Some(arguments.int4s(1)?),
         };
-        let null = new_null_array(value.array().data_type(), 1);
-        let default = arguments.get(2).map_or(&null, Argument::array);
-        let mut places = Vec::with_capacity(count);
-        for row in 0..count {
-            let distance = match arguments.len() {
-                1 => Some(1),
-                _ => int4(arguments, 1, row)?,
+        let sources = (0..count).map(|row| {
+            let distance = match &distances {
+                Some(distances) if distances.is_null(row) => return Ok(Source::Null),
+                Some(distances) => i64::from(distances.value(row)),
+                None => 1,
             };
-            let Some(distance) = distance else {
-                places.push((2, 0));
-                continue;
-            };
-            let distance = if self == Self::Lag { -i64::from(distance) } else { distance.into() };
+            let distance = if self == Self::Lag { -distance } else { distance };
             let place = usize::try_from(int8(row).saturating_add(distance)).ok();
-            places.push(match place.filter(|&place| place < count) {
-                Some(place) => (0, place),
-                None if arguments.len() > 2 => (1, row),
-                None => (2, 0),
-            });
-        }
-        interleave(&[&**value.array(), &**default, &*null], &places).map_err(failed)
+            match place.filter(|&place| place < count) {
+                None if arguments.programs.len() > 2 => Ok(Source::Default),
+                place => source(place),
+            }
+        });
+        sources.collect()
     }
+}
+
+fn source(place: Option<usize>) -> Result<Source, SqlError> {
+    place.map_or(Ok(Source::Null), |place| uint32(place).map(Source::Row))
+}
+
+/// `nth_value`.
+fn nth(arguments: &Arguments<'_>, frames: &Frames) -> Result<Vec<Source>, SqlError> {
+    let numbers = arguments.int4s(1)?;
+    let sources = numbers.iter().enumerate().map(|(row, number)| match number {
+        None => Ok(Source::Null),
+        Some(number @ 1..) => {
+            let number = usize::try_from(number - 1).unwrap_or_default();
+            source(frames.parts(row, arguments.partition).into_iter().flatten().nth(number))
+        }
+        Some(_) => {
+            let message = "argument of nth_value must be greater than zero";
+            Err(SqlError::new(SqlState::INVALID_ARGUMENT_FOR_NTH_VALUE, message))
+        }
+    });
+    sources.collect()
+}
+
+/// The values from their sources.
+fn gathered(arguments: &Arguments<'_>, sources: &[Source]) -> Result<ArrayRef, SqlError> {
+    let (mut rows, mut defaults) = (Vec::with_capacity(sources.len()), Vec::new());
+    let mut places = Vec::with_capacity(sources.len());
+    for (row, source) in sources.iter().enumerate() {
+        places.push(match *source {
+            Source::Null => (2, 0),
+            Source::Row(place) => {
+                rows.push(place);
+                (0, rows.len() - 1)
+            }
+            Source::Default => {
+                defaults.push(uint32(row)?);
+                (1, defaults.len() - 1)
+            }
+        });
+    }
+    let values = arguments.values(0, &rows)?;
+    let null = new_null_array(values.data_type(), 1);
+    let defaults = match defaults.is_empty() {
+        true => Arc::clone(&null),
+        false => arguments.values(2, &defaults)?,
+    };
+    interleave(&[&*values, &*defaults, &*null], &places).map_err(failed)
 }

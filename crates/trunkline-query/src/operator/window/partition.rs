@@ -1,14 +1,13 @@
 //! The rows of one partition, in order, and which of them are peers.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array, new_empty_array};
 use datafusion::arrow::row::Rows;
 use trunkline_sql::SqlError;
-use trunkline_sql::functions::{Argument, CallSettings};
+use trunkline_sql::functions::CallSettings;
 
-use crate::expression::{Frame, Program, column_name};
+use crate::expression::Program;
 
 /// All rows of a partition.
 pub(super) struct Partition {
@@ -68,14 +67,21 @@ impl Partition {
         &self,
         program: &Program,
         settings: &CallSettings,
-    ) -> Result<Argument, SqlError> {
-        let columns = program.columns().iter().map(|&id| {
-            let name = column_name(id);
-            let column = self.batch.column_by_name(&name);
-            let missing = || SqlError::internal(format!("a window's input has no column {name}"));
-            column.map(|array| Argument::column(Arc::clone(array))).ok_or_else(missing)
-        });
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
-        program.evaluate(&Frame::new(columns, self.rows(), settings)).map(Argument::column)
+    ) -> Result<ArrayRef, SqlError> {
+        program.evaluate(&program.frame(&self.batch, settings)?)
+    }
+
+    /// The value of an expression in the rows at these places, which may repeat.
+    pub(super) fn evaluate_at(
+        &self,
+        program: &Program,
+        places: &[u32],
+        settings: &CallSettings,
+    ) -> Result<ArrayRef, SqlError> {
+        if places.is_empty() {
+            return Ok(new_empty_array(&program.carrier().data_type()));
+        }
+        let frame = program.frame(&self.batch, settings)?;
+        program.evaluate(&frame.select(&UInt32Array::from(places.to_vec()))?)
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema, SortOptions};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::row::{OwnedRow, RowConverter, Rows, SortField};
@@ -14,7 +14,9 @@ use trunkline_sql::SqlError;
 
 use super::definition::{Window, WindowCall, WindowFunction};
 use super::frame::Frames;
+use super::function::Arguments;
 use super::partition::Partition;
+use super::work::Work;
 use crate::error::to_datafusion;
 use crate::expression::{Program, column_name};
 use crate::operator::definition::{Operator, Process, Streams};
@@ -38,13 +40,7 @@ impl Operator for Arc<Window> {
     fn order(&self) -> Option<Vec<(String, SortOptions)>> {
         let ascending = SortOptions { descending: false, nulls_first: false };
         let partitions = self.partition_by.iter().map(|name| (name.clone(), ascending));
-        let mut order: Vec<(String, SortOptions)> = Vec::new();
-        for (name, options) in partitions.chain(self.order_by.iter().cloned()) {
-            if !order.iter().any(|(known, _)| *known == name) {
-                order.push((name, options));
-            }
-        }
-        Some(order)
+        Some(partitions.chain(self.order_by.iter().cloned()).collect())
     }
 
     /// Without a row, its neighbours would see other rows.
@@ -71,8 +67,8 @@ pub(super) struct Partitions {
     bytes: usize,
     /// Partitions that are complete, and what is reserved for each.
     complete: VecDeque<(Vec<RecordBatch>, usize)>,
-    /// The results of a partition that have not been returned.
-    results: Option<(RecordBatch, usize)>,
+    /// The results of a partition, how many of its rows have been returned, and its memory.
+    results: Option<(RecordBatch, usize, Work)>,
 }
 
 impl Partitions {
@@ -109,24 +105,29 @@ impl Partitions {
         Ok(())
     }
 
-    /// The rows of a partition with the results of all functions.
-    fn evaluated(&self, rows: &[RecordBatch]) -> Result<RecordBatch> {
-        let batch = concat_batches(&self.streams.input, rows)?;
+    /// The rows of a partition with the results of all functions. `bytes` are reserved for the rows.
+    fn evaluated(&self, rows: Vec<RecordBatch>, bytes: usize, work: &Work) -> Result<RecordBatch> {
+        // Both the parts and the whole are in memory for a moment.
+        work.keep(bytes).map_err(to_datafusion)?;
+        let batch = concat_batches(&self.streams.input, &rows)?;
+        drop(rows);
+        self.streams.memory.shrink(bytes);
         let names: Vec<&String> = self.window.order_by.iter().map(|(name, _)| name).collect();
         let keys = match &self.converters.1 {
             Some(converter) => Some(converted(converter, &names, &batch)?),
             None => None,
         };
         let partition = Partition::new(batch, keys.as_ref());
-        let frames = self.window.frame.frames(&partition, &self.window.settings);
+        let frames = self.window.frame.frames(&partition, &self.window.settings, work);
         let frames = frames.map_err(to_datafusion)?;
         let mut columns = partition.batch().columns().to_vec();
         for call in &self.window.calls {
-            let column = self.column(call, &partition, &frames).map_err(to_datafusion)?;
+            let column = self.column(call, &partition, &frames, work).map_err(to_datafusion)?;
             if *column.data_type() != call.ty {
                 let (name, found, expected) = (&call.text, column.data_type(), &call.ty);
                 return exec_err!("{name} returned {found}, expected {expected}");
             }
+            work.keep(column.get_array_memory_size()).map_err(to_datafusion)?;
             columns.push(column);
         }
         Ok(RecordBatch::try_new(Arc::clone(&self.streams.output), columns)?)
@@ -137,16 +138,15 @@ impl Partitions {
         call: &WindowCall,
         partition: &Partition,
         frames: &Frames,
+        work: &Work,
     ) -> Result<ArrayRef, SqlError> {
-        let settings = &self.window.settings;
-        let arguments = call.arguments.iter().map(|program| partition.evaluate(program, settings));
-        let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
+        work.check()?;
+        let (programs, settings) = (&call.arguments, &self.window.settings);
+        let arguments = Arguments { programs, partition, settings };
         match &call.function {
-            WindowFunction::Rank(function) => function.results(&arguments, partition),
-            WindowFunction::Value(function) => function.results(&arguments, partition, frames),
-            WindowFunction::Aggregate(aggregate) => {
-                aggregate.results(arguments, partition, frames, settings)
-            }
+            WindowFunction::Rank(function) => function.results(&arguments),
+            WindowFunction::Value(function) => function.results(&arguments, frames),
+            WindowFunction::Aggregate(aggregate) => aggregate.results(&arguments, frames, work),
         }
     }
 }
@@ -183,14 +183,14 @@ impl Process for Partitions {
         if self.results.is_none()
             && let Some((rows, bytes)) = self.complete.pop_front()
         {
-            self.results = Some((self.evaluated(&rows)?, 0));
-            self.streams.memory.shrink(bytes);
+            let work = Work::new(&self.streams);
+            self.results = Some((self.evaluated(rows, bytes, &work)?, 0, work));
         }
-        let Some((batch, from)) = self.results.take() else { return Ok(None) };
+        let Some((batch, from, work)) = self.results.take() else { return Ok(None) };
         let count = self.streams.rows_max.min(batch.num_rows() - from);
         let next = batch.slice(from, count);
         if from + count < batch.num_rows() {
-            self.results = Some((batch, from + count));
+            self.results = Some((batch, from + count, work));
         }
         Ok(Some(next))
     }
