@@ -57,10 +57,10 @@ impl Part {
 }
 
 /// The packages of [`Part::Engine`], as arguments of cargo.
-const ENGINE: &str = "--workspace --exclude trunkline-query";
+const ENGINE: &str = "--workspace --exclude trunkline-query --exclude trunkline-server";
 
 /// Those of [`Part::Sql`].
-const SQL: &str = "-p trunkline-query";
+const SQL: &str = "-p trunkline-query -p trunkline-server -p trunkline --features trunkline/sql";
 
 /// The runs of the tests. We must run the engine's tests twice: cargo unifies features across all
 /// packages built by one command, and trunkline-sim enables the scheduler in trunkline-aio.
@@ -85,7 +85,9 @@ impl Tests {
 
     fn packages(self) -> &'static str {
         match self {
-            Self::Shipped => "--workspace --exclude trunkline-sim --exclude trunkline-query",
+            Self::Shipped => {
+                "--workspace --exclude trunkline-sim --exclude trunkline-query --exclude trunkline-server"
+            }
             Self::Scheduler => "-p trunkline-sim -p trunkline-aio",
             Self::Sql => SQL,
         }

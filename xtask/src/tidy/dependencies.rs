@@ -2,6 +2,7 @@
 //! external dependencies.
 //!
 //! ```text
+//! trunkline ──▶ trunkline-server ──▶ trunkline-query ──▶ trunkline-sql ──▶ trunkline-engine
 //! trunkline ──▶ trunkline-sample ──▶ trunkline-engine ──▶ trunkline-aio, trunkline-format
 //!                     ▲
 //!               trunkline-sim, trunkline-bench
@@ -54,8 +55,21 @@ const ARROWS: &[Arrows] = &[
         tests: &["trunkline-sample"],
     },
     Arrows {
+        package: "trunkline-server",
+        normal: &["trunkline-aio", "trunkline-engine", "trunkline-sql", "trunkline-query"],
+        tests: &["trunkline-sample"],
+    },
+    Arrows {
         package: "trunkline",
-        normal: &["trunkline-aio", "trunkline-format", "trunkline-engine", "trunkline-sample"],
+        normal: &[
+            "trunkline-aio",
+            "trunkline-format",
+            "trunkline-engine",
+            "trunkline-sample",
+            "trunkline-sql",
+            "trunkline-query",
+            "trunkline-server",
+        ],
         tests: &["trunkline-sim"],
     },
     Arrows { package: "xtask", normal: &[], tests: &[] },
@@ -70,8 +84,8 @@ const QUARANTINE: &[(&str, &[&str])] = &[
     ("datafusion*", &["trunkline-query"]),
     ("arrow*", &["trunkline-sql", "trunkline-query"]),
     ("parquet*", &[]),
-    ("tokio*", &["trunkline-query"]),
-    ("pgwire", &[]),
+    ("tokio*", &["trunkline-query", "trunkline-server", "trunkline"]),
+    ("pgwire", &["trunkline-server"]),
 ];
 
 /// One dependency declared in a manifest.

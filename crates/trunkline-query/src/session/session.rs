@@ -303,7 +303,7 @@ impl Session {
     }
 
     /// Marks the transaction block as failed, if there is one. The sender of rows must call this if
-    /// [`Rows::next`] fails, because the session no longer has the rows.
+    /// it cannot read or send all of them, because the session no longer has the rows.
     pub fn fail(&mut self) {
         self.transaction.fail();
         self.publish_transaction();

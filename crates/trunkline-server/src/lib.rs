@@ -1,0 +1,1 @@
+//! Serves SQL over the wire protocol of PostgreSQL.
