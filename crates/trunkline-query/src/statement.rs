@@ -4,6 +4,7 @@
 //! them end with [`Rows`].
 
 mod context;
+mod deep_stack;
 mod optimizer;
 mod query_planner;
 mod rows;

@@ -22,6 +22,7 @@ mod column;
 mod expression;
 mod query;
 mod relation;
+mod stack;
 mod walk;
 
 pub use column::{Column, ColumnId, Columns, Origin, SqlType};
@@ -34,4 +35,4 @@ pub use relation::{
     Aggregate, Cte, FrameBound, FrameExclusion, FrameUnit, JoinKind, Relation, RowSource,
     SetOperator, TableColumn, TableScan, Window, WindowFrame,
 };
-pub use walk::with_stack;
+pub use stack::{with_stack, with_stack_for};

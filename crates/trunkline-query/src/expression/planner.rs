@@ -36,6 +36,10 @@ const KEYED_EQUALITY: [&str; 7] =
 /// What stands for columns of outer queries.
 pub(crate) type OuterColumns = BTreeMap<ColumnId, PlanExpr>;
 
+/// AND and OR of more terms are evaluated by one function of ours. For the planner, each is a tree of
+/// binary operators, over which it recurses.
+const TERMS_MAX: usize = 200;
+
 /// Makes expressions of plans from bound expressions.
 #[derive(Debug, Clone)]
 pub(crate) struct ExpressionPlanner<'a> {
@@ -100,7 +104,11 @@ impl<'a> ExpressionPlanner<'a> {
     pub(crate) fn condition(&self, condition: &Expr) -> Result<Option<PlanExpr>, SqlError> {
         let (mut plain, mut others) = (Vec::new(), Vec::new());
         let mut planned = Vec::new();
-        for conjunct in conjuncts(condition) {
+        let parts = conjuncts(condition);
+        if parts.len() > TERMS_MAX {
+            return self.value(condition).map(Some);
+        }
+        for conjunct in parts {
             match self.plain_condition(conjunct)? {
                 Some(native) => {
                     plain.push(conjunct);
@@ -145,7 +153,11 @@ impl<'a> ExpressionPlanner<'a> {
         is_left: impl Fn(ColumnId) -> bool,
     ) -> Result<Vec<PlanExpr>, SqlError> {
         let mut planned = Vec::new();
-        for conjunct in conjuncts(condition) {
+        let parts = conjuncts(condition);
+        if parts.len() > TERMS_MAX {
+            return Ok(vec![self.value(condition)?]);
+        }
+        for conjunct in parts {
             if let Some((left, right)) = operands_of_call(conjunct) {
                 let side = |expr: &Expr| {
                     let columns = columns_of(expr);
@@ -216,6 +228,7 @@ impl<'a> ExpressionPlanner<'a> {
             ExprKind::Parameter(number) => {
                 Some(self.literal(expr, parameter(self.environment, *number)?)?)
             }
+            ExprKind::And(operands) | ExprKind::Or(operands) if operands.len() > TERMS_MAX => None,
             ExprKind::And(operands) => return all(operands, and),
             ExprKind::Or(operands) => return all(operands, or),
             ExprKind::Not(operand) => self.native(operand)?.map(|operand| !operand),

@@ -38,6 +38,7 @@ impl Session {
         }
         self.check_block(raw.as_ref())?;
         self.refresh();
+        self.nesting = raw.as_ref().map_or(0, RawStatement::nesting);
         let bound = match raw.as_ref().map(|raw| &raw.statement) {
             None => None,
             Some(Statement::Select(select)) => Some(self.bind(select, Some(types))?),
@@ -130,6 +131,7 @@ impl Session {
             }
             (Progress::New, Some(raw), None) => {
                 let started = self.start(&statement.text, Cancellation::default());
+                self.nesting = raw.nesting();
                 self.execute_statement(started, &raw.statement).await
             }
             (Progress::Started, Some(_), Some(_)) => Ok(Outcome::Command("SELECT 0".to_owned())),

@@ -56,6 +56,8 @@ pub struct Session {
     pub(super) prepared: BTreeMap<String, Arc<Prepared>>,
     pub(super) portals: BTreeMap<String, Portal>,
     pub(super) transaction: Transaction,
+    /// How deep the statement that is bound may nest.
+    pub(super) nesting: usize,
     canceller: SessionCanceller,
     activity: Arc<ActivityEntry>,
 }
@@ -125,6 +127,7 @@ impl Session {
             prepared: BTreeMap::new(),
             portals: BTreeMap::new(),
             transaction: Transaction::default(),
+            nesting: 0,
             canceller: SessionCanceller::default(),
             activity: Arc::new(activity),
         })
@@ -216,6 +219,7 @@ impl Session {
         statement: &RawStatement,
     ) -> Result<Outcome, SqlError> {
         let started = self.start(text, Cancellation::default());
+        self.nesting = statement.nesting();
         let result = self.execute_statement(started, &statement.statement).await;
         self.finish(&result);
         result
@@ -344,7 +348,8 @@ impl Session {
             )
         };
         let names = Namespace::new(self.database.catalog(), &self.path);
-        bind(select, BindOptions { names, input, parameters: types })
+        let nesting = self.nesting;
+        bind(select, BindOptions { names, input, parameters: types, nesting })
     }
 
     pub(super) fn environment(&self, parameters: Arc<[ParameterValue]>) -> Environment {

@@ -11,11 +11,12 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
 use futures::StreamExt;
 use trunkline_engine::read_stream::StatementStreams;
-use trunkline_sql::bound::{BoundStatement, Origin, SqlType};
+use trunkline_sql::bound::{BoundStatement, Origin, SqlType, with_stack_for};
 use trunkline_sql::values::Carrier;
 use trunkline_sql::{SqlError, SqlState};
 
 use super::context::StatementContext;
+use super::deep_stack::OnDeepStack;
 use crate::environment::Environment;
 use crate::error::from_datafusion;
 use crate::expression::column_name;
@@ -57,6 +58,7 @@ enum Source {
         stream: SendableRecordBatchStream,
         streams: StatementStreams,
         cancellation: Cancellation,
+        nesting: usize,
     },
     Memory,
 }
@@ -126,10 +128,10 @@ impl Supply {
         if let Some(batch) = self.pending.pop_front() {
             return Ok(Some(batch));
         }
-        let Source::Running { stream, cancellation, .. } = &mut self.source else {
+        let Source::Running { stream, cancellation, nesting, .. } = &mut self.source else {
             return Ok(None);
         };
-        match stream.next().await {
+        match OnDeepStack::new(*nesting, stream.next()).await {
             None => Ok(None),
             Some(Ok(batch)) => Ok(Some(batch)),
             Some(Err(error)) => Err(from_datafusion(&error)).map_err(|error| {
@@ -157,7 +159,7 @@ pub async fn execute(
     let stream = execute_stream(plan, state.task_ctx()).map_err(|error| from_datafusion(&error))?;
     let columns = result_columns(statement, &context.environment)?;
     let cancellation = context.cancellation.clone();
-    let source = Source::Running { stream, streams, cancellation };
+    let source = Source::Running { stream, streams, cancellation, nesting: statement.nesting };
     Ok(Rows::new(columns, source, VecDeque::new()))
 }
 
@@ -197,9 +199,10 @@ async fn physical_plan(
     streams: &StatementStreams,
 ) -> Result<(SessionState, Arc<dyn ExecutionPlan>), SqlError> {
     context.cancellation.check()?;
-    let logical = logical_plan(statement, context, streams)?;
+    let nesting = statement.nesting;
+    let logical = with_stack_for(nesting, || logical_plan(statement, context, streams))?;
     let state = context.options.state(&context.cancellation)?;
-    let plan = state.create_physical_plan(&logical).await;
+    let plan = OnDeepStack::new(nesting, state.create_physical_plan(&logical)).await;
     Ok((state, plan.map_err(|error| from_datafusion(&error))?))
 }
 
@@ -215,7 +218,7 @@ fn logical_plan(
         streams: streams.clone(),
         cancellation: context.cancellation.clone(),
     };
-    let BoundStatement { columns, subqueries, query } = statement;
+    let BoundStatement { columns, subqueries, query, .. } = statement;
     let environment = with_server(context);
     let mut lowering = Lowering::new(&environment, &source, columns, subqueries);
     let plan = lowering.relation(&query.relation)?;

@@ -10,6 +10,7 @@ mod compatibility;
 mod definitions;
 mod encode;
 mod execution;
+mod nesting;
 mod optimizer;
 mod overlay;
 mod queries;

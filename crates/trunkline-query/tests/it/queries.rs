@@ -54,6 +54,7 @@ pub(crate) fn bound_select(
         names: Namespace::new(catalog, &path),
         input: InputOptions::new(major, &*context.database, 0),
         parameters: None,
+        nesting: 0,
     };
     Ok(bind(select, options)?.statement)
 }

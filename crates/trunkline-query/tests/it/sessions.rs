@@ -46,7 +46,7 @@ pub(crate) async fn open_with(
 }
 
 /// Rows as lines of texts between tabs.
-async fn lines(session: &Session, rows: &mut Rows) -> Result<Vec<String>, SqlError> {
+async fn lines(session: &mut Session, rows: &mut Rows) -> Result<Vec<String>, SqlError> {
     let settings = Arc::clone(session.call_settings());
     let mut lines = Vec::new();
     while let Some(batch) = rows.next().await? {
@@ -198,7 +198,7 @@ fn the_extended_protocol_binds_and_suspends() {
         let Ok(Outcome::Rows { mut rows, .. }) = session.execute_portal("p").await else {
             panic!("rows")
         };
-        assert_eq!(lines(&session, &mut rows).await.expect("no error"), ["3"]);
+        assert_eq!(lines(&mut session, &mut rows).await.expect("no error"), ["3"]);
         drop(rows);
         let again = session.execute_portal("p").await;
         assert!(matches!(again, Ok(Outcome::Command(tag)) if tag == "SELECT 0"));

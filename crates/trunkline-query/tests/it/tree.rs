@@ -83,7 +83,7 @@ impl Tree {
             OutputColumn { id, name }
         });
         let query = Query { relation, output: output.collect() };
-        BoundStatement { columns: self.columns, subqueries: self.subqueries, query }
+        BoundStatement { columns: self.columns, subqueries: self.subqueries, query, nesting: 0 }
     }
 }
 

@@ -20,6 +20,8 @@ pub(super) struct Binder<'a> {
     pub(super) parameters: Parameters,
     /// The number of the next common table expression.
     pub(super) next_cte: u32,
+    /// How many queries the one that is bound is inside of.
+    pub(super) query_depth: usize,
     /// The words of the first row lock, such as `FOR UPDATE`.
     pub(super) locking: Option<&'static str>,
 }

@@ -23,6 +23,10 @@ use crate::syntax::{
 /// `MaxTupleAttributeNumber`: the number of columns that a target list may have.
 const TARGETS_MAX: usize = 1664;
 
+/// How many queries may be inside each other. When they're executed, each of them polls the next one,
+/// which takes stack.
+const QUERIES_MAX: usize = 200;
+
 impl Binder<'_> {
     /// Binds a query. With `resolve_unknown`, output columns that are still of type `unknown` become
     /// text; the sides of a set operation keep them until the common type is known.
@@ -35,7 +39,15 @@ impl Binder<'_> {
         outer: &Scope<'_>,
         resolve_unknown: bool,
     ) -> Result<Query, SqlError> {
-        with_stack(|| {
+        // A chain of set operations nests as well, but isn't executed in a nested way.
+        let is_nested = !matches!(statement.body, SelectBody::SetOperation { .. });
+        self.query_depth += usize::from(is_nested);
+        if self.query_depth > QUERIES_MAX {
+            let detail = format!("At most {QUERIES_MAX} queries may be inside each other.");
+            let code = SqlState::STATEMENT_TOO_COMPLEX;
+            return Err(SqlError::new(code, "stack depth limit exceeded").with_detail(detail));
+        }
+        let query = with_stack(|| {
             let mut scope = Scope::within(outer);
             let mut ctes = Vec::new();
             if let Some(with) = &statement.with {
@@ -59,7 +71,9 @@ impl Binder<'_> {
                 query.relation = Relation::With { ctes, input };
             }
             Ok(query)
-        })
+        });
+        self.query_depth -= usize::from(is_nested);
+        query
     }
 
     /// Binds one `SELECT`.

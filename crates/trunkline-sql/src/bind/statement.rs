@@ -10,7 +10,7 @@ use trunkline_format::text_input::InputOptions;
 use super::binder::Binder;
 use super::parameters::Parameters;
 use super::scope::Scope;
-use crate::bound::{BoundStatement, Columns, Subqueries};
+use crate::bound::{BoundStatement, Columns, Subqueries, with_stack_for};
 use crate::catalog::Namespace;
 use crate::error::{SqlError, SqlState};
 use crate::functions::Zones;
@@ -26,6 +26,9 @@ pub struct BindOptions<'a> {
     /// Types of parameters; 0 for those whose type the context decides. `None` if the statement can't
     /// have parameters.
     pub parameters: Option<&'a [Oid]>,
+    /// How deep the statement may nest
+    /// ([`RawStatement::nesting`](crate::syntax::RawStatement::nesting)).
+    pub nesting: usize,
 }
 
 /// A bound statement and the types of its parameters.
@@ -42,6 +45,10 @@ pub struct Bound {
 /// # Errors
 /// What is wrong with it, with PostgreSQL's code and words, or 0A000 for what we don't support.
 pub fn bind(select: &SelectStatement, options: BindOptions<'_>) -> Result<Bound, SqlError> {
+    with_stack_for(options.nesting, || bind_query(select, options))
+}
+
+fn bind_query(select: &SelectStatement, options: BindOptions<'_>) -> Result<Bound, SqlError> {
     let parameters = options.parameters.map_or_else(Parameters::default, Parameters::declared);
     let mut binder = Binder {
         names: options.names,
@@ -50,6 +57,7 @@ pub fn bind(select: &SelectStatement, options: BindOptions<'_>) -> Result<Bound,
         subqueries: Subqueries::default(),
         parameters,
         next_cte: 0,
+        query_depth: 0,
         locking: None,
     };
     let query = binder.query(select, &Scope::default(), true)?;
@@ -58,6 +66,6 @@ pub fn bind(select: &SelectStatement, options: BindOptions<'_>) -> Result<Bound,
         return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
     }
     let Binder { columns, subqueries, parameters, .. } = binder;
-    let statement = BoundStatement { columns, subqueries, query };
+    let statement = BoundStatement { columns, subqueries, query, nesting: options.nesting };
     Ok(Bound { statement, parameters: parameters.finish()? })
 }

@@ -3,6 +3,7 @@
 use super::column::{ColumnId, Columns};
 use super::expression::QueryId;
 use super::relation::Relation;
+use super::stack::with_stack_for;
 
 /// A query, whether it is a whole statement or a subquery.
 #[derive(Debug, Clone)]
@@ -84,4 +85,17 @@ pub struct BoundStatement {
     pub subqueries: Subqueries,
     /// The statement's own query.
     pub query: Query,
+    /// How deep the trees may nest. Code that recurses over them needs a stack in proportion
+    /// ([`with_stack_for`]).
+    pub nesting: usize,
+}
+
+impl Drop for BoundStatement {
+    fn drop(&mut self) {
+        let (subqueries, relation) = (
+            std::mem::take(&mut self.subqueries),
+            std::mem::replace(&mut self.query.relation, Relation::Unit),
+        );
+        with_stack_for(self.nesting, || drop((subqueries, relation)));
+    }
 }

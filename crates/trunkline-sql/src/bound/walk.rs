@@ -7,17 +7,7 @@ use super::column::ColumnId;
 use super::expression::{Expr, ExprKind, SortKey, SubqueryKind};
 use super::query::Subqueries;
 use super::relation::{Aggregate, FrameBound, Relation, Window};
-
-/// When less than this is left of the stack, a walk continues on a new one.
-const STACK_RED_ZONE: usize = 64 << 10;
-
-/// The size of a new stack.
-const STACK_SIZE: usize = 1 << 20;
-
-/// Calls `recurse` with enough stack.
-pub fn with_stack<R>(recurse: impl FnOnce() -> R) -> R {
-    stacker::maybe_grow(STACK_RED_ZONE, STACK_SIZE, recurse)
-}
+use super::stack::with_stack;
 
 /// Lists the direct children of an expression; `$($mut)?` selects shared or unique references.
 macro_rules! children {

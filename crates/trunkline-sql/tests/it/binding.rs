@@ -38,6 +38,7 @@ fn bound(catalog: &SqlCatalog, major: u32, sql: &str) -> Result<Option<Bound>, S
         names: Namespace::new(catalog, &path),
         input: InputOptions::new(major, &*database, 0),
         parameters: None,
+        nesting: statement.nesting(),
     };
     bind(select, options).map(Some)
 }
