@@ -12,4 +12,4 @@ mod first;
 mod function;
 
 pub(crate) use first::FIRST_VALUE;
-pub(crate) use function::{AggregateFunction, CallKeys};
+pub(crate) use function::{AggregateFunction, CallKeys, ShownCall};

@@ -70,7 +70,7 @@ impl PhysicalOptimizerRule for AppendInOrder {
 
 /// Executes the partitions of its input one after another.
 #[derive(Debug, Clone)]
-struct AppendExec {
+pub(crate) struct AppendExec {
     input: Arc<dyn ExecutionPlan>,
     fetch: Option<usize>,
     properties: Arc<PlanProperties>,

@@ -27,5 +27,6 @@ pub(crate) use frame::{Frame, Scatter, failed};
 pub(crate) use keys::{Key, KeyUse};
 pub(crate) use planner::{ExpressionPlanner, OuterColumns};
 pub(crate) use program::Program;
+pub(crate) use scalar_function::ProgramFunction;
 pub(crate) use text::{column_name, expression_text};
 pub(crate) use walk::conjuncts;

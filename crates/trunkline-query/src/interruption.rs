@@ -116,7 +116,7 @@ impl PhysicalOptimizerRule for Interruptible {
 
 /// Passes on the batches of its input until the statement is cancelled.
 #[derive(Debug, Clone)]
-struct InterruptibleExec {
+pub(crate) struct InterruptibleExec {
     input: Arc<dyn ExecutionPlan>,
     cancellation: Cancellation,
 }
@@ -184,7 +184,7 @@ impl ExecutionPlan for InterruptibleExec {
 
 /// A condition that fails if the statement was cancelled.
 #[derive(Debug)]
-struct InterruptibleExpr {
+pub(crate) struct InterruptibleExpr {
     condition: Arc<dyn PhysicalExpr>,
     cancellation: Cancellation,
 }

@@ -41,6 +41,7 @@ mod children;
 pub mod encode;
 mod environment;
 pub mod error;
+mod explain;
 mod expression;
 mod extension;
 mod file_sizes;

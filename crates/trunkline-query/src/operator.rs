@@ -13,6 +13,7 @@
 
 mod definition;
 mod exec;
+mod kind;
 mod limit_with_ties;
 mod node;
 mod planner;
@@ -20,6 +21,8 @@ mod project_set;
 mod window;
 
 pub(crate) use definition::Operator;
+pub(crate) use exec::OperatorExec;
+pub(crate) use kind::OperatorKind;
 pub(crate) use limit_with_ties::LimitWithTies;
 pub(crate) use node::OperatorNode;
 pub(crate) use planner::OperatorPlanner;

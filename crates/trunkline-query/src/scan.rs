@@ -14,6 +14,7 @@
 mod access;
 mod cancellation;
 mod columns;
+mod counters;
 mod exec;
 mod failure;
 mod partition_reader;
@@ -25,6 +26,8 @@ pub(crate) use access::TableAccess;
 pub(crate) use cancellation::cancelled;
 pub use cancellation::{CancelCause, Cancellation};
 pub(crate) use columns::ScanColumns;
+pub(crate) use counters::ScanCounts;
+pub(crate) use exec::ScanExec;
 pub(crate) use failure::{read_error, storage_error};
 pub(crate) use table::ScanTable;
 pub(crate) use text_encoding::TextEncoding;

@@ -12,6 +12,7 @@
 mod commands;
 mod copy;
 mod effects;
+mod explain;
 mod functions;
 mod outcome;
 mod portals;

@@ -5,10 +5,12 @@
 
 mod context;
 mod deep_stack;
+mod explain;
 mod optimizer;
 mod query_planner;
 mod rows;
 
 pub use context::{StatementContext, StatementOptions};
+pub(crate) use explain::{explain_columns, explain_statement};
 pub use optimizer::rule_names;
 pub use rows::{ResultColumn, Rows, execute, explain, result_columns};

@@ -26,6 +26,7 @@ mod rows;
 mod unused;
 mod value;
 
+pub(crate) use exec::SubplanExec;
 pub(crate) use node::{Inner, SubplanNode, placeholder};
 pub(crate) use planner::SubplanPlanner;
 pub(crate) use unused::DropUnusedSubplans;

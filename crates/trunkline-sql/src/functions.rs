@@ -56,6 +56,7 @@ pub use array::{
 };
 pub(crate) use call::Zones;
 pub use call::{Argument, Call, CallSettings, Kernel, ServerFunctions};
+pub use catalog::literal;
 pub use collation::{Collation, Collations, Letters, Provider};
 pub use datetime::Interval;
 pub use json::append_jsonb_key;

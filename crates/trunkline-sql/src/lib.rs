@@ -20,6 +20,7 @@
 pub mod bind;
 pub mod bound;
 pub mod catalog;
+pub mod deparse;
 pub mod error;
 pub mod functions;
 pub mod numeric;

@@ -35,7 +35,7 @@ use super::toast_batch::{Chunk, ToastBatch};
 use super::toast_error::ToastProblem;
 use super::toast_table::{CHUNK_BYTES, ToastTable, chunk_columns};
 use crate::btree::BtreeError;
-use crate::pool::{Backend, ReadError};
+use crate::pool::{Backend, ReadError, Tally};
 use crate::read_stream::{BlockList, ReadStream, StreamOptions, StreamStats};
 use crate::transactions::{Lookup, StatusPages, Transactions};
 
@@ -104,6 +104,11 @@ impl ToastReader {
     /// Statistics of the stream so far.
     pub fn stats(&self) -> StreamStats {
         self.stream.stats()
+    }
+
+    /// Hits, reads and times of the stream so far, without those of the index.
+    pub fn buffer_usage(&self) -> Tally {
+        self.stream.buffer_usage()
     }
 
     /// Fetches all values of the batch that haven't been fetched yet. If a value isn't available,

@@ -13,6 +13,7 @@ use datafusion::logical_expr::utils::format_state_name;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility,
 };
+use trunkline_format::Oid;
 use trunkline_sql::functions::{AggregateCall, AggregateDefinition};
 
 use super::accumulator::Recipe;
@@ -21,8 +22,22 @@ use super::buffered::BufferedOptions;
 /// One call of an aggregate, with its types. Two calls are the same if their texts are.
 pub(crate) struct AggregateFunction {
     text: String,
+    shown: ShownCall,
     signature: Signature,
     recipe: Recipe,
+}
+
+/// A call as `EXPLAIN` shows it. The arguments are those of the plan's call, by their number.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ShownCall {
+    /// `pg_proc.oid`; `None` if the call only passes its argument on.
+    pub(crate) function: Option<Oid>,
+    /// The number of arguments; none for `count(*)`.
+    pub(crate) arguments: usize,
+    /// `DISTINCT`.
+    pub(crate) distinct: bool,
+    /// `ORDER BY`: the options of the arguments that follow.
+    pub(crate) order_by: Vec<SortOptions>,
 }
 
 /// `DISTINCT` and `ORDER BY` inside a call: keys that follow the arguments.
@@ -38,6 +53,7 @@ impl AggregateFunction {
     /// A call. `text` identifies it in the plan; `constants` says which arguments are constants.
     pub(crate) fn new(
         text: String,
+        shown: ShownCall,
         definition: &'static AggregateDefinition,
         call: AggregateCall,
         constants: Vec<Option<ArrayRef>>,
@@ -52,9 +68,17 @@ impl AggregateFunction {
         let signature = Signature::any(arguments.max(1), Volatility::Immutable);
         Self {
             text,
+            shown,
             signature,
             recipe: Recipe { definition, call, arguments, constants, buffered },
         }
+    }
+}
+
+impl AggregateFunction {
+    /// The call, as the statement has it.
+    pub(crate) fn shown(&self) -> &ShownCall {
+        &self.shown
     }
 }
 

@@ -69,7 +69,16 @@ impl<'a> ExpressionPlanner<'a> {
             return Ok(native);
         }
         let program = Program::compile(self.environment, expr)?;
-        Ok(self.call(expression_text(self.environment, expr), program))
+        Ok(self.call(expression_text(self.environment, expr), expr, program))
+    }
+
+    /// An expression as a value. Plans show `shown` instead.
+    fn value_shown_as(&self, expr: &Expr, shown: &Expr) -> Result<PlanExpr, SqlError> {
+        if let Some(native) = self.native(expr)? {
+            return Ok(native);
+        }
+        let program = Program::compile(self.environment, expr)?;
+        Ok(self.call(expression_text(self.environment, expr), shown, program))
     }
 
     /// An expression by which rows are sorted or grouped: itself, or its key.
@@ -82,7 +91,7 @@ impl<'a> ExpressionPlanner<'a> {
         };
         let text = format!("key({})", expression_text(self.environment, expr));
         let program = Program::compile_key(self.environment, expr, key)?;
-        Ok(self.call(text, program))
+        Ok(self.call(text, expr, program))
     }
 
     /// The Arrow type of [`ExpressionPlanner::key`].
@@ -137,7 +146,15 @@ impl<'a> ExpressionPlanner<'a> {
                 1 => (*conjunct).clone(),
                 _ => Expr::new(ExprKind::And(all), condition.ty),
             };
-            planned.push(self.value(&all)?);
+            // Plans show what the statement has: this condition, with those that it stands for.
+            let mut shown: Vec<Expr> =
+                before.iter().filter(|one| includes(one)).map(|&one| one.clone()).collect();
+            shown.push((*conjunct).clone());
+            let shown = match shown.len() {
+                1 => (*conjunct).clone(),
+                _ => Expr::new(ExprKind::And(shown), condition.ty),
+            };
+            planned.push(self.value_shown_as(&all, &shown)?);
         }
         Ok(planned.into_iter().reduce(and))
     }
@@ -302,10 +319,11 @@ impl<'a> ExpressionPlanner<'a> {
         value.map(lit).map_err(|error| crate::error::from_datafusion(&error))
     }
 
-    fn call(&self, text: String, program: Program) -> PlanExpr {
+    fn call(&self, text: String, shown: &Expr, program: Program) -> PlanExpr {
         let columns = program.columns().iter().map(|&id| self.column(id)).collect();
         let settings = Arc::clone(&self.environment.settings);
-        ScalarUDF::from(ProgramFunction::new(text, program, settings)).call(columns)
+        let function = ProgramFunction::new(text, shown.clone(), program, settings);
+        ScalarUDF::from(function).call(columns)
     }
 }
 

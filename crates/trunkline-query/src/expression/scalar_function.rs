@@ -13,6 +13,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility as PlannerVolatility,
 };
+use trunkline_sql::bound::{ColumnId, Expr};
 use trunkline_sql::functions::{Argument, CallSettings};
 
 use super::frame::Frame;
@@ -22,15 +23,23 @@ use crate::error::to_datafusion;
 
 /// A compiled expression as a function of its columns.
 pub(crate) struct ProgramFunction {
-    /// The expression, as `EXPLAIN` shows it.
+    /// The expression as text, by which it is recognized.
     text: String,
+    /// The expression that `EXPLAIN` shows.
+    shown: Expr,
     program: Program,
     signature: Signature,
     settings: Arc<CallSettings>,
 }
 
 impl ProgramFunction {
-    pub(crate) fn new(text: String, program: Program, settings: Arc<CallSettings>) -> Self {
+    /// `EXPLAIN` shows `shown`, which uses no other columns than the program.
+    pub(crate) fn new(
+        text: String,
+        shown: Expr,
+        program: Program,
+        settings: Arc<CallSettings>,
+    ) -> Self {
         let volatility = match program.volatility() {
             Volatility::Immutable => PlannerVolatility::Immutable,
             Volatility::Stable => PlannerVolatility::Stable,
@@ -40,7 +49,17 @@ impl ProgramFunction {
             0 => Signature::nullary(volatility),
             count => Signature::any(count, volatility),
         };
-        Self { text, program, signature, settings }
+        Self { text, shown, program, signature, settings }
+    }
+
+    /// The expression, as the statement has it.
+    pub(crate) fn shown(&self) -> &Expr {
+        &self.shown
+    }
+
+    /// The columns that are its arguments.
+    pub(crate) fn columns(&self) -> &[ColumnId] {
+        self.program.columns()
     }
 }
 

@@ -15,7 +15,7 @@ use trunkline_sql::functions::{AggregateCall, AggregateDefinition, aggregate};
 
 use super::planner::{Lowering, field, planned, with_columns};
 use super::visible::visible;
-use crate::aggregate::{AggregateFunction, CallKeys};
+use crate::aggregate::{AggregateFunction, CallKeys, ShownCall};
 use crate::expression::{KeyUse, Program, column_name, expression_text};
 
 /// Aggregates whose result depends on the order of their rows.
@@ -177,7 +177,17 @@ impl Lowering<'_> {
         }
         let filter = filter.map(|filter| self.expressions().value(filter)).transpose()?;
         let text = self.call_text(call, &name);
-        let function = AggregateFunction::new(text, definition, described, constants, keys);
+        let order_by = call
+            .order_by
+            .iter()
+            .map(|key| SortOptions { descending: key.descending, nulls_first: key.nulls_first });
+        let shown = ShownCall {
+            function: Some(call.function),
+            arguments: call.arguments.len(),
+            distinct: call.distinct,
+            order_by: order_by.collect(),
+        };
+        let function = AggregateFunction::new(text, shown, definition, described, constants, keys);
         let function = Arc::new(AggregateUDF::from(function));
         let filter = filter.map(Box::new);
         let call = PlanAggregate::new_udf(function, arguments, false, filter, Vec::new(), None);

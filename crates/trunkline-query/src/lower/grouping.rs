@@ -15,7 +15,7 @@ use trunkline_sql::bound::{ColumnId, SqlType};
 use trunkline_sql::functions::{AggregateCall, AggregateDefinition};
 
 use super::planner::{Lowering, field, planned, with_columns};
-use crate::aggregate::{AggregateFunction, CallKeys, FIRST_VALUE};
+use crate::aggregate::{AggregateFunction, CallKeys, FIRST_VALUE, ShownCall};
 use crate::expression::{Key, KeyUse, column_name};
 
 /// Columns to group by.
@@ -73,7 +73,8 @@ impl Lowering<'_> {
         };
         let text = format!("{name}#{}", ty.oid);
         let keys = CallKeys::default();
-        let function = AggregateFunction::new(text, definition, call, vec![None], keys);
+        let shown = ShownCall { arguments: 1, ..ShownCall::default() };
+        let function = AggregateFunction::new(text, shown, definition, call, vec![None], keys);
         let function = Arc::new(AggregateUDF::from(function));
         let call = PlanAggregate::new_udf(function, vec![argument], false, None, Vec::new(), None);
         Ok(PlanExpr::AggregateFunction(call))

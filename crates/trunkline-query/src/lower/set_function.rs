@@ -80,6 +80,7 @@ impl Lowering<'_> {
             result_type: call.ty.oid,
             collation: *collation,
             columns,
+            call: call.clone(),
             text,
         })
     }
@@ -99,7 +100,16 @@ impl Lowering<'_> {
         let arguments = vec![Program::compile(self.environment, call)?];
         let (argument_types, result_type) = (vec![call.ty.oid], call.ty.oid);
         let (function, collation) = (None, Oid(0));
-        Ok(SetCall { function, arguments, argument_types, result_type, collation, columns, text })
+        Ok(SetCall {
+            function,
+            arguments,
+            argument_types,
+            result_type,
+            collation,
+            columns,
+            call: call.clone(),
+            text,
+        })
     }
 
     /// The rows of `right` for each row of `left`, to whose columns it refers; `None` if `right` is of

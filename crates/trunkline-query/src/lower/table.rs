@@ -26,8 +26,13 @@ impl Lowering<'_> {
             (false, false) => vec![parent],
         };
         let mut plans = Vec::with_capacity(tables.len());
-        for table in tables {
-            plans.push(Arc::new(self.one_table(scan, parent, table)?));
+        let single = tables.len() == 1;
+        for (table, number) in tables.into_iter().zip(1..) {
+            let alias = match single {
+                true => scan.alias.to_string(),
+                false => format!("{}_{number}", scan.alias),
+            };
+            plans.push(Arc::new(self.one_table(scan, parent, table, (alias, !single))?));
         }
         match plans.len() {
             0 => self.empty(scan),
@@ -41,12 +46,14 @@ impl Lowering<'_> {
         scan: &TableScan,
         parent: &RelationInfo,
         table: &RelationInfo,
+        (alias, is_child): (String, bool),
     ) -> Result<LogicalPlan, SqlError> {
         let (source, database) = (self.tables, &self.tables.database);
         let columns = &scan.columns;
         let columns = ScanColumns::new(self.environment, database, parent, table, columns)?;
         let (streams, cancellation) = (&source.streams, &source.cancellation);
         let access = TableAccess::new(&source.engine, database, table, streams, cancellation)?;
+        let access = access.with_alias(alias, is_child);
         let names: Vec<String> = scan.columns.iter().map(|column| column_name(column.id)).collect();
         let provider = provider_as_source(Arc::new(ScanTable::new(access, columns, &names)));
         let builder = LogicalPlanBuilder::scan(self.new_name("t"), provider, None);

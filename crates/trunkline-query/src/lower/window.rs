@@ -93,7 +93,7 @@ impl Lowering<'_> {
         };
         let arguments = call.arguments.iter().map(|expr| Program::compile(self.environment, expr));
         let arguments = arguments.collect::<Result<_, _>>()?;
-        Ok(WindowCall { function, arguments, column, ty, text })
+        Ok(WindowCall { function, arguments, column, ty, text, call: call.clone() })
     }
 
     /// An aggregate over a window.
@@ -111,7 +111,7 @@ impl Lowering<'_> {
         let filter = call.filter.as_ref().map(compile).transpose()?;
         let over = AggregateOver { definition, call: described, constants, filter };
         let function = WindowFunction::Aggregate(Box::new(over));
-        Ok(WindowCall { function, arguments, column, ty, text })
+        Ok(WindowCall { function, arguments, column, ty, text, call: call.clone() })
     }
 
     fn frame(

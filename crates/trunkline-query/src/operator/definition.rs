@@ -1,5 +1,6 @@
 //! What an operator is: a description that plans contain, and a process that handles its rows.
 
+use std::any::Any;
 use std::fmt;
 
 use arrow_array::RecordBatch;
@@ -11,7 +12,7 @@ use crate::scan::Cancellation;
 
 /// What an operator does with the rows of its input. Every row of the result has the columns of an
 /// input row, and then those that the operator adds.
-pub(crate) trait Operator: fmt::Debug + Send + Sync {
+pub(crate) trait Operator: Any + fmt::Debug + Send + Sync {
     /// The name of the node in plans.
     fn name(&self) -> &'static str;
 

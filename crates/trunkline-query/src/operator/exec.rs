@@ -32,7 +32,7 @@ use crate::scan::Cancellation;
 
 /// An operator over its input.
 #[derive(Debug, Clone)]
-pub(super) struct OperatorExec {
+pub(crate) struct OperatorExec {
     operator: Arc<dyn Operator>,
     input: Arc<dyn ExecutionPlan>,
     schema: SchemaRef,
@@ -68,6 +68,13 @@ impl OperatorExec {
         let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
         let metrics = ExecutionPlanMetricsSet::new();
         Ok(Self { operator, input, schema, properties, metrics, cancellation })
+    }
+}
+
+impl OperatorExec {
+    /// What it does.
+    pub(crate) fn operator(&self) -> &dyn Operator {
+        &*self.operator
     }
 }
 

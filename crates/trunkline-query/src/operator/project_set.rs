@@ -21,6 +21,7 @@ use datafusion::arrow::compute::{concat, take};
 use datafusion::common::Result;
 use trunkline_format::Oid;
 use trunkline_sql::SqlError;
+use trunkline_sql::bound::Expr;
 use trunkline_sql::functions::{Argument, Call, CallSettings, SetFunction, SetRows};
 
 use super::definition::{Operator, Process, Streams};
@@ -41,7 +42,9 @@ pub(crate) struct SetCall {
     pub(crate) collation: Oid,
     /// The names and types of the columns.
     pub(crate) columns: Vec<(String, DataType)>,
-    /// The call as text, for plans.
+    /// The call as the statement has it.
+    pub(crate) call: Expr,
+    /// The call as text, by which equal ones are recognized.
     pub(crate) text: String,
 }
 

@@ -23,6 +23,16 @@ use super::failure::storage_error;
 /// 8 MiB).
 const PARALLEL_BLOCKS_MIN: u32 = 1024;
 
+/// The name of a table in a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableName {
+    pub(crate) schema: String,
+    pub(crate) table: String,
+    pub(crate) alias: String,
+    /// It is one of several tables that are read as one.
+    pub(crate) is_child: bool,
+}
+
 /// How the scans of a table read it. Clones are cheap.
 #[derive(Clone)]
 pub(crate) struct TableAccess {
@@ -31,8 +41,8 @@ pub(crate) struct TableAccess {
     pub(super) transactions: Arc<Transactions>,
     pub(super) streams: StatementStreams,
     pub(super) cancellation: Cancellation,
-    /// `schema.table`, for `EXPLAIN`.
-    pub(super) name: String,
+    /// The table's name, for `EXPLAIN`.
+    pub(super) name: TableName,
     blocks: u32,
     /// The estimated number of rows.
     rows: Option<f64>,
@@ -40,7 +50,7 @@ pub(crate) struct TableAccess {
 
 impl fmt::Debug for TableAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
+        write!(f, "{}.{}", self.name.schema, self.name.table)
     }
 }
 
@@ -75,6 +85,7 @@ impl TableAccess {
         let blocks = files.rows.blocks().map_err(|error| storage_error(&error))?;
         // As in PostgreSQL, the density of the last VACUUM is applied to the current size.
         let density = |rows: f32| f64::from(rows) / f64::from(relation.pages);
+        let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         let known = relation.rows.filter(|_| relation.pages > 0);
         Ok(Self {
             engine: engine.clone(),
@@ -82,10 +93,27 @@ impl TableAccess {
             transactions: Arc::clone(database.transactions()),
             streams: streams.clone(),
             cancellation: cancellation.clone(),
-            name: database.qualified_name(relation),
+            name: TableName {
+                schema: text(&database.schema_name(relation)),
+                table: text(&relation.name),
+                alias: text(&relation.name),
+                is_child: false,
+            },
             blocks,
             rows: known.map(|rows| (density(rows) * f64::from(blocks)).round()),
         })
+    }
+
+    /// The same table with this alias.
+    pub(crate) fn with_alias(mut self, alias: String, is_child: bool) -> Self {
+        self.name.alias = alias;
+        self.name.is_child = is_child;
+        self
+    }
+
+    /// The table's name.
+    pub(crate) fn name(&self) -> &TableName {
+        &self.name
     }
 
     /// The number of blocks when the table was opened.

@@ -31,6 +31,7 @@ use trunkline_engine::read_stream::ParallelRange;
 
 use super::access::TableAccess;
 use super::columns::ScanColumns;
+use super::counters::{ScanCounters, ScanCounts};
 use super::partition_reader::PartitionReader;
 use crate::error::to_datafusion;
 
@@ -53,6 +54,7 @@ pub(crate) struct ScanExec {
     parts: Arc<Mutex<Option<ParallelRange>>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+    counters: ScanCounters,
 }
 
 impl ScanExec {
@@ -84,7 +86,28 @@ impl ScanExec {
             parts: Arc::default(),
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
+            counters: ScanCounters::default(),
         })
+    }
+
+    /// How the table is read.
+    pub(crate) fn access(&self) -> &TableAccess {
+        &self.access
+    }
+
+    /// The filters of the statement, over the decoded columns.
+    pub(crate) fn filters(&self) -> &[Arc<dyn PhysicalExpr>] {
+        &self.filters
+    }
+
+    /// The columns that are decoded. Those of the result come first.
+    pub(crate) fn decoded(&self) -> &SchemaRef {
+        &self.decoded
+    }
+
+    /// What executions have counted.
+    pub(crate) fn counters(&self) -> &ScanCounters {
+        &self.counters
     }
 
     fn partitions(&self) -> usize {
@@ -95,7 +118,7 @@ impl ScanExec {
 impl DisplayAs for ScanExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parallel = if self.partitions() > 1 { "Parallel " } else { "" };
-        write!(f, "{parallel}Seq Scan on {}", self.access.name)?;
+        write!(f, "{parallel}Seq Scan on {:?}", self.access)?;
         let filters = self.filters.iter().chain(&self.dynamic_filters);
         for filter in filters {
             write!(f, ", filter={filter}")?;
@@ -159,12 +182,22 @@ impl ExecutionPlan for ScanExec {
         let (access, columns) = (self.access.clone(), self.columns.clone());
         let decoded = Arc::clone(&self.decoded);
         Ok(Box::pin(cooperative(ScanStream {
-            reader: PartitionReader::new(access, parts, unordered, columns, decoded),
+            reader: PartitionReader::new(
+                access,
+                parts,
+                unordered,
+                columns,
+                decoded,
+                (self.counters.clone(), partition),
+            ),
             filters: self.filters.clone(),
             dynamic_filters: self.dynamic_filters.clone(),
             left: self.fetch,
             schema: Arc::clone(&self.schema),
             metrics: BaselineMetrics::new(&self.metrics, partition),
+            counters: self.counters.clone(),
+            partition,
+            removed: ScanCounts::default(),
         })))
     }
 
@@ -218,15 +251,29 @@ struct ScanStream {
     left: Option<usize>,
     schema: SchemaRef,
     metrics: BaselineMetrics,
+    counters: ScanCounters,
+    partition: usize,
+    /// Rows that filters have removed.
+    removed: ScanCounts,
+}
+
+impl Drop for ScanStream {
+    fn drop(&mut self) {
+        self.counters.add(self.partition, &self.removed);
+    }
 }
 
 impl ScanStream {
     /// The rows of a decoded batch that pass the filters, with the columns of the result.
     fn result(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
         let timer = self.metrics.elapsed_compute().timer();
+        let read = batch.num_rows();
         let mut batch = filtered(batch, &self.filters)?;
+        let passed = batch.num_rows();
         let columns: Vec<usize> = (0..self.schema.fields().len()).collect();
         batch = filtered(batch.project(&columns)?, &self.dynamic_filters)?;
+        self.removed.removed += (read - passed) as u64;
+        self.removed.removed_late += (passed - batch.num_rows()) as u64;
         timer.done();
         if let Some(left) = &mut self.left {
             if batch.num_rows() > *left {

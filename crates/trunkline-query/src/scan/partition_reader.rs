@@ -22,6 +22,7 @@ use trunkline_sql::SqlError;
 
 use super::access::TableAccess;
 use super::columns::ScanColumns;
+use super::counters::{ScanCounters, ScanCounts};
 use super::failure::{page_error, read_error, row_error};
 use super::row_decoder::{Fetched, RowDecoder};
 
@@ -53,6 +54,8 @@ pub(super) struct PartitionReader {
     copied: PageBatch,
     /// Whether the pages' rows may have TOAST pointers that the scan wants.
     may_toast: bool,
+    /// Where to count, and as which partition.
+    counters: (ScanCounters, usize),
 }
 
 enum State {
@@ -78,6 +81,22 @@ struct OpenScan {
     heap: RegisteredStream<HeapScan<ParallelRange>>,
     toast: Option<ToastReader>,
     values: ToastBatch,
+    counters: (ScanCounters, usize),
+}
+
+impl Drop for OpenScan {
+    fn drop(&mut self) {
+        let (streams, mut buffers) = {
+            let heap = self.heap.lock();
+            (heap.stats(), heap.buffer_usage())
+        };
+        if let Some(toast) = &self.toast {
+            buffers.add(&toast.buffer_usage());
+        }
+        let (counters, partition) = &self.counters;
+        counters.add(*partition, &ScanCounts { streams, buffers, ..ScanCounts::default() });
+        counters.closed();
+    }
 }
 
 /// What a fetch gives back.
@@ -95,12 +114,13 @@ impl PartitionReader {
         unordered: bool,
         columns: ScanColumns,
         schema: SchemaRef,
+        counters: (ScanCounters, usize),
     ) -> Self {
         let may_toast = access.files.toast.is_some() && columns.has_varlena();
         let decoder = RowDecoder::new(columns, &access.files.rows, schema, BATCH_ROWS);
         let (state, copied) = (State::Start, PageBatch::new());
         let target = FIRST_ROWS;
-        Self { access, parts, unordered, decoder, target, state, copied, may_toast }
+        Self { access, parts, unordered, decoder, target, state, copied, may_toast, counters }
     }
 
     /// Returns the next batch, or `None` at the end. After an error, the reader has ended.
@@ -163,7 +183,9 @@ impl PartitionReader {
             ToastReader::new(&backend, table, transactions, stream)
         });
         let heap = self.access.streams.register(heap);
-        Ok(Open { backend, scan: OpenScan { heap, toast, values: ToastBatch::new() } })
+        let (values, counters) = (ToastBatch::new(), self.counters.clone());
+        counters.0.opened();
+        Ok(Open { backend, scan: OpenScan { heap, toast, values, counters } })
     }
 
     /// Decodes the next page, or copies it if it must wait for TOAST values.
@@ -230,6 +252,7 @@ impl PartitionReader {
         };
         let fetched = fetched.map_err(|error| SqlError::internal(error.to_string()))?;
         let FetchResult { backend, toast, mut values, result } = fetched;
+        open.toast = Some(toast);
         result.map_err(|error| read_error(&error))?;
         let rows = rows_of(self.copied.rows())?;
         decode(&mut self.decoder, &rows, &values)?;
@@ -237,7 +260,6 @@ impl PartitionReader {
         self.copied.clear();
         values.clear();
         if !ended {
-            open.toast = Some(toast);
             open.values = values;
             self.state = State::Reading(Box::new(Open { backend, scan: *open }));
         }

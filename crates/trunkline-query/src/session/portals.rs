@@ -13,8 +13,10 @@ use trunkline_format::Oid;
 use trunkline_sql::syntax::{RawStatement, Statement, parse};
 use trunkline_sql::{SqlError, SqlState};
 
+use super::explain::columns_of_explain;
 use super::outcome::{Outcome, StatementDescription, TransactionStatus};
 use super::prepared::{Portal, Prepared, Progress};
+use super::refusal::explained;
 use super::session::Session;
 use crate::environment::ParameterValue;
 use crate::scan::Cancellation;
@@ -42,6 +44,9 @@ impl Session {
         let bound = match raw.as_ref().map(|raw| &raw.statement) {
             None => None,
             Some(Statement::Select(select)) => Some(self.bind(select, Some(types))?),
+            Some(Statement::Explain { statement, .. }) => {
+                Some(self.bind(explained(statement)?, Some(types))?)
+            }
             Some(_) => None,
         };
         let prepared = Arc::new(Prepared { text: text.to_owned(), raw, bound });
@@ -127,7 +132,12 @@ impl Session {
             (_, None, _) => Ok(Outcome::Empty),
             (Progress::New, Some(_), Some(bound)) => {
                 let started = self.start(&statement.text, Cancellation::default());
-                self.run(bound, parameters, started).await
+                match statement.raw.as_ref().map(|raw| &raw.statement) {
+                    Some(Statement::Explain { options, .. }) => {
+                        self.explain(options, bound, parameters, started).await
+                    }
+                    _ => self.run(bound, parameters, started).await,
+                }
             }
             (Progress::New, Some(raw), None) => {
                 let started = self.start(&statement.text, Cancellation::default());
@@ -199,6 +209,11 @@ impl Session {
         if let Some(Statement::VariableShow(name)) = prepared.raw.as_ref().map(|raw| &raw.statement)
         {
             return self.show_columns(name.as_ref()).map(Some);
+        }
+        if let Some(raw) = &prepared.raw
+            && let Some(columns) = columns_of_explain(&raw.statement)?
+        {
+            return Ok(Some(columns));
         }
         let environment = self.environment(Arc::default());
         let columns = prepared.bound.as_ref();

@@ -1,6 +1,6 @@
 //! Statements and transaction modes that are refused, each by its name.
 
-use trunkline_sql::syntax::{Statement, TransactionMode};
+use trunkline_sql::syntax::{SelectStatement, Statement, TransactionMode};
 use trunkline_sql::{SqlError, SqlState};
 
 use crate::settings::cannot_write;
@@ -36,7 +36,6 @@ pub(super) fn refused(statement: &Statement) -> SqlError {
             let message = format!("cannot execute {command} in a read-only transaction");
             return SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message);
         }
-        Statement::Explain { .. } => "EXPLAIN",
         Statement::AlterSystem(_) => "ALTER SYSTEM",
         Statement::Prepare { .. } => "PREPARE",
         Statement::Execute { .. } => "EXECUTE",
@@ -50,4 +49,19 @@ pub(super) fn refused(statement: &Statement) -> SqlError {
         _ => "this command",
     };
     SqlError::unsupported(format!("{name} is not supported by trunkline"))
+}
+
+/// The query of an `EXPLAIN`.
+///
+/// # Errors
+/// 0A000 for anything else.
+pub(super) fn explained(statement: &Statement) -> Result<&SelectStatement, SqlError> {
+    let name = match statement {
+        Statement::Select(select) => return Ok(select),
+        Statement::Write { command } => *command,
+        Statement::Execute { .. } => "EXECUTE",
+        Statement::DeclareCursor(_) => "DECLARE CURSOR",
+        _ => "this command",
+    };
+    Err(SqlError::unsupported(format!("EXPLAIN of {name} is not supported by trunkline")))
 }

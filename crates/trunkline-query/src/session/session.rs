@@ -23,7 +23,7 @@ use super::effects::{apply_to_calls, search_path, statement_limit, statement_opt
 use super::functions::SessionFunctions;
 use super::outcome::{Notice, Outcome, Severity, TransactionStatus};
 use super::prepared::{Portal, Prepared};
-use super::refusal::{check_modes, refused};
+use super::refusal::{check_modes, explained, refused};
 use super::running::{Running, SessionCanceller};
 use super::startup::Startup;
 use super::transaction::Transaction;
@@ -264,6 +264,10 @@ impl Session {
                 let bound = self.bind(select, None)?;
                 self.run(&bound, Arc::default(), started).await
             }
+            Statement::Explain { options, statement } => {
+                let bound = self.bind(explained(statement)?, None)?;
+                self.explain(options, &bound, Arc::default(), started).await
+            }
             Statement::CopyTo(copy) => self.copy(copy, started).await,
             Statement::VariableSet { local, action } => self.set_variable(*local, action),
             Statement::SetTransaction { session, modes } => self.set_transaction(*session, modes),
@@ -409,6 +413,28 @@ impl Session {
         Started { cancellation, running, activity: Arc::clone(&self.activity) }
     }
 
+    /// What a statement is executed with.
+    pub(super) fn context(
+        &self,
+        parameters: Arc<[ParameterValue]>,
+        started: &Started,
+    ) -> StatementContext {
+        let mut store = self.store.lock();
+        store.mark_query();
+        let options = StatementOptions {
+            temporary_directory: self.instance.options().temporary_directory.clone(),
+            ..statement_options(&store)
+        };
+        drop(store);
+        StatementContext {
+            engine: self.instance.engine().clone(),
+            database: Arc::clone(self.database.database()),
+            environment: self.environment(parameters),
+            cancellation: started.cancellation.clone(),
+            options,
+        }
+    }
+
     /// Executes a query. `&mut` although nothing changes: rows of portals can move to another thread,
     /// but threads can't share them, so a future with `&self` would stay on one thread.
     pub(super) async fn run(
@@ -417,22 +443,7 @@ impl Session {
         parameters: Arc<[ParameterValue]>,
         started: Started,
     ) -> Result<Outcome, SqlError> {
-        // The lock ends in a block of its own: even after a drop, the future would count it as kept.
-        let options = {
-            let mut store = self.store.lock();
-            store.mark_query();
-            StatementOptions {
-                temporary_directory: self.instance.options().temporary_directory.clone(),
-                ..statement_options(&store)
-            }
-        };
-        let context = StatementContext {
-            engine: self.instance.engine().clone(),
-            database: Arc::clone(self.database.database()),
-            environment: self.environment(parameters),
-            cancellation: started.cancellation.clone(),
-            options,
-        };
+        let context = self.context(parameters, &started);
         let mut rows = execute(&bound.statement, &context).await?;
         rows.set_guard(Some(Box::new(started)));
         Ok(Outcome::Rows { rows, tag: "SELECT" })

@@ -287,6 +287,13 @@ impl SettingsStore {
         value
     }
 
+    /// The value of a setting, if it isn't the one that comes with the program.
+    pub(crate) fn changed(&self, name: &str) -> Option<String> {
+        let definition = find(name)?;
+        let value = self.value(definition.name);
+        (value != definition.boot).then_some(value)
+    }
+
     /// The value of a setting that is a number, in its own unit.
     pub(crate) fn number(&self, name: &str) -> f64 {
         let spec = find(name).and_then(Definition::spec);

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
@@ -134,14 +135,17 @@ impl Supply {
         match OnDeepStack::new(*nesting, stream.next()).await {
             None => Ok(None),
             Some(Ok(batch)) => Ok(Some(batch)),
-            Some(Err(error)) => Err(from_datafusion(&error)).map_err(|error| {
-                // A scan only knows that it was cancelled, but not why.
-                let cause =
-                    cancellation.cause().filter(|_| error.code() == SqlState::QUERY_CANCELED);
-                cause.map_or(error, CancelCause::error)
-            }),
+            Some(Err(error)) => Err(failure(&error, cancellation)),
         }
     }
+}
+
+/// Why a statement failed.
+pub(super) fn failure(error: &DataFusionError, cancellation: &Cancellation) -> SqlError {
+    let error = from_datafusion(error);
+    // A scan only knows that it was cancelled, but not why.
+    let cause = cancellation.cause().filter(|_| error.code() == SqlState::QUERY_CANCELED);
+    cause.map_or(error, CancelCause::error)
 }
 
 /// Plans and starts a statement. This must be called in a runtime of tokio, which will run the
@@ -193,7 +197,7 @@ pub async fn explain(
     Ok(displayable(&*plan).indent(false).to_string())
 }
 
-async fn physical_plan(
+pub(super) async fn physical_plan(
     statement: &BoundStatement,
     context: &StatementContext,
     streams: &StatementStreams,

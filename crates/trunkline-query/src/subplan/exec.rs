@@ -26,7 +26,7 @@ use crate::children::{only_child, with_new_children};
 
 /// An input with the results of a subquery.
 #[derive(Debug, Clone)]
-pub(super) struct SubplanExec {
+pub(crate) struct SubplanExec {
     input: Arc<dyn ExecutionPlan>,
     inner: Arc<InnerPlan>,
     added: Vec<Field>,
@@ -66,6 +66,36 @@ impl SubplanExec {
         );
         let (once, properties) = (Arc::default(), Arc::new(properties));
         Ok(Self { input, inner, added, once, properties })
+    }
+
+    /// The same with another plan of the subquery, which has the same rows.
+    pub(crate) fn map_inner(
+        &self,
+        change: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Self> {
+        let plan = change(Arc::clone(&self.inner.plan))?;
+        let inner = Arc::new(self.inner.with_plan(plan));
+        Self::with_input(Arc::clone(&self.input), inner, self.added.clone())
+    }
+
+    /// The plan of the subquery.
+    pub(crate) fn inner_plan(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.inner.plan
+    }
+
+    /// What becomes of the subquery's rows.
+    pub(crate) fn kind(&self) -> SubplanKind {
+        self.inner.kind
+    }
+
+    /// The number of the subplan in the statement.
+    pub(crate) fn number(&self) -> u32 {
+        self.inner.number
+    }
+
+    /// Whether the subquery uses columns of outer rows.
+    pub(crate) fn is_correlated(&self) -> bool {
+        !self.inner.keys.is_empty()
     }
 
     /// Whether the input must come in one partition.

@@ -16,6 +16,7 @@ use crate::scan::Cancellation;
 /// The inner plan, and how it is executed.
 #[derive(Debug)]
 pub(super) struct InnerPlan {
+    pub(super) number: u32,
     pub(super) kind: SubplanKind,
     pub(super) plan: Arc<dyn ExecutionPlan>,
     pub(super) slot: Arc<Slot>,
@@ -27,6 +28,13 @@ pub(super) struct InnerPlan {
 }
 
 impl InnerPlan {
+    /// The same with another plan that has the same rows.
+    pub(super) fn with_plan(&self, plan: Arc<dyn ExecutionPlan>) -> Self {
+        let (slot, keys, guard) = (Arc::clone(&self.slot), self.keys.clone(), self.guard.clone());
+        let cancellation = self.cancellation.clone();
+        Self { plan, slot, keys, guard, cancellation, ..*self }
+    }
+
     /// Starts an execution for these outer values. The one before must have ended.
     pub(super) fn start(
         &self,

@@ -51,6 +51,7 @@ impl ExtensionPlanner for SubplanPlanner {
         let plan = planner.create_physical_plan(&plan, session).await?;
         let expr = |expr| planner.create_physical_expr(expr, logical.schema(), session, context);
         let inner = InnerPlan {
+            number: inner.number,
             kind: inner.kind,
             plan,
             slot,

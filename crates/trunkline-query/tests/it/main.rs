@@ -10,6 +10,7 @@ mod compatibility;
 mod definitions;
 mod encode;
 mod execution;
+mod explain;
 mod nesting;
 mod optimizer;
 mod overlay;

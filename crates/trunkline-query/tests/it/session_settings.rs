@@ -99,7 +99,6 @@ fn some_settings_cannot_change() {
         ("begin read write", writes),
         ("set session characteristics as transaction read write", writes),
         ("begin read only; show transaction_read_only; rollback", "BEGIN;on;ROLLBACK"),
-        ("explain select 1", "0A000 EXPLAIN is not supported by trunkline"),
         ("listen x", "0A000 LISTEN is not supported by trunkline"),
         ("deallocate x", "26000 prepared statement \"x\" does not exist"),
         ("deallocate all; discard plans", "DEALLOCATE ALL;DISCARD PLANS"),

@@ -1,5 +1,6 @@
 //! Sessions on the data directories. Messages and codes are those of PostgreSQL 18.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use trunkline_engine::Engine;
@@ -22,10 +23,19 @@ pub(crate) async fn open_with(
     of_instance: &[(&str, &str)],
     of_connection: &[(&str, &str)],
 ) -> Option<Session> {
+    open_on(fixtures().pop()?, "fixture", of_instance, of_connection).await
+}
+
+/// A session on a database of a data directory.
+pub(crate) async fn open_on(
+    data: PathBuf,
+    database: &str,
+    of_instance: &[(&str, &str)],
+    of_connection: &[(&str, &str)],
+) -> Option<Session> {
     let owned = |settings: &[(&str, &str)]| {
         settings.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
     };
-    let data = fixtures().pop()?;
     let mut settings = Settings::default();
     settings.set("shared_buffers", "2MB").expect("a setting");
     let engine = Engine::open(&settings).expect("an engine");
@@ -37,7 +47,7 @@ pub(crate) async fn open_with(
     );
     let instance = instance.expect("an instance");
     let startup = Startup {
-        database: "fixture".into(),
+        database: database.into(),
         user: "postgres".into(),
         settings: owned(of_connection),
         ..Startup::default()

@@ -87,6 +87,11 @@ impl Columns {
         &self.0[id.0 as usize]
     }
 
+    /// The column with this number.
+    pub fn find(&self, number: u32) -> Option<ColumnId> {
+        (self.0.len() as u64 > u64::from(number)).then_some(ColumnId(number))
+    }
+
     /// The number of columns.
     pub fn len(&self) -> usize {
         self.0.len()

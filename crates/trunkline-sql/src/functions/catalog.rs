@@ -18,6 +18,7 @@ mod sizes;
 mod visibility;
 
 pub(super) use comments::COMMENTS;
+pub use constant_text::literal;
 pub(super) use definitions::DEFINITIONS;
 pub(super) use naming::NAMING;
 pub(super) use partitions::{PARTITIONS, SETS};

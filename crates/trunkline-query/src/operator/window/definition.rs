@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, SortOptions};
+use trunkline_sql::bound::Aggregate as BoundCall;
 use trunkline_sql::functions::{AggregateCall, AggregateDefinition, CallSettings};
 
 use super::frame::{Bound, FrameDefinition};
@@ -29,8 +30,10 @@ pub(crate) struct WindowCall {
     /// The column of the results.
     pub(crate) column: String,
     pub(crate) ty: DataType,
-    /// The function as text, for plans.
+    /// The function's name.
     pub(crate) text: String,
+    /// The call as the statement has it.
+    pub(crate) call: BoundCall,
 }
 
 /// The kinds of functions.

@@ -38,14 +38,33 @@ pub(super) fn constant(
     if label.is_some() && collation != Oid(0) && collation != own {
         return Err(unsupported("a constant with a collation"));
     }
+    let value = match node.flag("constisnull") {
+        true => None,
+        false => Some(payload(node)?),
+    };
+    literal(settings, names, (ty, modifier), value, label)
+}
+
+/// A value of a type with a modifier as a literal. `label` says whether its type is shown: always, if
+/// it is needed, or (`None`) never.
+///
+/// # Errors
+/// 0A000: values of the type can't be printed.
+pub fn literal(
+    settings: &CallSettings,
+    names: Namespace<'_>,
+    (ty, modifier): (Oid, i32),
+    value: Option<&[u8]>,
+    label: Option<bool>,
+) -> Result<String, SqlError> {
     let cast = || format!("::{}", names.format_type(ty, Some(modifier)));
-    if node.flag("constisnull") {
+    let Some(value) = value else {
         return Ok(match label {
             Some(_) => format!("NULL{}", cast()),
             None => "NULL".to_owned(),
         });
-    }
-    let text = value_text(settings, names, node, ty)?;
+    };
+    let text = value_text(settings, names, value, ty)?;
     let (shown, mut needs_label) = match ty {
         oids::INT4 if !text.starts_with('-') => (text, false),
         oids::INT4 => (format!("'{text}'"), true),
@@ -67,13 +86,8 @@ pub(super) fn constant(
     Ok(if needs_label { shown + &cast() } else { shown })
 }
 
-/// The value as its output function prints it.
-fn value_text(
-    settings: &CallSettings,
-    names: Namespace<'_>,
-    node: &Node,
-    ty: Oid,
-) -> Result<String, SqlError> {
+/// The stored value of a constant.
+fn payload(node: &Node) -> Result<&[u8], SqlError> {
     let Some(NodeValue::Datum(bytes)) = node.field("constvalue") else {
         return Err(damaged("constvalue"));
     };
@@ -84,7 +98,16 @@ fn value_text(
         Err(_) if length == -1 => bytes.get(4..),
         Err(_) => bytes.strip_suffix(b"\0"),
     };
-    let payload = payload.ok_or_else(|| damaged("constvalue"))?;
+    payload.ok_or_else(|| damaged("constvalue"))
+}
+
+/// The value as its output function prints it.
+fn value_text(
+    settings: &CallSettings,
+    names: Namespace<'_>,
+    payload: &[u8],
+    ty: Oid,
+) -> Result<String, SqlError> {
     let mut text = Vec::new();
     if matches!(ty, Oid(705 | 2275)) {
         text.extend(payload);

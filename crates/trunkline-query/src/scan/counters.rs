@@ -1,0 +1,75 @@
+//! What a scan has counted, for `EXPLAIN (ANALYZE)`.
+
+use std::sync::Arc;
+
+use trunkline_aio::facade::Mutex;
+use trunkline_engine::pool::Tally;
+use trunkline_engine::read_stream::StreamStats;
+
+/// The counts of one partition of a scan.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ScanCounts {
+    /// Rows that a filter of the statement has removed.
+    pub(crate) removed: u64,
+    /// Rows that a filter of a join or a sort has removed.
+    pub(crate) removed_late: u64,
+    /// Streams of the table.
+    pub(crate) streams: StreamStats,
+    /// Hits, reads and times, those of TOAST included.
+    pub(crate) buffers: Tally,
+}
+
+impl ScanCounts {
+    /// Adds the counts of another partition.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.removed += other.removed;
+        self.removed_late += other.removed_late;
+        self.streams.add(&other.streams);
+        self.buffers.add(&other.buffers);
+    }
+}
+
+/// The counts of a scan, by partition. All executions of a scan share them. Clones are the same
+/// counters.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ScanCounters(Arc<Mutex<Counters>>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    partitions: Vec<ScanCounts>,
+    /// Streams that have not added their counts yet.
+    open: usize,
+}
+
+impl ScanCounters {
+    /// Adds counts of a partition.
+    pub(super) fn add(&self, partition: usize, counts: &ScanCounts) {
+        let mut counters = self.0.lock();
+        if counters.partitions.len() <= partition {
+            counters.partitions.resize(partition + 1, ScanCounts::default());
+        }
+        if let Some(known) = counters.partitions.get_mut(partition) {
+            known.add(counts);
+        }
+    }
+
+    /// A stream was opened, which will add its counts.
+    pub(super) fn opened(&self) {
+        self.0.lock().open += 1;
+    }
+
+    /// A stream has added its counts.
+    pub(super) fn closed(&self) {
+        self.0.lock().open -= 1;
+    }
+
+    /// Whether all streams have added their counts.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.0.lock().open == 0
+    }
+
+    /// The counts so far, by partition.
+    pub(crate) fn partitions(&self) -> Vec<ScanCounts> {
+        self.0.lock().partitions.clone()
+    }
+}
