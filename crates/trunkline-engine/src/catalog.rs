@@ -73,6 +73,7 @@ mod reader;
 mod relation;
 mod relation_path;
 mod resolve;
+mod rules;
 mod sequences;
 mod settings;
 mod snapshot;

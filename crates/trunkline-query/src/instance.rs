@@ -13,5 +13,5 @@ mod shared;
 
 pub(crate) use activity::ActivityEntry;
 pub use activity::{Activity, ActivityState};
-pub use database::OpenedDatabase;
+pub use database::{DatabaseViews, OpenedDatabase};
 pub use shared::{Instance, InstanceOptions};

@@ -59,7 +59,9 @@ mod subplan;
 pub use environment::{Environment, ParameterValue, collations};
 pub use extension::create_extension;
 pub use file_sizes::FileSizes;
-pub use instance::{Activity, ActivityState, Instance, InstanceOptions, OpenedDatabase};
+pub use instance::{
+    Activity, ActivityState, DatabaseViews, Instance, InstanceOptions, OpenedDatabase,
+};
 pub use scan::{CancelCause, Cancellation};
 pub use session::{
     Notice, Outcome, Session, SessionCanceller, Severity, Startup, StatementDescription,

@@ -30,6 +30,7 @@ mod set_operation;
 mod sorting;
 mod statement;
 mod sub_link;
+mod view;
 mod virtual_relation;
 mod windows;
 mod with;

@@ -51,6 +51,6 @@ pub use namespace::{Namespace, ObjectName};
 pub use overlay::VirtualRelation;
 pub use search_path::SearchPath;
 pub use session_catalog::{ObjectSizes, SessionCatalog};
-pub use sql_catalog::{SYSTEM_COLUMNS, SqlCatalog, SystemColumn};
+pub use sql_catalog::{SYSTEM_COLUMNS, SqlCatalog, SystemColumn, ViewQueries};
 pub use type_operators::TypeOperators;
 pub use type_properties::Category;

@@ -56,6 +56,7 @@ pub use array::{
 };
 pub(crate) use call::Zones;
 pub use call::{Argument, Call, CallSettings, Kernel, ServerFunctions};
+pub(crate) use catalog::Deparser;
 pub use catalog::literal;
 pub use collation::{Collation, Collations, Letters, Provider};
 pub use datetime::Interval;

@@ -10,7 +10,7 @@ use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::btree::{KeyColumn, KeyLayout, Order};
 use trunkline_format::catalog::{
     CatalogTable, DatabaseRow, IndexRow, NamespaceRow, OperatorClassRow, Persistence, RangeRow,
-    RelationKind, TypeRow,
+    RelationKind, RewriteRow, TypeRow,
 };
 use trunkline_format::text_output::{ObjectClass, UnsupportedReason, UnsupportedType};
 use trunkline_format::{BLOCK_SIZE, Fork, Oid, PgVersion};
@@ -67,6 +67,8 @@ pub struct Database {
     pub(super) objects: Mutex<Map<ObjectClass, Arc<Objects>>>,
     /// Loaded on demand. The lock is never held during I/O.
     pub(super) expressions: Mutex<Option<Arc<ExpressionCatalogs>>>,
+    /// For each view, its rule, loaded on demand. The lock is never held during I/O.
+    pub(super) rules: Mutex<Option<Arc<Map<Oid, RewriteRow>>>>,
     pub(super) faults: Vec<CatalogError>,
 }
 

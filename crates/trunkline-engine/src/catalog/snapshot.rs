@@ -120,6 +120,7 @@ impl Database {
             operator_classes: operator_classes.into_iter().map(|row| (row.oid, row)).collect(),
             objects: Mutex::default(),
             expressions: Mutex::default(),
+            rules: Mutex::default(),
             faults: Vec::new(),
         };
         // Check all layouts before anything can use the snapshot. Rows are decoded with bounds

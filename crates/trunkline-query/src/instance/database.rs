@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trunkline_engine::catalog::{CatalogError, Database};
-use trunkline_engine::{Cluster, EngineError};
-use trunkline_sql::catalog::SqlCatalog;
+use trunkline_engine::{Cluster, Engine, EngineError};
+use trunkline_format::Oid;
+use trunkline_sql::catalog::{SqlCatalog, ViewQueries};
 use trunkline_sql::functions::Collations;
 use trunkline_sql::{SqlError, SqlState};
 
@@ -38,7 +39,9 @@ impl OpenedDatabase {
         let (settings, _damage) = database.settings(&mut session).map_err(failed)?;
         let expressions = database.expression_catalogs(&mut session).map_err(failed)?;
         let collations = Arc::new(collations(&database, expressions.collations()));
+        let views = DatabaseViews::new(cluster.engine(), &database);
         let catalog = SqlCatalog::new(Arc::clone(&database), expressions);
+        let catalog = catalog.with_views(Arc::new(views));
         Ok(Self { name: name.to_owned(), database, catalog, collations, settings })
     }
 
@@ -65,6 +68,33 @@ impl OpenedDatabase {
     /// Its collations.
     pub fn collations(&self) -> &Arc<Collations> {
         &self.collations
+    }
+}
+
+/// The queries of a database's views, which are read when a statement needs them.
+#[derive(Clone)]
+pub struct DatabaseViews {
+    engine: Engine,
+    database: Arc<Database>,
+}
+
+impl DatabaseViews {
+    /// The views of a database.
+    pub fn new(engine: &Engine, database: &Arc<Database>) -> Self {
+        Self { engine: engine.clone(), database: Arc::clone(database) }
+    }
+}
+
+impl std::fmt::Debug for DatabaseViews {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DatabaseViews").finish_non_exhaustive()
+    }
+}
+
+impl ViewQueries for DatabaseViews {
+    fn query(&self, view: Oid) -> Result<Option<Vec<u8>>, SqlError> {
+        let mut session = self.engine.session().map_err(|error| engine_error(&error))?;
+        self.database.view_query(&mut session, view).map_err(|error| catalog_error(&error))
     }
 }
 

@@ -8,8 +8,8 @@ use trunkline_engine::Engine;
 use trunkline_engine::settings::Settings;
 use trunkline_format::text_output::{ByteaOutput, IntervalStyle, Type, Utc, write_text};
 use trunkline_query::{
-    Cancellation, Environment, FileSizes, ResultColumn, StatementContext, StatementOptions,
-    collations, execute,
+    Cancellation, DatabaseViews, Environment, FileSizes, ResultColumn, StatementContext,
+    StatementOptions, collations, execute,
 };
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::BoundStatement;
@@ -45,6 +45,7 @@ pub(crate) fn open(data: &Path, database: &str) -> StatementContext {
     let expressions = database.expression_catalogs(&mut session).expect("catalogs");
     drop(session);
     let sql = SqlCatalog::new(Arc::clone(&database), Arc::clone(&expressions));
+    let sql = sql.with_views(Arc::new(DatabaseViews::new(&engine, &database)));
     let session = SessionCatalog {
         path: SearchPath::new(&sql, &["$user", "public"], Some("postgres")),
         catalog: sql.clone(),

@@ -33,3 +33,4 @@ mod server;
 mod session_settings;
 mod sessions;
 mod tree;
+mod views;

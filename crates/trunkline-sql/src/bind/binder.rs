@@ -22,6 +22,12 @@ pub(super) struct Binder<'a> {
     pub(super) next_cte: u32,
     /// How many queries the one that is bound is inside of.
     pub(super) query_depth: usize,
+    /// How many views what is being bound is in.
+    pub(super) view_depth: u32,
+    /// How deep the statement nests up to what is being bound, with the queries of views.
+    pub(super) nesting: usize,
+    /// The deepest nesting of the statement.
+    pub(super) nesting_max: usize,
     /// The words of the first row lock, such as `FOR UPDATE`.
     pub(super) locking: Option<&'static str>,
 }

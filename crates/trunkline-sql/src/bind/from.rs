@@ -92,7 +92,10 @@ impl Binder<'_> {
         }
         let relation = self.names.relation_named(name).map_err(|error| error.at(at))?;
         self.check_readable(relation).map_err(|error| error.at(at))?;
-        self.table(relation, variable, alias)
+        match relation.kind {
+            RelationKind::View => self.view(relation, alias).map_err(|error| error.at(at)),
+            _ => self.table(relation, variable, alias),
+        }
     }
 
     /// Splits a name into schema and name. A database in front must be this one.
@@ -139,6 +142,7 @@ impl Binder<'_> {
             RelationKind::Table
             | RelationKind::PartitionedTable
             | RelationKind::MaterializedView
+            | RelationKind::View
             | RelationKind::Toast => Ok(()),
             RelationKind::Sequence => {
                 let message = format!("reading sequence \"{name}\" is not supported by trunkline");
@@ -147,10 +151,6 @@ impl Binder<'_> {
             RelationKind::Index => wrong("indexes"),
             RelationKind::PartitionedIndex => wrong("partitioned indexes"),
             RelationKind::CompositeType => wrong("composite types"),
-            RelationKind::View => {
-                let message = format!("view \"{name}\" is not supported by trunkline");
-                Err(SqlError::unsupported(message))
-            }
             RelationKind::ForeignTable => {
                 let message = format!("foreign table \"{name}\" is not supported by trunkline");
                 Err(SqlError::unsupported(message))

@@ -58,6 +58,9 @@ fn bind_query(select: &SelectStatement, options: BindOptions<'_>) -> Result<Boun
         parameters,
         next_cte: 0,
         query_depth: 0,
+        view_depth: 0,
+        nesting: options.nesting,
+        nesting_max: options.nesting,
         locking: None,
     };
     let query = binder.query(select, &Scope::default(), true)?;
@@ -65,7 +68,7 @@ fn bind_query(select: &SelectStatement, options: BindOptions<'_>) -> Result<Boun
         let message = format!("cannot execute SELECT {strength} in a read-only transaction");
         return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
     }
-    let Binder { columns, subqueries, parameters, .. } = binder;
-    let statement = BoundStatement { columns, subqueries, query, nesting: options.nesting };
+    let Binder { columns, subqueries, parameters, nesting_max: nesting, .. } = binder;
+    let statement = BoundStatement { columns, subqueries, query, nesting };
     Ok(Bound { statement, parameters: parameters.finish()? })
 }

@@ -4,6 +4,8 @@
 //! schema with the name of the session's user, and `pg_catalog` comes first unless it is listed. There
 //! are no temporary schemas, because the sessions that owned them have ended.
 
+use std::borrow::Cow;
+
 use trunkline_format::Oid;
 
 use super::oids;
@@ -16,12 +18,19 @@ const USER: &str = "$user";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchPath {
     /// In the order in which they are searched.
-    searched: Vec<Oid>,
+    searched: Cow<'static, [Oid]>,
     /// Those that the setting lists.
-    listed: Vec<Oid>,
+    listed: Cow<'static, [Oid]>,
 }
 
 impl SearchPath {
+    /// The path of no schema but `pg_catalog`.
+    pub fn of_catalog() -> &'static Self {
+        static PATH: SearchPath =
+            SearchPath { searched: Cow::Borrowed(&[oids::PG_CATALOG]), listed: Cow::Borrowed(&[]) };
+        &PATH
+    }
+
     /// The path for a value of the setting, already split into names, such as `"$user"` and `public`.
     pub fn new(catalog: &SqlCatalog, setting: &[&str], user: Option<&str>) -> Self {
         let mut listed = Vec::new();
@@ -36,7 +45,7 @@ impl SearchPath {
         if !searched.contains(&oids::PG_CATALOG) {
             searched.insert(0, oids::PG_CATALOG);
         }
-        Self { searched, listed }
+        Self { searched: searched.into(), listed: listed.into() }
     }
 
     /// The schemas that are searched, in order, as `current_schemas(true)` lists them.

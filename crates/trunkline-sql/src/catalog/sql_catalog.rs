@@ -17,10 +17,20 @@ use super::definitions::Definitions;
 use super::encoding::NameEncoding;
 use super::oids;
 use super::overlay::{Overlay, VirtualRelation};
+use crate::error::SqlError;
+
+/// Where the queries of views come from.
+pub trait ViewQueries: Send + Sync {
+    /// The query of a view, as the text of a node tree; `None` if the relation is not a view.
+    ///
+    /// # Errors
+    /// It is damaged, or can't be read.
+    fn query(&self, view: Oid) -> Result<Option<Vec<u8>>, SqlError>;
+}
 
 /// What the binder knows about a database. Clones share it.
 #[derive(Clone)]
-pub struct SqlCatalog(Arc<Contents>);
+pub struct SqlCatalog(Arc<Contents>, Option<Arc<dyn ViewQueries>>);
 
 struct Contents {
     database: Arc<Database>,
@@ -97,7 +107,7 @@ impl SqlCatalog {
         let (procedures, operators) = (expressions.procedures(), expressions.operators());
         let collations = expressions.collations();
         let searched = expressions.family_operators().iter().filter(|row| row.purpose == b's');
-        Self(Arc::new(Contents {
+        let contents = Contents {
             encoding: NameEncoding::new(database.info().encoding),
             overlay: Overlay::new(&database, procedures),
             types_by_name,
@@ -120,7 +130,25 @@ impl SqlCatalog {
             ranges,
             database,
             expressions,
-        }))
+        };
+        Self(Arc::new(contents), None)
+    }
+
+    /// The same catalog, with views.
+    #[must_use]
+    pub fn with_views(self, views: Arc<dyn ViewQueries>) -> Self {
+        Self(self.0, Some(views))
+    }
+
+    /// The query of a view, as the text of a node tree; `None` if the relation is not a view.
+    ///
+    /// # Errors
+    /// It is damaged, or can't be read. 0A000: this catalog has no queries of views.
+    pub fn view_query(&self, view: Oid) -> Result<Option<Vec<u8>>, SqlError> {
+        match &self.1 {
+            Some(views) => views.query(view),
+            None => Err(SqlError::unsupported("views are not supported without their queries")),
+        }
     }
 
     /// The database itself, for its relations and their columns.

@@ -49,7 +49,13 @@ impl<'a> ExpressionPrinter<'a> {
     /// # Errors
     /// 0A000: values of the type can't be printed.
     pub fn constant(&self, ty: SqlType, value: Option<&[u8]>) -> Result<String, SqlError> {
-        literal(self.settings, self.names, (ty.oid, ty.modifier), value, Some(false))
+        literal(
+            &self.settings.text_options(),
+            self.names,
+            (ty.oid, ty.modifier),
+            value,
+            Some(false),
+        )
     }
 
     /// A type with its modifier.
@@ -264,7 +270,8 @@ impl<'a> ExpressionPrinter<'a> {
             && argument.ty.modifier == -1
         {
             let value = value.as_deref();
-            let shown = literal(self.settings, self.names, (ty.oid, -1), value, None)?;
+            let shown =
+                literal(&self.settings.text_options(), self.names, (ty.oid, -1), value, None)?;
             return Ok(format!("{shown}::{name}"));
         }
         Ok(format!("({})::{name}", self.expression(argument, false, column)?))

@@ -265,6 +265,107 @@ insert into audit.log (message, level) values ('start', 1), (default, null), ('s
 create sequence tickets start 1000 increment 5;
 select nextval('tickets'), nextval('tickets');
 create view active_products as select id, name, price from products where active;
+create schema views;
+create view views.joined as
+    select o.id, c.name customer, o.status, o.ordered from orders o join customers c on o.customer = c.id;
+create view views.outer_joins as
+    select d.name department, e.name employee, m.name manager
+    from departments d left join employees e on e.department = d.id left join employees m on m.id = e.manager;
+create view views.merged as
+    select * from (values (1, 'a'), (2, 'b')) x(k, l) full join (values (2, 'c'), (3, 'd')) y(k, r) using (k);
+create view views.merged_alias as
+    select u.k, l, j.r from ((values (1, 'a')) x(k, l) join (values (1, 'c')) y(k, r) using (k) as u)
+    cross join (values (7)) j(r);
+create view views.natural_join as
+    select id, a.name, dogs.breed from animals a natural join dogs where id > 0;
+create view views.grouped as
+    select department, count(*) n, sum(salary) total, avg(salary)::numeric(10,2) mean,
+        count(distinct manager) managers, string_agg(name, ', ' order by name desc) names,
+        max(salary) filter (where half_day) half
+    from employees group by department having count(*) > 1;
+create view views.grouped_expression as
+    select extract(year from hired) y, date_trunc('month', hired)::date m, count(*)
+    from employees group by 1, date_trunc('month', hired) order by 2 desc nulls last limit 5;
+create view views.percentiles as
+    select percentile_cont(0.5) within group (order by salary) middle, mode() within group (order by manager) from employees;
+create view views.windowed as
+    select id, name, rank() over (partition by department order by salary desc nulls last) place,
+        sum(salary) over w running, lag(name, 1, 'none') over (order by id) before,
+        avg(salary) over (order by id rows between 1 preceding and 1 following exclude current row) around
+    from employees window w as (order by id);
+create view views.cte as
+    with few as (select id, name from customers where id < 5), more(i) as materialized (select id from orders)
+    select few.name, count(more.i) from few left join more on more.i = few.id group by few.name;
+create view views.tree as
+    with recursive t(id, name, depth) as (
+        select id, name, 0 from employees where manager is null
+        union all
+        select e.id, e.name, t.depth + 1 from employees e join t on e.manager = t.id)
+    select * from t;
+create view views.union_all as
+    select id, name from departments union all select id, name from employees order by 2, 1;
+create view views.set_operations as
+    (select 1 a union select 2) intersect select 2 except all (select 3 union all select 4) order by 1;
+create view views.union_types as select 1 v union select 2.5 union select null;
+create view views.subqueries as
+    select name, (select max(salary) from employees e where e.department = d.id) top,
+        exists (select 1 from employees e where e.department = d.id) has,
+        array(select e.id from employees e where e.department = d.id order by 1) ids,
+        id in (select department from employees) listed, 9000 > all (select salary from employees e where e.department = d.id) less,
+        id not in (1, 2) late, (id, floor) in (select department, 1 from employees) paired
+    from departments d;
+create view views.distinct_rows as select distinct department, half_day from employees;
+create view views.distinct_on as
+    select distinct on (department) department, name, salary from employees order by department, salary desc nulls last, id;
+create view views.constants as
+    select 1 i, -1 n, 1.5 d, -2.5 e, 'a''b\c' t, null nothing, true b, date '2020-02-29' dt, interval '-1 day 2 hours' iv,
+        timestamptz '2020-01-01 12:00+02' tz, '\xdead'::bytea by, array[1, 2, null] ar, '{"a": 1}'::jsonb j, 'new'::order_status st,
+        'public.orders'::regclass rel, 12345678901 l, 1e300::float8 f, 'x'::char(3) c, 'abc'::varchar(2) v, B'101' bits,
+        (1, 2, 'cm')::size sz, array[]::text[] em;
+create view views.casts as
+    select id::text, salary::bigint * 2 twice, bonus::int, name::varchar(3), hired::timestamp, salary::float8 / 3 third,
+        (id || ' ' || name)::name label, cast(half_day as int), department::numeric(5,1)
+    from employees;
+create view views.cases as
+    select id, case when salary > 8000 then 'high' when salary is null then 'none' else 'low' end level,
+        case department when 1 then 'one' when 2 then 'two' end number, coalesce(bonus, 0) bonus, nullif(department, 2) other,
+        greatest(salary, 5000) most, least(id, 3, null) least, half_day is not true half, bonus is distinct from 5 unequal
+    from employees;
+create view views.arrays as
+    select id, i[1] first, i[2:3] slice, t[array_length(t, 1)] last, 2 = any (i) two, 1 <> all (i) ones, c[1].width wide from arrays;
+create view views.patterns as
+    select name from customers where name like 'A%' or name ilike '%e_' or name ~ '^[BC]' or name similar to '(X|Y)%' order by name collate "C";
+create view views.functions as
+    select g, upper(name), substring(name from 2 for 2) part, position('a' in name) place, trim(both 'A' from name) bare,
+        name between 'B' and 'F' inside, ordered at time zone 'UTC' at, overlay(name placing 'x' from 1) laid
+    from generate_series(1, 3) g, lateral (select name from employees where id = g) e
+    left join lateral (select ordered from orders where id = g limit 1) o on true;
+create view views.set_returning as select id, unnest(t) word from arrays;
+create view views.ordinality as
+    select * from rows from (unnest(array['a', 'b']), generate_series(1, 3)) with ordinality as u(word, number, place);
+create view views.records as select a, b from jsonb_to_recordset('[{"a": 1, "b": "x"}]') as r(a int, b text);
+create view views.list as values (1, 'one'), (2, 'two'), (3, null);
+create view views.renamed(one, "Two", three) as select id, name, salary from employees;
+create view views.outermost as
+    select v."Two" who, j.customer, v.one + 1 next from views.renamed v left join views.joined j on j.id = v.one where v.three > 1;
+create view views.whole as select d, d.id, row(d.*) is null gone from departments d;
+create view views.field as select (s).width, (s).unit from (select (1, 2, 'cm')::size s) x;
+create view views.quoted as select "Id", "select", "a""b" "c""d" from "Mixed Case" "T x";
+create view views.only_parent as select id, name from only animals;
+create view views.system_columns as select tableoid::regclass, id from animals;
+create view views.sets as
+    select department, half_day, count(*) from employees group by grouping sets ((department), (half_day), ());
+create view views.ties as select name, salary from employees order by salary fetch first 9 rows with ties;
+create view views.offset as select id from employees order by id desc offset 2 limit 3;
+create view views.now as select current_user = 'postgres' me, current_date > '2001-01-01' late, localtimestamp > now()::timestamp - interval '1 day' recent;
+create table views.changing (a int, b text, c int);
+create view views.changed as select b, c from views.changing where a > 0;
+insert into views.changing values (1, 'x', 2), (0, 'y', 3);
+alter table views.changing rename column b to "renamed b";
+alter view views.changed rename column c to cc;
+create view views.partitioned as select kind, count(*) from events group by kind;
+create view views.nothing as select from empty;
+create view views.same_names as select t.id, t_1.id other from employees t, lateral (select t.id from departments t where t.id = 1) t_1 where t.id < 3;
 create materialized view sales as
     select date_trunc('month', ordered)::date as month, count(*) as orders, sum(quantity * price) as revenue
     from orders join order_items on order_id = orders.id group by 1 order by 1;

@@ -2,31 +2,15 @@
 
 use trunkline_format::Oid;
 use trunkline_format::node_tree::{Node, NodeValue};
-use trunkline_format::text_output::{Type, write_text};
+use trunkline_format::text_output::{TextOptions, Type, write_text};
 
+use super::node_fields::{damaged, oid, unsupported};
 use crate::catalog::{Namespace, oids};
-use crate::error::{SqlError, SqlState};
-use crate::functions::call::CallSettings;
-
-/// Refuses what can't be printed.
-pub(super) fn unsupported(what: &str) -> SqlError {
-    SqlError::unsupported(format!("printing {what} is not supported by trunkline"))
-}
-
-/// A node tree that isn't what it must be.
-pub(super) fn damaged(what: &str) -> SqlError {
-    SqlError::new(SqlState::DATA_CORRUPTED, format!("invalid node tree: {what}"))
-}
-
-/// A field that is an OID.
-pub(super) fn oid(node: &Node, field: &str) -> Result<Oid, SqlError> {
-    let number = node.number(field).and_then(|number| u32::try_from(number).ok());
-    number.map(Oid).ok_or_else(|| damaged(field))
-}
+use crate::error::SqlError;
 
 /// A constant. `label` says whether its type is shown: always, if it is needed, or (`None`) never.
 pub(super) fn constant(
-    settings: &CallSettings,
+    options: &TextOptions<'_>,
     names: Namespace<'_>,
     node: &Node,
     label: Option<bool>,
@@ -42,7 +26,7 @@ pub(super) fn constant(
         true => None,
         false => Some(payload(node)?),
     };
-    literal(settings, names, (ty, modifier), value, label)
+    literal(options, names, (ty, modifier), value, label)
 }
 
 /// A value of a type with a modifier as a literal. `label` says whether its type is shown: always, if
@@ -51,7 +35,7 @@ pub(super) fn constant(
 /// # Errors
 /// 0A000: values of the type can't be printed.
 pub fn literal(
-    settings: &CallSettings,
+    options: &TextOptions<'_>,
     names: Namespace<'_>,
     (ty, modifier): (Oid, i32),
     value: Option<&[u8]>,
@@ -64,7 +48,7 @@ pub fn literal(
             None => "NULL".to_owned(),
         });
     };
-    let text = value_text(settings, names, value, ty)?;
+    let text = value_text(options, names, value, ty)?;
     let (shown, mut needs_label) = match ty {
         oids::INT4 if !text.starts_with('-') => (text, false),
         oids::INT4 => (format!("'{text}'"), true),
@@ -86,6 +70,33 @@ pub fn literal(
     Ok(if needs_label { shown + &cast() } else { shown })
 }
 
+/// A constant that stands for an object, such as `'pg_class'::regclass`, by its OID, so that it
+/// doesn't depend on the search path. `None` for others.
+pub(super) fn object_number(node: &Node) -> Result<Option<String>, SqlError> {
+    let name = match oid(node, "consttype")?.0 {
+        24 => "regproc",
+        2202 => "regprocedure",
+        2203 => "regoper",
+        2204 => "regoperator",
+        2205 => "regclass",
+        2206 => "regtype",
+        3734 => "regconfig",
+        3769 => "regdictionary",
+        4089 => "regnamespace",
+        4096 => "regrole",
+        4191 => "regcollation",
+        _ => return Ok(None),
+    };
+    match node.field("constvalue") {
+        Some(NodeValue::Datum(bytes)) => {
+            let number = bytes.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+            let number = number.ok_or_else(|| damaged("constvalue"))?;
+            Ok(Some(format!("'{number}'::pg_catalog.{name}")))
+        }
+        _ => Ok(None),
+    }
+}
+
 /// The stored value of a constant.
 fn payload(node: &Node) -> Result<&[u8], SqlError> {
     let Some(NodeValue::Datum(bytes)) = node.field("constvalue") else {
@@ -103,7 +114,7 @@ fn payload(node: &Node) -> Result<&[u8], SqlError> {
 
 /// The value as its output function prints it.
 fn value_text(
-    settings: &CallSettings,
+    options: &TextOptions<'_>,
     names: Namespace<'_>,
     payload: &[u8],
     ty: Oid,
@@ -112,9 +123,9 @@ fn value_text(
     if matches!(ty, Oid(705 | 2275)) {
         text.extend(payload);
     } else {
-        let resolved = Type::resolve(ty, &*settings.catalog)
+        let resolved = Type::resolve(ty, options.catalog)
             .map_err(|error| SqlError::unsupported(error.to_string()))?;
-        write_text(&resolved, payload, &settings.text_options(), &mut text)
+        write_text(&resolved, payload, options, &mut text)
             .map_err(|error| damaged(&error.to_string()))?;
     }
     Ok(names.catalog().encoding().decode(&text))

@@ -8,9 +8,9 @@ use arrow_array::ArrayRef;
 use trunkline_format::Oid;
 use trunkline_format::catalog::{ConstraintRow, array_shorts};
 
-use super::constant_text::{damaged, unsupported};
 use super::deparse::Deparser;
 use super::index_definition::index_definition;
+use super::node_fields::{damaged, unsupported};
 use crate::error::SqlError;
 use crate::functions::call::{Call, Kernel};
 use crate::functions::rows::{Reader, each_row};
@@ -78,7 +78,7 @@ fn refuse(call: &Call<'_>, what: &str) -> Result<ArrayRef, SqlError> {
 
 fn deparser<'a>(call: &'a Call<'_>, pretty: bool) -> Result<Deparser<'a>, SqlError> {
     let names = call.settings.session()?.names();
-    Ok(Deparser { settings: call.settings, names, relation: Oid(0), pretty })
+    Ok(Deparser::new(call.settings, names, pretty))
 }
 
 /// Answers for each OID. Argument `pretty`, if there is one, leaves out parentheses.

@@ -9,12 +9,20 @@
 
 use trunkline_format::Oid;
 use trunkline_format::node_tree::{Node, NodeValue};
-use trunkline_format::text_output::write_identifier;
+use trunkline_format::text_output::{TextOptions, write_identifier};
 
-use super::constant_text::{constant, damaged, oid, unsupported};
-use crate::catalog::{Namespace, oids};
+use super::constant_text::{constant, object_number};
+use super::node_fields::{child, damaged, oid, type_of, unsupported};
+use super::query_names::QueryNames;
+use crate::catalog::{Namespace, SearchPath, SqlCatalog, oids};
 use crate::error::SqlError;
 use crate::functions::call::CallSettings;
+
+/// When less than this is left of the stack, printing continues on a new one.
+pub(super) const STACK_RED_ZONE: usize = 64 << 10;
+
+/// The size of a new stack.
+pub(super) const STACK_SIZE: usize = 1 << 20;
 
 /// `COERCE_EXPLICIT_CALL` and so on: how a call or a cast was written.
 const EXPLICIT_CALL: i64 = 0;
@@ -23,17 +31,36 @@ const IMPLICIT_CAST: i64 = 2;
 
 /// Prints expressions over the columns of one relation.
 #[derive(Clone, Copy)]
-pub(super) struct Deparser<'a> {
-    pub(super) settings: &'a CallSettings,
+pub(crate) struct Deparser<'a> {
+    /// How constants are printed.
+    pub(super) options: TextOptions<'a>,
     pub(super) names: Namespace<'a>,
     /// The relation whose columns the expressions use; 0 if none.
     pub(super) relation: Oid,
     /// Whether unnecessary parentheses are left out.
     pub(super) pretty: bool,
+    /// Whether the text is bound again: it names everything with its schema.
+    pub(super) binding: bool,
+    /// The query that the expressions are in.
+    pub(super) query: Option<&'a QueryNames<'a>>,
+    /// The indentation, if a query is laid out in lines.
+    pub(super) indent: Option<i32>,
 }
 
-fn child<'n>(node: &'n Node, field: &str) -> Result<&'n Node, SqlError> {
-    node.child(field).ok_or_else(|| damaged(field))
+impl<'a> Deparser<'a> {
+    /// A deparser for texts that people read.
+    pub(super) fn new(settings: &'a CallSettings, names: Namespace<'a>, pretty: bool) -> Self {
+        let options = settings.text_options();
+        let (relation, query) = (Oid(0), None);
+        Self { options, names, relation, pretty, binding: false, query, indent: None }
+    }
+
+    /// A deparser for texts that are bound again.
+    pub(crate) fn for_binding(options: TextOptions<'a>, catalog: &'a SqlCatalog) -> Self {
+        let names = Namespace::new(catalog, SearchPath::of_catalog());
+        let (relation, query) = (Oid(0), None);
+        Self { options, names, relation, pretty: false, binding: true, query, indent: None }
+    }
 }
 
 impl Deparser<'_> {
@@ -52,15 +79,20 @@ impl Deparser<'_> {
     /// A name as an identifier.
     pub(super) fn quoted(&self, name: &[u8]) -> String {
         let mut text = Vec::new();
-        write_identifier(name, self.settings.major, &mut text);
+        write_identifier(name, self.options.major, &mut text);
         self.names.catalog().encoding().decode(&text)
     }
 
     fn constant(&self, node: &Node, label: Option<bool>) -> Result<String, SqlError> {
-        constant(self.settings, self.names, node, label)
+        if self.binding
+            && let Some(text) = object_number(node)?
+        {
+            return Ok(text);
+        }
+        constant(&self.options, self.names, node, label)
     }
 
-    fn list<'n>(
+    pub(super) fn list<'n>(
         &self,
         nodes: impl Iterator<Item = &'n Node>,
         implicit: bool,
@@ -71,12 +103,17 @@ impl Deparser<'_> {
     }
 
     /// In parentheses unless they may be left out.
-    fn wrapped(&self, text: String) -> String {
+    pub(super) fn wrapped(&self, text: String) -> String {
         if self.pretty { text } else { format!("({text})") }
     }
 
     /// An operand, in parentheses if `parent` binds it otherwise (`get_rule_expr_paren`).
-    fn operand(&self, node: &Node, implicit: bool, parent: &Node) -> Result<String, SqlError> {
+    pub(super) fn operand(
+        &self,
+        node: &Node,
+        implicit: bool,
+        parent: &Node,
+    ) -> Result<String, SqlError> {
         let text = self.expression(node, implicit)?;
         let bare = !self.pretty || self.is_simple(node, parent);
         Ok(if bare { text } else { format!("({text})") })
@@ -84,7 +121,9 @@ impl Deparser<'_> {
 
     /// An expression. `implicit` says whether casts that the server added are shown.
     pub(super) fn expression(&self, node: &Node, implicit: bool) -> Result<String, SqlError> {
-        self.print(node, implicit)
+        // Binding must see all casts.
+        let implicit = implicit || self.binding;
+        stacker::maybe_grow(STACK_RED_ZONE, STACK_SIZE, || self.print(node, implicit))
     }
 
     fn print(&self, node: &Node, implicit: bool) -> Result<String, SqlError> {
@@ -119,10 +158,12 @@ impl Deparser<'_> {
             "NULLTEST" => {
                 let argument = child(node, "arg")?;
                 let argument = self.operand(argument, true, node)?;
-                let test = match (node.number("nulltesttype"), node.flag("argisrow")) {
-                    (Some(0), false) => "IS NULL",
-                    (Some(1), false) => "IS NOT NULL",
-                    _ => return Err(unsupported("a null test of a row")),
+                let is_row = self.is_row(child(node, "arg")?);
+                let test = match (node.number("nulltesttype"), node.flag("argisrow") || !is_row) {
+                    (Some(0), true) => "IS NULL",
+                    (Some(1), true) => "IS NOT NULL",
+                    (Some(0), false) => "IS NOT DISTINCT FROM NULL",
+                    _ => "IS DISTINCT FROM NULL",
                 };
                 Ok(self.wrapped(format!("{argument} {test}")))
             }
@@ -146,14 +187,23 @@ impl Deparser<'_> {
             "ARRAYCOERCEEXPR" => self.cast(node, "coerceformat", implicit),
             "COERCETODOMAIN" => self.cast(node, "coercionformat", implicit),
             "COERCETODOMAINVALUE" => Ok("VALUE".to_owned()),
-            "CASE" | "CASEEXPR" if !self.pretty => self.case(node),
+            "CASE" | "CASEEXPR" if !self.pretty || self.query.is_some() => self.case(node),
             "SQLVALUEFUNCTION" => self.value_function(node),
-            kind => Err(unsupported(&format!("an expression of kind {kind}"))),
+            _ => self.query_expression(node, implicit),
         }
+    }
+
+    /// Whether an expression is a row.
+    fn is_row(&self, node: &Node) -> bool {
+        let catalog = self.names.catalog();
+        type_of(node).is_some_and(|ty| ty == oids::RECORD || catalog.is_composite(ty))
     }
 
     /// A column of the relation.
     fn column(&self, node: &Node) -> Result<String, SqlError> {
+        if let Some(names) = self.query {
+            return Ok(self.query_column(names, node, false)?.text);
+        }
         let number = node.number("varattno").unwrap_or_default();
         if node.number("varlevelsup") != Some(0) || node.number("varno") != Some(1) || number < 1 {
             return Err(unsupported("a column of another relation"));
@@ -186,10 +236,10 @@ impl Deparser<'_> {
     }
 
     /// An operator's name, which must stand for it in the search path.
-    fn operator(&self, operator: Oid) -> Result<String, SqlError> {
+    pub(super) fn operator(&self, operator: Oid) -> Result<String, SqlError> {
         let row = self.names.catalog().operator(operator).ok_or_else(|| damaged("operator"))?;
         let name = self.names.catalog().encoding().decode(&row.name);
-        if self.names.is_operator_visible(operator) == Some(true) {
+        if !self.binding && self.names.is_operator_visible(operator) == Some(true) {
             return Ok(name);
         }
         let schema = self.names.catalog().database().schema(row.schema);
@@ -223,7 +273,7 @@ impl Deparser<'_> {
                 };
                 self.coercion(first, oid(node, "funcresulttype")?, modifier, node)
             }
-            (Some(EXPLICIT_CALL), _) => {
+            (format, _) if format == Some(EXPLICIT_CALL) || self.binding => {
                 let function = oid(node, "funcid")?;
                 let name = self.function(function)?;
                 let mut texts = Vec::new();
@@ -247,10 +297,10 @@ impl Deparser<'_> {
         let catalog = self.names.catalog();
         let row = catalog.procedure(function).ok_or_else(|| damaged("function"))?;
         let name = self.quoted(&row.name);
-        if catalog.has_rival(&row.name, row.schema, self.names.path()) {
+        if !self.binding && catalog.has_rival(&row.name, row.schema, self.names.path()) {
             return Err(unsupported(&format!("a call of function {name}, which is ambiguous,")));
         }
-        if self.names.is_function_visible(function) == Some(true) {
+        if !self.binding && self.names.is_function_visible(function) == Some(true) {
             return Ok(name);
         }
         let schema = catalog.database().schema(row.schema).ok_or_else(|| damaged("schema"))?;
@@ -289,10 +339,22 @@ impl Deparser<'_> {
     }
 
     fn case(&self, node: &Node) -> Result<String, SqlError> {
-        let mut text = "CASE".to_owned();
         let operand = node.child("arg");
+        // In a query that is laid out, each branch has a line.
+        let line = |more: i32| match self.indent {
+            Some(indent) => {
+                let spaces = usize::try_from(indent + more).unwrap_or_default();
+                format!("\n{}", " ".repeat(spaces))
+            }
+            None => " ".to_owned(),
+        };
+        let first = if self.indent.is_some() { line(0) } else { String::new() };
+        let (branch, last) = (line(4), line(0));
+        let indent = self.indent.map(|indent| indent + 4);
+        let this = Deparser { indent, ..*self };
+        let mut text = format!("{first}CASE");
         if let Some(operand) = operand {
-            text = format!("{text} {}", self.expression(operand, true)?);
+            text = format!("{text} {}", this.expression(operand, true)?);
         }
         for arm in node.nodes("args") {
             let condition = child(arm, "expr")?;
@@ -302,12 +364,12 @@ impl Deparser<'_> {
                 Some(_) => return Err(unsupported("this CASE")),
                 None => condition,
             };
-            let shown = self.expression(shown, false)?;
-            let result = self.expression(child(arm, "result")?, true)?;
-            text = format!("{text} WHEN {shown} THEN {result}");
+            let shown = this.expression(shown, false)?;
+            let result = this.expression(child(arm, "result")?, true)?;
+            text = format!("{text}{branch}WHEN {shown} THEN {result}");
         }
-        let otherwise = self.expression(child(node, "defresult")?, true)?;
-        Ok(format!("{text} ELSE {otherwise} END"))
+        let otherwise = this.expression(child(node, "defresult")?, true)?;
+        Ok(format!("{text}{branch}ELSE {otherwise}{last}END"))
     }
 
     fn value_function(&self, node: &Node) -> Result<String, SqlError> {

@@ -7,8 +7,8 @@ use trunkline_format::Oid;
 use trunkline_format::catalog::{IndexRow, RelationKind};
 use trunkline_format::node_tree::{Node, NodeValue};
 
-use super::constant_text::{damaged, oid, unsupported};
 use super::deparse::{Deparser, looks_like_function, parse};
+use super::node_fields::{damaged, oid, unsupported};
 use crate::catalog::oids;
 use crate::error::SqlError;
 

@@ -5,8 +5,8 @@
 
 use trunkline_format::Oid;
 
-use super::constant_text::damaged;
 use super::deparse::Deparser;
+use super::node_fields::damaged;
 use crate::error::SqlError;
 
 impl Deparser<'_> {

@@ -62,7 +62,7 @@ fn default_texts(
     found: &Procedure,
 ) -> Result<Vec<String>, SqlError> {
     let Some(stored) = found.defaults() else { return Ok(Vec::new()) };
-    let deparser = Deparser { settings: call.settings, names, relation: Oid(0), pretty: false };
+    let deparser = Deparser::new(call.settings, names, false);
     let tree = parse(stored)?;
     let nodes = tree.elements().iter().filter_map(NodeValue::node);
     nodes.map(|node| deparser.expression(node, false)).collect()

@@ -1,0 +1,63 @@
+//! The queries of views: the rule `_RETURN` of `pg_rewrite`, one for each view.
+//!
+//! A query is a long text, most often in the TOAST table of `pg_rewrite`. The rows are loaded by the
+//! first look-up, which takes a few pages, and each query is fetched when it is needed.
+
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::hash::Map;
+use trunkline_format::Oid;
+use trunkline_format::catalog::{PG_REWRITE, RewriteRow};
+use trunkline_format::varlena::Varlena;
+
+use super::database::Database;
+use super::error::CatalogError;
+use crate::heap::{HeapError, ToastBatch, ToastReader};
+use crate::pool::Backend;
+use crate::read_stream::StreamOptions;
+
+/// `ev_type` of rules for `SELECT`.
+const SELECT: u8 = b'1';
+
+impl Database {
+    /// The query of a view, as the text of a node tree: a list of one `QUERY`. `None` if the relation
+    /// has none, because it is not a view.
+    ///
+    /// # Errors
+    /// [`CatalogError`]: the catalog or the value is damaged, or cannot be read.
+    pub fn view_query(
+        &self,
+        backend: &mut Backend,
+        view: Oid,
+    ) -> Result<Option<Vec<u8>>, CatalogError> {
+        let rules = self.rules(backend)?;
+        let Some(stored) = rules.get(&view).and_then(|row| row.action.as_deref()) else {
+            return Ok(None);
+        };
+        let damaged = || CatalogError::LongValue { table: PG_REWRITE.name };
+        let value = Varlena::parse(stored).map_err(|_| damaged())?;
+        let Varlena::External(pointer) = value else {
+            let mut decompressed = Vec::new();
+            let payload = value.payload(&mut decompressed).map_err(|_| damaged())?;
+            return Ok(Some(payload.to_vec()));
+        };
+        let toast = self.relation(PG_REWRITE.oid).and_then(|relation| self.toast_files(relation));
+        let toast = toast.ok_or_else(damaged)?;
+        let mut batch = ToastBatch::new();
+        let number = batch.push(pointer);
+        let options = StreamOptions::default();
+        let mut toast = ToastReader::new(backend, toast, &self.cluster.transactions, options);
+        toast.fetch(backend, &mut batch).map_err(HeapError::from)?;
+        let found = batch.value(number).and_then(Result::ok).ok_or_else(damaged)?;
+        Ok(Some(found.to_vec()))
+    }
+
+    fn rules(&self, backend: &mut Backend) -> Result<Arc<Map<Oid, RewriteRow>>, CatalogError> {
+        if let Some(found) = &*self.rules.lock() {
+            return Ok(Arc::clone(found));
+        }
+        let rows: Vec<RewriteRow> = self.rows_on_demand(backend)?;
+        let views = rows.into_iter().filter(|row| row.event == SELECT);
+        let made = Arc::new(views.map(|row| (row.relation, row)).collect());
+        Ok(Arc::clone(self.rules.lock().get_or_insert(made)))
+    }
+}
