@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   batch ── RowEncoder ──▶ body of a DataRow message: length and bytes of each value
-//!         └─ CopyEncoder ─▶ lines of COPY in text or csv, tuples in binary
+//!         ├─ CopyEncoder ─▶ lines of COPY in text or csv, tuples in binary
+//!         └─ JsonEncoder ─▶ objects, with values as to_json makes them
 //! ```
 //!
 //! Types are resolved once for each column, and values are written straight into the buffer of the
@@ -20,11 +21,13 @@
 mod client_encoding;
 mod copy_lines;
 mod copy_options;
+mod json_rows;
 mod rows;
 mod values;
 
 pub use client_encoding::{CLIENT_ENCODINGS, ClientEncoding};
 pub use copy_lines::CopyEncoder;
 pub use copy_options::{CopyFormat, CopyOptions, ForceQuote};
+pub use json_rows::{JsonEncoder, JsonRows};
 pub use rows::{BatchRows, RowEncoder};
 pub use values::ValueFormat;

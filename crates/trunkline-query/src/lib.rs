@@ -56,6 +56,8 @@ mod settings;
 mod statement;
 mod subplan;
 
+/// The rows that [`Rows::next`] returns.
+pub use arrow_array::RecordBatch;
 pub use environment::{Environment, ParameterValue, collations};
 pub use extension::create_extension;
 pub use file_sizes::FileSizes;

@@ -12,6 +12,7 @@
 mod commands;
 mod copy;
 mod effects;
+mod encoders;
 mod explain;
 mod functions;
 mod outcome;

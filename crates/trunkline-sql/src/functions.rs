@@ -60,7 +60,7 @@ pub(crate) use catalog::Deparser;
 pub use catalog::literal;
 pub use collation::{Collation, Collations, Letters, Provider};
 pub use datetime::Interval;
-pub use json::append_jsonb_key;
+pub use json::{append_json, append_jsonb_key};
 pub use registry::{aggregate, kernel, set_function};
 pub use rows::{Input, Output, Reader, binary, each_row, ternary, unary};
 pub use set_rows::{NoRows, SetFunction, SetRows};

@@ -25,6 +25,8 @@ use crate::options::{
     Context, Global, IoArgs, PoolArgs, WithIo, WithPool, with_default_pool, without_options,
 };
 use crate::prewarm::PrewarmArgs;
+#[cfg(feature = "sql")]
+use crate::query::QueryArgs;
 use crate::tables::TablesArgs;
 use crate::verify::VerifyArgs;
 
@@ -70,6 +72,12 @@ pub(crate) enum Command {
     /// of the data fits into the pool, how fast it can be read, and whether the pages are valid.
     /// Modes "read" and "prefetch" leave the data in the operating system's cache.
     Prewarm(WithPool<PrewarmArgs>),
+    /// Execute SQL statements and print their rows.
+    ///
+    /// All statements run in one session, one after the other, and the first error ends the command.
+    /// Nothing can be written. The messages are those of PostgreSQL.
+    #[cfg(feature = "sql")]
+    Query(Box<WithPool<QueryArgs>>),
     /// Compare I/O methods on this machine.
     ///
     /// Creates a pgbench_accounts table and prewarms and scans it with each I/O method, both
@@ -145,14 +153,17 @@ impl Cli {
         let shared_buffers = pool.and_then(|pool| pool.shared_buffers.as_deref());
         let io = [Some(&self.io), command_io].into_iter().flatten();
         let mut settings = Settings::default();
+        let has_session = self.command.has_session();
         for io in io.clone() {
-            io.apply(&mut settings)?;
+            io.apply(&mut settings, has_session)?;
         }
         if let Some(size) = shared_buffers {
             settings.set("shared_buffers", size)?;
         }
-        let text_settings: BTreeMap<_, _> = io.clone().flat_map(IoArgs::text_settings).collect();
+        let text_settings = io.clone().flat_map(|io| io.text_settings(has_session));
+        let text_settings: BTreeMap<_, _> = text_settings.collect();
         if let Some(name) = text_settings.keys().next()
+            && !has_session
             && !matches!(self.command, Command::Copy(_))
         {
             let text = format!("parameter \"{name}\" has no effect on this command");
@@ -166,12 +177,23 @@ impl Cli {
 }
 
 impl Command {
+    /// Whether the command opens a session, which has settings of its own.
+    fn has_session(&self) -> bool {
+        match self {
+            #[cfg(feature = "sql")]
+            Command::Query(_) => true,
+            _ => false,
+        }
+    }
+
     /// The options that the command shares with others.
     fn shared_options(&self) -> (Option<&IoArgs>, Option<&PoolArgs>) {
         match self {
             Command::Inspect(command) => (Some(command.io()), None),
             Command::Tables(command) => (Some(&command.io), None),
             Command::Copy(command) => (Some(&command.io), Some(&command.pool)),
+            #[cfg(feature = "sql")]
+            Command::Query(command) => (Some(&command.io), Some(&command.pool)),
             Command::Verify(WithPool { pool, io, .. })
             | Command::Prewarm(WithPool { pool, io, .. })
             | Command::Demo(WithPool { pool, io, .. })

@@ -29,7 +29,7 @@ mod config_file;
 mod config_line;
 mod failures;
 mod load;
-mod outputs;
+pub(crate) mod outputs;
 mod partial_file;
 mod pattern;
 mod plan;

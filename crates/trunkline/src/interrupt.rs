@@ -47,7 +47,19 @@ pub(crate) struct Interrupt {
     /// The number of the latest signal, or 0 if there was none.
     signal: Arc<AtomicUsize>,
     /// Cancellers of the sessions in which the command itself waits. Jobs cancel their own sessions.
-    cancellers: Arc<Mutex<Vec<Canceller>>>,
+    cancellers: Arc<Mutex<Vec<Box<dyn Cancel>>>>,
+}
+
+/// What a signal cancels.
+pub(crate) trait Cancel: std::fmt::Debug + Send {
+    /// Cancels it. This may happen more than once.
+    fn cancel(&self);
+}
+
+impl Cancel for Canceller {
+    fn cancel(&self) {
+        Canceller::cancel(self);
+    }
 }
 
 /// When the first signal arrived.
@@ -98,17 +110,17 @@ impl Interrupt {
     ///
     /// We must check for a signal while holding the lock. The handler stores the signal before the
     /// thread takes the lock, so either we see the signal here, or the thread sees the canceller.
-    pub(crate) fn cancel_on_request(&self, canceller: Canceller) {
+    pub(crate) fn cancel_on_request(&self, canceller: impl Cancel + 'static) {
         let mut cancellers = self.cancellers.lock();
         if self.requested() {
             canceller.cancel();
         }
-        cancellers.push(canceller);
+        cancellers.push(Box::new(canceller));
     }
 
     /// Cancels the waits of all sessions.
     fn cancel(&self) {
-        self.cancellers.lock().iter().for_each(Canceller::cancel);
+        self.cancellers.lock().iter().for_each(|canceller| canceller.cancel());
     }
 
     /// Whether the command has been asked to end.

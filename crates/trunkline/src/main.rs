@@ -39,6 +39,8 @@ mod options;
 mod output;
 mod prewarm;
 mod progress;
+#[cfg(feature = "sql")]
+mod query;
 mod tables;
 mod text_settings;
 mod verify;
@@ -79,6 +81,8 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Copy(command) => copy::run(&context, &command.args),
         Command::Tables(command) => tables::run(&context, &command.args),
         Command::Prewarm(command) => prewarm::run(&context, &command.args),
+        #[cfg(feature = "sql")]
+        Command::Query(command) => query::run(&context, &command.args),
         Command::Sum(command) => column_sum::run(&context, &command.args),
         Command::Demo(command) => demo::run(&context, &command.args, cache_directory()),
         Command::Completions(args) => completions::run(&cli::command(), args),

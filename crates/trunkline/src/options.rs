@@ -83,7 +83,8 @@ impl Global {
 pub(crate) struct Context<'c> {
     pub(crate) global: &'c Global,
     pub(crate) settings: Settings,
-    /// The settings given by `-c` that affect how values are printed, keyed by lower-case name.
+    /// The settings given by `-c` that affect how values are printed, or all settings of a session,
+    /// keyed by lower-case name.
     pub(crate) text_settings: BTreeMap<String, String>,
     /// Number of buffers, if the pool size is set by an option. Some commands have their own
     /// default.
@@ -120,12 +121,13 @@ pub(crate) struct IoArgs {
 }
 
 impl IoArgs {
-    /// Applies the options: first all `-c` options in order, then the named options.
+    /// Applies the options: first all `-c` options in order, then the named options. If the command
+    /// has a session, a setting that isn't one of the engine is left to it.
     ///
     /// # Errors
     /// [`Exit::Usage`](crate::exit::Exit::Usage) with PostgreSQL's message.
-    pub(crate) fn apply(&self, settings: &mut Settings) -> Result<(), Failure> {
-        let is_of_engine = |assignment: &&String| parse_text_setting(assignment).is_none();
+    pub(crate) fn apply(&self, settings: &mut Settings, has_session: bool) -> Result<(), Failure> {
+        let is_of_engine = |assignment: &&String| other_setting(assignment, has_session).is_none();
         for assignment in self.settings.iter().filter(is_of_engine) {
             settings.set_assignment(assignment)?;
         }
@@ -153,11 +155,14 @@ impl IoArgs {
         Ok(())
     }
 
-    /// Returns the settings assigned by `-c` that affect how values are printed, in the given
-    /// order. Names are in lower case.
-    pub(crate) fn text_settings(&self) -> impl Iterator<Item = (String, String)> {
-        let assigned = self.settings.iter().filter_map(|assignment| parse_text_setting(assignment));
-        assigned.map(|(name, value)| (name, value.to_owned()))
+    /// Returns the settings assigned by `-c` that aren't the engine's, in the given order: those that
+    /// affect how values are printed, or all settings of a session. Names are in lower case.
+    pub(crate) fn text_settings(
+        &self,
+        has_session: bool,
+    ) -> impl Iterator<Item = (String, String)> {
+        let assignments = self.settings.iter();
+        assignments.filter_map(move |assignment| other_setting(assignment, has_session))
     }
 
     /// Whether a `-c` assigns `name`.
@@ -168,6 +173,18 @@ impl IoArgs {
                 .is_some_and(|(left, _)| left.replace('-', "_").eq_ignore_ascii_case(name))
         })
     }
+}
+
+/// The name in lower case and the value of a setting that isn't one of the engine. Without a session,
+/// only the settings that affect how values are printed are known.
+fn other_setting(assignment: &str, has_session: bool) -> Option<(String, String)> {
+    if !has_session {
+        return parse_text_setting(assignment).map(|(name, value)| (name, value.to_owned()));
+    }
+    let (name, value) = assignment.split_once('=')?;
+    let name = name.replace('-', "_").to_ascii_lowercase();
+    let is_of_engine = Settings::default().show(&name).is_ok();
+    (!is_of_engine).then(|| (name, value.to_owned()))
 }
 
 /// The options of a command that does I/O, but doesn't let the user choose the size of the buffer

@@ -188,7 +188,7 @@ impl ClientEncoding {
     /// # Errors
     /// 22P05: the client's encoding lacks a character.
     #[inline]
-    pub(super) fn convert_utf8(&self, start: usize, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    pub fn convert_utf8(&self, start: usize, out: &mut Vec<u8>) -> Result<(), SqlError> {
         if self.converts_utf8() { self.encode(start, out) } else { Ok(()) }
     }
 

@@ -54,15 +54,7 @@ impl ValueEncoder {
         environment: &Environment,
         encoding: &ClientEncoding,
     ) -> Result<Self, SqlError> {
-        let ty = match column.ty.oid {
-            // No row of pg_type says that these are stored as text.
-            Oid(705 | 2275) => Type::Base(Base::Text(StringType::Text)),
-            Oid(2249) => {
-                let message = "output of type record is not supported by trunkline";
-                return Err(SqlError::unsupported(message));
-            }
-            oid => environment.resolve(oid)?,
-        };
+        let ty = column_type(column.ty.oid, environment)?;
         let (name, carrier) = (column.name.clone(), column.carrier);
         let conversion = match (carrier, format) {
             _ if !encoding.converts() => Conversion::None,
@@ -137,6 +129,22 @@ impl ValueEncoder {
                 SqlError::new(SqlState::UNDEFINED_FUNCTION, error.to_string())
             }
         }
+    }
+}
+
+/// The type of a column.
+///
+/// # Errors
+/// 0A000: we can't print it.
+pub(super) fn column_type(oid: Oid, environment: &Environment) -> Result<Type, SqlError> {
+    match oid {
+        // No row of pg_type says that these are stored as text.
+        Oid(705 | 2275) => Ok(Type::Base(Base::Text(StringType::Text))),
+        Oid(2249) => {
+            let message = "output of type record is not supported by trunkline";
+            Err(SqlError::unsupported(message))
+        }
+        oid => environment.resolve(oid),
     }
 }
 

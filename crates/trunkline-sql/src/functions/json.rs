@@ -15,6 +15,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+pub use converting::append_json;
 pub use key::append_jsonb_key;
 
 pub(super) use access::ACCESS;

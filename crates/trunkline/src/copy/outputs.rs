@@ -29,7 +29,7 @@ pub(super) const MANIFEST: &str = "copy.manifest";
 const NAME_MAX: usize = 255;
 
 /// Standard output, for one task.
-pub(super) struct Stdout;
+pub(crate) struct Stdout;
 
 /// A pipe or a device. We write to it directly, because unlike a regular file it can't be replaced
 /// by renaming a new file over it.
@@ -71,7 +71,7 @@ impl Output for Device {
 }
 
 /// Files, one for each task. A symbolic link is replaced, unless it leads to a pipe or device.
-pub(super) struct Files(pub(super) Vec<PathBuf>);
+pub(crate) struct Files(pub(crate) Vec<PathBuf>);
 
 impl Outputs for Files {
     fn open(&self, task: usize) -> io::Result<Box<dyn Output>> {
@@ -268,7 +268,7 @@ pub(super) fn is_inside(path: &Path, directory: &Path) -> bool {
 
 /// Returns true if `path` is inside a cluster: in its data directory, in a tablespace, or in a WAL
 /// directory that `pg_wal` links to.
-pub(super) fn is_inside_cluster(path: &Path, dir: &DataDir) -> bool {
+pub(crate) fn is_inside_cluster(path: &Path, dir: &DataDir) -> bool {
     let links = fs::read_dir(dir.path().join("pg_tblspc")).into_iter().flatten().flatten();
     let links = links.map(|entry| entry.path());
     let moved = dir.moved_tablespaces().iter().map(|(_, to)| to.clone());

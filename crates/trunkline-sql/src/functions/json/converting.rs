@@ -11,7 +11,7 @@ use trunkline_format::text_output::{Base, StringType, Type, write_json_string, w
 
 use crate::error::{SqlError, SqlState};
 use crate::functions::array::{ArrayView, attribute_of};
-use crate::functions::call::{Argument, Call, Kernel};
+use crate::functions::call::{Argument, Call, CallSettings, Kernel};
 use crate::functions::printing::{damaged, into_text, resolve};
 use crate::functions::rows::each_row;
 use crate::values::{Carrier, PayloadReader};
@@ -64,7 +64,7 @@ impl Source<'_> {
     /// Appends the value in row `row` as JSON; a null as `null`.
     fn append(&mut self, row: usize, call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
         match self.values.get(self.argument.row(row)) {
-            Some(value) => append(&self.ty, self.oid, value, call, out),
+            Some(value) => append_json(&self.ty, self.oid, value, call.settings, out),
             None => {
                 out.extend_from_slice(b"null");
                 Ok(())
@@ -185,16 +185,19 @@ fn null_key(number: usize, major: u32, is_jsonb: bool) -> SqlError {
     }
 }
 
-/// Appends a value as JSON.
-fn append(
+/// Appends a value in storage form as JSON, as `to_json` does. `oid` is the number of its type.
+///
+/// # Errors
+/// 0A000: a type that we can't convert. XX001: the value is damaged.
+pub fn append_json(
     ty: &Type,
     oid: Oid,
     value: &[u8],
-    call: &Call<'_>,
+    settings: &CallSettings,
     out: &mut Vec<u8>,
 ) -> Result<(), SqlError> {
     let base = match ty {
-        Type::Array(_) => return append_array(value, call, out),
+        Type::Array(_) => return append_array(value, settings, out),
         Type::Composite(_) | Type::Base(Base::Vector(_) | Base::AnyArray) => {
             let message = format!("JSON of the type with OID {oid} is not supported by trunkline");
             return Err(SqlError::unsupported(message));
@@ -203,7 +206,7 @@ fn append(
         _ => None,
     };
     let mut text = Vec::new();
-    write_text(ty, value, &call.settings.text_options(), &mut text).map_err(damaged)?;
+    write_text(ty, value, &settings.text_options(), &mut text).map_err(damaged)?;
     match base {
         Some(Base::Bool) => {
             let value: &[u8] = if text == b"t" { b"true" } else { b"false" };
@@ -240,11 +243,11 @@ fn with_minutes(mut text: Vec<u8>) -> Vec<u8> {
 }
 
 /// An array, with an inner array for each dimension.
-fn append_array(value: &[u8], call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
+fn append_array(value: &[u8], settings: &CallSettings, out: &mut Vec<u8>) -> Result<(), SqlError> {
     let view = ArrayView::parse(value)?;
     let element = view.element();
-    let ty = resolve(element, call.settings)?;
-    let elements = view.elements(attribute_of(element, &*call.settings.catalog)?)?;
+    let ty = resolve(element, settings)?;
+    let elements = view.elements(attribute_of(element, &*settings.catalog)?)?;
     if elements.is_empty() {
         out.extend_from_slice(b"[]");
         return Ok(());
@@ -266,7 +269,7 @@ fn append_array(value: &[u8], call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), 
         }
         out.extend(std::iter::repeat_n(b'[', edges(at)));
         match value {
-            Some(value) => append(&ty, element, value, call, out)?,
+            Some(value) => append_json(&ty, element, value, settings, out)?,
             None => out.extend_from_slice(b"null"),
         }
         out.extend(std::iter::repeat_n(b']', edges(at + 1)));
