@@ -24,7 +24,7 @@ use super::access::TableAccess;
 use super::columns::ScanColumns;
 use super::counters::{ScanCounters, ScanCounts};
 use super::failure::{page_error, read_error, row_error};
-use super::row_decoder::{Fetched, RowDecoder};
+use super::row_decoder::{Fetched, ROWS_PER_PAGE, RowDecoder};
 
 /// The rows of the first batch, so that the first rows are available soon.
 const FIRST_ROWS: usize = 256;
@@ -217,7 +217,7 @@ impl PartitionReader {
                 } else {
                     decode(decoder, &rows, &scan.values)?;
                 }
-            } else {
+            } else if !decoder.decode_plain(page.rows())? {
                 decode(decoder, &rows_of(page.rows())?, &scan.values)?;
             }
         }
@@ -276,7 +276,12 @@ fn has_toast(page: &HeapPage<'_>) -> bool {
 fn rows_of<'p>(
     rows: impl Iterator<Item = Result<HeapRow<'p>, RowError>>,
 ) -> Result<Vec<HeapRow<'p>>, SqlError> {
-    rows.collect::<Result<_, _>>().map_err(|error| row_error(&error))
+    // An iterator of results doesn't know how many there are.
+    let mut collected = Vec::with_capacity(ROWS_PER_PAGE);
+    for row in rows {
+        collected.push(row.map_err(|error| row_error(&error))?);
+    }
+    Ok(collected)
 }
 
 fn decode(

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
-use trunkline_engine::heap::{HeapRow, ToastBatch, has_external};
+use trunkline_engine::heap::{HeapRow, Rows, ToastBatch, has_external};
 use trunkline_engine::storage::Relation;
 use trunkline_format::Tid;
 use trunkline_format::deform::{Attribute, Column, Deformer};
@@ -18,7 +18,10 @@ use trunkline_sql::SqlError;
 use trunkline_sql::values::ColumnBuilder;
 
 use super::columns::{Decoded, ScanColumns, Source, SystemColumn};
-use super::failure::{toast_error, value_error};
+use super::failure::{row_error, toast_error, value_error};
+
+/// How many rows a page has at most (`MaxHeapTuplesPerPage`).
+pub(super) const ROWS_PER_PAGE: usize = 291;
 
 /// Values that were fetched from the TOAST table, in the order in which they will be used.
 #[derive(Debug)]
@@ -125,6 +128,44 @@ impl RowDecoder {
         }
     }
 
+    /// Decodes the rows of a page if that needs nothing but their columns at constant offsets. This
+    /// is faster, because only the place of each row's data has to be remembered. Returns false, and
+    /// has decoded nothing, if it needs more.
+    pub(super) fn decode_plain(&mut self, rows: Rows<'_>) -> Result<bool, SqlError> {
+        if self.deforms || !self.system.is_empty() {
+            return Ok(false);
+        }
+        let last = self.wanted.len();
+        let mut data = Vec::with_capacity(ROWS_PER_PAGE);
+        for row in rows.clone() {
+            let row = row.map_err(|error| row_error(&error))?;
+            if !is_plain(&row, last) {
+                return Ok(false);
+            }
+            data.push(row.tuple.data());
+        }
+        let tids = || rows.flatten().map(|row| row.tid);
+        self.append_constant(&data, |row| tids().nth(row))?;
+        self.rows += data.len();
+        Ok(true)
+    }
+
+    /// Appends the columns at constant offsets.
+    fn append_constant(
+        &mut self,
+        data: &[&[u8]],
+        tid: impl FnOnce(usize) -> Option<Tid>,
+    ) -> Result<(), SqlError> {
+        for &(number, offset) in &self.constant {
+            let Some(builder) = self.builders.get_mut(number) else { continue };
+            if let Err(row) = builder.append_at(data, offset) {
+                let tid = tid(row).unwrap_or_default();
+                return Err(self.invalid(number, tid, &"it can't be decoded"));
+            }
+        }
+        Ok(())
+    }
+
     /// Decodes rows, which must all be of this decoder's table.
     pub(super) fn decode(
         &mut self,
@@ -132,18 +173,9 @@ impl RowDecoder {
         fetched: &mut Fetched<'_>,
     ) -> Result<(), SqlError> {
         let last = self.wanted.len();
-        let is_plain = |row: &HeapRow<'_>| {
-            row.tuple.nulls().is_empty() && usize::from(row.tuple.natts()) >= last
-        };
-        if rows.iter().all(is_plain) {
+        if rows.iter().all(|row| is_plain(row, last)) {
             let data: Vec<&[u8]> = rows.iter().map(|row| row.tuple.data()).collect();
-            for &(number, offset) in &self.constant {
-                let Some(builder) = self.builders.get_mut(number) else { continue };
-                if let Err(row) = builder.append_at(&data, offset) {
-                    let tid = rows.get(row).map(|row| row.tid).unwrap_or_default();
-                    return Err(self.invalid(number, tid, &"it can't be decoded"));
-                }
-            }
+            self.append_constant(&data, |row| rows.get(row).map(|row| row.tid))?;
             if self.deforms {
                 for row in rows {
                     self.deform(row, fetched, true)?;
@@ -293,6 +325,13 @@ fn external(datum: &[u8]) -> Option<ToastPointer> {
         Ok(Varlena::External(pointer)) => Some(pointer),
         _ => None,
     }
+}
+
+/// Whether a row has its first columns, and no nulls, so that columns of fixed length are where they are
+/// in all such rows.
+#[inline]
+fn is_plain(row: &HeapRow<'_>, columns: usize) -> bool {
+    row.tuple.nulls().is_empty() && usize::from(row.tuple.natts()) >= columns
 }
 
 /// The offsets of the leading columns that have a fixed length, in rows without nulls.
