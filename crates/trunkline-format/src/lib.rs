@@ -83,6 +83,7 @@ pub mod relmap;
 pub mod segment;
 pub mod sequence;
 mod stored_parts;
+pub mod stored_record;
 #[cfg(test)]
 mod test_catalog;
 #[cfg(test)]

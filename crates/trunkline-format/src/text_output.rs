@@ -28,7 +28,9 @@ mod numeric;
 mod options;
 pub(crate) mod parts;
 mod quote;
+mod range_bounds;
 pub(crate) mod reader;
+pub(crate) mod record;
 pub(crate) mod reg_types;
 mod resolve;
 mod scalars;
@@ -42,10 +44,14 @@ mod tests;
 pub use base::{Base, StringType};
 pub use catalog::{ColumnRow, ObjectClass, TypeCatalog};
 pub use compound::write_text;
-pub use description::Type;
+pub use description::{Bounds, Record, Type};
 pub use error::{TEXT_MAX, UnsupportedReason, UnsupportedType, ValueError};
 pub use jsonb::write_json_string;
 pub use options::{ByteaOutput, IntervalStyle, TextOptions, TimeZone, Utc};
 pub use quote::write_identifier;
+pub use range_bounds::{RangeBounds, multirange_bounds, range_bounds};
+pub use record::{
+    RECORD, RecordColumn, RecordField, RowTypes, record_columns, row_fields, row_type,
+};
 pub use reg_types::RegType;
 pub use resolve::{DEPTH_MAX, FIRST_USER_OID, PARTS_MAX};

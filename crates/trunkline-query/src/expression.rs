@@ -18,6 +18,7 @@ mod keys;
 mod native;
 mod planner;
 mod program;
+mod row_values;
 mod scalar_function;
 mod text;
 mod via_text;

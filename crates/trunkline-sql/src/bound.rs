@@ -23,6 +23,7 @@ mod expression;
 mod query;
 mod relation;
 mod stack;
+mod visible;
 mod walk;
 
 pub use column::{Column, ColumnId, Columns, Origin, SqlType};

@@ -13,6 +13,7 @@ use crate::text_output::parts::{
     self, ArrayParts, CompositeParts, EMPTY, LOWER_INFINITE, UPPER_INFINITE,
 };
 use crate::text_output::reader::Reader;
+use crate::text_output::record::RowTypes;
 use crate::text_output::{Base, Type, TypeCatalog, ValueError};
 
 /// Appends the binary format of `value`, which is in storage form as
@@ -30,6 +31,10 @@ pub fn write_binary(
 ) -> Result<(), SendError> {
     match ty {
         Type::Base(Base::AnyArray) => array(value, None, catalog, out),
+        Type::Base(Base::Record) => {
+            let record = RowTypes::default().of(value, catalog)?;
+            composite(value, &record, catalog, out)
+        }
         Type::Base(base) => send_base(*base, value, out),
         Type::Enum(_, labels) => {
             let label = Oid(fixed("enum", value)?);

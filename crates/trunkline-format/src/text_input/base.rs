@@ -120,6 +120,10 @@ fn read_rare(
         Base::Tsvector => return Err(refuse("tsvector")),
         Base::Tsquery => return Err(refuse("tsquery")),
         Base::Aclitem => return Err(refuse("aclitem")),
+        Base::Record => {
+            let message = "input of anonymous composite types is not implemented";
+            return Err(InputError::new("0A000", message));
+        }
         Base::AnyArray => return Err(cannot_accept("anyarray")),
         Base::Ndistinct => return Err(cannot_accept("pg_ndistinct")),
         Base::Dependencies => return Err(cannot_accept("pg_dependencies")),

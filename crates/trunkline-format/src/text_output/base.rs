@@ -70,6 +70,8 @@ pub enum Base {
     AnyArray,
     Ndistinct,
     Dependencies,
+    /// A row whose header says what its columns are.
+    Record,
 }
 
 /// The types whose values are stored as their text. All of them are printed alike, but each has its
@@ -143,6 +145,7 @@ impl Base {
             2204 => Self::RegType(RegType::Operator),
             2205 => Self::RegType(RegType::Named(Class::Relation)),
             2206 => Self::RegType(RegType::Type),
+            2249 => Self::Record,
             2277 => Self::AnyArray,
             2950 => Self::Uuid,
             2970 | 5038 => Self::Snapshot,
@@ -309,7 +312,8 @@ fn write_long(
         Base::Vector(type_name) => scalars::vector(type_name, value, out),
         Base::Ndistinct => statistics::ndistinct(value, options.major, out),
         Base::Dependencies => statistics::dependencies(value, options.major, out),
-        // The callers handle all other types. `AnyArray` has parts, so `write_text` handles it.
+        // The callers handle all other types. `AnyArray` and `Record` have parts, so `write_text`
+        // handles them.
         _ => Ok(()),
     }
 }

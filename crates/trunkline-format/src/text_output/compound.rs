@@ -18,6 +18,7 @@ use super::parts::{
 };
 use super::quote::Within;
 use super::reader::Reader;
+use super::record::RowTypes;
 use crate::ids::Oid;
 
 /// Appends the text of `value`, which is of type `ty`, to `out`.
@@ -39,6 +40,10 @@ pub fn write_text(
 ) -> Result<(), ValueError> {
     match ty {
         Type::Base(Base::AnyArray) => array(value, None, options, out),
+        Type::Base(Base::Record) => {
+            let record = RowTypes::default().of(value, options.catalog)?;
+            composite(value, &record, options, out)
+        }
         Type::Base(base) => write_base(*base, value, options, out),
         Type::Enum(_, labels) => {
             let label = Oid(fixed("enum", value)?);

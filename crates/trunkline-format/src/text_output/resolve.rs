@@ -18,6 +18,9 @@ pub const DEPTH_MAX: u32 = 32;
 /// Maximum number of types within a type. A type that occurs twice is counted twice.
 pub const PARTS_MAX: u32 = 100_000;
 
+/// `record`.
+const RECORD: Oid = Oid(2249);
+
 /// `FirstNormalObjectId`: lower OIDs belong to objects that initdb created.
 pub const FIRST_USER_OID: u32 = 16_384;
 
@@ -70,6 +73,8 @@ impl Resolver<'_> {
             return Ok(Type::Base(base));
         }
         match row.kind {
+            // An array of records, which is no base type.
+            b'p' if row.element == RECORD => Ok(Type::Array(Arc::new(self.part(RECORD, depth)?))),
             b'b' if row.is_array() => Ok(Type::Array(Arc::new(self.part(row.element, depth)?))),
             b'd' => self.part(row.base, depth).map(|part| part.ty),
             b'e' => {

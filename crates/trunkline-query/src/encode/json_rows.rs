@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use trunkline_format::Oid;
 use trunkline_format::text_output::{Base, StringType, Type, write_json_string};
 use trunkline_sql::SqlError;
 use trunkline_sql::functions::{CallSettings, append_json};
@@ -34,7 +33,6 @@ struct Column {
     /// The name as JSON, and the colon.
     key: Vec<u8>,
     ty: Type,
-    oid: Oid,
     carrier: Carrier,
 }
 
@@ -52,8 +50,8 @@ impl JsonEncoder {
             let mut key = Vec::new();
             write_json_string(column.name.as_bytes(), &mut key);
             key.push(b':');
-            let (oid, carrier) = (column.ty.oid, column.carrier);
-            Ok(Column { key, ty: column_type(oid, environment)?, oid, carrier })
+            let carrier = column.carrier;
+            Ok(Column { key, ty: column_type(column.ty.oid, environment)?, carrier })
         };
         Ok(Self {
             columns: columns.iter().map(column).collect::<Result<_, SqlError>>()?,
@@ -110,7 +108,7 @@ impl JsonRows<'_> {
                 continue;
             };
             let start = out.len();
-            append_json(&column.ty, column.oid, value, settings, out)?;
+            append_json(&column.ty, value, settings, false, out)?;
             if matches!(column.ty, Type::Base(Base::Text(StringType::Json))) {
                 replace_line_feeds(start, out);
             }

@@ -140,10 +140,6 @@ pub(super) fn column_type(oid: Oid, environment: &Environment) -> Result<Type, S
     match oid {
         // No row of pg_type says that these are stored as text.
         Oid(705 | 2275) => Ok(Type::Base(Base::Text(StringType::Text))),
-        Oid(2249) => {
-            let message = "output of type record is not supported by trunkline";
-            Err(SqlError::unsupported(message))
-        }
         oid => environment.resolve(oid),
     }
 }
@@ -161,6 +157,7 @@ fn contains_text(ty: &Type) -> bool {
                 | Base::Tsvector
                 | Base::Tsquery
                 | Base::AnyArray
+                | Base::Record
         )
     };
     // An enum inside of another type is not visited by `contains`, so those are all taken for text.

@@ -18,6 +18,7 @@ use super::arrays;
 use super::frame::{Frame, Scatter, booleans, expanded, failed, selected};
 use super::function::Function;
 use super::program::{Node, Program};
+use super::row_values;
 use super::text::column_name;
 
 impl Program {
@@ -177,6 +178,15 @@ impl Node {
             }
             Self::Rows { less, equal, pairs } => {
                 compare_rows(*less, *equal, pairs, frame).map(column)
+            }
+            Self::Row { ty, fields } => row_values::make(ty, &evaluate_all(fields, frame)?, rows),
+            Self::Field { row, number, carrier } => {
+                let row = row.evaluate(frame)?;
+                row_values::field(&row, *number, *carrier, rows, frame.settings())
+            }
+            Self::RowTest { row, negated } => {
+                let row = row.evaluate(frame)?;
+                row_values::test(&row, *negated, rows, frame.settings()).map(column)
             }
             Self::ViaText { cast, argument } => {
                 cast.cast(&argument.evaluate(frame)?, rows, frame.settings())

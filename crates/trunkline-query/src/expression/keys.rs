@@ -16,7 +16,7 @@ use trunkline_format::Oid;
 use trunkline_format::text_output::{Base, StringType, Type};
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::SqlType;
-use trunkline_sql::functions::{ArrayKey, append_jsonb_key};
+use trunkline_sql::functions::{ArrayKey, CallSettings, ValueKeys, append_jsonb_key};
 use trunkline_sql::values::{Carrier, OrderKey};
 
 use super::arrays::ElementType;
@@ -45,6 +45,25 @@ pub(crate) enum Key {
     Array(ArrayKey),
     /// The place of each label of an enum, by its OID.
     Enum(Arc<Map<u32, i32>>),
+    /// Of a value with parts of any type.
+    Value(Arc<ValueKey>),
+}
+
+/// What the keys of values with parts depend on.
+#[derive(Debug)]
+pub(crate) struct ValueKey {
+    ty: Type,
+    collation: Oid,
+    order: bool,
+    settings: Arc<CallSettings>,
+}
+
+impl ValueKey {
+    fn of(environment: &Environment, resolved: Type, ty: SqlType, order: bool) -> Key {
+        let settings = Arc::clone(&environment.settings);
+        let collation = ty.collation;
+        Key::Value(Arc::new(Self { ty: resolved, collation, order, settings }))
+    }
 }
 
 impl Key {
@@ -70,11 +89,20 @@ impl Key {
                 }
                 return Ok(Some(Self::Jsonb));
             }
-            Type::Array(_) => return array_key(environment, ty, order).map(Some),
+            Type::Base(Base::Record) => {
+                return Ok(Some(ValueKey::of(environment, resolved, ty, order)));
+            }
+            Type::Array(_) => {
+                let key = array_key(environment, ty, order)?;
+                let any = || ValueKey::of(environment, resolved.clone(), ty, order);
+                return Ok(Some(key.unwrap_or_else(any)));
+            }
             Type::Base(base) => *base,
             Type::Enum(..) if !order => return Ok(None),
             Type::Enum(..) => return Ok(Some(enum_key(environment, ty))),
-            _ => return Err(refuse(environment, ty)),
+            Type::Composite(_) | Type::Range(_) | Type::Multirange(..) => {
+                return Ok(Some(ValueKey::of(environment, resolved, ty, order)));
+            }
         };
         let key = OrderKey::of(&resolved).ok_or_else(|| refuse(environment, ty))?;
         if matches!(base, Base::Text(_) | Base::Name) {
@@ -99,7 +127,7 @@ impl Key {
             Self::Stored(OrderKey::Float4) => Carrier::Float32,
             Self::Stored(OrderKey::Float8) => Carrier::Float64,
             Self::Stored(OrderKey::Padded) => Carrier::Text,
-            Self::Stored(_) | Self::Jsonb | Self::Array(_) => Carrier::Bytes,
+            Self::Stored(_) | Self::Jsonb | Self::Array(_) | Self::Value(_) => Carrier::Bytes,
             Self::Enum(_) => Carrier::Int32,
         }
     }
@@ -114,6 +142,12 @@ impl Key {
             Self::Jsonb => return computed(array, append_jsonb_key),
             Self::Array(key) => {
                 return computed(array, |payload, out| key.append(payload, out));
+            }
+            Self::Value(key) => {
+                let mut keys = ValueKeys::new(&key.settings, key.order);
+                return computed(array, |payload, out| {
+                    keys.append(&key.ty, payload, key.collation, out)
+                });
             }
             Self::Enum(ranks) => ranks,
         };
@@ -132,7 +166,7 @@ impl Key {
 /// The keys of an array of stored values, each of which `append` computes.
 fn computed(
     array: &ArrayRef,
-    append: impl Fn(&[u8], &mut Vec<u8>) -> Result<(), SqlError>,
+    mut append: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), SqlError>,
 ) -> Result<ArrayRef, SqlError> {
     let values = array.as_binary_view_opt();
     let values = values.ok_or_else(|| SqlError::internal("a value that is not stored bytes"))?;
@@ -151,10 +185,11 @@ fn computed(
     Ok(Arc::new(keys.finish()))
 }
 
-fn array_key(environment: &Environment, ty: SqlType, order: bool) -> Result<Key, SqlError> {
+/// The key of an array whose elements have no parts; `None` for other arrays.
+fn array_key(environment: &Environment, ty: SqlType, order: bool) -> Result<Option<Key>, SqlError> {
     let element = ElementType::of(environment, ty.oid)?.oid;
     let key = ArrayKey::of(element, &environment.settings)?;
-    let key = key.ok_or_else(|| refuse(environment, ty))?;
+    let Some(key) = key else { return Ok(None) };
     if key.is_text() {
         if !environment.is_deterministic(ty.collation) {
             return Err(refuse(environment, ty));
@@ -163,7 +198,7 @@ fn array_key(environment: &Environment, ty: SqlType, order: bool) -> Result<Key,
             environment.require_bytewise(ty.collation)?;
         }
     }
-    Ok(Key::Array(key))
+    Ok(Some(Key::Array(key)))
 }
 
 fn enum_key(environment: &Environment, ty: SqlType) -> Key {

@@ -25,6 +25,7 @@ use super::constant::{constant, parameter};
 use super::elements::constant_elements;
 use super::function::Function;
 use super::keys::Key;
+use super::row_values::RowType;
 use super::via_text::ViaText;
 use crate::environment::{Environment, Volatility};
 
@@ -121,6 +122,22 @@ pub(super) enum Node {
         less: bool,
         equal: bool,
         pairs: Vec<(Node, Node, Function)>,
+    },
+    /// `ROW(…)`.
+    Row {
+        ty: RowType,
+        fields: Vec<Node>,
+    },
+    /// `(row).field`.
+    Field {
+        row: Box<Node>,
+        number: i16,
+        carrier: Carrier,
+    },
+    /// `row IS NULL`, field by field.
+    RowTest {
+        row: Box<Node>,
+        negated: bool,
     },
     ViaText {
         cast: ViaText,
@@ -320,6 +337,14 @@ impl Compiler<'_> {
                 let cast = ViaText::new(environment, argument.ty.oid, expr.ty.oid)?;
                 Node::ViaText { cast, argument: self.boxed(argument)? }
             }
+            ExprKind::Row { fields, names } => {
+                let ty = RowType::new(environment, expr.ty, fields, names)?;
+                Node::Row { ty, fields: self.nodes(fields)? }
+            }
+            ExprKind::Field { row, number } => {
+                let carrier = environment.carrier(expr.ty.oid)?;
+                Node::Field { row: self.boxed(row)?, number: *number, carrier }
+            }
             other => return Err(refuse(other)),
         })
     }
@@ -328,9 +353,7 @@ impl Compiler<'_> {
     /// are rows themselves are tested as values.
     fn row_test(&mut self, argument: &Expr, negated: bool) -> Result<Node, SqlError> {
         let ExprKind::Row { fields, .. } = &argument.kind else {
-            let what = if negated { "IS NOT NULL" } else { "IS NULL" };
-            let message = format!("{what} of a row is not supported by trunkline");
-            return Err(SqlError::unsupported(message));
+            return Ok(Node::RowTest { row: self.boxed(argument)?, negated });
         };
         let tests = fields.iter().map(|field| {
             let is_row = matches!(field.kind, ExprKind::Row { .. });
@@ -443,8 +466,6 @@ impl Compiler<'_> {
 /// The error for a kind of expression that is not implemented.
 fn refuse(kind: &ExprKind) -> SqlError {
     let what = match kind {
-        ExprKind::Row { .. } => "ROW(...)",
-        ExprKind::Field { .. } => "selecting a field of a row",
         ExprKind::Subquery(_) => "a subquery in this place",
         _ => "this kind of expression",
     };

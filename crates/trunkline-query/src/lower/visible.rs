@@ -6,41 +6,7 @@ use trunkline_sql::bound::{ColumnId, ExprKind, Relation, Subqueries};
 
 /// The columns that a relation produces, in order.
 pub(super) fn visible(relation: &Relation) -> Vec<ColumnId> {
-    match relation {
-        Relation::Unit => Vec::new(),
-        Relation::Table(table) => table.columns.iter().map(|column| column.id).collect(),
-        Relation::Values { columns, .. } | Relation::SetOperation { columns, .. } => {
-            columns.clone()
-        }
-        Relation::Functions { functions, ordinality } => {
-            let columns = functions.iter().flat_map(|function| function.columns.iter().copied());
-            columns.chain(*ordinality).collect()
-        }
-        Relation::ProjectSet { input, functions } => {
-            let columns = functions.iter().flat_map(|function| function.columns.iter().copied());
-            visible(input).into_iter().chain(columns).collect()
-        }
-        Relation::Project { columns, .. } => columns.iter().map(|(id, _)| *id).collect(),
-        Relation::Filter { input, .. }
-        | Relation::Distinct { input, .. }
-        | Relation::Sort { input, .. }
-        | Relation::Limit { input, .. }
-        | Relation::With { input, .. } => visible(input),
-        Relation::Join { left, right, .. } => {
-            let mut columns = visible(left);
-            columns.extend(visible(right));
-            columns
-        }
-        Relation::Aggregate { groups, aggregates, .. } => {
-            let groups = groups.iter().map(|(id, _)| *id);
-            groups.chain(aggregates.iter().map(|(id, _)| *id)).collect()
-        }
-        Relation::Window { input, functions, .. } => {
-            let functions = functions.iter().map(|(id, _)| *id);
-            visible(input).into_iter().chain(functions).collect()
-        }
-        Relation::CteScan { columns, .. } => columns.iter().map(|(_, id)| *id).collect(),
-    }
+    relation.visible()
 }
 
 /// All columns that relations of this tree produce.

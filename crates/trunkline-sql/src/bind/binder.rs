@@ -1,10 +1,13 @@
 //! The state of binding one statement.
 
+use trunkline_aio::facade::hash::Map;
 use trunkline_format::Oid;
 use trunkline_format::text_input::InputOptions;
 
 use super::level::Level;
 use super::parameters::Parameters;
+use super::presence::Markers;
+use super::resolved::RowField;
 use super::scope::Scope;
 use crate::bound::{Column, ColumnId, Columns, Origin, SqlType, Subqueries};
 use crate::catalog::{Namespace, SqlCatalog};
@@ -28,6 +31,10 @@ pub(super) struct Binder<'a> {
     pub(super) nesting: usize,
     /// The deepest nesting of the statement.
     pub(super) nesting_max: usize,
+    /// Columns that show whether outer joins found a row.
+    pub(super) markers: Markers,
+    /// The fields of columns of the type `record`.
+    pub(super) record_columns: Map<ColumnId, Vec<RowField>>,
     /// The words of the first row lock, such as `FOR UPDATE`.
     pub(super) locking: Option<&'static str>,
 }

@@ -23,6 +23,9 @@ use crate::resolve::{
 };
 use crate::syntax::OperatorName;
 
+/// `pg_typeof("any")`, to which the type of a literal is still unknown.
+const PG_TYPEOF: Oid = Oid(1619);
+
 impl Binder<'_> {
     /// Converts where the statement doesn't ask for it.
     ///
@@ -230,6 +233,11 @@ impl Binder<'_> {
                 }
                 let message = format!("inconsistent types deduced for parameter ${number}");
                 Err(SqlError::new(SqlState::AMBIGUOUS_PARAMETER, message).at(at))
+            }
+            ExprKind::Field { .. } => {
+                let name = self.names.type_name(ty.oid);
+                let message = format!("failed to find conversion function from unknown to {name}");
+                Err(SqlError::internal(message))
             }
             _ => {
                 let (location, ty) = (expr.location, SqlType { modifier: -1, ..ty });
@@ -466,8 +474,10 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(message).at(at));
         }
         // A function of arguments of any type prints a literal as it is.
-        for argument in &mut converted {
-            self.resolve_unknown(argument)?;
+        if resolved.function != PG_TYPEOF {
+            for argument in &mut converted {
+                self.resolve_unknown(argument)?;
+            }
         }
         if let Some(variadic) = resolved.variadic {
             let elements = converted.split_off(variadic.first.min(converted.len()));

@@ -10,7 +10,7 @@ use crate::catalog::{ObjectName, oids};
 use crate::error::{SqlError, SqlState};
 use crate::syntax::{
     CaseBranch, Constant, Expression, ExpressionKind, OperatorName, QualifiedName,
-    SqlValueFunction, TypeModifierValue, TypeName,
+    SqlValueFunction, SubLinkKind, TypeModifierValue, TypeName,
 };
 
 /// The type of conditions.
@@ -211,10 +211,11 @@ impl Binder<'_> {
             let rights = self.row_elements(fields, context)?;
             return self.row_comparison(name, lefts, rights, at);
         }
-        let is_row = left.is_some_and(|left| matches!(left.kind, ExpressionKind::Row { .. }));
-        if is_row && matches!(right.kind, ExpressionKind::SubLink { .. }) {
-            let message = "a comparison of a row with a subquery is not supported by trunkline";
-            return Err(SqlError::unsupported(message).at(at));
+        if let Some(ExpressionKind::Row { fields, .. }) = left.map(|left| &left.kind)
+            && let ExpressionKind::SubLink { kind: SubLinkKind::Scalar, query } = &right.kind
+        {
+            let lefts = self.row_elements(fields, context)?;
+            return self.row_and_subquery(name, lefts, query, at, context);
         }
         let left = left.map(|left| self.expression(left, context)).transpose()?;
         let right = self.expression(right, context)?;
@@ -240,10 +241,10 @@ impl Binder<'_> {
         at: u32,
         context: &mut Context<'_>,
     ) -> Result<Expr, SqlError> {
-        let row = |node: &Expression| matches!(node.kind, ExpressionKind::Row { .. });
-        if row(left) && row(right) {
-            let message = "IS DISTINCT FROM between rows is not supported by trunkline";
-            return Err(SqlError::unsupported(message).at(at));
+        if let (ExpressionKind::Row { fields: lefts, .. }, ExpressionKind::Row { fields, .. }) =
+            (&left.kind, &right.kind)
+        {
+            return self.distinct_rows(lefts, fields, at, context);
         }
         let null =
             |node: &Expression| matches!(node.kind, ExpressionKind::Constant(Constant::Null));
@@ -263,6 +264,32 @@ impl Binder<'_> {
         let equals = self.operator("=", left, right, at)?;
         let (equality, left, right) = comparison_parts(equals, "IS DISTINCT FROM", at)?;
         Ok(Expr::new(ExprKind::Distinct { equality, left, right }, BOOL))
+    }
+
+    /// `ROW(…) IS DISTINCT FROM ROW(…)`: whether any pair is distinct.
+    fn distinct_rows(
+        &mut self,
+        lefts: &[Expression],
+        rights: &[Expression],
+        at: u32,
+        context: &mut Context<'_>,
+    ) -> Result<Expr, SqlError> {
+        let lefts = self.row_elements(lefts, context)?;
+        let rights = self.row_elements(rights, context)?;
+        if lefts.len() != rights.len() {
+            let message = "unequal number of entries in row expressions";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
+        }
+        let mut parts = Vec::new();
+        for (left, right) in lefts.into_iter().zip(rights) {
+            let equals = self.operator("=", left, right, at)?;
+            let (equality, left, right) = comparison_parts(equals, "IS DISTINCT FROM", at)?;
+            parts.push(Expr::new(ExprKind::Distinct { equality, left, right }, BOOL));
+        }
+        match parts.is_empty() {
+            true => Ok(Expr::new(ExprKind::Constant(Some(Box::new([0]))), BOOL)),
+            false => Ok(joined(parts, false)),
+        }
     }
 
     /// `NULLIF`.

@@ -14,7 +14,7 @@ use trunkline_format::catalog::{Generated, RelationKind};
 
 use super::binder::{Binder, Context, Place};
 use super::level::Level;
-use super::scope::{Scope, ScopeColumn, ScopeTable};
+use super::scope::{Presence, Scope, ScopeColumn, ScopeTable};
 use crate::bound::{
     Expr, ExprKind, JoinKind, Origin, Query, Relation, SqlType, TableColumn, TableScan,
 };
@@ -215,6 +215,7 @@ impl Binder<'_> {
             name_visible: true,
             row_type: Some(relation.row_type).filter(|&oid| oid != oids::NONE),
             is_scalar: false,
+            presence: Presence::Always,
         };
         Ok(FromItem { relation: Relation::Table(scan), tables: vec![table] })
     }
@@ -266,6 +267,7 @@ impl Binder<'_> {
             name_visible: name.is_some(),
             row_type: None,
             is_scalar: false,
+            presence: Presence::Always,
         })
     }
 
@@ -291,6 +293,7 @@ impl Binder<'_> {
             SyntaxJoinKind::Full => JoinKind::Full,
         };
         let lateral = self.uses(&right.relation, &left.tables);
+        let (mut left, mut right) = (left, right);
         let mut sides = (left.tables, right.tables);
         let (condition, columns) = match &join.condition {
             JoinCondition::None => (None, joined_columns(&sides, &[])),
@@ -314,6 +317,11 @@ impl Binder<'_> {
                 self.join_using(kind, &sides, &names)?
             }
         };
+        self.mark_nullable(
+            kind,
+            (&mut left.relation, &mut sides.0),
+            (&mut right.relation, &mut sides.1),
+        );
         let merged = match &join.condition {
             JoinCondition::Using(names, Some(alias)) => {
                 Some(using_table(&columns, names.len(), &alias.text))
@@ -378,6 +386,7 @@ impl Binder<'_> {
             name_visible: name.is_some(),
             row_type: None,
             is_scalar: false,
+            presence: Presence::Always,
         });
         Ok(tables)
     }
@@ -538,6 +547,7 @@ fn using_table(columns: &[ScopeColumn], merged: usize, name: &str) -> ScopeTable
         name_visible: true,
         row_type: None,
         is_scalar: false,
+        presence: Presence::Always,
     }
 }
 

@@ -11,9 +11,8 @@ use super::binder::{Binder, Context, Place};
 use super::from::{FromItem, check_alias_count};
 use super::level::Level;
 use super::output_name::output_name;
-use super::reference::RowField;
-use super::resolved::ResolvedCall;
-use super::scope::{Scope, ScopeColumn, ScopeTable};
+use super::resolved::{ResolvedCall, RowField};
+use super::scope::{Presence, Scope, ScopeColumn, ScopeTable};
 use crate::bound::{CallForm, Expr, ExprKind, Relation, RowSource, SqlType};
 use crate::catalog::oids;
 use crate::error::SqlError;
@@ -85,6 +84,7 @@ impl Binder<'_> {
             name_visible: true,
             row_type: None,
             is_scalar,
+            presence: Presence::Always,
         };
         Ok(FromItem {
             relation: Relation::Functions { functions, ordinality },

@@ -1,20 +1,13 @@
 //! References: columns, fields of rows, and subscripts of arrays.
 
 use super::binder::{Binder, Context};
+use super::expression::BOOL;
+use super::resolved::RowField;
 use super::scope::{Lookup, Scope, ScopeColumn, ScopeTable};
-use crate::bound::{Expr, ExprKind, SqlType};
+use crate::bound::{Expr, ExprKind, SqlType, SubqueryKind};
 use crate::catalog::oids;
 use crate::error::{SqlError, SqlState};
 use crate::syntax::{ColumnReference, Expression, IndirectionStep, Name};
-
-/// A field of a row.
-#[derive(Debug, Clone)]
-pub(super) struct RowField {
-    /// Its number, from 1.
-    pub(super) number: i16,
-    pub(super) name: Box<str>,
-    pub(super) ty: SqlType,
-}
 
 impl Binder<'_> {
     /// `a`, `t.a`, `s.t.a`, or the name of a table, which stands for its whole row.
@@ -135,7 +128,13 @@ impl Binder<'_> {
         }
         let names = table.shown().map(|column| column.name.clone()).collect();
         let ty = SqlType::new(table.row_type.unwrap_or(oids::RECORD));
-        Ok(Expr::new(ExprKind::Row { fields, names }, ty).at(at))
+        let row = Expr::new(ExprKind::Row { fields, names }, ty);
+        let Some(indicator) = self.indicator(&table.presence) else { return Ok(row.at(at)) };
+        let argument = Box::new(indicator);
+        let missing = Expr::new(ExprKind::IsNull { argument, is_row: false }, BOOL);
+        let arms = vec![(missing, Expr::null(ty))];
+        let kind = ExprKind::Case { operand: None, arms, otherwise: Box::new(row) };
+        Ok(Expr::new(kind, ty).at(at))
     }
 
     /// Fields and subscripts of a value.
@@ -194,7 +193,8 @@ impl Binder<'_> {
         };
         if let ExprKind::Row { fields, .. } = &row.kind {
             let place = usize::try_from(found.number - 1).unwrap_or_default();
-            if let Some(field) = fields.get(place) {
+            // A literal in a row keeps having no type.
+            if let Some(field) = fields.get(place).filter(|field| field.ty.oid != oids::UNKNOWN) {
                 return Ok(field.clone());
             }
         }
@@ -212,6 +212,22 @@ impl Binder<'_> {
                 ty: field.ty,
             });
             return Some(fields.collect());
+        }
+        match &row.kind {
+            // A whole row that may be missing.
+            ExprKind::Case { otherwise, .. } if matches!(otherwise.kind, ExprKind::Row { .. }) => {
+                return self.row_fields(otherwise);
+            }
+            ExprKind::Column(id) if row.ty.oid == oids::RECORD => {
+                return self.record_columns.get(id).cloned();
+            }
+            ExprKind::Subquery(subquery)
+                if row.ty.oid == oids::RECORD && subquery.kind == SubqueryKind::Scalar =>
+            {
+                let output = self.subqueries.get(subquery.query).output.first()?;
+                return self.record_columns.get(&output.id).cloned();
+            }
+            _ => {}
         }
         let database = self.catalog().database();
         let relation = database.relation(self.catalog().row_relation(row.ty.oid)?)?;

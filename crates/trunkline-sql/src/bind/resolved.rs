@@ -2,7 +2,7 @@
 
 use trunkline_format::Oid;
 
-use crate::bound::Expr;
+use crate::bound::{Expr, SqlType};
 
 /// A function with its arguments, converted to the types that it takes.
 #[derive(Debug)]
@@ -21,4 +21,13 @@ pub(super) enum ResolvedCall {
     Function(Resolved),
     /// A conversion that is written like a function: `text(1)`.
     Cast(Expr),
+}
+
+/// A field of a row.
+#[derive(Debug, Clone)]
+pub(super) struct RowField {
+    /// Its number, from 1.
+    pub(super) number: i16,
+    pub(super) name: Box<str>,
+    pub(super) ty: SqlType,
 }

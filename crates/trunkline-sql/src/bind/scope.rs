@@ -46,6 +46,18 @@ pub(super) struct ScopeTable {
     pub(super) row_type: Option<Oid>,
     /// A function that returns a scalar: its name alone refers to that value.
     pub(super) is_scalar: bool,
+    /// Whether there is always a row of it.
+    pub(super) presence: Presence,
+}
+
+/// Whether there is a row of a table where its columns are used.
+#[derive(Debug, Clone)]
+pub(super) enum Presence {
+    Always,
+    /// An outer join may have added nulls, in which case this column is null.
+    IfNotNull(Expr),
+    /// The same, with a column that exists only if it is needed.
+    Marked(ColumnId),
 }
 
 /// A common table expression that can be referred to.

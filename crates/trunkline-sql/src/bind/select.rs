@@ -172,6 +172,11 @@ impl Binder<'_> {
                 _ => None,
             };
             let id = self.column_of(None, &target.name, target.expr.ty, origin);
+            if target.expr.ty.oid == oids::RECORD
+                && let Some(fields) = self.row_fields(&target.expr)
+            {
+                self.record_columns.insert(id, fields);
+            }
             columns.push((id, target.expr.clone()));
             ids.push(id);
         }

@@ -4,11 +4,13 @@
 //! A statement that is right but would write, such as `SELECT … FOR UPDATE`, is refused in the end, so
 //! that errors of the statement itself come first, as in a server.
 
+use trunkline_aio::facade::hash::Map;
 use trunkline_format::Oid;
 use trunkline_format::text_input::InputOptions;
 
 use super::binder::Binder;
 use super::parameters::Parameters;
+use super::presence::Markers;
 use super::scope::Scope;
 use crate::bound::{BoundStatement, Columns, Subqueries, with_stack_for};
 use crate::catalog::Namespace;
@@ -61,6 +63,8 @@ fn bind_query(select: &SelectStatement, options: BindOptions<'_>) -> Result<Boun
         view_depth: 0,
         nesting: options.nesting,
         nesting_max: options.nesting,
+        markers: Markers::default(),
+        record_columns: Map::default(),
         locking: None,
     };
     let query = binder.query(select, &Scope::default(), true)?;
@@ -68,7 +72,8 @@ fn bind_query(select: &SelectStatement, options: BindOptions<'_>) -> Result<Boun
         let message = format!("cannot execute SELECT {strength} in a read-only transaction");
         return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
     }
-    let Binder { columns, subqueries, parameters, nesting_max: nesting, .. } = binder;
+    let Binder { columns, subqueries, parameters, markers, nesting_max: nesting, .. } = binder;
+    let (subqueries, query) = markers.settle(&columns, subqueries, query);
     let statement = BoundStatement { columns, subqueries, query, nesting };
     Ok(Bound { statement, parameters: parameters.finish()? })
 }

@@ -2,7 +2,9 @@
 
 use super::binder::{Binder, Context};
 use super::expression::{BOOL, comparison_parts, not, operator_name, quantifier_of};
-use crate::bound::{Expr, ExprKind, Quantifier, Query, SqlType, Subquery, SubqueryKind};
+use crate::bound::{
+    Expr, ExprKind, OutputColumn, Quantifier, Query, Relation, SqlType, Subquery, SubqueryKind,
+};
 use crate::catalog::ObjectName;
 use crate::error::{SqlError, SqlState};
 use crate::syntax::{Expression, ExpressionKind, SelectStatement, SubLinkKind};
@@ -123,6 +125,36 @@ impl Binder<'_> {
         }
         let kind = SubqueryKind::Quantified { quantifier, operands, columns };
         Ok(self.subquery(kind, query, BOOL))
+    }
+
+    /// `ROW(…) operator (query)`: the comparison becomes the only column of the query, which has at most
+    /// one row.
+    pub(super) fn row_and_subquery(
+        &mut self,
+        name: ObjectName<'_>,
+        lefts: Vec<Expr>,
+        select: &SelectStatement,
+        at: u32,
+        context: &mut Context<'_>,
+    ) -> Result<Expr, SqlError> {
+        let query = self.query(select, context.scope, true)?;
+        let found = query.output.len();
+        if lefts.len() != found {
+            let what = if lefts.len() < found { "many" } else { "few" };
+            let message = format!("subquery has too {what} columns");
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
+        }
+        let rights = query.output.iter().map(|output| {
+            let ty = self.columns.get(output.id).ty;
+            Expr::new(ExprKind::Column(output.id), ty).at(at)
+        });
+        let rights = rights.collect();
+        let compared = self.row_comparison(name, lefts, rights, at)?;
+        let id = self.column("?column?", BOOL);
+        let relation =
+            Relation::Project { input: Box::new(query.relation), columns: vec![(id, compared)] };
+        let output = vec![OutputColumn { id, name: "?column?".into() }];
+        Ok(self.subquery(SubqueryKind::Scalar, Query { relation, output }, BOOL))
     }
 
     /// `ROW(…) operator ROW(…)`.

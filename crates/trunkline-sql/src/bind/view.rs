@@ -15,7 +15,7 @@ use trunkline_format::text_output::TextOptions;
 
 use super::binder::Binder;
 use super::from::{FromItem, check_alias_count};
-use super::scope::{Scope, ScopeColumn, ScopeTable};
+use super::scope::{Presence, Scope, ScopeColumn, ScopeTable};
 use crate::bound::{Expr, ExprKind, Origin, Query, Relation, with_stack_for};
 use crate::catalog::{Namespace, SearchPath, oids};
 use crate::error::{SqlError, SqlState};
@@ -80,6 +80,7 @@ impl Binder<'_> {
             name_visible: true,
             row_type: Some(view.row_type).filter(|&oid| oid != oids::NONE),
             is_scalar: false,
+            presence: Presence::Always,
         };
         let relation = Relation::Project { input: Box::new(query.relation), columns: computed };
         Ok(FromItem { relation, tables: vec![table] })

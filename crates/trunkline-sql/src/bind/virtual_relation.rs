@@ -3,7 +3,7 @@
 use super::binder::Binder;
 use super::from::{FromItem, check_alias_count};
 use super::resolved::Resolved;
-use super::scope::{ScopeColumn, ScopeTable};
+use super::scope::{Presence, ScopeColumn, ScopeTable};
 use crate::bound::{Expr, ExprKind, Origin, Relation};
 use crate::catalog::{VirtualRelation, oids};
 use crate::error::SqlError;
@@ -44,6 +44,7 @@ impl Binder<'_> {
             name_visible: true,
             row_type: None,
             is_scalar: false,
+            presence: Presence::Always,
         };
         let relation = Relation::Functions { functions: vec![source], ordinality: None };
         Ok(FromItem { relation, tables: vec![table] })

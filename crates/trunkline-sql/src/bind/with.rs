@@ -2,7 +2,7 @@
 
 use super::binder::Binder;
 use super::from::{FromItem, check_alias_count};
-use super::scope::{Scope, ScopeColumn, ScopeCte, ScopeTable};
+use super::scope::{Presence, Scope, ScopeColumn, ScopeCte, ScopeTable};
 use crate::bound::{Cte, Expr, ExprKind, Relation};
 use crate::error::{SqlError, SqlState};
 use crate::syntax::{Alias, WithClause};
@@ -86,6 +86,9 @@ impl Binder<'_> {
             let origin = self.columns.get(*source).origin;
             let id = self.column_of(Some(name), shown, *ty, origin);
             map.push((*source, id));
+            if let Some(fields) = self.record_columns.get(source).cloned() {
+                self.record_columns.insert(id, fields);
+            }
             let value = Expr::new(ExprKind::Column(id), *ty);
             columns.push(ScopeColumn {
                 name: shown.into(),
@@ -103,6 +106,7 @@ impl Binder<'_> {
             name_visible: true,
             row_type: None,
             is_scalar: false,
+            presence: Presence::Always,
         };
         let relation = Relation::CteScan { cte: cte.number, columns: map };
         Ok(FromItem { relation, tables: vec![table] })

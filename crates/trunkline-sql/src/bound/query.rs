@@ -39,6 +39,11 @@ impl Subqueries {
         QueryId(number.unwrap_or_default())
     }
 
+    /// The ids of all queries.
+    pub fn ids(&self) -> Vec<QueryId> {
+        (0..).take(self.0.len()).map(QueryId).collect()
+    }
+
     /// The query with this id.
     ///
     /// # Panics

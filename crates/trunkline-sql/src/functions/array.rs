@@ -25,6 +25,7 @@ mod tests;
 
 pub use builder::ArrayBuilder;
 pub use key::ArrayKey;
+pub(super) use key::{append_array_end, append_base_key};
 pub use quantified::compare_with_elements;
 pub use subscripts::{slice, subscript};
 pub use view::{ArrayView, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX, attribute_of};

@@ -4,6 +4,7 @@
 //! the key by its length and bytes, and copies its value.
 
 mod access;
+mod aggregates;
 mod casts;
 mod changing;
 mod comparing;
@@ -11,14 +12,16 @@ mod container;
 mod converting;
 mod key;
 mod rows;
+mod writing;
 
 #[cfg(test)]
 mod tests;
 
-pub use converting::append_json;
 pub use key::append_jsonb_key;
+pub use writing::append_json;
 
 pub(super) use access::ACCESS;
+pub(super) use aggregates::AGGREGATES;
 pub(super) use casts::CASTS;
 pub(super) use changing::CHANGING;
 pub(super) use comparing::COMPARING;

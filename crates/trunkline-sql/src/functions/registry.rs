@@ -9,7 +9,7 @@ use super::call::Kernel;
 use super::series;
 use super::server;
 use super::set_rows::SetFunction;
-use super::{array, catalog, json, regex, text};
+use super::{array, catalog, json, record, regex, text};
 use super::{comparisons, float_math, floats, integers, money, numerics};
 use super::{datetime, enums, formatting};
 
@@ -45,6 +45,7 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     datetime::WINDOW,
     formatting::DATES_TO_CHAR,
     formatting::NUMBERS_TO_CHAR,
+    record::COMPARING,
     regex::REPLACING,
     regex::SEARCHING,
     regex::SIMILAR,
@@ -114,6 +115,7 @@ const AGGREGATES: &[&[AggregateDefinition]] = &[
     aggregates::SUMS,
     aggregates::TEXT_EXTREMES,
     array::AGGREGATES,
+    json::AGGREGATES,
 ];
 
 /// The aggregate whose transition and final functions have these `prosrc`, if we have it. If there is

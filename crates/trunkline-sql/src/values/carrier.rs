@@ -96,6 +96,7 @@ impl Carrier {
             | Base::Tsquery
             | Base::Vector(_)
             | Base::AnyArray
+            | Base::Record
             | Base::Ndistinct
             | Base::Dependencies => Self::Bytes,
         }

@@ -68,57 +68,72 @@ impl ArrayKey {
                 }
             }
         }
-        key.push(0);
-        let dimensions = view.dimensions();
-        // There are at most 6.
-        key.push(dimensions.len() as u8);
-        for dimension in dimensions {
-            key.extend((dimension.size as u32).to_be_bytes());
-        }
-        for dimension in dimensions {
-            key.extend((dimension.lower ^ i32::MIN).to_be_bytes());
-        }
+        append_array_end(&view, key);
         Ok(())
     }
 
     fn append_element(self, value: &[u8], key: &mut Vec<u8>) -> Result<(), SqlError> {
-        match self.base {
-            Base::Int2 => {
-                key.extend((i16::from_le_bytes(fixed(value)?) ^ i16::MIN).to_be_bytes());
-            }
-            Base::Int4 | Base::Date => {
-                key.extend((i32::from_le_bytes(fixed(value)?) ^ i32::MIN).to_be_bytes());
-            }
-            Base::Int8 | Base::Money | Base::Time | Base::Timestamp | Base::Timestamptz => {
-                key.extend((i64::from_le_bytes(fixed(value)?) ^ i64::MIN).to_be_bytes());
-            }
-            Base::U32(_) | Base::RegType(_) => {
-                key.extend(u32::from_le_bytes(fixed(value)?).to_be_bytes());
-            }
-            Base::U64(_) | Base::Lsn => {
-                key.extend(u64::from_le_bytes(fixed(value)?).to_be_bytes());
-            }
-            Base::Float4 => append_float(f32::from_le_bytes(fixed(value)?).into(), key),
-            Base::Float8 => append_float(f64::from_le_bytes(fixed(value)?), key),
-            Base::Text(StringType::Bpchar) => {
-                let blanks = value.iter().rev().take_while(|&&byte| byte == b' ').count();
-                append_escaped(value.get(..value.len() - blanks).unwrap_or_default(), key);
-            }
-            Base::Name => {
-                let end = value.iter().position(|&byte| byte == 0).unwrap_or(value.len());
-                append_escaped(value.get(..end).unwrap_or_default(), key);
-            }
-            Base::Text(_) | Base::Bytea => append_escaped(value, key),
-            // The length is that of the type.
-            Base::Bool | Base::Char | Base::Uuid | Base::Macaddr | Base::Macaddr8 => {
-                key.extend(value);
-            }
-            base => {
-                let found = OrderKey::of(&Type::Base(base)).ok_or_else(damaged)?;
-                found.append(value, key)?;
-            }
+        append_base_key(self.base, value, key)
+    }
+}
+
+/// Appends the key of a stored value without parts, so that it ends by itself. Its type must have an
+/// order.
+pub(in crate::functions) fn append_base_key(
+    base: Base,
+    value: &[u8],
+    key: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    match base {
+        Base::Int2 => {
+            key.extend((i16::from_le_bytes(fixed(value)?) ^ i16::MIN).to_be_bytes());
         }
-        Ok(())
+        Base::Int4 | Base::Date => {
+            key.extend((i32::from_le_bytes(fixed(value)?) ^ i32::MIN).to_be_bytes());
+        }
+        Base::Int8 | Base::Money | Base::Time | Base::Timestamp | Base::Timestamptz => {
+            key.extend((i64::from_le_bytes(fixed(value)?) ^ i64::MIN).to_be_bytes());
+        }
+        Base::U32(_) | Base::RegType(_) => {
+            key.extend(u32::from_le_bytes(fixed(value)?).to_be_bytes());
+        }
+        Base::U64(_) | Base::Lsn => {
+            key.extend(u64::from_le_bytes(fixed(value)?).to_be_bytes());
+        }
+        Base::Float4 => append_float(f32::from_le_bytes(fixed(value)?).into(), key),
+        Base::Float8 => append_float(f64::from_le_bytes(fixed(value)?), key),
+        Base::Text(StringType::Bpchar) => {
+            let blanks = value.iter().rev().take_while(|&&byte| byte == b' ').count();
+            append_escaped(value.get(..value.len() - blanks).unwrap_or_default(), key);
+        }
+        Base::Name => {
+            let end = value.iter().position(|&byte| byte == 0).unwrap_or(value.len());
+            append_escaped(value.get(..end).unwrap_or_default(), key);
+        }
+        Base::Text(_) | Base::Bytea => append_escaped(value, key),
+        // The length is that of the type.
+        Base::Bool | Base::Char | Base::Uuid | Base::Macaddr | Base::Macaddr8 => {
+            key.extend(value);
+        }
+        base => {
+            let found = OrderKey::of(&Type::Base(base)).ok_or_else(damaged)?;
+            found.append(value, key)?;
+        }
+    }
+    Ok(())
+}
+
+/// Appends what follows the elements in the key of an array.
+pub(in crate::functions) fn append_array_end(view: &ArrayView<'_>, key: &mut Vec<u8>) {
+    key.push(0);
+    let dimensions = view.dimensions();
+    // There are at most 6.
+    key.push(dimensions.len() as u8);
+    for dimension in dimensions {
+        key.extend((dimension.size as u32).to_be_bytes());
+    }
+    for dimension in dimensions {
+        key.extend((dimension.lower ^ i32::MIN).to_be_bytes());
     }
 }
 

@@ -30,6 +30,10 @@ pub(in crate::functions) const NAMING: &[(&str, Kernel)] = &[
             })
         })
     }),
+    ("pg_typeof", |call| {
+        let ty = call.argument_types.first().map(|ty| ty.0);
+        each_row(call.rows, |_| Ok(ty))
+    }),
     ("PG_encoding_to_char", |call| unary(call, |encoding: i32| Ok(encoding_name(encoding)))),
     ("getdatabaseencoding", |call| {
         let encoding = call.settings.session()?.catalog.database().info().encoding;

@@ -2,17 +2,17 @@
 //!
 //! Numbers and booleans become JSON's, arrays become arrays, and anything else becomes a string with
 //! what its output function prints. For example, `to_json('2020-01-02 03:04'::timestamp)` is
-//! `"2020-01-02T03:04:00"`. Composites are refused.
+//! `"2020-01-02T03:04:00"`. A row becomes an object.
 
 use arrow_array::ArrayRef;
 use trunkline_format::Oid;
 use trunkline_format::text_input::{InputOptions, read_text};
-use trunkline_format::text_output::{Base, StringType, Type, write_json_string, write_text};
+use trunkline_format::text_output::{Base, StringType, Type};
 
+use super::writing::append_json;
 use crate::error::{SqlError, SqlState};
-use crate::functions::array::{ArrayView, attribute_of};
 use crate::functions::call::{Argument, Call, CallSettings, Kernel};
-use crate::functions::printing::{damaged, into_text, resolve};
+use crate::functions::printing::{into_text, resolve};
 use crate::functions::rows::each_row;
 use crate::values::{Carrier, PayloadReader};
 
@@ -20,11 +20,18 @@ use crate::values::{Carrier, PayloadReader};
 pub(in crate::functions) const CONVERTING: &[(&str, Kernel)] = &[
     ("to_json", |call| converted(call, |text, _| Ok(text))),
     ("array_to_json", |call| converted(call, |text, _| Ok(text))),
-    ("to_jsonb", |call| converted(call, |text, call| jsonb(&text, call))),
+    ("array_to_json_pretty", in_lines),
+    ("row_to_json", |call| converted(call, |text, _| Ok(text))),
+    ("row_to_json_pretty", in_lines),
+    ("to_jsonb", |call| converted(call, |text, call| stored(&text, call.settings))),
     ("json_build_array", |call| built(call, array_text, |text, _| Ok(text))),
     ("json_build_array_noargs", |call| built(call, array_text, |text, _| Ok(text))),
-    ("jsonb_build_array", |call| built(call, array_text, |text, call| jsonb(&text, call))),
-    ("jsonb_build_array_noargs", |call| built(call, array_text, |text, call| jsonb(&text, call))),
+    ("jsonb_build_array", |call| {
+        built(call, array_text, |text, call| stored(&text, call.settings))
+    }),
+    ("jsonb_build_array_noargs", |call| {
+        built(call, array_text, |text, call| stored(&text, call.settings))
+    }),
     ("json_build_object", |call| {
         built(call, |all, row, call| object_text(all, row, call, false), |text, _| Ok(text))
     }),
@@ -34,19 +41,18 @@ pub(in crate::functions) const CONVERTING: &[(&str, Kernel)] = &[
     ("jsonb_build_object", |call| {
         let object =
             |all: &mut [Source<'_>], row, call: &Call<'_>| object_text(all, row, call, true);
-        built(call, object, |text, call| jsonb(&text, call))
+        built(call, object, |text, call| stored(&text, call.settings))
     }),
     ("jsonb_build_object_noargs", |call| {
         let object =
             |all: &mut [Source<'_>], row, call: &Call<'_>| object_text(all, row, call, true);
-        built(call, object, |text, call| jsonb(&text, call))
+        built(call, object, |text, call| stored(&text, call.settings))
     }),
 ];
 
 /// An argument that becomes JSON.
 struct Source<'a> {
     ty: Type,
-    oid: Oid,
     argument: &'a Argument,
     values: PayloadReader<'a>,
 }
@@ -55,7 +61,7 @@ fn sources<'a>(call: &'a Call<'_>) -> Result<Vec<Source<'a>>, SqlError> {
     let source = |(argument, &oid): (&'a Argument, &Oid)| {
         let ty = resolve(oid, call.settings)?;
         let values = PayloadReader::new(Carrier::of(&ty), argument.array())?;
-        Ok(Source { ty, oid, argument, values })
+        Ok(Source { ty, argument, values })
     };
     call.arguments.iter().zip(call.argument_types).map(source).collect()
 }
@@ -64,13 +70,27 @@ impl Source<'_> {
     /// Appends the value in row `row` as JSON; a null as `null`.
     fn append(&mut self, row: usize, call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
         match self.values.get(self.argument.row(row)) {
-            Some(value) => append_json(&self.ty, self.oid, value, call.settings, out),
+            Some(value) => append_json(&self.ty, value, call.settings, false, out),
             None => {
                 out.extend_from_slice(b"null");
                 Ok(())
             }
         }
     }
+}
+
+/// The first argument as JSON, whose parts are in lines of their own if the second one is true.
+fn in_lines(call: &Call<'_>) -> Result<ArrayRef, SqlError> {
+    let mut sources = sources(call)?;
+    let pretty = crate::functions::rows::Reader::<bool>::new(call, 1)?;
+    each_row(call.rows, |row| {
+        let Some(source) = sources.first_mut() else { return Ok(None) };
+        let Some(lines) = pretty.get(row) else { return Ok(None) };
+        let Some(value) = source.values.get(source.argument.row(row)) else { return Ok(None) };
+        let mut out = Vec::new();
+        append_json(&source.ty, value, call.settings, lines, &mut out)?;
+        into_text(out).map(Some)
+    })
 }
 
 /// The only argument as JSON, and a null as null.
@@ -102,8 +122,8 @@ fn built<R: crate::functions::rows::Output>(
 }
 
 /// The stored form of a JSON text.
-fn jsonb(text: &str, call: &Call<'_>) -> Result<Vec<u8>, SqlError> {
-    let options = InputOptions::new(call.settings.major, &*call.settings.catalog, 0);
+pub(super) fn stored(text: &str, settings: &CallSettings) -> Result<Vec<u8>, SqlError> {
+    let options = InputOptions::new(settings.major, &*settings.catalog, 0);
     let mut stored = Vec::new();
     let read = read_text(&Type::Base(Base::Jsonb), text.as_bytes(), -1, &options, &mut stored);
     // What we wrote is valid, so only its size can be wrong.
@@ -156,7 +176,9 @@ fn object_text(
         let start = out.len();
         key.append(row, call, &mut out)?;
         match key.ty {
-            Type::Array(_) | Type::Base(Base::Jsonb | Base::Text(StringType::Json)) => {
+            Type::Array(_)
+            | Type::Composite(_)
+            | Type::Base(Base::Record | Base::Jsonb | Base::Text(StringType::Json)) => {
                 let message = "key value must be scalar, not array, composite, or json";
                 return Err(invalid(message.to_owned()));
             }
@@ -183,96 +205,4 @@ fn null_key(number: usize, major: u32, is_jsonb: bool) -> SqlError {
             SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message)
         }
     }
-}
-
-/// Appends a value in storage form as JSON, as `to_json` does. `oid` is the number of its type.
-///
-/// # Errors
-/// 0A000: a type that we can't convert. XX001: the value is damaged.
-pub fn append_json(
-    ty: &Type,
-    oid: Oid,
-    value: &[u8],
-    settings: &CallSettings,
-    out: &mut Vec<u8>,
-) -> Result<(), SqlError> {
-    let base = match ty {
-        Type::Array(_) => return append_array(value, settings, out),
-        Type::Composite(_) | Type::Base(Base::Vector(_) | Base::AnyArray) => {
-            let message = format!("JSON of the type with OID {oid} is not supported by trunkline");
-            return Err(SqlError::unsupported(message));
-        }
-        Type::Base(base) => Some(*base),
-        _ => None,
-    };
-    let mut text = Vec::new();
-    write_text(ty, value, &settings.text_options(), &mut text).map_err(damaged)?;
-    match base {
-        Some(Base::Bool) => {
-            let value: &[u8] = if text == b"t" { b"true" } else { b"false" };
-            out.extend_from_slice(value);
-        }
-        Some(Base::Jsonb | Base::Text(StringType::Json)) => out.extend_from_slice(&text),
-        Some(
-            Base::Int2 | Base::Int4 | Base::Int8 | Base::Float4 | Base::Float8 | Base::Numeric,
-        ) if text.iter().any(u8::is_ascii_digit) => out.extend_from_slice(&text),
-        Some(Base::Timestamp) => write_json_string(&with_t(text), out),
-        Some(Base::Timestamptz) => write_json_string(&with_minutes(with_t(text)), out),
-        _ => write_json_string(&text, out),
-    }
-    Ok(())
-}
-
-/// Puts a `T` between date and time.
-fn with_t(mut text: Vec<u8>) -> Vec<u8> {
-    if let Some(blank) = text.iter_mut().find(|byte| **byte == b' ') {
-        *blank = b'T';
-    }
-    text
-}
-
-/// Adds minutes to a zone that has hours only.
-fn with_minutes(mut text: Vec<u8>) -> Vec<u8> {
-    // The zone begins with the last sign, after the time.
-    let time = text.iter().position(|&byte| byte == b'T').unwrap_or(text.len());
-    let sign = text.iter().rposition(|byte| matches!(byte, b'+' | b'-')).filter(|&at| at > time);
-    if let Some(end) = sign.map(|sign| sign + 3).filter(|&end| text.get(end) != Some(&b':')) {
-        text.splice(end..end, *b":00");
-    }
-    text
-}
-
-/// An array, with an inner array for each dimension.
-fn append_array(value: &[u8], settings: &CallSettings, out: &mut Vec<u8>) -> Result<(), SqlError> {
-    let view = ArrayView::parse(value)?;
-    let element = view.element();
-    let ty = resolve(element, settings)?;
-    let elements = view.elements(attribute_of(element, &*settings.catalog)?)?;
-    if elements.is_empty() {
-        out.extend_from_slice(b"[]");
-        return Ok(());
-    }
-    // How many dimensions begin at an element, or end before it.
-    let edges = |at: usize| {
-        let mut rows = 1;
-        let sizes = view.dimensions().iter().rev();
-        sizes
-            .take_while(|dimension| {
-                rows *= dimension.size;
-                at.is_multiple_of(rows)
-            })
-            .count()
-    };
-    for (at, value) in elements.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        out.extend(std::iter::repeat_n(b'[', edges(at)));
-        match value {
-            Some(value) => append_json(&ty, element, value, settings, out)?,
-            None => out.extend_from_slice(b"null"),
-        }
-        out.extend(std::iter::repeat_n(b']', edges(at + 1)));
-    }
-    Ok(())
 }

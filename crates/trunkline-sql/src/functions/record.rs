@@ -1,0 +1,11 @@
+//! **Rows as values**: comparing them, and the keys of values that have parts.
+//!
+//! What a row looks like is in the format crate; see `row_fields` there. For example,
+//! `ROW(1, 2) < ROW(1, 3)` as values of the type `record` is `record_lt`.
+
+mod comparing;
+mod key;
+
+pub use key::ValueKeys;
+
+pub(super) use comparing::COMPARING;
