@@ -9,6 +9,7 @@
 //! A session knows nothing of a network: a server or a command line calls it, encodes the rows, and
 //! sends the notices and the changed parameters that have come up meanwhile.
 
+mod client_values;
 mod commands;
 mod copy;
 mod effects;

@@ -27,6 +27,8 @@ use crate::options::{
 use crate::prewarm::PrewarmArgs;
 #[cfg(feature = "sql")]
 use crate::query::QueryArgs;
+#[cfg(feature = "sql")]
+use crate::serve::ServeArgs;
 use crate::tables::TablesArgs;
 use crate::verify::VerifyArgs;
 
@@ -78,6 +80,13 @@ pub(crate) enum Command {
     /// Nothing can be written. The messages are those of PostgreSQL.
     #[cfg(feature = "sql")]
     Query(Box<WithPool<QueryArgs>>),
+    /// Serve SQL to psql and drivers, over PostgreSQL's protocol.
+    ///
+    /// Nothing can be written. Clients on this machine connect through a unix socket, which only takes
+    /// the user that runs the server, and root. Roles and privileges of the cluster aren't enforced.
+    /// SIGINT and SIGTERM end all sessions and then the server.
+    #[cfg(feature = "sql")]
+    Serve(Box<WithPool<ServeArgs>>),
     /// Compare I/O methods on this machine.
     ///
     /// Creates a pgbench_accounts table and prewarms and scans it with each I/O method, both
@@ -181,7 +190,7 @@ impl Command {
     fn has_session(&self) -> bool {
         match self {
             #[cfg(feature = "sql")]
-            Command::Query(_) => true,
+            Command::Query(_) | Command::Serve(_) => true,
             _ => false,
         }
     }
@@ -194,6 +203,8 @@ impl Command {
             Command::Copy(command) => (Some(&command.io), Some(&command.pool)),
             #[cfg(feature = "sql")]
             Command::Query(command) => (Some(&command.io), Some(&command.pool)),
+            #[cfg(feature = "sql")]
+            Command::Serve(command) => (Some(&command.io), Some(&command.pool)),
             Command::Verify(WithPool { pool, io, .. })
             | Command::Prewarm(WithPool { pool, io, .. })
             | Command::Demo(WithPool { pool, io, .. })

@@ -41,6 +41,8 @@ mod prewarm;
 mod progress;
 #[cfg(feature = "sql")]
 mod query;
+#[cfg(feature = "sql")]
+mod serve;
 mod tables;
 mod text_settings;
 mod verify;
@@ -83,6 +85,8 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Prewarm(command) => prewarm::run(&context, &command.args),
         #[cfg(feature = "sql")]
         Command::Query(command) => query::run(&context, &command.args),
+        #[cfg(feature = "sql")]
+        Command::Serve(command) => serve::run(&context, &command.args),
         Command::Sum(command) => column_sum::run(&context, &command.args),
         Command::Demo(command) => demo::run(&context, &command.args, cache_directory()),
         Command::Completions(args) => completions::run(&cli::command(), args),

@@ -139,7 +139,7 @@ fn startup(
 
 /// The failure to open an instance or a session. Damage is a finding, a wrong name or setting a usage
 /// error.
-fn open_failure(error: SqlError) -> Failure {
+pub(crate) fn open_failure(error: SqlError) -> Failure {
     let failure = match error.code() {
         SqlState::DATA_CORRUPTED => Failure::findings(&error),
         SqlState::INVALID_CATALOG_NAME

@@ -56,7 +56,13 @@ const ARROWS: &[Arrows] = &[
     },
     Arrows {
         package: "trunkline-server",
-        normal: &["trunkline-aio", "trunkline-engine", "trunkline-sql", "trunkline-query"],
+        normal: &[
+            "trunkline-aio",
+            "trunkline-format",
+            "trunkline-engine",
+            "trunkline-sql",
+            "trunkline-query",
+        ],
         tests: &["trunkline-sample"],
     },
     Arrows {

@@ -174,6 +174,34 @@ impl ClientEncoding {
         encoding_name(self.client)
     }
 
+    /// Appends UTF-8, with `?` for characters that the client's encoding lacks.
+    pub fn encode_lossy(&self, text: &str, out: &mut Vec<u8>) {
+        for char in text.chars() {
+            if self.encode_char(char, out).is_none() {
+                out.push(b'?');
+            }
+        }
+    }
+
+    /// Text of the client in UTF-8.
+    ///
+    /// # Errors
+    /// 22021: the text isn't valid.
+    pub fn decode(&self, text: &[u8]) -> Result<String, SqlError> {
+        let decoded = match self.target {
+            Target::Latin1 => Some(text.iter().map(|&byte| char::from(byte)).collect()),
+            Target::Table(table) => {
+                let decoded = table.decode_without_bom_handling_and_without_replacement(text);
+                decoded.map(std::borrow::Cow::into_owned)
+            }
+            Target::Utf8 => str::from_utf8(text).ok().map(str::to_owned),
+        };
+        decoded.filter(|decoded| !decoded.contains('\0')).ok_or_else(|| {
+            let message = format!("invalid byte sequence for encoding \"{}\"", self.name());
+            SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
+        })
+    }
+
     /// Whether any text may have to be converted.
     pub(super) fn converts(&self) -> bool {
         self.database != self.client || self.converts_utf8()

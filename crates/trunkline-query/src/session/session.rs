@@ -340,8 +340,24 @@ impl Session {
         select: &SelectStatement,
         types: Option<&[Oid]>,
     ) -> Result<Bound, SqlError> {
+        self.with_input_options(|input| self.bind_with(select, types, *input))
+    }
+
+    fn bind_with(
+        &self,
+        select: &SelectStatement,
+        types: Option<&[Oid]>,
+        input: InputOptions<'_>,
+    ) -> Result<Bound, SqlError> {
+        let names = Namespace::new(self.database.catalog(), &self.path);
+        let nesting = self.nesting;
+        bind(select, BindOptions { names, input, parameters: types, nesting })
+    }
+
+    /// Calls a function with what the input of values depends on.
+    pub(super) fn with_input_options<R>(&self, read: impl FnOnce(&InputOptions<'_>) -> R) -> R {
         let settings = &self.settings;
-        let input = InputOptions {
+        read(&InputOptions {
             zone: &*settings.zone,
             interval_style: settings.interval_style,
             date_order: settings.date_order,
@@ -350,10 +366,7 @@ impl Session {
                 &**self.database.database(),
                 settings.transaction_start,
             )
-        };
-        let names = Namespace::new(self.database.catalog(), &self.path);
-        let nesting = self.nesting;
-        bind(select, BindOptions { names, input, parameters: types, nesting })
+        })
     }
 
     pub(super) fn environment(&self, parameters: Arc<[ParameterValue]>) -> Environment {

@@ -1,0 +1,206 @@
+//! A connection after its start: messages are read and answered until the client goes.
+//!
+//! The simple protocol sends texts of statements ([`crate::simple`]), the extended protocol prepares,
+//! binds and executes in separate messages ([`crate::extended`]). After an error in the extended
+//! protocol, messages are skipped until `Sync`.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use tokio::sync::watch;
+use trunkline_query::Session;
+use trunkline_query::encode::{ClientEncoding, ValueFormat};
+use trunkline_sql::{SqlError, SqlState};
+
+use crate::io::{Incoming, Outgoing};
+use crate::message::{Message, ReadError, protocol_violation, read_message};
+use crate::reply;
+
+/// A client and its session.
+pub(crate) struct Connection {
+    pub(crate) session: Session,
+    pub(crate) incoming: Incoming,
+    pub(crate) outgoing: Outgoing,
+    /// The formats of the results of portals.
+    pub(crate) result_formats: BTreeMap<String, Vec<ValueFormat>>,
+    /// Messages are skipped until `Sync`.
+    pub(crate) skips: bool,
+    /// True once the server stops.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+/// Why a connection ends although its client hasn't asked for it.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// The client can't be read from or written to.
+    Io,
+    /// The server has said why.
+    Ended,
+}
+
+impl From<io::Error> for Broken {
+    fn from(_: io::Error) -> Self {
+        Self::Io
+    }
+}
+
+impl Connection {
+    /// Answers messages until the client goes.
+    ///
+    /// # Errors
+    /// The connection can't go on.
+    pub(crate) async fn run(&mut self) -> Result<(), Broken> {
+        self.ready()?;
+        loop {
+            if !self.outgoing.buffer.is_empty() {
+                self.outgoing.flush().await?;
+            }
+            let Some(message) = self.next_message().await? else { return Ok(()) };
+            if matches!(message, Message::Terminate) {
+                return Ok(());
+            }
+            self.answer(message).await?;
+        }
+    }
+
+    /// The next message; `None` if there is none, because the client has gone.
+    async fn next_message(&mut self) -> Result<Option<Message>, Broken> {
+        let Self { incoming, stopping, .. } = self;
+        let read = tokio::select! {
+            biased;
+            _ = stopping.wait_for(|stopping| *stopping) => {
+                let message = "terminating connection due to administrator command";
+                Err(ReadError::Fatal(SqlError::new(SqlState::ADMIN_SHUTDOWN, message)))
+            }
+            read = read_message(incoming) => read,
+        };
+        match read {
+            Ok(message) => Ok(message),
+            Err(ReadError::Io(error)) => Err(error.into()),
+            Err(ReadError::Fatal(error)) => {
+                self.send_error("FATAL", &error, "");
+                self.outgoing.flush().await?;
+                Err(Broken::Ended)
+            }
+            Err(ReadError::Invalid(error)) => {
+                self.failed(&error, "")?;
+                Ok(Some(Message::Copy))
+            }
+        }
+    }
+
+    async fn answer(&mut self, message: Message) -> Result<(), Broken> {
+        if self.skips && !matches!(message, Message::Sync) {
+            return Ok(());
+        }
+        match message {
+            Message::Query(text) => {
+                self.result_formats.remove("");
+                self.simple(&text).await?;
+                self.ready()
+            }
+            Message::Sync => {
+                self.skips = false;
+                self.session.sync();
+                self.ready()
+            }
+            Message::Flush => Ok(self.outgoing.flush().await?),
+            Message::FunctionCall => {
+                let error = SqlError::unsupported("function calls are not supported by trunkline");
+                self.send_error("ERROR", &error, "");
+                self.session.fail();
+                self.ready()
+            }
+            Message::Terminate | Message::Copy => Ok(()),
+            message => self.extended(message).await,
+        }
+    }
+
+    /// Reports an error of the extended protocol.
+    ///
+    /// # Errors
+    /// The session has ended.
+    pub(crate) fn failed(&mut self, error: &SqlError, statement: &str) -> Result<(), Broken> {
+        self.skips = true;
+        self.session.fail();
+        self.report(error, statement)
+    }
+
+    /// Sends an error.
+    ///
+    /// # Errors
+    /// The session has ended, because the server stops.
+    pub(crate) fn report(&mut self, error: &SqlError, statement: &str) -> Result<(), Broken> {
+        if error.code() == SqlState::ADMIN_SHUTDOWN {
+            self.send_error("FATAL", error, "");
+            return Err(Broken::Ended);
+        }
+        self.send_error("ERROR", error, statement);
+        Ok(())
+    }
+
+    fn send_error(&mut self, severity: &str, error: &SqlError, statement: &str) {
+        let encoding = self.encoding();
+        reply::error(&mut self.outgoing.buffer, &encoding, severity, error, statement);
+    }
+
+    /// The end of a query or of a series of messages.
+    fn ready(&mut self) -> Result<(), Broken> {
+        self.send_parameters();
+        reply::ready(&mut self.outgoing.buffer, self.session.transaction_status());
+        Ok(())
+    }
+
+    /// Sends the parameters that have changed.
+    fn send_parameters(&mut self) {
+        let encoding = self.encoding();
+        for (name, value) in self.session.take_changed_parameters() {
+            reply::parameter(&mut self.outgoing.buffer, &encoding, &name, &value);
+        }
+    }
+
+    /// Sends the notices that have come up.
+    pub(crate) fn send_notices(&mut self, statement: &str) {
+        let encoding = self.encoding();
+        for notice in self.session.take_notices() {
+            reply::notice(&mut self.outgoing.buffer, &encoding, &notice, statement);
+        }
+    }
+
+    /// How text is converted.
+    pub(crate) fn encoding(&self) -> ClientEncoding {
+        self.session.client_encoding().unwrap_or(ClientEncoding::UTF8)
+    }
+
+    /// A text of the client.
+    ///
+    /// # Errors
+    /// 22021: it isn't valid in the client's encoding.
+    pub(crate) fn decode(&self, text: &[u8]) -> Result<String, SqlError> {
+        self.session.client_encoding()?.decode(text)
+    }
+
+    /// A name of the client's, such as that of a portal.
+    ///
+    /// # Errors
+    /// As for [`Connection::decode`].
+    pub(crate) fn name(&self, text: &[u8]) -> Result<String, SqlError> {
+        self.decode(text).map_err(|error| protocol_violation(error.message()))
+    }
+}
+
+/// Does some work of a session, and cancels it if the client goes away meanwhile. The work then ends
+/// with an error.
+pub(crate) async fn watched<T>(
+    incoming: &mut Incoming,
+    canceller: &trunkline_query::SessionCanceller,
+    work: impl Future<Output = T>,
+) -> T {
+    tokio::pin!(work);
+    tokio::select! {
+        biased;
+        done = &mut work => return done,
+        () = incoming.gone() => canceller.terminate(),
+    }
+    work.await
+}

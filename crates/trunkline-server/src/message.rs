@@ -1,0 +1,224 @@
+//! What clients send after the start, decoded.
+//!
+//! ```text
+//!   'P'  length in 4 bytes, which count themselves  body
+//! ```
+//!
+//! A message is decoded from the bytes that have arrived. Lengths and counts inside it are checked
+//! against its end, and memory is only reserved for what is there.
+
+use std::io;
+
+use bytes::BytesMut;
+use trunkline_query::encode::ValueFormat;
+use trunkline_sql::{SqlError, SqlState};
+
+use crate::io::Incoming;
+
+/// The longest message, in bytes: PostgreSQL's `PQ_LARGE_MESSAGE_LIMIT`.
+const LARGE_MAX: usize = 0x3FFF_FFFE;
+/// The longest message of a kind that carries no text of a statement and no values.
+const SMALL_MAX: usize = 10_000;
+
+/// A text in the client's encoding.
+pub(crate) type Text = Vec<u8>;
+
+/// A message.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// Statements to execute.
+    Query(Text),
+    /// A statement to prepare, with the types of its first parameters.
+    Parse { name: Text, text: Text, types: Vec<u32> },
+    /// A prepared statement and values for its parameters become a portal.
+    Bind(Bind),
+    /// What are the parameters and columns?
+    Describe(Target),
+    /// Execute a portal. At most `limit` rows, or all if it is 0.
+    Execute { portal: Text, limit: u32 },
+    /// Forget a statement or a portal.
+    Close(Target),
+    /// Write what has been collected.
+    Flush,
+    /// The end of a series of messages.
+    Sync,
+    /// The client goes.
+    Terminate,
+    /// Data of a COPY from the client that isn't running (any more), which is ignored.
+    Copy,
+    /// A function call.
+    FunctionCall,
+}
+
+/// A prepared statement or a portal.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Statement(Text),
+    Portal(Text),
+}
+
+/// The contents of a Bind message.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Bind {
+    pub(crate) portal: Text,
+    pub(crate) statement: Text,
+    /// As for the results: none, one for all, or one for each.
+    pub(crate) formats: Vec<ValueFormat>,
+    pub(crate) values: Vec<Option<Vec<u8>>>,
+    pub(crate) result_formats: Vec<ValueFormat>,
+}
+
+/// Why there is no message.
+#[derive(Debug)]
+pub(crate) enum ReadError {
+    /// The connection is broken.
+    Io(io::Error),
+    /// The connection has lost its place in the stream, and must end.
+    Fatal(SqlError),
+    /// The message is invalid, but the next one can be found.
+    Invalid(SqlError),
+}
+
+/// Reads the next message; `None` if the client has closed the connection.
+///
+/// # Errors
+/// See [`ReadError`].
+pub(crate) async fn read_message(incoming: &mut Incoming) -> Result<Option<Message>, ReadError> {
+    if !incoming.fill(5).await.map_err(ReadError::Io)? {
+        return Ok(None);
+    }
+    let &[kind, a, b, c, d, ..] = incoming.bytes() else { return Ok(None) };
+    let length = u32::from_be_bytes([a, b, c, d]) as usize;
+    let longest = match kind {
+        b'Q' | b'P' | b'B' | b'F' | b'd' => LARGE_MAX,
+        b'D' | b'E' | b'C' | b'H' | b'S' | b'X' | b'c' | b'f' | b'p' => SMALL_MAX,
+        _ => {
+            let message = format!("invalid frontend message type {kind}");
+            return Err(ReadError::Fatal(protocol_violation(message)));
+        }
+    };
+    if !(4..=longest + 4).contains(&length) {
+        return Err(ReadError::Fatal(protocol_violation("invalid message length")));
+    }
+    if !incoming.fill(1 + length).await.map_err(ReadError::Io)? {
+        return Ok(None);
+    }
+    let mut body = incoming.take(1 + length);
+    let body = body.split_off(5);
+    decode(kind, &body).map(Some).map_err(ReadError::Invalid)
+}
+
+fn decode(kind: u8, body: &BytesMut) -> Result<Message, SqlError> {
+    let mut body = Body(body);
+    let message = match kind {
+        b'Q' => Message::Query(body.text()?),
+        b'P' => {
+            let (name, text) = (body.text()?, body.text()?);
+            let count = body.count()?;
+            let types = (0..count).map(|_| body.u32()).collect::<Result<_, _>>()?;
+            Message::Parse { name, text, types }
+        }
+        b'B' => Message::Bind(body.bind()?),
+        b'D' => Message::Describe(body.target()?),
+        b'C' => Message::Close(body.target()?),
+        b'E' => Message::Execute { portal: body.text()?, limit: body.u32()? },
+        b'H' => Message::Flush,
+        b'S' => Message::Sync,
+        b'X' => return Ok(Message::Terminate),
+        b'F' => return Ok(Message::FunctionCall),
+        // A password that nothing has asked for is ignored as well.
+        _ => return Ok(Message::Copy),
+    };
+    match body.0 {
+        [] => Ok(message),
+        _ => Err(protocol_violation("invalid message format")),
+    }
+}
+
+/// The rest of a message's body.
+struct Body<'a>(&'a [u8]);
+
+impl Body<'_> {
+    fn bytes(&mut self, length: usize) -> Result<&[u8], SqlError> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or_else(too_short)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn u16(&mut self) -> Result<u16, SqlError> {
+        let bytes = self.bytes(2)?.first_chunk().ok_or_else(too_short)?;
+        Ok(u16::from_be_bytes(*bytes))
+    }
+
+    fn u32(&mut self) -> Result<u32, SqlError> {
+        let bytes = self.bytes(4)?.first_chunk().ok_or_else(too_short)?;
+        Ok(u32::from_be_bytes(*bytes))
+    }
+
+    fn count(&mut self) -> Result<usize, SqlError> {
+        self.u16().map(usize::from)
+    }
+
+    /// A text that ends with a zero.
+    fn text(&mut self) -> Result<Text, SqlError> {
+        let end = self.0.iter().position(|&byte| byte == 0);
+        let end = end.ok_or_else(|| protocol_violation("invalid string in message"))?;
+        let text = self.bytes(end)?.to_vec();
+        self.bytes(1)?;
+        Ok(text)
+    }
+
+    fn formats(&mut self) -> Result<Vec<ValueFormat>, SqlError> {
+        let count = self.count()?;
+        let format = |code: u16| match code {
+            0 => Ok(ValueFormat::Text),
+            1 => Ok(ValueFormat::Binary),
+            other => {
+                let message = format!("unsupported format code: {}", other.cast_signed());
+                Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
+            }
+        };
+        (0..count).map(|_| self.u16().and_then(format)).collect()
+    }
+
+    fn bind(&mut self) -> Result<Bind, SqlError> {
+        let (portal, statement) = (self.text()?, self.text()?);
+        let formats = self.formats()?;
+        let count = self.count()?;
+        if formats.len() > 1 && formats.len() != count {
+            let message = format!(
+                "bind message has {} parameter formats but {count} parameters",
+                formats.len()
+            );
+            return Err(protocol_violation(message));
+        }
+        let mut values = Vec::new();
+        for _ in 0..count {
+            let length = self.u32()?;
+            values.push(match length {
+                u32::MAX => None,
+                length => Some(self.bytes(length as usize)?.to_vec()),
+            });
+        }
+        let result_formats = self.formats()?;
+        Ok(Bind { portal, statement, formats, values, result_formats })
+    }
+
+    fn target(&mut self) -> Result<Target, SqlError> {
+        let kind = self.bytes(1)?.first().copied().unwrap_or_default();
+        let name = self.text()?;
+        match kind {
+            b'S' => Ok(Target::Statement(name)),
+            b'P' => Ok(Target::Portal(name)),
+            other => Err(protocol_violation(format!("invalid message subtype {other}"))),
+        }
+    }
+}
+
+pub(crate) fn protocol_violation(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::PROTOCOL_VIOLATION, message.into())
+}
+
+fn too_short() -> SqlError {
+    protocol_violation("insufficient data left in message")
+}

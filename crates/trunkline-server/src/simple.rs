@@ -1,0 +1,67 @@
+//! The simple protocol: a text of statements, executed one after the other. The first error ends them.
+
+use trunkline_query::Outcome;
+use trunkline_sql::SqlError;
+use trunkline_sql::syntax::parse;
+
+use crate::connection::{Broken, Connection, watched};
+use crate::reply;
+
+impl Connection {
+    /// Answers a Query message.
+    ///
+    /// # Errors
+    /// The connection can't go on.
+    pub(crate) async fn simple(&mut self, text: &[u8]) -> Result<(), Broken> {
+        let text = match self.decode(text) {
+            Ok(text) => text,
+            Err(error) => {
+                self.session.fail();
+                return self.report(&error, "");
+            }
+        };
+        match self.statements(&text).await? {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.session.fail();
+                self.send_notices(&text);
+                self.report(&error, &text)
+            }
+        }
+    }
+
+    async fn statements(&mut self, text: &str) -> Result<Result<(), SqlError>, Broken> {
+        let statements = match parse(text) {
+            Ok(statements) => statements,
+            Err(error) => return Ok(Err(error)),
+        };
+        if statements.is_empty() {
+            reply::message(&mut self.outgoing.buffer, b'I', |_| {});
+        }
+        for statement in &statements {
+            let canceller = self.session.canceller();
+            let work = self.session.execute(text, statement);
+            let outcome = match watched(&mut self.incoming, &canceller, work).await {
+                Ok(outcome) => outcome,
+                Err(error) => return Ok(Err(error)),
+            };
+            self.send_notices(text);
+            let sent = match outcome {
+                Outcome::Empty => Ok(()),
+                Outcome::Command(tag) => {
+                    reply::complete(&mut self.outgoing.buffer, &tag);
+                    Ok(())
+                }
+                Outcome::Rows { rows, tag } => {
+                    self.describe(rows.columns(), &[]);
+                    self.send_rows(rows, tag, &[], None).await?.map(|_| ())
+                }
+                Outcome::CopyOut { rows, options } => self.copy_out(rows, options).await?,
+            };
+            if let Err(error) = sent {
+                return Ok(Err(error));
+            }
+        }
+        Ok(Ok(()))
+    }
+}

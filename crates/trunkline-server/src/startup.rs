@@ -1,0 +1,301 @@
+//! The start of a connection: TLS, the startup packet, the user, the session.
+//!
+//! ```text
+//!   client                server
+//!   request for TLS       S, and the handshake; or N
+//!   startup packet        (passwords)  AuthenticationOk
+//!                         ParameterStatus…  BackendKeyData  ReadyForQuery
+//! ```
+//!
+//! All of this must happen within a minute. The client learns why it has failed, and the connection ends.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+use trunkline_query::encode::ClientEncoding;
+use trunkline_query::{Session, Startup};
+use trunkline_sql::{SqlError, SqlState};
+
+use crate::authentication::{authenticate, request};
+use crate::cancel_keys::CancelKey;
+use crate::connection::{Broken, Connection};
+use crate::io::{Incoming, Outgoing, Reader, Writer};
+use crate::message::{ReadError, protocol_violation};
+use crate::reply;
+use crate::shared::Shared;
+use crate::startup_packet::{MINOR, Packet, Start, read_packet};
+use crate::tls::{ALPN, TlsIdentity};
+
+/// `authentication_timeout`, at its default.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// The first byte of a TLS handshake.
+const HANDSHAKE: u8 = 0x16;
+
+/// A connection as it was accepted.
+pub(crate) enum Accepted {
+    Unix(UnixStream),
+    Tcp(TcpStream, SocketAddr),
+}
+
+/// The streams of a connection whose startup packet has arrived.
+struct Opened {
+    reader: Reader,
+    writer: Writer,
+    packet: Result<Start, SqlError>,
+    is_encrypted: bool,
+}
+
+/// Serves a connection from its start to its end.
+///
+/// Without a place for the session, the client receives an error; only cancel requests are served.
+pub(crate) async fn serve(shared: Arc<Shared>, accepted: Accepted, has_place: bool) {
+    let started = tokio::time::timeout(TIME_LIMIT, start(&shared, accepted, has_place)).await;
+    if let Ok(Ok(Some((mut connection, _key)))) = started {
+        // The connection is broken, or its client knows why it ends.
+        let _ended = connection.run().await;
+        let _written = connection.outgoing.flush().await;
+    }
+}
+
+/// Starts a session; `None` if the client wanted something else.
+async fn start(
+    shared: &Shared,
+    accepted: Accepted,
+    has_place: bool,
+) -> Result<Option<(Connection, CancelKey)>, Broken> {
+    let (opened, address) = match accepted {
+        Accepted::Unix(stream) => {
+            let is_allowed = is_own_user(&stream);
+            let mut opened = negotiate(stream, None, shared).await?;
+            if let Some(opened) = &mut opened
+                && !is_allowed
+            {
+                opened.packet = Err(SqlError::new(
+                    SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+                    "the socket is only for the user that runs the server",
+                ));
+            }
+            (opened, None)
+        }
+        Accepted::Tcp(stream, address) => {
+            let tls = shared.options.tls.as_ref();
+            let mut first = [0];
+            let is_direct = stream.peek(&mut first).await? == 1 && first == [HANDSHAKE];
+            let opened = match tls.filter(|_| is_direct) {
+                Some(tls) => {
+                    let stream = tls.acceptor().accept(stream).await?;
+                    if stream.get_ref().1.alpn_protocol() != Some(ALPN) {
+                        return Ok(None);
+                    }
+                    negotiate_encrypted(stream, shared).await?
+                }
+                None => negotiate(stream, tls, shared).await?,
+            };
+            (opened, Some(address))
+        }
+    };
+    let Some(Opened { reader, writer, packet, is_encrypted }) = opened else { return Ok(None) };
+    let (mut incoming, mut outgoing) = (Incoming::new(reader), Outgoing::new(writer));
+    let started = match packet {
+        Ok(packet) => {
+            let client = Client { shared, packet, address, is_encrypted, has_place };
+            client.start(&mut incoming, &mut outgoing).await?
+        }
+        Err(error) => Err(error),
+    };
+    match started {
+        Ok((session, key)) => {
+            let stopping = shared.stopping.subscribe();
+            let (result_formats, skips) = (BTreeMap::new(), false);
+            let connection =
+                Connection { session, incoming, outgoing, result_formats, skips, stopping };
+            Ok(Some((connection, key)))
+        }
+        Err(error) => {
+            let utf8 = ClientEncoding::UTF8;
+            reply::error(&mut outgoing.buffer, &utf8, "FATAL", &error, "");
+            outgoing.flush().await?;
+            Ok(None)
+        }
+    }
+}
+
+/// Whether the other side of a local connection is the user that runs this program, or root.
+fn is_own_user(stream: &UnixStream) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    stream.peer_cred().is_ok_and(|peer| peer.uid() == own || peer.uid() == 0)
+}
+
+/// Reads first messages until a startup packet; `None` if the client wanted something else.
+async fn negotiate<S>(
+    mut stream: S,
+    tls: Option<&TlsIdentity>,
+    shared: &Shared,
+) -> Result<Option<Opened>, Broken>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    loop {
+        match read_packet(&mut stream).await {
+            Ok(Some(Packet::Tls)) => match tls {
+                Some(tls) => {
+                    stream.write_all(b"S").await?;
+                    let stream = tls.acceptor().accept(stream).await?;
+                    return negotiate_encrypted(stream, shared).await;
+                }
+                None => stream.write_all(b"N").await?,
+            },
+            Ok(Some(Packet::Gss)) => stream.write_all(b"N").await?,
+            other => return Ok(opened(stream, other, false, shared)),
+        }
+    }
+}
+
+/// As [`negotiate`], inside TLS.
+async fn negotiate_encrypted<S>(mut stream: S, shared: &Shared) -> Result<Option<Opened>, Broken>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let packet = read_packet(&mut stream).await;
+    Ok(opened(stream, packet, true, shared))
+}
+
+fn opened<S>(
+    stream: S,
+    packet: Result<Option<Packet>, ReadError>,
+    is_encrypted: bool,
+    shared: &Shared,
+) -> Option<Opened>
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    let packet = match packet {
+        Ok(Some(Packet::Start(start))) => Ok(start),
+        Ok(Some(Packet::Cancel { pid, key })) => {
+            shared.keys.cancel(pid, &key);
+            return None;
+        }
+        Ok(Some(Packet::Tls | Packet::Gss)) => {
+            Err(protocol_violation("the connection is already encrypted"))
+        }
+        Err(ReadError::Fatal(error) | ReadError::Invalid(error)) => Err(error),
+        Ok(None) | Err(ReadError::Io(_)) => return None,
+    };
+    let (reader, writer) = tokio::io::split(stream);
+    Some(Opened { reader: Box::new(reader), writer: Box::new(writer), packet, is_encrypted })
+}
+
+/// A client that wants to start a session.
+struct Client<'a> {
+    shared: &'a Shared,
+    packet: Start,
+    /// `None` for a local connection.
+    address: Option<SocketAddr>,
+    is_encrypted: bool,
+    has_place: bool,
+}
+
+impl Client<'_> {
+    async fn start(
+        self,
+        incoming: &mut Incoming,
+        outgoing: &mut Outgoing,
+    ) -> Result<Result<(Session, CancelKey), SqlError>, Broken> {
+        if let Err(error) = self.check() {
+            return Ok(Err(error));
+        }
+        let Self { shared, packet, address, is_encrypted, .. } = self;
+        let user = packet.get("user").unwrap_or_default().to_owned();
+        if packet.minor > MINOR || packet.protocol_options().next().is_some() {
+            negotiate_version(outgoing, &packet);
+        }
+        if address.is_some()
+            && let Err(error) =
+                authenticate(&shared.users, &user, is_encrypted, incoming, outgoing).await?
+        {
+            return Ok(Err(error));
+        }
+        let settings = match packet.settings() {
+            Ok(settings) => settings,
+            Err(error) => return Ok(Err(error)),
+        };
+        let startup = Startup {
+            database: packet
+                .get("database")
+                .filter(|name| !name.is_empty())
+                .unwrap_or(&user)
+                .to_owned(),
+            application_name: packet.get("application_name").unwrap_or_default().to_owned(),
+            user,
+            settings,
+            client_address: address,
+        };
+        let mut session = match Session::open(&shared.instance, startup).await {
+            Ok(session) => session,
+            Err(error) => return Ok(Err(error)),
+        };
+        let encoding = match session.client_encoding() {
+            Ok(encoding) => encoding,
+            Err(error) => return Ok(Err(error)),
+        };
+        let minor = packet.minor.min(MINOR);
+        let key = shared.keys.register(session.pid(), minor, session.canceller());
+        request(outgoing, 0, &[]);
+        for (name, value) in session.take_changed_parameters() {
+            reply::parameter(&mut outgoing.buffer, &encoding, &name, &value);
+        }
+        reply::message(&mut outgoing.buffer, b'K', |out| {
+            out.extend_from_slice(&session.pid().to_be_bytes());
+            out.extend_from_slice(&key.key);
+        });
+        for notice in session.take_notices() {
+            reply::notice(&mut outgoing.buffer, &encoding, &notice, "");
+        }
+        Ok(Ok((session, key)))
+    }
+
+    /// Refuses clients that can't be served, whatever their password.
+    fn check(&self) -> Result<(), SqlError> {
+        let Self { packet, address, is_encrypted, has_place, .. } = self;
+        if packet.get("user").is_none_or(str::is_empty) {
+            let message = "no PostgreSQL user name specified in startup packet";
+            return Err(SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message));
+        }
+        if packet
+            .get("replication")
+            .is_some_and(|value| !["false", "off", "0", "no"].contains(&value))
+        {
+            return Err(SqlError::unsupported("replication is not supported by trunkline"));
+        }
+        if address.is_some_and(|address| !address.ip().is_loopback()) && !is_encrypted {
+            let message = "connections from other machines must be encrypted";
+            let code = SqlState::INVALID_AUTHORIZATION_SPECIFICATION;
+            return Err(SqlError::new(code, message).with_hint("Use sslmode=require."));
+        }
+        if !has_place {
+            let message = "sorry, too many clients already";
+            return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
+        }
+        Ok(())
+    }
+}
+
+/// `NegotiateProtocolVersion`: the newest minor version, and the options that we don't have.
+fn negotiate_version(outgoing: &mut Outgoing, packet: &Start) {
+    let names: Vec<&str> = packet.protocol_options().collect();
+    let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
+    let minor = packet.minor.min(MINOR);
+    reply::message(&mut outgoing.buffer, b'v', |out| {
+        out.extend_from_slice(&(0x3_0000 | u32::from(minor)).to_be_bytes());
+        out.extend_from_slice(&count.to_be_bytes());
+        for name in names {
+            out.extend_from_slice(name.as_bytes());
+            out.push(0);
+        }
+    });
+}
