@@ -22,6 +22,7 @@ mod query_order;
 mod query_text;
 mod routines;
 mod sizes;
+mod sql_syntax;
 mod table_naming;
 mod visibility;
 

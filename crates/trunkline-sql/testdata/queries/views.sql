@@ -136,3 +136,13 @@ select x from views.renamed;
 select * from views.renamed v(a, b, c, d);
 -- name: columns with their types
 select v.c, pg_typeof(v.v), pg_typeof(v.n), pg_typeof(v.nothing) from views.constants v;
+-- name: definitions
+select relname, pg_get_viewdef(oid) from pg_class where relnamespace = 'views'::regnamespace and relkind = 'v' order by relname;
+-- name: pretty definitions
+select relname, pg_get_viewdef(oid, true) from pg_class where relnamespace = 'views'::regnamespace and relkind = 'v' order by relname;
+-- name: definitions of the server's views
+select oid::regclass, pg_get_viewdef(oid) from pg_class where oid < 16384 and relkind = 'v' order by relname, oid;
+-- name: pretty definitions of the server's views
+select oid::regclass, pg_get_viewdef(oid, true) from pg_class where oid < 16384 and relkind = 'v' order by relname, oid;
+-- name: definition of a materialized view and of a table
+select pg_get_viewdef('sales'::regclass), pg_get_viewdef('orders'::regclass), pg_get_viewdef(0);

@@ -131,8 +131,7 @@ fn value_text(
     Ok(names.catalog().encoding().decode(&text))
 }
 
-/// `simple_quote_literal`.
+/// A text as a literal (`simple_quote_literal`). The escapes of `E''` are never used.
 fn quoted_literal(text: &str) -> String {
-    let start = if text.contains('\\') { "E'" } else { "'" };
-    format!("{start}{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+    format!("'{}'", text.replace('\'', "''"))
 }

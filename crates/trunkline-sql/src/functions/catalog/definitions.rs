@@ -1,8 +1,7 @@
 //! Definitions of objects as SQL: `pg_get_expr`, `pg_get_constraintdef`, `pg_get_indexdef`,
 //! `pg_get_partkeydef`.
 //!
-//! They print what the catalogs store. Commands that would print a whole query, such as
-//! `pg_get_viewdef`, are refused.
+//! They print what the catalogs store. The query of a view is printed by [`super::query_text`].
 
 use arrow_array::ArrayRef;
 use trunkline_format::Oid;
@@ -56,9 +55,9 @@ pub(in crate::functions) const DEFINITIONS: &[(&str, Kernel)] = &[
             }
         })
     }),
-    ("pg_get_viewdef", |call| refuse(call, "the query of a view")),
-    ("pg_get_viewdef_ext", |call| refuse(call, "the query of a view")),
-    ("pg_get_viewdef_wrap", |call| refuse(call, "the query of a view")),
+    ("pg_get_viewdef", |call| each(call, 1, view)),
+    ("pg_get_viewdef_ext", |call| each(call, 1, view)),
+    ("pg_get_viewdef_wrap", |call| refuse(call, "the query of a view with lines of a given width")),
     ("pg_get_ruledef", |call| refuse(call, "a rule")),
     ("pg_get_ruledef_ext", |call| refuse(call, "a rule")),
     ("pg_get_triggerdef", |call| refuse(call, "a trigger")),
@@ -115,6 +114,19 @@ fn stored_expression(call: &Call<'_>) -> Result<ArrayRef, SqlError> {
         }
         made.stored(text.as_bytes()).map(Some)
     })
+}
+
+/// `pg_get_viewdef`: null unless the relation is a view.
+fn view(deparser: Deparser<'_>, oid: Oid) -> Result<Option<String>, SqlError> {
+    let catalog = deparser.names.catalog();
+    let Some(relation) = catalog.database().relation(oid) else { return Ok(None) };
+    let Some(stored) = catalog.view_query(oid)? else { return Ok(None) };
+    let columns = catalog.database().columns(relation).map_err(|_| damaged("columns"))?.iter();
+    let columns: Vec<String> = (columns.filter(|column| !column.dropped))
+        .map(|column| catalog.encoding().decode(&column.name))
+        .collect();
+    let deparser = Deparser { indent: Some(0), ..deparser };
+    Ok(Some(deparser.view(&stored, Some(&columns))? + ";"))
 }
 
 fn constraint_of<'a>(

@@ -287,7 +287,7 @@ impl Deparser<'_> {
                 }
                 Ok(format!("{name}({})", texts.join(", ")))
             }
-            _ => Err(unsupported("a call in SQL's own syntax")),
+            _ => self.syntax_call(node),
         }
     }
 
@@ -439,7 +439,7 @@ impl Deparser<'_> {
                 node.child("arg").is_none_or(|argument| self.is_simple(argument, node))
             }
             "OPEXPR" if parent.kind() == "OPEXPR" => self.binds_tighter(node, parent),
-            "OPEXPR" | "NULLTEST" | "BOOLEANTEST" | "DISTINCTEXPR" => {
+            "OPEXPR" | "NULLTEST" | "BOOLEANTEST" | "DISTINCTEXPR" | "SUBLINK" => {
                 parent.kind() == "BOOLEXPR" || has_parentheses(parent)
             }
             "BOOLEXPR" if parent.kind() == "BOOLEXPR" => {
@@ -450,7 +450,10 @@ impl Deparser<'_> {
                 }
             }
             "BOOLEXPR" => has_parentheses(parent),
-            "SCALARARRAYOPEXPR" => false,
+            "FIELDSELECT" => parent.kind() != "FIELDSELECT",
+            "SCALARARRAYOPEXPR" | "COLLATE" | "COLLATEEXPR" | "ROWCOMPARE" | "ROWCOMPAREEXPR" => {
+                false
+            }
             _ => true,
         }
     }
@@ -479,7 +482,8 @@ fn has_parentheses(parent: &Node) -> bool {
     match parent.kind() {
         "FUNCEXPR" => parent.number("funcformat") == Some(EXPLICIT_CALL),
         "ARRAY" | "ARRAYEXPR" | "COALESCE" | "COALESCEEXPR" | "MINMAX" | "MINMAXEXPR"
-        | "NULLIFEXPR" | "CASE" | "CASEEXPR" => true,
+        | "NULLIFEXPR" | "CASE" | "CASEEXPR" | "AGGREF" | "WINDOWFUNC" | "GROUPINGFUNC"
+        | "SUBSCRIPTINGREF" | "ROW" | "ROWEXPR" => true,
         _ => false,
     }
 }

@@ -64,7 +64,8 @@ impl<'a> Deparser<'a> {
             }
         };
         let shown = self.quoted_text(column);
-        let text = match table.name.as_deref() {
+        let is_prefixed = self.binding || self.query.is_none_or(QueryNames::has_prefixes);
+        let text = match table.name.as_deref().filter(|_| is_prefixed) {
             Some(name) => format!("{}.{shown}", self.quoted_text(name)),
             None => shown,
         };

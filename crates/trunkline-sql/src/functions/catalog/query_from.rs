@@ -281,7 +281,7 @@ impl QueryText<'_> {
             let deparser = self.expressions();
             let values = row.elements().iter().filter_map(NodeValue::node);
             let values = values.map(|value| deparser.whole(value, false));
-            let values = values.collect::<Result<Vec<_>, _>>()?.join(", ");
+            let values = values.collect::<Result<Vec<_>, _>>()?.join(",");
             self.layout.text += &format!("({values})");
         }
         Ok(())

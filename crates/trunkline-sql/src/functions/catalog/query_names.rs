@@ -44,6 +44,12 @@ pub(super) struct QueryNames<'a> {
 }
 
 impl<'a> QueryNames<'a> {
+    /// Whether columns are printed with the names of their tables: not if there is only one table.
+    pub(super) fn has_prefixes(&self) -> bool {
+        let tables = self.tables.iter().filter(|table| table.kind != TableKind::Group);
+        self.outer.is_some() || tables.count() != 1
+    }
+
     /// A name that no table of this query or of one around it has.
     pub(super) fn unique(&self, name: Option<String>) -> Option<String> {
         let name = name?;

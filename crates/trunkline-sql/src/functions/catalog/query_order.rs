@@ -76,7 +76,16 @@ impl Deparser<'_> {
             let number = target.number("resno").ok_or_else(|| damaged("resno"))?;
             return Ok(number.to_string());
         }
-        let expr = child(target, "expr")?;
+        let mut expr = child(target, "expr")?;
+        // Since version 18, columns of GROUP BY are those of a table of their own.
+        if let (Some(names), "VAR") = (self.query, expr.kind())
+            && expr.number("varlevelsup") == Some(0)
+        {
+            let table = names.table(expr.number("varno").unwrap_or_default())?;
+            let at = expr.number("varattno").and_then(|number| usize::try_from(number - 1).ok());
+            let beneath = at.and_then(|at| table.entry.list("groupexprs").get(at));
+            expr = beneath.and_then(NodeValue::node).unwrap_or(expr);
+        }
         match expr.kind() {
             // A bare number would be the number of a column.
             "CONST" => constant(&self.options, self.names, expr, Some(true)),

@@ -85,7 +85,10 @@ impl Deparser<'_> {
     ) -> Result<String, SqlError> {
         let tree = parse(stored)?;
         match tree.elements() {
-            [NodeValue::Node(query)] => self.subquery(query, columns, true),
+            [NodeValue::Node(query)] => {
+                let text = self.subquery(query, columns, true)?;
+                Ok(if self.indent.is_some() { without_spaces(&text) } else { text })
+            }
             _ => Err(unsupported("a rule of several queries")),
         }
     }
@@ -105,6 +108,21 @@ impl Deparser<'_> {
         stacker::maybe_grow(STACK_RED_ZONE, STACK_SIZE, || text.statement(query))?;
         Ok(text.layout.text)
     }
+}
+
+/// The text without spaces at the ends of lines, except in literals and quoted names.
+fn without_spaces(text: &str) -> String {
+    let (mut shown, mut quote) = (String::with_capacity(text.len()), None);
+    for letter in text.chars() {
+        match (letter, quote) {
+            ('\'' | '"', None) => quote = Some(letter),
+            (letter, Some(open)) if letter == open => quote = None,
+            ('\n', None) => shown.truncate(shown.trim_end_matches(' ').len()),
+            _ => {}
+        }
+        shown.push(letter);
+    }
+    shown
 }
 
 impl QueryText<'_> {
@@ -345,10 +363,9 @@ impl QueryText<'_> {
             self.layout.text.push('(');
         }
         self.layout.start("", indent, 0, 0);
-        let (named, columns) = (self.named, self.columns);
-        (self.named, self.columns) = (false, None);
+        let named = std::mem::replace(&mut self.named, false);
         self.set_operation(right)?;
-        (self.named, self.columns) = (named, columns);
+        self.named = named;
         if self.layout.lines {
             self.layout.indent -= indent;
         }
