@@ -118,6 +118,10 @@ impl ExecutionPlan for AppendExec {
         with_new_children(self, children)
     }
 
+    fn fetch(&self) -> Option<usize> {
+        self.fetch
+    }
+
     fn execute(
         &self,
         _partition: usize,

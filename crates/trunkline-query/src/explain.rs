@@ -14,16 +14,20 @@
 //! the node below.
 
 mod aggregate;
+mod columns;
 mod describe;
 mod expressions;
 mod folding;
 mod instrument;
+mod joins;
 mod json;
+mod leaf;
 mod literals;
 mod names;
 mod node;
 mod options;
 mod scan;
+mod shape;
 mod shown;
 mod subplans;
 mod text;

@@ -26,7 +26,7 @@ pub(crate) use access::TableAccess;
 pub(crate) use cancellation::cancelled;
 pub use cancellation::{CancelCause, Cancellation};
 pub(crate) use columns::ScanColumns;
-pub(crate) use counters::ScanCounts;
+pub(crate) use counters::{PageCounter, ScanCounts};
 pub(crate) use exec::ScanExec;
 pub(crate) use failure::{read_error, storage_error};
 pub(crate) use table::ScanTable;

@@ -44,10 +44,10 @@ impl Expressions<'_> {
             }),
         };
         let Some((place, call)) = found else { return Ok(self.field(name, false)) };
-        let text = self.aggregate_call(aggregate, place, call)?;
-        Ok(match is_state {
-            true => Shown::computed(format!("PARTIAL {text}")),
-            false => Shown::computed(text),
+        let shown = self.aggregate_call(aggregate, place, call)?;
+        Ok(match is_state && !shown.is_column {
+            true => Shown::computed(format!("PARTIAL {}", shown.text)),
+            false => shown,
         })
     }
 
@@ -56,7 +56,7 @@ impl Expressions<'_> {
         aggregate: &AggregateExec,
         place: usize,
         call: &Arc<AggregateFunctionExpr>,
-    ) -> Result<String, SqlError> {
+    ) -> Result<Shown, SqlError> {
         // The last step has the arguments of the first one.
         let takes_rows =
             [AggregateMode::Partial, AggregateMode::Single, AggregateMode::SinglePartitioned];
@@ -75,18 +75,24 @@ impl Expressions<'_> {
         aggregate: &AggregateExec,
         place: usize,
         call: &Arc<AggregateFunctionExpr>,
-    ) -> Result<String, SqlError> {
+    ) -> Result<Shown, SqlError> {
         let input = aggregate.input();
         let all = call.expressions();
         let columns = |column: &Column| self.column(input, column.index());
         let text = |expr: &Arc<dyn PhysicalExpr>| self.text(expr, None, &columns);
         let Some(function) = call.fun().inner().downcast_ref::<AggregateFunction>() else {
-            return Ok(call.name().to_owned());
+            return Ok(Shown::computed(call.name().to_owned()));
         };
         let shown = function.shown();
+        let Some(function) = shown.function else {
+            // The value by which the group is shown.
+            return match all.first() {
+                Some(value) => self.shown(value, input),
+                None => Ok(Shown::computed(call.name().to_owned())),
+            };
+        };
         let arguments = all.iter().take(shown.arguments).map(text);
         let arguments = arguments.collect::<Result<Vec<_>, _>>()?.join(", ");
-        let Some(function) = shown.function else { return Ok(arguments) };
         let name = self.printer.function(function)?;
         let distinct = if shown.distinct { "DISTINCT " } else { "" };
         let arguments = if shown.arguments == 0 { "*".to_owned() } else { arguments };
@@ -109,7 +115,7 @@ impl Expressions<'_> {
             Some(Some(filter)) => format!(" FILTER (WHERE {})", text(filter)?),
             _ => String::new(),
         };
-        Ok(format!("{name}({distinct}{arguments}{order}){filter}"))
+        Ok(Shown::computed(format!("{name}({distinct}{arguments}{order}){filter}")))
     }
 
     /// The node of an aggregate, without its input.
@@ -137,7 +143,7 @@ impl Expressions<'_> {
         let key = |(expr, _): &(Arc<dyn PhysicalExpr>, String)| -> Result<String, SqlError> {
             let input = aggregate.input();
             // The result of a sort is passed on, that of a projection is computed here.
-            let is_computed = super::describe::computes(input) || !expr.is::<Column>();
+            let is_computed = super::shape::computes(input) || !expr.is::<Column>();
             let shown = self.shown(expr, input)?;
             Ok(if is_computed { shown.text } else { shown.passed_on() })
         };

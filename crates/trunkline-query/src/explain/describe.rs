@@ -2,19 +2,11 @@
 
 use std::sync::Arc;
 
-use datafusion::common::JoinType;
 use datafusion::common::stats::Precision;
-use datafusion::datasource::memory::MemorySourceConfig;
-use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{PhysicalExpr, PhysicalExprRef};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::{
-    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec,
-};
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -26,13 +18,14 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 use trunkline_sql::SqlError;
-use trunkline_sql::bound::{BoundStatement, ExprKind};
+use trunkline_sql::bound::BoundStatement;
 use trunkline_sql::deparse::ExpressionPrinter;
 
 use super::expressions::Expressions;
-use super::instrument::{Measured, measured};
-use super::node::{Detail, PlanNode, Value, Worker};
+use super::instrument::{measured, sum};
+use super::node::{Detail, PlanNode, Value};
 use super::options::ExplainOptions;
+use super::shape::{is_limit_of_one_row, is_over_scan, is_result, takes_filter, workers};
 use super::subplans::Subplans;
 use crate::append::AppendExec;
 use crate::environment::Environment;
@@ -59,8 +52,8 @@ struct Chain {
     subplans: Vec<PlanNode>,
     /// The node above is a limit.
     is_limited: bool,
-    /// Partitions are executed in order.
-    is_in_order: bool,
+    /// How many partitions are executed in order, as if they were one; 0 if they are not.
+    in_order: usize,
 }
 
 impl<'a> Describer<'a> {
@@ -85,6 +78,11 @@ impl<'a> Describer<'a> {
     /// # Errors
     /// 0A000: an expression can't be printed.
     pub(crate) fn plan(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<PlanNode, SqlError> {
+        self.input(plan)
+    }
+
+    /// An input that is not part of the node above.
+    pub(super) fn input(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<PlanNode, SqlError> {
         self.node(plan, Chain::default())
     }
 
@@ -96,6 +94,7 @@ impl<'a> Describer<'a> {
             let head = chain.head.clone();
             let mut node = PlanNode::new("Limit");
             self.measure(&mut node, head.as_ref().unwrap_or(plan))?;
+            join_loops(&mut node, head.as_ref().unwrap_or(plan), chain.in_order);
             return Ok(node.over(self.node(plan, Chain { is_limited: true, ..chain })?));
         }
         if let Some(below) = self.passed_over(plan, &mut chain)? {
@@ -104,13 +103,15 @@ impl<'a> Describer<'a> {
         let Chain { head, filters, passed, subplans, .. } = chain.clone();
         let mut node = self.visible(plan, &chain)?;
         self.measure(&mut node, head.as_ref().unwrap_or(plan))?;
+        join_loops(&mut node, head.as_ref().unwrap_or(plan), chain.in_order);
         if !filters.is_empty() {
             let text = match &*filters {
                 [only] => only.clone(),
                 all => format!("({})", all.join(" AND ")),
             };
-            node.push(Detail::text("Filter", text));
-            let own = sum(plan);
+            let is_once = plan.is::<PlaceholderRowExec>();
+            node.push(Detail::text(if is_once { "One-Time Filter" } else { "Filter" }, text));
+            let own = sum(plan).filter(|_| !is_once);
             if let Some(own) = own.filter(|own| own.loops > 0) {
                 let removed = own.rows.saturating_sub(passed) as f64 / own.loops as f64;
                 node.push(self.removed("Rows Removed by Filter", removed.round() as u64));
@@ -133,11 +134,11 @@ impl<'a> Describer<'a> {
         let [input] = *children else { return Ok(None) };
         let input = Arc::clone(input);
         if plan.is::<AppendExec>() {
-            chain.is_in_order = true;
+            chain.in_order = input.output_partitioning().partition_count();
             return Ok(Some(input));
         }
         let merges = plan.is::<CoalescePartitionsExec>() || plan.is::<SortPreservingMergeExec>();
-        let is_plain = plan.is::<ProjectionExec>()
+        let is_plain = (plan.is::<ProjectionExec>() && !is_result(plan))
             || plan.is::<InterruptibleExec>()
             || ["CooperativeExec", "CoalesceBatchesExec", "OutputRequirementExec", "BufferExec"]
                 .contains(&plan.name())
@@ -153,11 +154,7 @@ impl<'a> Describer<'a> {
             if matches!(subplan.kind(), SubplanKind::Rows { .. }) {
                 return Ok(None);
             }
-            let mut node = self.node(subplan.inner_plan(), Chain::default())?;
-            node.subplan = Some(self.expressions.subplans.title(subplan));
-            let relationship = if subplan.is_correlated() { "SubPlan" } else { "InitPlan" };
-            node.relationship = Some(relationship);
-            chain.subplans.push(node);
+            chain.subplans.push(self.subplan(subplan)?);
             return Ok(Some(input));
         }
         if let Some(filter) = plan.downcast_ref::<FilterExec>()
@@ -174,6 +171,15 @@ impl<'a> Describer<'a> {
         Ok(None)
     }
 
+    /// The plan of a subquery.
+    pub(super) fn subplan(&self, subplan: &SubplanExec) -> Result<PlanNode, SqlError> {
+        let mut node = self.node(subplan.inner_plan(), Chain::default())?;
+        node.subplan = Some(self.expressions.subplans.title(subplan));
+        let relationship = if subplan.is_correlated() { "SubPlan" } else { "InitPlan" };
+        node.relationship = Some(relationship);
+        Ok(node)
+    }
+
     fn filter(
         &self,
         filter: &FilterExec,
@@ -187,7 +193,11 @@ impl<'a> Describer<'a> {
     }
 
     /// Adds what was measured and estimated. `head` is the first node that is part of this one.
-    fn measure(&self, node: &mut PlanNode, head: &Arc<dyn ExecutionPlan>) -> Result<(), SqlError> {
+    pub(super) fn measure(
+        &self,
+        node: &mut PlanNode,
+        head: &Arc<dyn ExecutionPlan>,
+    ) -> Result<(), SqlError> {
         node.measured = sum(head);
         if self.options.costs {
             let args = StatisticsArgs::new();
@@ -199,9 +209,15 @@ impl<'a> Describer<'a> {
             node.estimate = rows.map(|rows| (rows, self.width(head)));
         }
         if self.options.verbose {
-            let count = head.schema().fields().len();
-            let columns = (0..count).map(|index| Ok(self.expressions.column(head, index)?.text));
-            let columns = columns.collect::<Result<Vec<_>, SqlError>>()?;
+            let mut columns = Vec::new();
+            for (index, field) in head.schema().fields().iter().enumerate() {
+                let text = self.expressions.column(head, index)?.text;
+                // Keys are shown as the columns that they are made of.
+                let is_key = !field.name().starts_with(['c', 'r']);
+                if !(is_key && columns.contains(&text)) {
+                    columns.push(text);
+                }
+            }
             if !columns.is_empty() {
                 node.details.insert(0, Detail::list("Output", columns));
             }
@@ -238,23 +254,28 @@ impl<'a> Describer<'a> {
         }
         let children = plan.children();
         if plan.is::<UnionExec>() {
-            let is_parallel = !chain.is_in_order;
+            let is_parallel = chain.in_order == 0;
             let mut node = PlanNode::new("Append");
             if is_parallel {
                 node.title = "Parallel Append".to_owned();
             }
             node.kind.push(("Parallel Aware", Value::Bool(is_parallel)));
             for child in children {
-                let mut child = self.node(child, Chain::default())?;
+                let below = Chain { is_limited: chain.is_limited, ..Chain::default() };
+                let mut child = self.node(child, below)?;
                 child.relationship = Some("Member");
                 node.inputs.push(child);
             }
             return Ok(node);
         }
-        let is_limit = plan.is::<GlobalLimitExec>() || plan.is::<LocalLimitExec>();
+        // A limit applies to what the tasks of a gather return together.
+        let is_limit = plan.is::<GlobalLimitExec>()
+            || plan.is::<LocalLimitExec>()
+            || (chain.is_limited && plan.is::<CoalescePartitionsExec>());
+        let in_order = chain.in_order;
         let mut node = self.unary(plan)?;
         for child in children {
-            let below = Chain { is_limited: is_limit, ..Chain::default() };
+            let below = Chain { is_limited: is_limit, in_order, ..Chain::default() };
             node = node.over(self.node(child, below)?);
         }
         Ok(node)
@@ -303,38 +324,36 @@ impl<'a> Describer<'a> {
             node.title = format!("Redistribute ({how})");
             return Ok(node);
         }
+        if plan.is::<ProjectionExec>() {
+            return Ok(PlanNode::new("Result"));
+        }
         if plan.is::<BoundedWindowAggExec>() || plan.is::<WindowAggExec>() {
             return Ok(PlanNode::new("WindowAgg"));
         }
         if let Some(operator) = plan.downcast_ref::<OperatorExec>() {
             return match OperatorKind::of(operator.operator()) {
-                OperatorKind::ProjectSet(_) => Ok(PlanNode::new("ProjectSet")),
+                OperatorKind::ProjectSet(set) => {
+                    let buffers = Some(set.used.total());
+                    Ok(PlanNode { buffers, ..PlanNode::new("ProjectSet") })
+                }
                 OperatorKind::Window(window) => self.expressions.window_node(window, plan),
                 OperatorKind::Limit => Ok(PlanNode::new("Limit")),
             };
         }
         if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-            return self.subquery_scan(filter, plan, input);
+            return self.filter_node(filter, plan, input);
         }
         Ok(unknown(plan))
     }
 
     /// A filter over a node that has none of its own.
-    fn subquery_scan(
+    fn filter_node(
         &self,
         filter: &FilterExec,
         plan: &Arc<dyn ExecutionPlan>,
         input: &Arc<dyn ExecutionPlan>,
     ) -> Result<PlanNode, SqlError> {
-        let names = &self.expressions.names;
-        let schema = input.schema();
-        let mut ids = schema.fields().iter().filter_map(|field| names.column_of(field.name()));
-        let alias = ids.find_map(|id| names.name(id).0);
-        let mut node = PlanNode::new(if alias.is_some() { "Subquery Scan" } else { "Result" });
-        if let Some(alias) = alias {
-            node.title = format!("Subquery Scan on {}", self.expressions.printer.quoted(alias));
-            node.kind.push(("Alias", Value::Text(alias.to_owned())));
-        }
+        let mut node = PlanNode::new("Result");
         if let Some(text) = self.filter(filter, input)? {
             node.push(Detail::text("Filter", text));
         }
@@ -370,169 +389,17 @@ impl<'a> Describer<'a> {
         }
         Some(Detail { line: Some(line), members })
     }
+}
 
-    /// A node without inputs that reads no table.
-    fn leaf(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<Option<PlanNode>, SqlError> {
-        if plan.is::<PlaceholderRowExec>() {
-            return Ok(Some(PlanNode::new("Result")));
-        }
-        if plan.is::<EmptyExec>() {
-            let mut node = PlanNode::new("Result");
-            node.push(Detail::text("One-Time Filter", "false"));
-            return Ok(Some(node));
-        }
-        if let Some(source) = plan.downcast_ref::<DataSourceExec>() {
-            let source = source.data_source().downcast_ref::<MemorySourceConfig>();
-            let batches = source.into_iter().flat_map(|source| source.partitions()).flatten();
-            if batches.map(|batch| batch.num_rows()).sum::<usize>() == 1 {
-                return Ok(Some(PlanNode::new("Result")));
-            }
-            let mut node = PlanNode::new("Values Scan");
-            node.title = "Values Scan on \"*VALUES*\"".to_owned();
-            node.kind.push(("Alias", Value::Text("*VALUES*".to_owned())));
-            return Ok(Some(node));
-        }
-        if let Some(operator) = plan.downcast_ref::<OperatorExec>()
-            && let OperatorKind::ProjectSet(set) = OperatorKind::of(operator.operator())
-            && let [input] = *plan.children()
-            && is_single_row(input)
-            && let Some(call) = set.calls.first()
-            && let Some((column, _)) = call.columns.first()
-            && let Some(id) = self.expressions.names.column_of(column)
-            && let Some(alias) = self.expressions.names.function(id)
-        {
-            let mut node = PlanNode::new("Function Scan");
-            let calls = set.calls.iter().map(|call| self.expressions.bound(&call.call, plan));
-            let calls = calls.collect::<Result<Vec<_>, _>>()?;
-            let name = match (&call.call.kind, set.calls.len()) {
-                (ExprKind::Call { function, .. }, 1) => {
-                    Some(self.expressions.printer.function(*function)?)
-                }
-                _ => None,
-            };
-            let quoted = self.expressions.printer.quoted(alias);
-            let on = match &name {
-                Some(name) if *name != quoted => format!("{name} {quoted}"),
-                _ => quoted,
-            };
-            let on = match &name {
-                Some(_) if self.options.verbose => format!("pg_catalog.{on}"),
-                _ => on,
-            };
-            node.title = format!("Function Scan on {on}");
-            if let Some(name) = name {
-                node.kind.push(("Function Name", Value::Text(name)));
-            }
-            node.kind.push(("Alias", Value::Text(alias.to_owned())));
-            if self.options.verbose {
-                node.push(Detail::text("Function Call", calls.join(", ")));
-            }
-            return Ok(Some(node));
-        }
-        Ok(None)
-    }
-
-    fn join(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<Option<PlanNode>, SqlError> {
-        let input = |plan: &Arc<dyn ExecutionPlan>| self.node(plan, Chain::default());
-        let inner = |mut node: PlanNode| {
-            node.relationship = Some("Inner");
-            node
-        };
-        if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-            let (left, right) = (join.left(), join.right());
-            // PostgreSQL hashes the second input.
-            let mut node = join_node("Hash Join", "Hash ", swapped(*join.join_type()));
-            let on = self.conditions(join.on(), (left, right), true)?;
-            node.push(Detail::text("Hash Cond", on));
-            self.push_filter(&mut node, join.filter(), left, right)?;
-            let mut hash = PlanNode::new("Hash");
-            self.measure(&mut hash, left)?;
-            hash.workers.clear();
-            if let Some(metrics) = plan.metrics()
-                && self.options.analyze
-                && let Some(bytes) = metrics.sum_by_name("build_mem_used")
-            {
-                let kilobytes = bytes.as_usize().div_ceil(1024) as u64;
-                hash.push(Detail {
-                    line: Some(format!("Batches: 1  Memory Usage: {kilobytes}kB")),
-                    members: vec![
-                        ("Hash Batches", Value::count(1)),
-                        ("Peak Memory Usage", Value::count(kilobytes)),
-                    ],
-                });
-            }
-            let hash = inner(hash.over(input(left)?));
-            return Ok(Some(node.over(input(right)?).over(hash)));
-        }
-        if let Some(join) = plan.downcast_ref::<SortMergeJoinExec>() {
-            let (left, right) = (join.left(), join.right());
-            let mut node = join_node("Merge Join", "Merge ", join.join_type());
-            node.push(Detail::text(
-                "Merge Cond",
-                self.conditions(join.on(), (left, right), false)?,
-            ));
-            self.push_filter(&mut node, join.filter().as_ref(), left, right)?;
-            return Ok(Some(node.over(input(left)?).over(inner(input(right)?))));
-        }
-        if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
-            let (left, right) = (join.left(), join.right());
-            // The left input is kept, and the right one is read once.
-            let mut node = join_node("Nested Loop", "Nested Loop ", swapped(*join.join_type()));
-            self.push_filter(&mut node, join.filter(), left, right)?;
-            return Ok(Some(node.over(input(right)?).over(inner(input(left)?))));
-        }
-        if let Some(join) = plan.downcast_ref::<CrossJoinExec>() {
-            let node = join_node("Nested Loop", "Nested Loop ", JoinType::Inner);
-            return Ok(Some(node.over(input(join.right())?).over(inner(input(join.left())?))));
-        }
-        if let Some(subplan) = plan.downcast_ref::<SubplanExec>()
-            && let SubplanKind::Rows { outer } = subplan.kind()
-            && let [left] = *plan.children()
-        {
-            let kind = if outer { JoinType::Left } else { JoinType::Inner };
-            let node = join_node("Nested Loop", "Nested Loop ", kind);
-            let right = inner(input(subplan.inner_plan())?);
-            return Ok(Some(node.over(input(left)?).over(right)));
-        }
-        Ok(None)
-    }
-
-    fn push_filter(
-        &self,
-        node: &mut PlanNode,
-        filter: Option<&datafusion::physical_plan::joins::utils::JoinFilter>,
-        left: &Arc<dyn ExecutionPlan>,
-        right: &Arc<dyn ExecutionPlan>,
-    ) -> Result<(), SqlError> {
-        if let Some(filter) = filter
-            && let Some(text) = self.expressions.join_filter(filter, left, right)?
-        {
-            node.push(Detail::text("Join Filter", text));
-        }
-        Ok(())
-    }
-
-    /// The equalities of a join. With `right_first`, the columns of the right input come first.
-    fn conditions(
-        &self,
-        on: &[(PhysicalExprRef, PhysicalExprRef)],
-        (left, right): (&Arc<dyn ExecutionPlan>, &Arc<dyn ExecutionPlan>),
-        right_first: bool,
-    ) -> Result<String, SqlError> {
-        let expressions = &self.expressions;
-        let side = |expr: &Arc<dyn PhysicalExpr>, plan: &Arc<dyn ExecutionPlan>| {
-            let columns = |column: &Column| expressions.column(plan, column.index());
-            expressions.operand(expr, None, &columns)
-        };
-        let mut parts = Vec::with_capacity(on.len());
-        for (a, b) in on {
-            let (a, b) = (side(a, left)?, side(b, right)?);
-            parts.push(if right_first { format!("({b} = {a})") } else { format!("({a} = {b})") });
-        }
-        Ok(match &*parts {
-            [only] => only.clone(),
-            all => format!("({})", all.join(" AND ")),
-        })
+/// Counts the partitions of a node as one execution if they are executed in order.
+fn join_loops(node: &mut PlanNode, head: &Arc<dyn ExecutionPlan>, in_order: usize) {
+    let partitions = head.output_partitioning().partition_count();
+    if let Some(measured) = &mut node.measured
+        && partitions > 1
+        && partitions == in_order
+    {
+        measured.loops = measured.loops.div_ceil(in_order as u64);
+        node.workers.clear();
     }
 }
 
@@ -541,117 +408,4 @@ fn unknown(plan: &Arc<dyn ExecutionPlan>) -> PlanNode {
     let name = plan.name().strip_suffix("Exec").unwrap_or(plan.name()).to_owned();
     let kind = vec![("Node Type", Value::Text(name.clone()))];
     PlanNode { title: name, kind, ..PlanNode::default() }
-}
-
-/// What all partitions of a node have done; `None` if the plan is not instrumented.
-fn sum(plan: &Arc<dyn ExecutionPlan>) -> Option<Measured> {
-    let partitions = measured(plan)?;
-    let mut sum = Measured::default();
-    partitions.iter().for_each(|partition| sum.add(partition));
-    Some(sum)
-}
-
-/// The workers of a node that several tasks have executed. The first task is the leader.
-pub(super) fn workers(plan: &Arc<dyn ExecutionPlan>) -> Vec<Worker> {
-    let partitions = measured(plan).unwrap_or_default();
-    let workers = partitions.into_iter().skip(1).enumerate();
-    let workers = workers.filter(|(_, measured)| measured.loops > 0);
-    workers.map(|(number, measured)| Worker { number, measured, details: Vec::new() }).collect()
-}
-
-/// Whether a node computes columns, so that a node above it doesn't only pass them on.
-pub(super) fn computes(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    match (plan.is::<ProjectionExec>(), plan.children().first(), plan.is::<SortExec>()) {
-        (true, ..) => true,
-        (false, Some(input), false) => computes(input),
-        _ => false,
-    }
-}
-
-/// Whether a node shows a filter of its own.
-fn takes_filter(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
-        return scan.filters().is_empty() && scan.fetch().is_none();
-    }
-    if let Some(operator) = plan.downcast_ref::<OperatorExec>() {
-        return matches!(OperatorKind::of(operator.operator()), OperatorKind::ProjectSet(_))
-            && plan.children().first().is_some_and(|input| is_single_row(input));
-    }
-    match (passes_on(plan), plan.children().first()) {
-        (true, Some(input)) => takes_filter(input),
-        _ => {
-            plan.is::<AggregateExec>()
-                || plan.is::<HashJoinExec>()
-                || plan.is::<NestedLoopJoinExec>()
-                || plan.is::<SortMergeJoinExec>()
-                || plan.is::<CrossJoinExec>()
-                || plan.is::<DataSourceExec>()
-        }
-    }
-}
-
-/// Whether the node that shows a filter is the scan of a table.
-fn is_over_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    match *plan.children() {
-        [] => plan.is::<ScanExec>(),
-        [input] if passes_on(plan) => is_over_scan(input),
-        _ => false,
-    }
-}
-
-/// Whether a filter above a node can be shown below it.
-fn passes_on(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    plan.is::<ProjectionExec>()
-        || plan.is::<InterruptibleExec>()
-        || plan.is::<SubplanExec>()
-        || plan.name() == "CooperativeExec"
-        || is_limit_of_one_row(plan)
-}
-
-/// Whether a node limits one row to one row.
-fn is_limit_of_one_row(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let limit = plan.downcast_ref::<GlobalLimitExec>();
-    limit.is_some_and(|limit| {
-        let aggregate = limit.input().downcast_ref::<AggregateExec>();
-        (limit.skip(), limit.fetch()) == (0, Some(1))
-            && aggregate.is_some_and(|aggregate| aggregate.group_expr().is_empty())
-    })
-}
-
-/// Whether a plan is one row without columns.
-fn is_single_row(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let children = plan.children();
-    match *children {
-        [] => plan.is::<PlaceholderRowExec>(),
-        [input] if plan.is::<ProjectionExec>() || plan.name() == "CooperativeExec" => {
-            is_single_row(input)
-        }
-        _ => false,
-    }
-}
-
-/// A join's node. `prefix` comes before the kind: `Hash ` for `Hash Left Join`.
-fn join_node(node_type: &'static str, prefix: &str, kind: JoinType) -> PlanNode {
-    let name = match kind {
-        JoinType::Inner => "Inner",
-        JoinType::Left => "Left",
-        JoinType::Right => "Right",
-        JoinType::Full => "Full",
-        JoinType::LeftSemi => "Semi",
-        JoinType::LeftAnti => "Anti",
-        JoinType::RightSemi => "Right Semi",
-        JoinType::RightAnti => "Right Anti",
-        JoinType::LeftMark | JoinType::RightMark => "Mark",
-    };
-    let mut node = PlanNode::new(node_type);
-    if kind != JoinType::Inner {
-        node.title = format!("{prefix}{name} Join");
-    }
-    node.kind.push(("Join Type", Value::Text(name.to_owned())));
-    node
-}
-
-/// The kind of a join whose inputs are shown in the other order.
-fn swapped(kind: JoinType) -> JoinType {
-    kind.swap()
 }

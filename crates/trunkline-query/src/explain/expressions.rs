@@ -19,14 +19,10 @@ use datafusion::physical_expr::expressions::{
 };
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
-use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::union::UnionExec;
-use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::scalar::ScalarValue;
 use trunkline_sql::SqlError;
-use trunkline_sql::bound::{BoundStatement, ColumnId, Expr, ExprKind, SqlType};
+use trunkline_sql::bound::{BoundStatement, Expr, ExprKind, SqlType};
 use trunkline_sql::catalog::oids;
 use trunkline_sql::deparse::ExpressionPrinter;
 
@@ -37,8 +33,6 @@ use super::shown::Shown;
 use super::subplans::Subplans;
 use crate::environment::Environment;
 use crate::expression::{ProgramFunction, column_name};
-use crate::operator::{OperatorExec, OperatorKind};
-use crate::subplan::SubplanExec;
 
 /// Prints expressions of one plan.
 #[derive(Debug)]
@@ -67,128 +61,6 @@ impl<'a> Expressions<'a> {
         Self { environment, printer, names, subplans, verbose, is_scan }
     }
 
-    /// A column of the statement. A scan of a table prints those of the table alone.
-    fn named(&self, id: ColumnId, is_scan: bool) -> Shown {
-        let (relation, name) = self.names.name(id);
-        let name = self.printer.quoted(name);
-        let is_scan = is_scan || self.is_scan.get();
-        let prefixed = self.verbose || (!is_scan && self.names.has_several());
-        let text = match relation.filter(|_| prefixed) {
-            Some(relation) => format!("{}.{name}", self.printer.quoted(relation)),
-            None => name,
-        };
-        Shown { text, is_column: true }
-    }
-
-    /// A field of which nothing but the name is known.
-    pub(super) fn field(&self, name: &str, is_scan: bool) -> Shown {
-        match self.names.column_of(name) {
-            Some(id) => self.named(id, is_scan),
-            None => Shown { text: name.to_owned(), is_column: true },
-        }
-    }
-
-    /// A column of a plan.
-    pub(super) fn column(
-        &self,
-        plan: &Arc<dyn ExecutionPlan>,
-        index: usize,
-    ) -> Result<Shown, SqlError> {
-        let schema = plan.schema();
-        let Some(field) = schema.fields().get(index) else {
-            return Err(SqlError::internal("a plan has no such column"));
-        };
-        let name = field.name();
-        if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-            if let Some(projected) = projection.expr().get(index) {
-                return self.shown(&projected.expr, projection.input());
-            }
-        } else if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-            return self.aggregated(aggregate, index, name);
-        } else if plan.is::<UnionExec>() {
-            if let Some(first) = plan.children().first() {
-                return self.column(first, index);
-            }
-        } else if let Some(subplan) = plan.downcast_ref::<SubplanExec>() {
-            let width = plan.children().first().map_or(0, |input| input.schema().fields().len());
-            if index >= width {
-                return Ok(self.subplans.value(subplan, index - width));
-            }
-        } else if let Some(operator) = plan.downcast_ref::<OperatorExec>() {
-            let width = plan.children().first().map_or(0, |input| input.schema().fields().len());
-            if index >= width {
-                return self.added(plan, operator, index - width, name);
-            }
-        } else if plan.is::<BoundedWindowAggExec>() || plan.is::<WindowAggExec>() {
-            let width = plan.children().first().map_or(0, |input| input.schema().fields().len());
-            if index >= width {
-                return Ok(Shown::computed("row_number() OVER (?)".to_owned()));
-            }
-        }
-        for child in plan.children() {
-            let schema = child.schema();
-            let same = schema.fields().get(index).is_some_and(|field| field.name() == name);
-            let place = if same { Some(index) } else { schema.index_of(name).ok() };
-            if let Some(place) = place {
-                return self.column(child, place);
-            }
-        }
-        Ok(self.field(name, false))
-    }
-
-    /// A column that an operator of ours adds.
-    fn added(
-        &self,
-        plan: &Arc<dyn ExecutionPlan>,
-        operator: &OperatorExec,
-        number: usize,
-        name: &str,
-    ) -> Result<Shown, SqlError> {
-        if self.names.column_of(name).is_some_and(|id| self.names.function(id).is_some()) {
-            return Ok(self.field(name, false));
-        }
-        match OperatorKind::of(operator.operator()) {
-            OperatorKind::ProjectSet(set) => {
-                let mut columns =
-                    set.calls.iter().flat_map(|call| call.columns.iter().map(move |_| call));
-                match columns.nth(number) {
-                    Some(call) => Ok(Shown::computed(self.bound(&call.call, plan)?)),
-                    None => Ok(self.field(name, false)),
-                }
-            }
-            OperatorKind::Window(window) => match window.calls.get(number) {
-                Some(call) => self.window_call(&call.call, plan).map(Shown::computed),
-                None => Ok(self.field(name, false)),
-            },
-            OperatorKind::Limit => Ok(self.field(name, false)),
-        }
-    }
-
-    /// A bound expression over the input of an operator.
-    pub(super) fn bound(
-        &self,
-        expr: &Expr,
-        plan: &Arc<dyn ExecutionPlan>,
-    ) -> Result<String, SqlError> {
-        let expr = folded(self.environment, expr);
-        self.printer.expression(&expr, false, &|id| self.column_by_id(id, plan))
-    }
-
-    /// A column of the input of an operator by its name.
-    pub(super) fn column_by_id(
-        &self,
-        id: ColumnId,
-        plan: &Arc<dyn ExecutionPlan>,
-    ) -> Result<String, SqlError> {
-        let name = column_name(id);
-        for child in plan.children() {
-            if let Ok(index) = child.schema().index_of(&name) {
-                return Ok(self.column(child, index)?.text);
-            }
-        }
-        Ok(self.field(&name, false).text)
-    }
-
     /// An expression over a plan.
     pub(super) fn shown(
         &self,
@@ -209,12 +81,12 @@ impl<'a> Expressions<'a> {
         input: &Arc<dyn ExecutionPlan>,
     ) -> Result<Vec<String>, SqlError> {
         let key = |key: &datafusion::physical_expr::PhysicalSortExpr| {
-            let shown = self.shown(&key.expr, input)?;
-            let mut text = match key.expr.is::<Column>() {
-                true => shown.passed_on(),
-                false if is_key_of_column(&key.expr) => shown.text,
-                false => format!("({})", shown.text),
+            // The key of a column is shown as the column.
+            let expr = match program(&key.expr) {
+                Some((function, [column])) if is_column(function.shown()) => column,
+                _ => &key.expr,
             };
+            let mut text = self.shown(expr, input)?.passed_on();
             if let Some(collation) =
                 self.key_type(&key.expr).and_then(|ty| self.printer.collation(ty))
             {
@@ -235,7 +107,8 @@ impl<'a> Expressions<'a> {
     /// The type of a sort key.
     fn key_type(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<SqlType> {
         if let Some(column) = expr.downcast_ref::<Column>() {
-            return self.names.column_of(column.name()).map(|id| self.names.column(id).ty);
+            let id = self.names.column_of(column.name())?;
+            return self.names.column(id).map(|column| column.ty);
         }
         program(expr).map(|(function, _)| function.shown().ty)
     }
@@ -381,7 +254,7 @@ impl<'a> Expressions<'a> {
             let place = function.columns().iter().position(|known| *known == id);
             match place.and_then(|place| arguments.get(place)) {
                 Some(argument) => {
-                    let ty = Some(self.names.column(id).ty);
+                    let ty = self.names.column(id).map(|column| column.ty);
                     self.text(argument, ty, columns)
                 }
                 None => Ok(self.field(&column_name(id), false).text),
@@ -472,7 +345,6 @@ pub(super) fn program(
     Some((function, call.args()))
 }
 
-/// Whether an expression is the key of a column.
-fn is_key_of_column(expr: &Arc<dyn PhysicalExpr>) -> bool {
-    program(expr).is_some_and(|(function, _)| matches!(function.shown().kind, ExprKind::Column(_)))
+fn is_column(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Column(_))
 }

@@ -18,7 +18,7 @@ use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskCo
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::InvariantLevel;
 use datafusion::physical_plan::metrics::MetricsSet;
-use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PlanProperties,
     ReplaceChildrenOptions,
@@ -82,6 +82,14 @@ pub(crate) fn instrumented(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execu
 pub(super) fn measured(plan: &Arc<dyn ExecutionPlan>) -> Option<Vec<Measured>> {
     let node: &dyn Any = &**plan;
     node.downcast_ref::<InstrumentExec>().map(|node| node.measurements.0.lock().clone())
+}
+
+/// What all partitions of a node have done; `None` if the plan is not instrumented.
+pub(super) fn sum(plan: &Arc<dyn ExecutionPlan>) -> Option<Measured> {
+    let partitions = measured(plan)?;
+    let mut sum = Measured::default();
+    partitions.iter().for_each(|partition| sum.add(partition));
+    Some(sum)
 }
 
 /// Whether all scans of a plan have ended, so that their counts are complete.
@@ -180,6 +188,10 @@ impl ExecutionPlan for InstrumentExec {
         args: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
         self.node.statistics_from_inputs(inputs, args)
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        self.node.child_stats_requests(partition)
     }
 
     fn fetch(&self) -> Option<usize> {

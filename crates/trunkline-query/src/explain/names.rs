@@ -64,14 +64,14 @@ impl<'a> Names<'a> {
         self.columns.find(field.strip_prefix('c')?.parse().ok()?)
     }
 
-    /// What is known about a column.
-    pub(super) fn column(&self, id: ColumnId) -> &Column {
-        self.columns.get(id)
+    /// What is known about a column; `None` for one that lowering has added.
+    pub(super) fn column(&self, id: ColumnId) -> Option<&Column> {
+        self.columns.find(id.number()).map(|id| self.columns.get(id))
     }
 
     /// The name of a column's relation, and its own.
     pub(super) fn name(&self, id: ColumnId) -> (Option<&str>, &str) {
-        let column = self.columns.get(id);
+        let Some(column) = self.column(id) else { return (None, "?column?") };
         let relation = self.relations.get(&id).map(String::as_str);
         let name = self.values.get(&id).map_or(&*column.name, String::as_str);
         (relation.or(column.relation.as_deref()), name)

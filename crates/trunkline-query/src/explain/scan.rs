@@ -98,7 +98,7 @@ impl PlanNode {
         plan: &Arc<dyn ExecutionPlan>,
         counts: &'c [ScanCounts],
     ) -> impl Iterator<Item = (&'n mut super::node::Worker, &'c ScanCounts)> + use<'n, 'c> {
-        self.workers = super::describe::workers(plan);
+        self.workers = super::shape::workers(plan);
         let numbers: Vec<usize> = self.workers.iter().map(|worker| worker.number + 1).collect();
         let counts = numbers.into_iter().filter_map(move |partition| counts.get(partition));
         self.workers.iter_mut().zip(counts)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
 use trunkline_sql::SqlError;
-use trunkline_sql::bound::Aggregate;
+use trunkline_sql::bound::{Aggregate, FrameBound, FrameExclusion, FrameUnit, WindowFrame};
 
 use super::expressions::Expressions;
 use super::node::{Detail, PlanNode};
@@ -36,6 +36,44 @@ impl Expressions<'_> {
     /// Whether windows are shown with names, as PostgreSQL does from version 18.
     fn names_windows(&self) -> bool {
         self.environment.settings.major >= 18
+    }
+
+    /// A frame; `None` for the default.
+    fn frame(
+        &self,
+        frame: &WindowFrame,
+        plan: &Arc<dyn ExecutionPlan>,
+    ) -> Result<Option<String>, SqlError> {
+        let unit = match frame.unit {
+            FrameUnit::Rows => "ROWS",
+            FrameUnit::Range => "RANGE",
+            FrameUnit::Groups => "GROUPS",
+        };
+        let bound = |bound: &FrameBound| {
+            Ok::<_, SqlError>(match bound {
+                FrameBound::UnboundedPreceding => "UNBOUNDED PRECEDING".to_owned(),
+                FrameBound::CurrentRow => "CURRENT ROW".to_owned(),
+                FrameBound::UnboundedFollowing => "UNBOUNDED FOLLOWING".to_owned(),
+                FrameBound::Preceding(expr) => format!("{} PRECEDING", self.bound(expr, plan)?),
+                FrameBound::Following(expr) => format!("{} FOLLOWING", self.bound(expr, plan)?),
+            })
+        };
+        let is_plain = (&frame.start, &frame.end)
+            == (&FrameBound::UnboundedPreceding, &FrameBound::CurrentRow);
+        let exclude = match frame.exclude {
+            FrameExclusion::NoOthers => "",
+            FrameExclusion::CurrentRow => " EXCLUDE CURRENT ROW",
+            FrameExclusion::Group => " EXCLUDE GROUP",
+            FrameExclusion::Ties => " EXCLUDE TIES",
+        };
+        if is_plain && frame.unit == FrameUnit::Range && exclude.is_empty() {
+            return Ok(None);
+        }
+        let (start, end) = (bound(&frame.start)?, bound(&frame.end)?);
+        Ok(Some(match is_plain {
+            true => format!("{unit} {start}{exclude}"),
+            false => format!("{unit} BETWEEN {start} AND {end}{exclude}"),
+        }))
     }
 
     /// The node of window functions, without its input.
@@ -78,6 +116,8 @@ impl Expressions<'_> {
         let is_rank = |call: &WindowCall| matches!(call.function, WindowFunction::Rank(_));
         if window.calls.iter().all(is_rank) {
             parts.push("ROWS UNBOUNDED PRECEDING".to_owned());
+        } else {
+            parts.extend(self.frame(&window.shown_frame, plan)?);
         }
         node.push(Detail::text("Window", format!("w1 AS ({})", parts.join(" "))));
         Ok(node)

@@ -18,7 +18,7 @@ use crate::environment::Environment;
 use crate::error::from_datafusion;
 use crate::expression::{ExpressionPlanner, Frame, OuterColumns, Program, column_name};
 use crate::operator::{Operator, OperatorNode};
-use crate::scan::Cancellation;
+use crate::scan::{Cancellation, PageCounter};
 
 /// Where the tables of a statement come from.
 #[derive(Debug, Clone)]
@@ -27,6 +27,8 @@ pub(crate) struct TableSource {
     pub(crate) database: Arc<Database>,
     pub(crate) streams: StatementStreams,
     pub(crate) cancellation: Cancellation,
+    /// What functions read.
+    pub(crate) pages: PageCounter,
 }
 
 /// Lowers one statement.

@@ -16,6 +16,7 @@ use super::planner::{Lowering, planned};
 use super::visible::outer_columns;
 use crate::expression::{Program, column_name, expression_text};
 use crate::operator::{ProjectSet, SetCall};
+use crate::scan::PageCounter;
 
 impl Lowering<'_> {
     /// Functions in `FROM` whose arguments don't refer to other relations.
@@ -45,7 +46,8 @@ impl Lowering<'_> {
         }
         let settings = Arc::clone(&self.environment.settings);
         let ordinality = ordinality.map(column_name);
-        let operator = ProjectSet { calls, ordinality, keeps_empty, settings };
+        let (pages, used) = (self.tables.pages.clone(), PageCounter::default());
+        let operator = ProjectSet { calls, ordinality, keeps_empty, settings, pages, used };
         self.operator(plan, Arc::new(Arc::new(operator)))
     }
 

@@ -56,7 +56,9 @@ impl Lowering<'_> {
         }
         let frame = self.frame(&window.frame, &window.order_by)?;
         let settings = Arc::clone(&self.environment.settings);
-        let operator = WindowOperator { partition_by, order_by, frame, calls, settings };
+        let shown_frame = window.frame.clone();
+        let operator =
+            WindowOperator { partition_by, order_by, frame, shown_frame, calls, settings };
         let plan = self.operator(with_columns(plan, added)?, Arc::new(Arc::new(operator)))?;
         // The keys go no further.
         let results = functions.iter().map(|(id, _)| super::planner::field(&column_name(*id)));

@@ -27,6 +27,7 @@ use trunkline_sql::functions::{Argument, Call, CallSettings, SetFunction, SetRow
 use super::definition::{Operator, Process, Streams};
 use crate::error::to_datafusion;
 use crate::expression::{Frame, Program, column_name};
+use crate::scan::PageCounter;
 
 /// A call of a function, with the columns of its rows.
 pub(crate) struct SetCall {
@@ -64,6 +65,9 @@ pub(crate) struct ProjectSet {
     pub(crate) keeps_empty: bool,
     /// The session's settings.
     pub(crate) settings: Arc<CallSettings>,
+    /// What the statement's functions have read, of which this part is that of the node.
+    pub(crate) pages: PageCounter,
+    pub(crate) used: PageCounter,
 }
 
 impl fmt::Debug for ProjectSet {
@@ -191,7 +195,10 @@ impl Process for Sets {
         let mut output = Output { rows, parts: vec![Vec::new(); columns], ordinality };
         while output.rows.len() < self.streams.rows_max && input.row < input.batch.num_rows() {
             let room = self.streams.rows_max - output.rows.len();
+            // Functions read while they are called, and tasks that call some at the same time are rare.
+            let before = operator.pages.total();
             advance(operator, input, room, &mut output).map_err(to_datafusion)?;
+            operator.used.add(&operator.pages.total().since(&before));
         }
         let batch = match output.rows.is_empty() {
             true => None,

@@ -73,3 +73,19 @@ impl ScanCounters {
         self.0.lock().partitions.clone()
     }
 }
+
+/// Pages that functions have read. Clones are the same counter.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PageCounter(Arc<Mutex<Tally>>);
+
+impl PageCounter {
+    /// Adds hits, reads and times.
+    pub(crate) fn add(&self, pages: &Tally) {
+        self.0.lock().add(pages);
+    }
+
+    /// All that was added.
+    pub(crate) fn total(&self) -> Tally {
+        *self.0.lock()
+    }
+}

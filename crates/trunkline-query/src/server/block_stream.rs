@@ -46,6 +46,7 @@ impl ServerView {
             rows.push(&[Value::Int4(place), block, Value::Int4(buffer.cast_signed())])?;
             place += 1;
         }
+        self.pages.add(&stream.buffer_usage());
         Ok(rows.finish())
     }
 }

@@ -14,7 +14,7 @@ use trunkline_sql::SqlState;
 use trunkline_sql::functions::{Argument, ServerFunctions};
 
 use super::ServerView;
-use crate::scan::Cancellation;
+use crate::scan::{Cancellation, PageCounter};
 
 /// A view of each fixture, with its engine.
 #[expect(clippy::disallowed_methods, reason = "a test has no main that could pass this down")]
@@ -31,7 +31,7 @@ fn views() -> Vec<ServerView> {
         let engine = Engine::open(&settings).expect("an engine");
         let cluster = engine.cluster(data).expect("a cluster");
         let database = Arc::clone(cluster.database("shop").expect("a database").catalog());
-        ServerView::new(engine, database, Cancellation::default(), 42, None)
+        ServerView::new(engine, database, Cancellation::default(), PageCounter::default(), 42, None)
     };
     found.map(view).collect()
 }

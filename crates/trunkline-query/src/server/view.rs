@@ -13,13 +13,15 @@ use trunkline_format::Oid;
 use trunkline_sql::functions::{Argument, ServerFunctions};
 use trunkline_sql::{SqlError, SqlState};
 
-use crate::scan::Cancellation;
+use crate::scan::{Cancellation, PageCounter};
 
 /// What the functions of one statement see.
 pub(crate) struct ServerView {
     pub(super) engine: Engine,
     pub(super) database: Arc<Database>,
     pub(super) cancellation: Cancellation,
+    /// What streams of functions have read.
+    pub(super) pages: PageCounter,
     /// When the statement began, in microseconds since 2000.
     pub(super) statement_start: i64,
     /// Functions that see the session, if there is one.
@@ -37,10 +39,11 @@ impl ServerView {
         engine: Engine,
         database: Arc<Database>,
         cancellation: Cancellation,
+        pages: PageCounter,
         statement_start: i64,
         session_functions: Option<Arc<dyn ServerFunctions>>,
     ) -> Self {
-        Self { engine, database, cancellation, statement_start, session_functions }
+        Self { engine, database, cancellation, pages, statement_start, session_functions }
     }
 
     /// Opens a session that is cancelled with the statement.

@@ -22,7 +22,7 @@ use crate::environment::Environment;
 use crate::error::from_datafusion;
 use crate::expression::column_name;
 use crate::lower::{Lowering, TableSource};
-use crate::scan::{CancelCause, Cancellation};
+use crate::scan::{CancelCause, Cancellation, PageCounter};
 use crate::server::ServerView;
 
 /// A column of a result.
@@ -221,9 +221,10 @@ fn logical_plan(
         database: Arc::clone(&context.database),
         streams: streams.clone(),
         cancellation: context.cancellation.clone(),
+        pages: PageCounter::default(),
     };
     let BoundStatement { columns, subqueries, query, .. } = statement;
-    let environment = with_server(context);
+    let environment = with_server(context, &source.pages);
     let mut lowering = Lowering::new(&environment, &source, columns, subqueries);
     let plan = lowering.relation(&query.relation)?;
     // A column may be returned more than once.
@@ -236,13 +237,14 @@ fn logical_plan(
 }
 
 /// The environment with what the statement's functions see of the server.
-fn with_server(context: &StatementContext) -> Environment {
+fn with_server(context: &StatementContext, pages: &PageCounter) -> Environment {
     let mut environment = context.environment.clone();
     let mut settings = (*environment.settings).clone();
     settings.server = Some(Arc::new(ServerView::new(
         context.engine.clone(),
         Arc::clone(&context.database),
         context.cancellation.clone(),
+        pages.clone(),
         settings.statement_start,
         settings.server.take(),
     )));

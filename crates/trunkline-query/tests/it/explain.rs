@@ -70,6 +70,11 @@ const SAME: &str = r#"
     select * from generate_series(1, 10) g where g > 3
     select generate_series(1, 3)
     select generate_series(1, a) from t where a < 4
+    select a + generate_series(1, 2) from t where a < 4
+    select * from t where a > 990 union all select * from t where a < 3 limit 4
+    select extract(year from e), count(*) from t group by 1
+    select avg(a) over (order by a rows between 1 preceding and 2 following) from t
+    select 1 where (select max(a) from u) = 1
     select * from p
     select * from p where a > 3 and b = 'x'
     select a from t union all select a from u
@@ -183,6 +188,9 @@ fn plans_and_counts_are_those_of_the_server() {
         let mut large = open_on(stopped.data(), "postgres", &[], &[]).await.expect("a session");
         pages_are_counted(&mut large).await;
         workers_share_the_rows(&mut large).await;
+        examples_of_documents(&mut large).await;
+        let failed = run(&mut large, "explain analyze select 1 / (a - 5) from t").await;
+        assert_eq!(failed, "22012 division by zero");
     });
 }
 
@@ -249,6 +257,83 @@ async fn workers_share_the_rows(session: &mut Session) {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
+}
+
+/// Lines with `N` for numbers.
+fn masked(text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in text.split('|') {
+        let mut masked = String::new();
+        for char in line.chars() {
+            match (char.is_ascii_digit(), masked.ends_with('N')) {
+                (true, false) => masked.push('N'),
+                (false, _) if char != '.' => masked.push(char),
+                (false, false) => masked.push(char),
+                _ => {}
+            }
+        }
+        // Whether a page is found in the pool depends on what was read before.
+        lines.push(masked.replace("hit=N read=N", "read=N").replace("hit=N", "read=N"));
+    }
+    lines
+}
+
+/// The plans of which others have published what PostgreSQL shows.
+async fn examples_of_documents(session: &mut Session) {
+    run(session, "set max_parallel_workers_per_gather = 2").await;
+    let text = run(session, "explain (analyze, buffers) select count(filler) from large").await;
+    let expected = "Finalize Aggregate (actual time=NN rows=N loops=N)
+  Buffers: shared read=N
+  I/O Timings: shared read=N device=N
+  ->  Gather (actual time=NN rows=N loops=N)
+        Workers Planned: N
+        Workers Launched: N
+        Buffers: shared read=N
+        I/O Timings: shared read=N device=N
+        ->  Partial Aggregate (actual time=NN rows=N loops=N)
+              Buffers: shared read=N
+              I/O Timings: shared read=N device=N
+              ->  Parallel Seq Scan on large (actual time=NN rows=N loops=N)
+                    Buffers: shared read=N
+                    I/O Timings: shared read=N device=N
+Planning Time: N ms
+Execution Time: N ms"
+        .replace("NN", "N");
+    assert_eq!(masked(&text).join("\n"), expected);
+
+    let sql = "explain (analyze, verbose, io, timing off, summary off) select filler from large";
+    let text = run(session, sql).await;
+    let expected = "Gather (actual rows=N loops=N)
+  Output: large.filler
+  Workers Planned: N
+  Workers Launched: N
+  Buffers: shared read=N
+  ->  Parallel Seq Scan on public.large (actual rows=N loops=N)
+        Output: large.filler
+        Prefetch: avg=N max=N capacity=N
+        I/O: count=N waits=N size=N in-progress=N
+        Buffers: shared read=N
+        Worker N:  actual rows=N loops=N";
+    let found = masked(&text);
+    let is_of_worker = |line: &&String| !line.starts_with("          ");
+    let found: Vec<&str> = found.iter().filter(is_of_worker).map(|line| &**line).collect();
+    assert_eq!(found.join("\n"), format!("{expected}\n        Worker N:  actual rows=N loops=N"));
+
+    let sql = "explain (analyze) select * from read_stream_for_blocks('large', array(
+        select i + generate_series(0, 3) from generate_series(1, 100) g(i)))";
+    let text = run(session, sql).await;
+    let expected = "Function Scan on read_stream_for_blocks (actual time=N rows=N loops=N)
+  Buffers: shared read=N
+  I/O Timings: shared read=N device=N
+  InitPlan N
+    ->  Result (actual time=N rows=N loops=N)
+          ->  ProjectSet (actual time=N rows=N loops=N)
+                ->  Function Scan on generate_series g (actual time=N rows=N loops=N)
+Planning Time: N ms
+Execution Time: N ms";
+    assert_eq!(masked(&text).join("\n"), expected);
+    assert!(text.contains("rows=400.00"), "{text}");
+    assert_eq!(number(&text, "hit=") + number(&text, "read="), 400.0, "{text}");
 }
 
 #[test]

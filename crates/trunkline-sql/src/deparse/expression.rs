@@ -4,9 +4,10 @@ use trunkline_format::Oid;
 use trunkline_format::text_output::write_identifier;
 
 use crate::bound::{
-    BooleanTest, CallForm, ColumnId, Comparison, Expr, ExprKind, Quantifier, SqlType, with_stack,
+    BooleanTest, CallForm, ColumnId, Expr, ExprKind, Quantifier, SqlType, with_stack,
 };
 use crate::catalog::Namespace;
+use crate::catalog::oids::PG_CATALOG;
 use crate::error::SqlError;
 use crate::functions::{CallSettings, literal};
 
@@ -253,8 +254,38 @@ impl<'a> ExpressionPrinter<'a> {
             (CallForm::ExplicitCast | CallForm::ImplicitCast, [first, ..]) => {
                 self.cast(first, expr.ty, column)
             }
-            _ => Ok(format!("{}({})", self.function(function)?, self.list(arguments, column)?)),
+            _ => {
+                if let Some(text) = self.own_syntax(function, arguments, column)? {
+                    return Ok(text);
+                }
+                Ok(format!("{}({})", self.function(function)?, self.list(arguments, column)?))
+            }
         }
+    }
+
+    /// A call of a function that SQL has syntax of its own for.
+    fn own_syntax(
+        &self,
+        function: Oid,
+        arguments: &[Expr],
+        column: &ColumnText<'_>,
+    ) -> Result<Option<String>, SqlError> {
+        let row = self.names.catalog().procedure(function);
+        let row = row.filter(|row| row.schema == PG_CATALOG);
+        let text = |expr: &Expr| self.expression(expr, true, column);
+        Ok(match (row.map(|row| &*row.name), arguments) {
+            (Some(b"extract"), [field, source]) => match &field.kind {
+                ExprKind::Constant(Some(field)) => {
+                    let field = String::from_utf8_lossy(field);
+                    Some(format!("EXTRACT({field} FROM {})", text(source)?))
+                }
+                _ => None,
+            },
+            (Some(b"timezone"), [zone, time]) => {
+                Some(format!("({} AT TIME ZONE {})", text(time)?, text(zone)?))
+            }
+            _ => None,
+        })
     }
 
     /// `x::type`.
@@ -324,14 +355,6 @@ impl<'a> ExpressionPrinter<'a> {
             text = format!("{text}[{}:{}]", bound(lower)?, bound(upper)?);
         }
         Ok(text)
-    }
-
-    /// The name of the operator of a comparison.
-    ///
-    /// # Errors
-    /// XX000: the catalog doesn't have it.
-    pub fn comparison(&self, comparison: &Comparison) -> Result<String, SqlError> {
-        self.operator(comparison.operator)
     }
 }
 

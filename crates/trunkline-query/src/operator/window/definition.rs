@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, SortOptions};
-use trunkline_sql::bound::Aggregate as BoundCall;
+use trunkline_sql::bound::{Aggregate as BoundCall, WindowFrame};
 use trunkline_sql::functions::{AggregateCall, AggregateDefinition, CallSettings};
 
 use super::frame::{Bound, FrameDefinition};
@@ -18,6 +18,8 @@ pub(crate) struct Window {
     /// The columns by which a partition is sorted: keys.
     pub(crate) order_by: Vec<(String, SortOptions)>,
     pub(crate) frame: FrameDefinition,
+    /// The frame as the statement has it.
+    pub(crate) shown_frame: WindowFrame,
     pub(crate) calls: Vec<WindowCall>,
     /// The session's settings.
     pub(crate) settings: Arc<CallSettings>,
