@@ -62,6 +62,10 @@ const ENGINE: &str = "--workspace --exclude trunkline-query --exclude trunkline-
 /// Those of [`Part::Sql`].
 const SQL: &str = "-p trunkline-query -p trunkline-server -p trunkline --features trunkline/sql";
 
+/// The tests of [`Part::Sql`]. The other targets of trunkline were tested without SQL.
+const SQL_TESTS: &str = "-p trunkline-query -p trunkline-server -p trunkline \
+                         --features trunkline/sql --lib --bins --test it --test query";
+
 /// The runs of the tests. We must run the engine's tests twice: cargo unifies features across all
 /// packages built by one command, and trunkline-sim enables the scheduler in trunkline-aio.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +93,7 @@ impl Tests {
                 "--workspace --exclude trunkline-sim --exclude trunkline-query --exclude trunkline-server"
             }
             Self::Scheduler => "-p trunkline-sim -p trunkline-aio",
-            Self::Sql => SQL,
+            Self::Sql => SQL_TESTS,
         }
     }
 }
