@@ -1,10 +1,13 @@
 //! `EXPLAIN`, compared with a server where both choose the same plan, and its counts with those of
 //! the pool.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use trunkline_query::{Outcome, Session};
+use trunkline_sql::syntax::parse;
 
+use crate::answers::{all_answers, versions};
 use crate::cluster::runtime;
 use crate::server::{Server, servers};
 use crate::sessions::{check, open, open_on, run};
@@ -392,5 +395,61 @@ fn an_explain_is_described_before_it_is_executed() {
         };
         let batch = rows.next().await.expect("no error").expect("rows");
         assert_eq!((tag, batch.num_rows()), ("EXPLAIN", 2));
+    });
+}
+
+/// The number of rows of a query, or the SQLSTATE of its error.
+async fn count_rows(session: &mut Session, sql: &str) -> Result<usize, String> {
+    let code = |error: trunkline_sql::SqlError| error.code().as_str().to_owned();
+    let statements = parse(sql).map_err(code)?;
+    let mut count = 0;
+    for statement in &statements {
+        if let Outcome::Rows { mut rows, .. } =
+            session.execute(sql, statement).await.map_err(code)?
+        {
+            while let Some(batch) = rows.next().await.map_err(code)? {
+                count += batch.num_rows();
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// Whatever can be executed can be explained, with its number of rows.
+#[test]
+fn every_query_can_be_explained() {
+    let Some((_, directory)) = versions().pop() else { return };
+    let data = directory.join("../../data");
+    runtime().block_on(async {
+        let (mut wrong, mut explained_queries) = (Vec::new(), 0);
+        let mut sessions = BTreeMap::new();
+        for (area, answer) in all_answers(&directory) {
+            if !sessions.contains_key(&answer.database) {
+                let session = open_on(data.clone(), &answer.database, &[], &[]).await;
+                sessions.insert(answer.database.clone(), session.expect("a session"));
+            }
+            let session = sessions.get_mut(&answer.database).expect("a session");
+            let Ok(count) = count_rows(session, &answer.sql).await else { continue };
+            let name = format!("{area}/{}", answer.name);
+            let options = "analyze, verbose, io, costs, timing off, format json";
+            let sql = format!("explain ({options}) {}", answer.sql);
+            let json = run(session, &sql).await;
+            if !json.starts_with('[') {
+                wrong.push(format!("{name}: {json}\n{}", answer.sql));
+                continue;
+            }
+            explained_queries += 1;
+            let rows = number(&json, "\"Actual Rows\": ");
+            if rows != count as f64 {
+                wrong.push(format!("{name}: {rows} rows, expected {count}\n{}", answer.sql));
+            }
+            let text = run(session, &format!("explain {}", answer.sql)).await;
+            // Names that only plans have.
+            if text.contains("Exec") || text.contains('@') && !answer.sql.contains('@') {
+                wrong.push(format!("{name}: {text}\n{}", answer.sql));
+            }
+        }
+        assert!(explained_queries > 500, "{explained_queries}");
+        assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n\n"));
     });
 }
