@@ -77,7 +77,8 @@ pub(crate) enum Command {
     /// Execute SQL statements and print their rows.
     ///
     /// All statements run in one session, one after the other, and the first error ends the command.
-    /// Nothing can be written. The messages are those of PostgreSQL.
+    /// Nothing can be written. Rows and messages are those of psql. Exit status 1 means that a
+    /// statement failed.
     #[cfg(feature = "sql")]
     Query(Box<WithPool<QueryArgs>>),
     /// Serve SQL to psql and drivers, over PostgreSQL's protocol.

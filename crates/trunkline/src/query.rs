@@ -4,6 +4,7 @@
 //!   query -D DIR -d shop "select sum(abalance) from pgbench_accounts"
 //!   query -D DIR -d shop -f report.sql -x          statements of a file; - is standard input
 //!   query -D DIR -d shop "table t" --format csv -o t.csv
+//!   query -D DIR -d shop "table t" --explain=analyze   its plan, with pages, reads and times
 //!   query -D DIR -d shop "copy t to stdout"        the lines of COPY, as they are
 //! ```
 //! Rows look as in psql, or are CSV as `COPY` writes it, or JSON as `to_json` makes it. CSV, JSON and
@@ -18,6 +19,7 @@ mod aligned;
 mod arguments;
 mod cells;
 mod expanded;
+mod explanation;
 mod messages;
 mod printer;
 mod rows;
@@ -62,7 +64,7 @@ pub(crate) fn run(context: &Context<'_>, args: &QueryArgs) -> Result<Exit, Failu
     let text = args.text()?;
     let dir = data_dir::open(global)?;
     let temporary = args.temporary_directory();
-    for path in args.output.iter().chain([&temporary]) {
+    for path in args.output().into_iter().chain([&*temporary]) {
         if is_inside_cluster(path, &dir) {
             let text =
                 format!("\"{}\" is inside the data directory or a tablespace", path.display());
@@ -87,11 +89,11 @@ pub(crate) fn run(context: &Context<'_>, args: &QueryArgs) -> Result<Exit, Failu
     }
     let session = opened.map_err(open_failure)?;
     interrupt.cancel_on_request(session.canceller());
-    if args.output.is_none() && output::is_closed() {
+    if args.output().is_none() && output::is_closed() {
         message("warning", "standard output is closed or discarded; the rows are lost");
     }
     let messages = Messages { json: global.json, verbose: args.verbose };
-    let sink = Sink::open(args.output.as_deref())?;
+    let sink = Sink::open(args.output())?;
     let mut runner = Runner { session, sink, format, args, messages };
     let result = runtime.block_on(runner.run(&text));
     let Runner { session, sink, .. } = runner;

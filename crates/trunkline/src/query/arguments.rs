@@ -26,6 +26,15 @@ pub(crate) enum Format {
     Ndjson,
 }
 
+/// How queries are explained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Explain {
+    /// Their plan; they are not executed.
+    Plan,
+    /// Their plan with counts, pages, reads and times, after they were executed.
+    Analyze,
+}
+
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct QueryArgs {
@@ -57,9 +66,15 @@ pub(crate) struct QueryArgs {
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(super) null: String,
 
-    /// Write the rows to a file, which gets its name when they are complete.
+    /// Write the rows to a file, which gets its name when they are complete; - is standard output.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(super) output: Option<PathBuf>,
+    output: Option<PathBuf>,
+
+    /// Print the plan of each query instead of its rows. With analyze, execute it, and also print
+    /// rows, pages, reads and times.
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, value_name = "KIND")]
+    #[arg(default_missing_value = "plan")]
+    pub(super) explain: Option<Explain>,
 
     /// Print how long each statement took.
     #[arg(long)]
@@ -115,6 +130,11 @@ impl QueryArgs {
             .map_err(|_| Failure::cannot_run(format!("{name} is not valid UTF-8")))?;
         // Editors on Windows put a mark in front of UTF-8.
         Ok(text.strip_prefix('\u{FEFF}').map_or_else(|| text.clone(), str::to_owned))
+    }
+
+    /// The file for the rows; `None` is standard output.
+    pub(super) fn output(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| *path != Path::new("-"))
     }
 
     /// Where statements put what doesn't fit into memory.

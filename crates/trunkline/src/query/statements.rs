@@ -1,11 +1,14 @@
 //! Executes the statements one after the other and prints what each returns.
 
+use std::borrow::Cow;
+
 use trunkline_aio::clock;
 use trunkline_query::{Outcome, Rows, Session};
-use trunkline_sql::SqlError;
 use trunkline_sql::syntax::{RawStatement, parse};
+use trunkline_sql::{SqlError, SqlState};
 
 use super::arguments::{Format, QueryArgs};
+use super::explanation::explained;
 use super::messages::Messages;
 use super::printer::Printer;
 use super::sink::Sink;
@@ -49,13 +52,18 @@ impl Runner<'_> {
     /// The output can't be written.
     pub(super) async fn run(&mut self, text: &str) -> Result<bool, Failure> {
         self.print_notices(text);
-        let statements = match parse(text) {
-            Ok(statements) => statements,
+        let parsed = match self.args.explain {
+            Some(kind) => explained(text, kind),
+            None => parse(text).map(|statements| (Cow::Borrowed(text), statements)),
+        };
+        let (text, statements) = match parsed {
+            Ok((text, statements)) => (text, statements),
             Err(error) => {
                 self.messages.error(&error, text);
                 return Ok(false);
             }
         };
+        let text = &*text;
         for statement in &statements {
             let start = clock::now();
             let result = self.execute(text, statement).await;
@@ -65,7 +73,10 @@ impl Runner<'_> {
                 Err(Stop::Output(failure)) => return Err(failure),
                 Err(Stop::Statement(error)) => {
                     self.sink.flush()?;
-                    self.messages.error(&error, text);
+                    // A signal has ended the session. The caller says so.
+                    if error.code() != SqlState::ADMIN_SHUTDOWN {
+                        self.messages.error(&error, text);
+                    }
                     return Ok(false);
                 }
             }
