@@ -8,6 +8,7 @@ use trunkline_aio::facade::hash::Map;
 use trunkline_engine::Engine;
 use trunkline_engine::catalog::Database;
 use trunkline_engine::read_stream::StatementStreams;
+use trunkline_engine::settings::Settings;
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::{
     Column as BoundColumn, ColumnId, Columns, Expr, ExprKind, Relation, SqlType, Subqueries,
@@ -24,6 +25,8 @@ use crate::scan::{Cancellation, PageCounter};
 #[derive(Debug, Clone)]
 pub(crate) struct TableSource {
     pub(crate) engine: Engine,
+    /// How the statement reads.
+    pub(crate) io: Arc<Settings>,
     pub(crate) database: Arc<Database>,
     pub(crate) streams: StatementStreams,
     pub(crate) cancellation: Cancellation,

@@ -52,7 +52,8 @@ impl Lowering<'_> {
         let columns = &scan.columns;
         let columns = ScanColumns::new(self.environment, database, parent, table, columns)?;
         let (streams, cancellation) = (&source.streams, &source.cancellation);
-        let access = TableAccess::new(&source.engine, database, table, streams, cancellation)?;
+        let access =
+            TableAccess::new(&source.engine, &source.io, database, table, streams, cancellation)?;
         let access = access.with_alias(alias, is_child);
         let names: Vec<String> = scan.columns.iter().map(|column| column_name(column.id)).collect();
         let provider = provider_as_source(Arc::new(ScanTable::new(access, columns, &names)));

@@ -11,6 +11,7 @@ use trunkline_engine::catalog::{Database, RelationInfo, TableFiles};
 use trunkline_engine::heap::ScanOptions;
 use trunkline_engine::pool::{Backend, Strategy};
 use trunkline_engine::read_stream::{StatementStreams, StreamOptions};
+use trunkline_engine::settings::Settings;
 use trunkline_engine::transactions::Transactions;
 use trunkline_format::catalog::RelationKind;
 use trunkline_sql::{SqlError, SqlState};
@@ -37,6 +38,8 @@ pub(crate) struct TableName {
 #[derive(Clone)]
 pub(crate) struct TableAccess {
     pub(super) engine: Engine,
+    /// How the statement reads.
+    io: Arc<Settings>,
     pub(super) files: TableFiles,
     pub(super) transactions: Arc<Transactions>,
     pub(super) streams: StatementStreams,
@@ -62,6 +65,7 @@ impl TableAccess {
     /// 58P01 if its files are missing.
     pub(crate) fn new(
         engine: &Engine,
+        io: &Arc<Settings>,
         database: &Database,
         relation: &RelationInfo,
         streams: &StatementStreams,
@@ -89,6 +93,7 @@ impl TableAccess {
         let known = relation.rows.filter(|_| relation.pages > 0);
         Ok(Self {
             engine: engine.clone(),
+            io: Arc::clone(io),
             files,
             transactions: Arc::clone(database.transactions()),
             streams: streams.clone(),
@@ -137,7 +142,7 @@ impl TableAccess {
 
     /// How a partition reads. A large table doesn't displace others from the pool.
     pub(super) fn scan_options(&self, unordered: bool) -> ScanOptions {
-        let options = ScanOptions::of(self.engine.settings());
+        let options = ScanOptions::of(&self.io);
         let large = self.blocks > self.engine.pool().buffers() / 4;
         let strategy = if large { Strategy::BulkRead } else { Strategy::Normal };
         let stream = StreamOptions { strategy, unordered, ..options.stream };

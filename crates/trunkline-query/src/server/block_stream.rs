@@ -36,7 +36,7 @@ impl ServerView {
         }
         let mut rows = RowBuilder::new(&[Carrier::Int32; 3]);
         let mut session = self.session()?;
-        let options = StreamOptions::of(self.engine.settings());
+        let options = StreamOptions::of(&self.io);
         let source = BlockList::new(blocks);
         let mut stream = ReadStream::new(&session, &files, source, options);
         let mut place = 0;

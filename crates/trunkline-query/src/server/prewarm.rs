@@ -90,7 +90,7 @@ impl ServerView {
         blocks: RangeInclusive<u32>,
     ) -> Result<i64, SqlError> {
         let mut session = self.session()?;
-        let options = StreamOptions::maintenance(self.engine.settings());
+        let options = StreamOptions::maintenance(&self.io);
         let options = StreamOptions { sequential: true, ..options };
         let source = BlockRange::new(*blocks.start()..blocks.end().saturating_add(1));
         let mut stream = ReadStream::new(&session, files, source, options);

@@ -8,6 +8,7 @@ use arrow_array::types::{Int32Type, Int64Type, UInt32Type};
 use trunkline_engine::Engine;
 use trunkline_engine::catalog::{Database, RelationInfo};
 use trunkline_engine::pool::Backend;
+use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::Relation;
 use trunkline_format::Oid;
 use trunkline_sql::functions::{Argument, ServerFunctions};
@@ -18,6 +19,8 @@ use crate::scan::{Cancellation, PageCounter};
 /// What the functions of one statement see.
 pub(crate) struct ServerView {
     pub(super) engine: Engine,
+    /// How the statement reads.
+    pub(super) io: Arc<Settings>,
     pub(super) database: Arc<Database>,
     pub(super) cancellation: Cancellation,
     /// What streams of functions have read.
@@ -37,13 +40,14 @@ impl fmt::Debug for ServerView {
 impl ServerView {
     pub(crate) fn new(
         engine: Engine,
+        io: Arc<Settings>,
         database: Arc<Database>,
         cancellation: Cancellation,
         pages: PageCounter,
         statement_start: i64,
         session_functions: Option<Arc<dyn ServerFunctions>>,
     ) -> Self {
-        Self { engine, database, cancellation, pages, statement_start, session_functions }
+        Self { engine, io, database, cancellation, pages, statement_start, session_functions }
     }
 
     /// Opens a session that is cancelled with the statement.

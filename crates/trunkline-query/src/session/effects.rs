@@ -52,6 +52,7 @@ pub(super) fn statement_options(store: &SettingsStore) -> StatementOptions {
         workers: store.number("max_parallel_workers_per_gather") as usize,
         work_mem: (store.number("work_mem") as usize).saturating_mul(1024),
         hash_mem_multiplier: store.number("hash_mem_multiplier"),
+        io: Some(Arc::new(store.engine_settings())),
         ..StatementOptions::default()
     }
 }

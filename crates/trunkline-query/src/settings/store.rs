@@ -21,6 +21,10 @@ use super::value::{Surroundings, checked, setting_error};
 /// Values by names in lower case.
 type Values = BTreeMap<String, String>;
 
+/// Settings of the engine that every session can change for itself.
+const SESSION_IO: [&str; 3] =
+    ["effective_io_concurrency", "maintenance_io_concurrency", "io_combine_limit"];
+
 /// The values of a session.
 #[derive(Debug, Clone)]
 pub(crate) struct SettingsStore {
@@ -85,7 +89,9 @@ impl SettingsStore {
     /// # Errors
     /// As for [`SettingsStore::set`].
     pub(crate) fn set_default(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
-        if let Ok(present) = self.engine.show(name) {
+        if let Ok(present) = self.engine.show(name)
+            && !SESSION_IO.contains(&&*name.to_ascii_lowercase())
+        {
             let mut wanted = self.engine.clone();
             wanted.set(name, value).map_err(|error| setting_error(&error, self.major))?;
             return match wanted.show(name) {
@@ -104,7 +110,7 @@ impl SettingsStore {
     /// 42704: there is no such setting. 22023: the value is wrong. 55P02: it can't change.
     pub(crate) fn set(&mut self, name: &str, value: &str, local: bool) -> Result<(), SqlError> {
         let (key, value) = self.check(name, value)?;
-        if find(name).is_none() {
+        if find(name).is_none() && !SESSION_IO.contains(&&*key) {
             self.defaults.entry(key.clone()).or_default();
         }
         match &*key {
@@ -150,6 +156,11 @@ impl SettingsStore {
     fn check(&self, name: &str, value: &str) -> Result<(String, String), SqlError> {
         let key = name.to_ascii_lowercase();
         let Some(definition) = find(name) else {
+            if SESSION_IO.contains(&&*key) {
+                let mut wanted = self.engine.clone();
+                wanted.set(&key, value).map_err(|error| setting_error(&error, self.major))?;
+                return Ok((key, wanted.show(name).unwrap_or_default()));
+            }
             self.check_other(name)?;
             return Ok((key, value.to_owned()));
         };
@@ -212,6 +223,7 @@ impl SettingsStore {
                 return Err(SqlError::unsupported(message));
             }
             Some(_) => {}
+            None if SESSION_IO.contains(&&*key) => {}
             None => {
                 self.check_other(name)?;
                 if !self.defaults.contains_key(&key) {
@@ -219,7 +231,7 @@ impl SettingsStore {
                 }
             }
         }
-        let default = self.defaults.get(&key).cloned().unwrap_or_default();
+        let default = self.default(&key).unwrap_or_default();
         if local {
             return self.set_local(key, default);
         }
@@ -242,8 +254,8 @@ impl SettingsStore {
         if let Some(definition) = find(name) {
             return Ok((definition.name.to_owned(), self.value(definition.name)));
         }
-        if let Ok(value) = self.engine.show(name) {
-            return Ok((name.to_ascii_lowercase(), value));
+        if self.engine.show(name).is_ok() {
+            return Ok((name.to_ascii_lowercase(), self.value(name)));
         }
         if self.defaults.contains_key(&name.to_ascii_lowercase()) {
             return Ok((name.to_owned(), self.value(name)));
@@ -266,8 +278,8 @@ impl SettingsStore {
         let own = DEFINITIONS.iter().filter(is_shown);
         let own = own.map(|one| (one.name.to_owned(), self.value(one.name), one.short.to_owned()));
         let engine = self.engine.iter();
-        let engine =
-            engine.map(|(spec, value)| (spec.name.to_owned(), value, spec.short.to_owned()));
+        let engine = engine
+            .map(|(spec, _)| (spec.name.to_owned(), self.value(spec.name), spec.short.to_owned()));
         let custom = self.defaults.keys().filter(|name| name.contains('.'));
         let custom = custom.map(|name| (name.clone(), self.value(name), String::new()));
         let mut all: Vec<_> = own.chain(engine).chain(custom).collect();
@@ -278,13 +290,29 @@ impl SettingsStore {
     /// The value of a setting that exists.
     pub(crate) fn value(&self, name: &str) -> String {
         let key = name.to_ascii_lowercase();
-        let layers = [&self.local, &self.session, &self.defaults];
-        let value = layers.iter().find_map(|layer| layer.get(&key)).cloned().unwrap_or_default();
+        let layers = [&self.local, &self.session];
+        let value = layers.iter().find_map(|layer| layer.get(&key)).cloned();
+        let value = value.or_else(|| self.default(&key)).unwrap_or_default();
         // Between transactions, it is that of the next one.
         if key == "transaction_isolation" && value.is_empty() {
             return self.value("default_transaction_isolation");
         }
         value
+    }
+
+    /// The value to which RESET returns.
+    fn default(&self, key: &str) -> Option<String> {
+        self.defaults.get(key).cloned().or_else(|| self.engine.show(key).ok())
+    }
+
+    /// The settings of the engine, with those that the session has changed.
+    pub(crate) fn engine_settings(&self) -> Settings {
+        let mut settings = self.engine.clone();
+        for name in SESSION_IO {
+            // The value has been checked.
+            let _set = settings.set(name, &self.value(name));
+        }
+        settings
     }
 
     /// The value of a setting, if it isn't the one that comes with the program.

@@ -11,6 +11,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionConfig;
 use trunkline_engine::Engine;
 use trunkline_engine::catalog::Database;
+use trunkline_engine::settings::Settings;
 use trunkline_sql::SqlError;
 
 use super::optimizer::{logical_rules, physical_rules};
@@ -30,11 +31,20 @@ pub struct StatementOptions {
     pub hash_mem_multiplier: f64,
     /// Where sorts, joins and aggregates put what doesn't fit into memory. Without it, they fail.
     pub temporary_directory: Option<PathBuf>,
+    /// How tables are read, such as `effective_io_concurrency`. Without it, as the engine's settings
+    /// say.
+    pub io: Option<Arc<Settings>>,
 }
 
 impl Default for StatementOptions {
     fn default() -> Self {
-        Self { workers: 2, work_mem: 4 << 20, hash_mem_multiplier: 2.0, temporary_directory: None }
+        Self {
+            workers: 2,
+            work_mem: 4 << 20,
+            hash_mem_multiplier: 2.0,
+            temporary_directory: None,
+            io: None,
+        }
     }
 }
 
@@ -51,6 +61,14 @@ pub struct StatementContext {
     pub cancellation: Cancellation,
     /// How it is executed.
     pub options: StatementOptions,
+}
+
+impl StatementContext {
+    /// How the statement reads tables.
+    pub(super) fn io(&self) -> Arc<Settings> {
+        let engine = || Arc::new(self.engine.settings().clone());
+        self.options.io.clone().unwrap_or_else(engine)
+    }
 }
 
 impl StatementOptions {

@@ -218,6 +218,7 @@ fn logical_plan(
 ) -> Result<LogicalPlan, SqlError> {
     let source = TableSource {
         engine: context.engine.clone(),
+        io: context.io(),
         database: Arc::clone(&context.database),
         streams: streams.clone(),
         cancellation: context.cancellation.clone(),
@@ -242,6 +243,7 @@ fn with_server(context: &StatementContext, pages: &PageCounter) -> Environment {
     let mut settings = (*environment.settings).clone();
     settings.server = Some(Arc::new(ServerView::new(
         context.engine.clone(),
+        context.io(),
         Arc::clone(&context.database),
         context.cancellation.clone(),
         pages.clone(),

@@ -249,3 +249,31 @@ fn set_config_for_a_transaction_needs_a_block() {
         ("rollback; show work_mem", "ROLLBACK;4MB"),
     ]);
 }
+
+#[test]
+fn a_session_reads_as_it_wants() {
+    check(&[
+        ("show effective_io_concurrency", "16"),
+        ("set effective_io_concurrency = 64", "SET"),
+        ("set io_combine_limit = '256kB'", "SET"),
+        ("show io_combine_limit", "256kB"),
+        ("show effective_io_concurrency", "64"),
+        (
+            "set effective_io_concurrency = 2000",
+            "22023 2000 is outside the valid range for parameter \"effective_io_concurrency\" (0 .. 1000)",
+        ),
+        ("begin", "BEGIN"),
+        ("set local effective_io_concurrency = 3", "SET"),
+        ("show effective_io_concurrency", "3"),
+        ("rollback", "ROLLBACK"),
+        ("show effective_io_concurrency", "64"),
+        ("reset effective_io_concurrency", "RESET"),
+        ("show effective_io_concurrency", "16"),
+        ("reset all", "RESET"),
+        ("show io_combine_limit", "128kB"),
+        (
+            "set io_method = sync",
+            "55P02 parameter \"io_method\" cannot be changed without restarting the server",
+        ),
+    ]);
+}
