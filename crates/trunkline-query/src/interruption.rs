@@ -29,6 +29,7 @@ use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{
     CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec,
 };
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
@@ -87,7 +88,8 @@ impl Interruptible {
             )?;
             return Ok(Some(Arc::new(join)));
         }
-        Ok(plan.is::<CrossJoinExec>().then(|| Arc::clone(plan)))
+        let is_endless = plan.is::<CrossJoinExec>() || plan.is::<RecursiveQueryExec>();
+        Ok(is_endless.then(|| Arc::clone(plan)))
     }
 }
 

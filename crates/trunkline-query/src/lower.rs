@@ -17,6 +17,7 @@ mod join;
 mod lazy_operands;
 mod limit;
 mod planner;
+mod recursion;
 mod relation;
 mod set_function;
 mod set_operation;

@@ -59,6 +59,7 @@ impl Lowering<'_> {
             Relation::SetOperation { operator, all, left, right, columns } => {
                 self.set_operation(*operator, *all, left, right, columns)
             }
+            Relation::Recursive { .. } => self.recursive(relation),
             Relation::With { ctes, input } => self.with(ctes, input),
             Relation::CteScan { cte, columns } => {
                 let (plan, _) = self.ctes.get(cte).cloned().ok_or_else(|| {

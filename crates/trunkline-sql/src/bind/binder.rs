@@ -5,6 +5,7 @@ use trunkline_format::Oid;
 use trunkline_format::text_input::InputOptions;
 
 use super::level::Level;
+use super::open_recursion::Recursions;
 use super::parameters::Parameters;
 use super::presence::Markers;
 use super::resolved::RowField;
@@ -31,6 +32,8 @@ pub(super) struct Binder<'a> {
     pub(super) nesting: usize,
     /// The deepest nesting of the statement.
     pub(super) nesting_max: usize,
+    /// Recursive queries that are being bound.
+    pub(super) recursions: Recursions,
     /// Columns that show whether outer joins found a row.
     pub(super) markers: Markers,
     /// The fields of columns of the type `record`.

@@ -271,9 +271,31 @@ impl Binder<'_> {
         })
     }
 
+    /// A side of a join, which may be the nullable one of an outer join.
+    fn bind_side(
+        &mut self,
+        item: &TableReference,
+        before: &Scope<'_>,
+        nullable: bool,
+    ) -> Result<FromItem, SqlError> {
+        if !nullable {
+            return self.bind_item(item, before);
+        }
+        self.recursions.enter("an outer join");
+        let found = self.bind_item(item, before);
+        self.recursions.leave();
+        found
+    }
+
     /// A join.
     fn join(&mut self, join: &JoinExpression, before: &Scope<'_>) -> Result<FromItem, SqlError> {
-        let left = self.bind_item(&join.left, before)?;
+        let nullable = match join.kind {
+            SyntaxJoinKind::Inner => (false, false),
+            SyntaxJoinKind::Left => (false, true),
+            SyntaxJoinKind::Right => (true, false),
+            SyntaxJoinKind::Full => (true, true),
+        };
+        let left = self.bind_side(&join.left, before, nullable.0)?;
         // The right side can refer to the left one if it is lateral and the join allows it.
         let allows = !matches!(join.kind, SyntaxJoinKind::Right | SyntaxJoinKind::Full);
         let lefts = left.tables.iter().map(|table| match allows {
@@ -284,7 +306,7 @@ impl Binder<'_> {
             tables: before.tables.iter().cloned().chain(lefts).collect(),
             ..Scope::within(before.outer_or_self())
         };
-        let right = self.bind_item(&join.right, &beside)?;
+        let right = self.bind_side(&join.right, &beside, nullable.1)?;
         check_names(&left.tables, &right.tables)?;
         let kind = match join.kind {
             SyntaxJoinKind::Inner => JoinKind::Inner,

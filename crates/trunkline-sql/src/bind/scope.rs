@@ -66,8 +66,8 @@ pub(super) struct ScopeCte {
     pub(super) name: Box<str>,
     pub(super) number: u32,
     pub(super) columns: Vec<(Box<str>, ColumnId, SqlType)>,
-    /// It is being defined. Only a recursive query may refer to it.
-    pub(super) is_open: bool,
+    /// Why it can't be referred to while it is being defined.
+    pub(super) open: Option<SqlError>,
 }
 
 /// The names of one level, and those of the levels around it.

@@ -113,6 +113,11 @@ impl Binder<'_> {
             }
             _ => None,
         };
+        if !level.aggregates.is_empty() && self.recursions.is_recursive_term(self.query_depth) {
+            let message =
+                "aggregate functions are not allowed in a recursive query's recursive term";
+            return Err(SqlError::new(SqlState::INVALID_RECURSION, message));
+        }
         let grouping = self.grouping(core, &targets, &scope, &mut level)?;
         let unlockable = match &core.distinct {
             DistinctClause::Distinct | DistinctClause::On(_) => Some("DISTINCT clause"),

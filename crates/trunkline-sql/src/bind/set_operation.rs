@@ -8,7 +8,7 @@ use crate::error::{SqlError, SqlState};
 use crate::syntax::{SelectBody, SelectStatement, SetOperation, ValuesRow};
 
 /// Where the output columns of a query are written.
-fn target_locations(select: &SelectStatement) -> Vec<u32> {
+pub(super) fn target_locations(select: &SelectStatement) -> Vec<u32> {
     match &select.body {
         SelectBody::Select(core) => {
             core.targets.iter().map(|target| target.expression.span.start).collect()
@@ -30,13 +30,31 @@ impl Binder<'_> {
         sides: (&SelectStatement, &SelectStatement),
         scope: &Scope<'_>,
     ) -> Result<Query, SqlError> {
+        let left = self.query(sides.0, scope, false)?;
+        let place = match (operation, all) {
+            (SetOperation::Except, _) => Some("EXCEPT"),
+            (SetOperation::Intersect, true) => Some("INTERSECT"),
+            _ => None,
+        };
+        place.into_iter().for_each(|place| self.recursions.enter(place));
+        let right = self.query(sides.1, scope, false);
+        place.into_iter().for_each(|_| self.recursions.leave());
+        self.set_operation_of(operation, all, sides, (left, right?))
+    }
+
+    /// Combines two bound queries.
+    pub(super) fn set_operation_of(
+        &mut self,
+        operation: SetOperation,
+        all: bool,
+        sides: (&SelectStatement, &SelectStatement),
+        (mut left, mut right): (Query, Query),
+    ) -> Result<Query, SqlError> {
         let (operator, name) = match operation {
             SetOperation::Union => (SetOperator::Union, "UNION"),
             SetOperation::Intersect => (SetOperator::Intersect, "INTERSECT"),
             SetOperation::Except => (SetOperator::Except, "EXCEPT"),
         };
-        let mut left = self.query(sides.0, scope, false)?;
-        let mut right = self.query(sides.1, scope, false)?;
         let locations = [sides.0, sides.1].map(target_locations);
         let location = |side: usize, column: usize| {
             let found = locations.get(side).and_then(|found| found.get(column).or(found.first()));

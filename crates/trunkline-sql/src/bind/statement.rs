@@ -9,6 +9,7 @@ use trunkline_format::Oid;
 use trunkline_format::text_input::InputOptions;
 
 use super::binder::Binder;
+use super::open_recursion::Recursions;
 use super::parameters::Parameters;
 use super::presence::Markers;
 use super::scope::Scope;
@@ -64,6 +65,7 @@ fn bind_query(select: &SelectStatement, options: BindOptions<'_>) -> Result<Boun
         nesting: options.nesting,
         nesting_max: options.nesting,
         markers: Markers::default(),
+        recursions: Recursions::default(),
         record_columns: Map::default(),
         locking: None,
     };

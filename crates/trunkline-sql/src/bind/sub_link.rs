@@ -18,7 +18,10 @@ impl Binder<'_> {
         at: u32,
         context: &mut Context<'_>,
     ) -> Result<Expr, SqlError> {
-        let query = self.query(select, context.scope, true)?;
+        self.recursions.enter("a subquery");
+        let query = self.query(select, context.scope, true);
+        self.recursions.leave();
+        let query = query?;
         match kind {
             SubLinkKind::Exists => Ok(self.subquery(SubqueryKind::Exists, query, BOOL)),
             SubLinkKind::Scalar => {
@@ -137,7 +140,10 @@ impl Binder<'_> {
         at: u32,
         context: &mut Context<'_>,
     ) -> Result<Expr, SqlError> {
-        let query = self.query(select, context.scope, true)?;
+        self.recursions.enter("a subquery");
+        let query = self.query(select, context.scope, true);
+        self.recursions.leave();
+        let query = query?;
         let found = query.output.len();
         if lefts.len() != found {
             let what = if lefts.len() < found { "many" } else { "few" };

@@ -24,15 +24,19 @@ impl Binder<'_> {
             }
             let number = self.next_cte;
             self.next_cte += 1;
-            if with.recursive {
-                // A reference to itself or to a later one is found, and refused.
-                for open in with.ctes.iter().skip(at) {
-                    let name = open.alias.name.text.as_str().into();
-                    scope.ctes.push(ScopeCte { name, number, columns: Vec::new(), is_open: true });
+            let query = if with.recursive {
+                // A reference to a later one is found, and refused.
+                for later in with.ctes.iter().skip(at + 1) {
+                    let (name, columns) = (later.alias.name.text.as_str().into(), Vec::new());
+                    let message = "a reference to a later WITH query is not supported by trunkline";
+                    let open = Some(SqlError::unsupported(message).at(later.alias.name.span.start));
+                    scope.ctes.push(ScopeCte { name, number, columns, open });
                 }
-            }
-            let query = self.query(&cte.query, scope, true)?;
-            scope.ctes.retain(|found| !found.is_open);
+                self.recursive_query(cte, scope)?
+            } else {
+                self.query(&cte.query, scope, true)?
+            };
+            scope.ctes.retain(|found| found.open.is_none());
             let (found, given) = (query.output.len(), cte.alias.columns.len());
             if given > found {
                 let message = format!(
@@ -52,7 +56,7 @@ impl Binder<'_> {
                 name: name.text.as_str().into(),
                 number,
                 columns: columns.collect(),
-                is_open: false,
+                open: None,
             });
             ctes.push(Cte {
                 number,
@@ -72,10 +76,10 @@ impl Binder<'_> {
         alias: Option<&Alias>,
         at: u32,
     ) -> Result<FromItem, SqlError> {
-        if cte.is_open {
-            let message = "recursive common table expressions are not supported by trunkline";
-            return Err(SqlError::unsupported(message).at(at));
+        if let Some(open) = &cte.open {
+            return Err(open.clone());
         }
+        self.count_reference(cte, at)?;
         let name = alias.map_or(&*cte.name, |alias| &alias.name.text);
         check_alias_count(alias, name, cte.columns.len())?;
         let mut aliases = alias.map_or(&[][..], |alias| &alias.columns).iter();

@@ -121,6 +121,22 @@ pub enum Relation {
         /// The columns of the result.
         columns: Vec<ColumnId>,
     },
+    /// A query of `WITH RECURSIVE`: the rows of the left input, then those that the right input makes of
+    /// the rows of the iteration before, until there are none.
+    Recursive {
+        /// By this number, a [`Relation::CteScan`] in the right input refers to the rows before.
+        number: u32,
+        /// `UNION ALL`: duplicates are kept.
+        all: bool,
+        /// The non-recursive term and its columns.
+        left: (Box<Relation>, Vec<ColumnId>),
+        /// The recursive term and its columns.
+        right: (Box<Relation>, Vec<ColumnId>),
+        /// The columns by which the right input refers to the rows before.
+        work: Vec<ColumnId>,
+        /// The columns of the result.
+        columns: Vec<ColumnId>,
+    },
     /// Common table expressions, visible in `input` and in those after them.
     With {
         /// The expressions.

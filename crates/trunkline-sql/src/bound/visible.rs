@@ -9,7 +9,9 @@ impl Relation {
         match self {
             Self::Unit => Vec::new(),
             Self::Table(table) => table.columns.iter().map(|column| column.id).collect(),
-            Self::Values { columns, .. } | Self::SetOperation { columns, .. } => columns.clone(),
+            Self::Values { columns, .. }
+            | Self::SetOperation { columns, .. }
+            | Self::Recursive { columns, .. } => columns.clone(),
             Self::Functions { functions, ordinality } => {
                 let columns =
                     functions.iter().flat_map(|function| function.columns.iter().copied());

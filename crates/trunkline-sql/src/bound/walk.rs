@@ -128,7 +128,8 @@ macro_rules! expressions {
             | Relation::Table(_)
             | Relation::With { .. }
             | Relation::CteScan { .. }
-            | Relation::SetOperation { .. } => {}
+            | Relation::SetOperation { .. }
+            | Relation::Recursive { .. } => {}
             Relation::Values { rows, .. } => rows.$iter().flatten().for_each($visit),
             Relation::Functions { functions, .. } | Relation::ProjectSet { functions, .. } => {
                 functions.$iter().for_each(|source| $visit(&$($mut)? source.call));
@@ -180,7 +181,8 @@ macro_rules! inputs {
                 $visit(left);
                 $visit(right);
             }
-            Relation::SetOperation { left, right, .. } => {
+            Relation::SetOperation { left, right, .. }
+            | Relation::Recursive { left, right, .. } => {
                 $visit(&$($mut)? left.0);
                 $visit(&$($mut)? right.0);
             }

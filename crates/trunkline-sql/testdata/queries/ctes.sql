@@ -36,3 +36,69 @@ with t as (select 1 as n union all select n + 1 from t) select * from t;
 with recursive t(n) as (select 1 union all select n + 1.5 from t where n < 5) select * from t;
 -- name: too few columns
 with t(a, b) as (select 1) select * from t;
+-- name: recursion with a wider type
+with recursive t(n) as (select 1 union all select n+1.5 from t) select * from t;
+-- name: recursion of texts
+with recursive t(n) as (select 'a' union all select n||'b' from t) select * from t limit 2;
+-- name: recursion with a modifier
+with recursive t(n) as (select 'a'::varchar(5) union all select n||'b' from t) select * from t limit 2;
+-- name: recursion without a union
+with recursive t(n) as (select n from t) select * from t;
+-- name: recursion in the first term
+with recursive t(n) as (select n from t union all select 1) select * from t;
+-- name: recursion in an intersection
+with recursive t(n) as (select 1 intersect select n from t) select * from t;
+-- name: recursion with an aggregate
+with recursive t(n) as (select 1 union all select count(*)::int from t) select * from t;
+-- name: recursion with an order
+with recursive t(n) as (select 1 union all select n+1 from t order by 1) select * from t;
+-- name: recursion with its own limit
+with recursive t(n) as (select 1 union all select n+1 from t limit 3) select * from t;
+-- name: two recursive references
+with recursive t(n) as (select 1 union all select a.n from t a, t b) select * from t;
+-- name: recursion in an outer join
+with recursive t(n) as (select 1 union all select a.x from (select 1 as x) a left join t on true) select * from t;
+-- name: recursion in two unions
+with recursive t(n) as (select 1 union all (select n+1 from t union all select n from t)) select * from t;
+-- name: recursion with except
+with recursive t(n) as (select 1 union all select n from (select n from t except select 1) x) select * from t;
+-- name: recursion with distinct rows
+with recursive t(n) as (select 1 union all select distinct n+1 from t where n<3) select * from t;
+-- name: recursion of numeric with a modifier
+with recursive t(n) as (select 1::numeric(5,2) union all select n+1 from t where n<3) select * from t;
+-- name: recursion with a window
+with recursive t(n) as (select 1 union all select sum(n) over () from t where n<3) select * from t;
+-- name: recursion from null
+with recursive t(n) as (select null union all select 'x' from t where n is null) select n, pg_typeof(n) from t;
+-- name: recursion through another query
+with recursive t(n) as (select 1 union all select n+1 from (with s as (select * from t) select * from s) x where n<3) select * from t;
+-- name: recursion with an inner limit
+with recursive t(n) as (select 1 union all select n+1 from (select n from t limit 1) x where n<3) select * from t;
+-- name: recursion of wider integers
+with recursive t(n) as (select 1 union select n::int8 from t) select * from t;
+-- name: recursion with too many names
+with recursive t(n,m) as (select 1 union all select n+1 from t) select * from t;
+-- name: recursion with two columns
+with recursive t(n) as (select 1, 2 union all select n+1, 3 from t where n<3) select * from t;
+-- name: recursive query used by another
+with recursive t(n) as (select 1 union all select n+1 from t where n < 5), u as (select n * 10 as n from t) select * from u;
+-- name: recursive without recursion
+with recursive t as (select 1 as n union all select 2) select * from t order by n;
+-- name: recursive query used twice
+with recursive t(n) as (select 1 union all select n+1 from t where n < 3) select a.n, b.n from t a join t b on a.n < b.n order by 1, 2;
+-- name: recursion in a subquery of a row
+select id, (with recursive t(n) as (select 1 union all select n+1 from t where n < 3) select sum(n) from t) from departments order by id;
+-- name: recursion from an outer column
+select id, (with recursive t(n) as (select d.id union all select n+1 from t where n < 7) select count(*) from t) from departments d order by id;
+-- name: recursion with a filter outside
+with recursive t(n, s) as (select 1, 'x'::text union all select n+1, s || n from t where n < 4) select * from t where n > 2;
+-- name: recursion up a tree
+with recursive chain as (select id, manager from employees where id = 7 union all select e.id, e.manager from employees e, chain c where e.id = c.manager) select * from chain;
+-- name: deep recursion
+with recursive t(n) as (select 1 union all select n+1 from t where n < 100000) select count(*), max(n) from t;
+-- name: recursion of dates
+with recursive t(d) as (select date '2024-01-01' union all select (d + interval '1 month')::date from t where d < date '2024-06-01') select * from t;
+-- name: recursion with a subquery
+with recursive t(n) as (select 1 union all select n + (select count(*)::int from departments) from t where n < 20) select * from t;
+-- name: recursion that grows
+with recursive t(n) as (select 1 union all select n+1 from t join generate_series(1,2) g on true where n < 4) select n, count(*) from t group by n order by n;
