@@ -44,6 +44,6 @@ mod zone_abbreviations;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use compound::read_text;
+pub use compound::{read_text, write_range};
 pub use error::InputError;
 pub use options::{DateOrder, InputNames, InputOptions, NoNames};

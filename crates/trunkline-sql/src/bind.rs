@@ -14,6 +14,7 @@ mod binder;
 mod calls;
 mod coerce;
 mod collation;
+mod defaults;
 mod expression;
 mod from;
 mod from_function;

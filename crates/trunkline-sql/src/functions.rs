@@ -30,6 +30,7 @@ mod json;
 mod money;
 mod numerics;
 mod printing;
+mod random;
 mod record;
 mod regex;
 mod registry;

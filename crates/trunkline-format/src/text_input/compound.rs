@@ -10,7 +10,7 @@ use super::range::{Bound, RangeRules, RangeValue};
 use super::{array, composite, range};
 use crate::ids::Oid;
 use crate::text_output::description::{Bounds, Record};
-use crate::text_output::{TextOptions, Type, reg_types};
+use crate::text_output::{RangeBounds, TextOptions, Type, reg_types};
 
 /// Appends the value that `text` stands for, in storage form, to `out`.
 ///
@@ -152,6 +152,28 @@ fn read_composite(
         columns.push((field.attribute, value));
     }
     composite::store(record.oid, &columns, out);
+    Ok(())
+}
+
+/// Appends a range with these bounds in the form that is stored; `None` is an empty one.
+///
+/// # Errors
+/// [`InputError`] if the lower bound is greater than the upper one.
+pub fn write_range(
+    ty: &Bounds,
+    range: Option<RangeBounds>,
+    out: &mut Vec<u8>,
+) -> Result<(), InputError> {
+    let rules = rules(ty);
+    let bound = |bound: Option<(Vec<u8>, bool)>| match bound {
+        Some((value, inclusive)) => Bound { value: Some(value), inclusive },
+        None => Bound { value: None, inclusive: false },
+    };
+    let value = match range {
+        Some(RangeBounds { lower, upper }) => rules.normalize(bound(lower), bound(upper))?,
+        None => None,
+    };
+    rules.store(&value, out);
     Ok(())
 }
 

@@ -462,11 +462,7 @@ impl Binder<'_> {
                 return self.cast(argument, ty, at).map(ResolvedCall::Cast);
             }
         };
-        if !resolved.defaults.is_empty() {
-            let message =
-                format!("default arguments of function {name} are not supported by trunkline");
-            return Err(SqlError::unsupported(message).at(at));
-        }
+        let defaults = self.default_arguments(resolved.function, &resolved.defaults)?;
         let mut converted = self.converted_arguments(arguments, &resolved.arguments)?;
         if is_variadic && resolved.arguments.last() == Some(&oids::ANY) {
             let message =
@@ -489,6 +485,7 @@ impl Binder<'_> {
         }
         let mut placed: Vec<(usize, Expr)> =
             resolved.parameters.iter().copied().zip(converted).collect();
+        placed.extend(defaults);
         placed.sort_by_key(|(parameter, _)| *parameter);
         let arguments = placed.into_iter().map(|(_, argument)| argument).collect();
         let (function, result) = (resolved.function, resolved.result);

@@ -5,7 +5,9 @@
 
 mod comparing;
 mod key;
+mod ranges;
 
 pub use key::ValueKeys;
 
 pub(super) use comparing::COMPARING;
+pub(super) use ranges::RANGES;

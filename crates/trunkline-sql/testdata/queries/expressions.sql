@@ -93,3 +93,11 @@ select /* a /* nested */ comment */ 1 as a, -- to the end
     2   as   b;
 -- name: keywords as names
 select 1 as "select", 2 as year, 3 as value, 4 as type, 5 as key, 6 "case", 7 name;
+-- name: defaults of an interval
+select make_interval(days => 1), make_interval(1,2,3), make_interval();
+-- name: schemas of the search path
+select current_schemas(true), current_schemas(false);
+-- name: values that differ
+select pi(), random() between 0 and 1, gen_random_uuid() is not null, length(gen_random_uuid()::text), clock_timestamp() >= now() - interval '100 years';
+-- name: random numbers differ
+select count(distinct random()) from generate_series(1, 100);

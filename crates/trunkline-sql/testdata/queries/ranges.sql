@@ -16,3 +16,29 @@ select int4range(1, 2) + int4range(5, 6);
 select int4range(5, 1);
 -- name: bad range
 select '[1,2'::int4range;
+-- name: constructors
+select int4range(1,5), int4range(1,5,'[]'), int4range(null,3), int4range(1,1), daterange('2024-01-01','2024-02-01','(]'), numrange(1.5,2.5,'()'), tsrange('2024-01-01', null), int8range(null,null);
+-- name: constructor of wrong bounds
+select int4range(3,1);
+-- name: constructor with wrong flags
+select int4range(1,3,'x');
+-- name: constructor with null flags
+select int4range(1,3,null);
+-- name: properties of ranges
+select lower(r), upper(r), isempty(r), lower_inc(r), upper_inc(r), lower_inf(r), upper_inf(r) from (values (int4range(1,5)), ('empty'), ('(,)'), (null), ('[3,)')) v(r);
+-- name: relations of ranges
+select r @> 3, r @> int4range(2,3), r <@ int4range(0,9), r && int4range(4,7), r -|- int4range(5,7), r << int4range(5,7), r >> int4range(0,1), r &< int4range(1,9), r &> int4range(1,9), 3 <@ r from (values (int4range(1,5)), ('empty'), ('(,)'), ('[3,)')) v(r);
+-- name: results that are ranges
+select int4range(1,5) + int4range(3,8), int4range(1,5) * int4range(3,8), int4range(1,5) - int4range(3,8), int4range(1,5) - int4range(0,2), int4range(1,5) + 'empty', int4range(1,2) * int4range(5,6), range_merge(int4range(1,2), int4range(5,6)), numrange(1,5,'[]') - numrange(3,5,'[)'), numrange(1,5) - numrange(1,3,'[]');
+-- name: union with a gap
+select int4range(1,2) + int4range(5,6);
+-- name: difference with a gap
+select int4range(1,10) - int4range(3,4);
+-- name: order of ranges
+select a.r, b.r, a.r < b.r, a.r = b.r, a.r >= b.r from (values (int4range(1,5)), ('empty'), ('(,)'), ('[3,)')) a(r), (values (int4range(1,5)), ('empty'), ('(,2)')) b(r) order by a.r, b.r;
+-- name: distinct ranges
+select distinct r from (values (int4range(1,5)), ('[1,4]'), ('empty')) v(r) order by r desc;
+-- name: equal bounds that look different
+select numrange(1.0, 2) = numrange(1.00, 2.0), numrange(1,2) @> 1.5, tstzrange('2024-01-01', '2024-01-02') @> '2024-01-01 12:00'::timestamptz;
+-- name: range of an outer filter
+select min(salary), max(salary) from employees where int4range(3000, 6000) @> salary::int;

@@ -76,6 +76,13 @@ impl Deparser<'_> {
         }
     }
 
+    /// The texts of the elements of a stored list of expressions.
+    pub(crate) fn elements(&self, text: &[u8]) -> Result<Vec<String>, SqlError> {
+        let tree = parse(text)?;
+        let nodes = tree.elements().iter().filter_map(NodeValue::node);
+        nodes.map(|node| self.expression(node, false)).collect()
+    }
+
     /// A name as an identifier.
     pub(super) fn quoted(&self, name: &[u8]) -> String {
         let mut text = Vec::new();

@@ -30,6 +30,27 @@ pub(in crate::functions) const NAMING: &[(&str, Kernel)] = &[
             })
         })
     }),
+    ("current_schemas", |call| {
+        let session = call.settings.session()?;
+        let database = session.catalog.database();
+        unary(call, |implicit: bool| {
+            let listed = match implicit {
+                true => session.path.searched(),
+                false => session.path.listed(),
+            };
+            let name = trunkline_format::deform::Attribute {
+                len: 64,
+                align: trunkline_format::Align::Char,
+            };
+            let mut array = crate::functions::array::ArrayBuilder::new(Oid(19), name);
+            for schema in listed.iter().filter_map(|oid| database.schema(*oid)) {
+                let mut padded = schema.name.to_vec();
+                padded.resize(64, 0);
+                array.push(Some(&padded))?;
+            }
+            array.finish_list()
+        })
+    }),
     ("pg_typeof", |call| {
         let ty = call.argument_types.first().map(|ty| ty.0);
         each_row(call.rows, |_| Ok(ty))

@@ -4,10 +4,9 @@
 
 use trunkline_engine::catalog::{ParameterMode, Procedure};
 use trunkline_format::Oid;
-use trunkline_format::node_tree::NodeValue;
 use trunkline_format::text_output::write_identifier;
 
-use super::deparse::{Deparser, parse};
+use super::deparse::Deparser;
 use crate::catalog::{Namespace, SqlCatalog};
 use crate::error::SqlError;
 use crate::functions::call::{Call, Kernel};
@@ -62,10 +61,7 @@ fn default_texts(
     found: &Procedure,
 ) -> Result<Vec<String>, SqlError> {
     let Some(stored) = found.defaults() else { return Ok(Vec::new()) };
-    let deparser = Deparser::new(call.settings, names, false);
-    let tree = parse(stored)?;
-    let nodes = tree.elements().iter().filter_map(NodeValue::node);
-    nodes.map(|node| deparser.expression(node, false)).collect()
+    Deparser::new(call.settings, names, false).elements(stored)
 }
 
 /// The arguments of a function, or with `table`, the columns of its result.
