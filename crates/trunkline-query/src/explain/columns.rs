@@ -79,6 +79,11 @@ impl Expressions<'_> {
                 return Ok(Shown::computed("row_number() OVER (?)".to_owned()));
             }
         }
+        if name == "mark"
+            && let Some(mark) = self.mark(plan)?
+        {
+            return Ok(mark);
+        }
         for child in plan.children() {
             let schema = child.schema();
             let same = schema.fields().get(index).is_some_and(|field| field.name() == name);

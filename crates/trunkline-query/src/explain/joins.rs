@@ -13,7 +13,9 @@ use datafusion::physical_plan::joins::{
 use trunkline_sql::SqlError;
 
 use super::describe::Describer;
+use super::expressions::Expressions;
 use super::node::{Detail, PlanNode, Value};
+use super::shown::Shown;
 use crate::subplan::{SubplanExec, SubplanKind};
 
 impl Describer<'_> {
@@ -28,7 +30,7 @@ impl Describer<'_> {
             let (left, right) = (join.left(), join.right());
             // PostgreSQL hashes the second input.
             let mut node = join_node("Hash Join", "Hash ", swapped(*join.join_type()));
-            let on = self.conditions(join.on(), (left, right), true)?;
+            let on = self.expressions.conditions(join.on(), (left, right), true)?;
             node.push(Detail::text("Hash Cond", on));
             self.push_filter(&mut node, join.filter(), left, right)?;
             let mut hash = PlanNode::new("Hash");
@@ -55,7 +57,7 @@ impl Describer<'_> {
             let mut node = join_node("Merge Join", "Merge ", join.join_type());
             node.push(Detail::text(
                 "Merge Cond",
-                self.conditions(join.on(), (left, right), false)?,
+                self.expressions.conditions(join.on(), (left, right), false)?,
             ));
             self.push_filter(&mut node, join.filter().as_ref(), left, right)?;
             return Ok(Some(node.over(input(left)?).over(inner(input(right)?))));
@@ -97,18 +99,19 @@ impl Describer<'_> {
         }
         Ok(())
     }
+}
 
+impl Expressions<'_> {
     /// The equalities of a join. With `right_first`, the columns of the right input come first.
-    fn conditions(
+    pub(super) fn conditions(
         &self,
         on: &[(PhysicalExprRef, PhysicalExprRef)],
         (left, right): (&Arc<dyn ExecutionPlan>, &Arc<dyn ExecutionPlan>),
         right_first: bool,
     ) -> Result<String, SqlError> {
-        let expressions = &self.expressions;
         let side = |expr: &Arc<dyn PhysicalExpr>, plan: &Arc<dyn ExecutionPlan>| {
-            let columns = |column: &Column| expressions.column(plan, column.index());
-            expressions.operand(expr, None, &columns)
+            let columns = |column: &Column| self.column(plan, column.index());
+            self.operand(expr, None, &columns)
         };
         let mut parts = Vec::with_capacity(on.len());
         for (a, b) in on {
@@ -119,6 +122,24 @@ impl Describer<'_> {
             [only] => only.clone(),
             all => format!("({})", all.join(" AND ")),
         })
+    }
+
+    /// The column of a join that says whether a row has matches.
+    pub(super) fn mark(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Shown>, SqlError> {
+        let is_mark = |kind| matches!(kind, JoinType::LeftMark | JoinType::RightMark);
+        let text = if let Some(join) = plan.downcast_ref::<HashJoinExec>()
+            && is_mark(*join.join_type())
+        {
+            Some(self.conditions(join.on(), (join.left(), join.right()), true)?)
+        } else if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>()
+            && is_mark(*join.join_type())
+            && let Some(filter) = join.filter()
+        {
+            self.join_filter(filter, join.left(), join.right())?
+        } else {
+            None
+        };
+        Ok(text.map(|text| Shown::computed(format!("(ANY {text})"))))
     }
 }
 
