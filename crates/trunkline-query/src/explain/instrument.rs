@@ -54,9 +54,16 @@ impl Measured {
     }
 }
 
-/// The measurements of a node, by partition.
+/// The measurements of a node.
 #[derive(Debug, Default)]
-struct Measurements(Mutex<Vec<Measured>>);
+struct Measurements(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    partitions: Vec<Measured>,
+    /// Executions that have not been added yet.
+    open: usize,
+}
 
 /// A node whose rows and time are counted. For all other purposes it is the node that it wraps.
 #[derive(Debug, Clone)]
@@ -81,7 +88,7 @@ pub(crate) fn instrumented(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execu
 /// What each partition of a node has done; `None` if the plan is not instrumented.
 pub(super) fn measured(plan: &Arc<dyn ExecutionPlan>) -> Option<Vec<Measured>> {
     let node: &dyn Any = &**plan;
-    node.downcast_ref::<InstrumentExec>().map(|node| node.measurements.0.lock().clone())
+    node.downcast_ref::<InstrumentExec>().map(|node| node.measurements.0.lock().partitions.clone())
 }
 
 /// What all partitions of a node have done; `None` if the plan is not instrumented.
@@ -92,9 +99,13 @@ pub(super) fn sum(plan: &Arc<dyn ExecutionPlan>) -> Option<Measured> {
     Some(sum)
 }
 
-/// Whether all scans of a plan have ended, so that their counts are complete.
+/// Whether all executions of a plan's nodes have ended, so that the counts are complete.
 pub(crate) fn is_complete(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let own = plan.downcast_ref::<ScanExec>().is_none_or(|scan| scan.counters().is_complete());
+    let node: &dyn Any = &**plan;
+    let node = node.downcast_ref::<InstrumentExec>();
+    let scan = plan.downcast_ref::<ScanExec>();
+    let own = node.is_none_or(|node| node.measurements.0.lock().open == 0)
+        && scan.is_none_or(|scan| scan.counters().is_complete());
     let inner = plan.downcast_ref::<SubplanExec>();
     own && inner.is_none_or(|subplan| is_complete(subplan.inner_plan()))
         && plan.children().into_iter().all(is_complete)
@@ -215,7 +226,9 @@ impl Drop for InstrumentStream {
         if let Some(since) = self.since {
             self.measured.total += clock::now().since(since);
         }
-        let mut partitions = self.measurements.0.lock();
+        let mut counts = self.measurements.0.lock();
+        counts.open -= self.measured.loops as usize;
+        let partitions = &mut counts.partitions;
         if partitions.len() <= self.partition {
             partitions.resize(self.partition + 1, Measured::default());
         }
@@ -230,7 +243,10 @@ impl Stream for InstrumentStream {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let since = *self.since.get_or_insert_with(clock::now);
-        self.measured.loops = 1;
+        if self.measured.loops == 0 {
+            self.measured.loops = 1;
+            self.measurements.0.lock().open += 1;
+        }
         let polled = self.stream.poll_next_unpin(context);
         if let Poll::Ready(ready) = &polled {
             self.since = None;

@@ -1,6 +1,7 @@
 //! `EXPLAIN`: plans a statement, executes it with `ANALYZE`, and shows the plan.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
@@ -23,6 +24,10 @@ use crate::explain::{
     Describer, ExplainFormat, ExplainOptions, Summary, instrumented, is_complete, json_report,
     text_report,
 };
+
+/// How long to wait for tasks that have been stopped. They end at once unless something keeps them, in
+/// which case their counts are not shown.
+const STOPPING_MAX: Duration = Duration::from_secs(1);
 
 /// `json`.
 const JSON: Oid = Oid(114);
@@ -75,8 +80,9 @@ async fn explained(
             batch.map_err(|error| failure(&error, &context.cancellation))?;
         }
         drop(rows);
-        // Scans that were stopped early end with their tasks.
-        while !is_complete(&plan) {
+        // What was stopped early ends with its tasks.
+        let stopped = clock::now();
+        while !is_complete(&plan) && clock::now().since(stopped) < STOPPING_MAX {
             context.cancellation.check()?;
             tokio::task::yield_now().await;
         }
