@@ -169,6 +169,15 @@ impl ExecutionPlan for InstrumentExec {
         with_new_children(self, children)
     }
 
+    /// A recursive query hands its rows to the node that reads them.
+    fn with_new_state(
+        &self,
+        state: Arc<dyn std::any::Any + Send + Sync>,
+    ) -> Option<Arc<dyn ExecutionPlan>> {
+        let node = self.node.with_new_state(state)?;
+        Some(Arc::new(Self { node, ..self.clone() }))
+    }
+
     /// Counts go on.
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         let node = Arc::clone(&self.node).reset_state()?;
