@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use trunkline_sql::SqlError;
@@ -56,6 +57,9 @@ impl Expressions<'_> {
             }
         } else if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
             return self.aggregated(aggregate, index, name);
+        } else if plan.is::<RecursiveQueryExec>() {
+            // It has a value of its own in each iteration.
+            return Ok(self.field(name, false));
         } else if plan.is::<UnionExec>() {
             if let Some(first) = plan.children().first() {
                 return self.column(first, index);

@@ -10,6 +10,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
@@ -323,6 +324,9 @@ impl<'a> Describer<'a> {
             };
             node.title = format!("Redistribute ({how})");
             return Ok(node);
+        }
+        if plan.is::<RecursiveQueryExec>() {
+            return Ok(PlanNode::new("Recursive Union"));
         }
         if plan.is::<ProjectionExec>() {
             return Ok(PlanNode::new("Result"));

@@ -7,6 +7,7 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion::physical_plan::work_table::WorkTableExec;
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::ExprKind;
 
@@ -21,6 +22,9 @@ impl Describer<'_> {
     pub(super) fn leaf(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<Option<PlanNode>, SqlError> {
         if plan.is::<PlaceholderRowExec>() {
             return Ok(Some(PlanNode::new("Result")));
+        }
+        if plan.is::<WorkTableExec>() {
+            return Ok(Some(PlanNode::new("WorkTable Scan")));
         }
         if plan.is::<EmptyExec>() {
             let mut node = PlanNode::new("Result");

@@ -13,6 +13,7 @@ use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::work_table::WorkTableExec;
 
 use super::instrument::measured;
 use super::node::Worker;
@@ -56,6 +57,7 @@ pub(super) fn takes_filter(plan: &Arc<dyn ExecutionPlan>) -> bool {
                 || plan.is::<CrossJoinExec>()
                 || plan.is::<DataSourceExec>()
                 || plan.is::<PlaceholderRowExec>()
+                || plan.is::<WorkTableExec>()
                 || is_lateral(plan)
         }
     }

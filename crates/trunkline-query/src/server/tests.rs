@@ -31,7 +31,8 @@ fn views() -> Vec<ServerView> {
         let engine = Engine::open(&settings).expect("an engine");
         let cluster = engine.cluster(data).expect("a cluster");
         let database = Arc::clone(cluster.database("shop").expect("a database").catalog());
-        ServerView::new(engine, database, Cancellation::default(), PageCounter::default(), 42, None)
+        let (cancellation, pages) = (Cancellation::default(), PageCounter::default());
+        ServerView::new(engine, Arc::new(settings), database, cancellation, pages, 42, None)
     };
     found.map(view).collect()
 }

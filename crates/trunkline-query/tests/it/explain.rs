@@ -368,6 +368,14 @@ fn options_are_checked_as_the_server_does() {
         ("explain analyze select 1 / (1 - 1)", "22012 division by zero"),
         ("explain (analyze off, verbose true, buffers 0) select 1", "Result|  Output: 1"),
         (
+            "explain (analyze, timing off, summary off) with recursive r(i) as (select 1 union all \
+             select i + 1 from r where i < 10) select * from r",
+            "Recursive Union (actual rows=10.00 loops=1)|\
+             \x20 ->  Result (actual rows=1.00 loops=1)|\
+             \x20 ->  WorkTable Scan (actual rows=0.90 loops=10)|\
+             \x20       Filter: (i < 10)",
+        ),
+        (
             "set work_mem = '8MB'; explain (settings) select 1",
             "SET;Result|Settings: work_mem = '8MB'",
         ),
