@@ -28,6 +28,7 @@ mod formatting;
 mod integers;
 mod json;
 mod money;
+mod network;
 mod numerics;
 mod printing;
 mod random;

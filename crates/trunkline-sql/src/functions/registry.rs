@@ -9,7 +9,7 @@ use super::call::Kernel;
 use super::series;
 use super::server;
 use super::set_rows::SetFunction;
-use super::{array, catalog, json, random, record, regex, text};
+use super::{array, catalog, json, network, random, record, regex, text};
 use super::{comparisons, float_math, floats, integers, money, numerics};
 use super::{datetime, enums, formatting};
 
@@ -45,6 +45,7 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     datetime::WINDOW,
     formatting::DATES_TO_CHAR,
     formatting::NUMBERS_TO_CHAR,
+    network::PARTS,
     random::KERNELS,
     record::COMPARING,
     record::RANGES,

@@ -16,3 +16,7 @@ select '300.1.2.3'::inet;
 select '10.0.0.1/8'::cidr;
 -- name: points and boxes
 select id, place, place[0], area, area[0] from hosts order by id;
+-- name: hosts and masks
+select host('10.1.2.3/8'::inet), host('::1'), family('::1'), family('10.0.0.0/8'), masklen('10.1.2.3/8'), masklen('10.1.2.3'), text('10.1.2.3'::inet), '10.1.2.3'::inet::text, text('10.0.0.0/8'::cidr), host(null);
+-- name: hosts of other addresses
+select text('::ffff:1.2.3.4'::inet), host('fe80::1/64'), family(null);
