@@ -29,6 +29,7 @@ mod presence;
 mod recursion;
 mod reference;
 mod resolved;
+mod row_call;
 mod scope;
 mod select;
 mod set_operation;

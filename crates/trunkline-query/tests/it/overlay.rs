@@ -67,6 +67,17 @@ fn relations_of_the_overlay_are_queried_like_others() {
         let sql = "select buffers_evicted > 0, buffers_flushed, buffers_skipped \
                    from pg_buffercache_evict_relation('pg_class')";
         assert_eq!(query(sql), ["t\t0\t0"]);
+        // In a select list, the row is a value.
+        query("select pg_prewarm('pg_class')");
+        let found = query("select pg_buffercache_evict_relation('pg_class')").concat();
+        assert!(
+            found.starts_with('(') && found.ends_with(",0,0)") && found != "(0,0,0)",
+            "{found}"
+        );
+        assert_eq!(query("select pg_buffercache_evict_relation('pg_class')"), ["(0,0,0)"]);
+        let sql = "select (pg_buffercache_evict_relation(x)).buffers_evicted \
+                   from (values ('pg_class'::regclass), (null)) v(x)";
+        assert_eq!(query(sql), ["0", "\\N"]);
         // As in the thread that introduced the function, with fewer blocks.
         let sql = "select count(*), min(blockoff), max(blockoff), count(distinct blocknum) \
                    from read_stream_for_blocks('pg_class', array[0, 1, 2, 1, 2, 3, 2, 3, 4])";

@@ -95,6 +95,9 @@ impl Binder<'_> {
                 self.refuse_decorations(call, name, at)?;
                 match procedure.returns_set {
                     true => self.set_call(resolved, call, at, context),
+                    false if self.returns_row(procedure, resolved.result) => {
+                        self.row_call(resolved, at)
+                    }
                     false => self.plain_call(resolved, CallForm::Function, at),
                 }
             }

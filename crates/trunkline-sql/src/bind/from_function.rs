@@ -119,7 +119,12 @@ impl Binder<'_> {
         };
         let procedure = self.procedure(resolved.function)?;
         match (procedure.kind, procedure.returns_set) {
-            (b'f', true) if call.over.is_none() && call.filter.is_none() => {
+            // One that returns a single row is called in the same way.
+            (b'f', returns_set)
+                if (returns_set || self.returns_row(procedure, resolved.result))
+                    && call.over.is_none()
+                    && call.filter.is_none() =>
+            {
                 let fields = self.result_columns(procedure, resolved.result);
                 let name = self.output_parameter(procedure);
                 let source = self.row_source(resolved, at)?;

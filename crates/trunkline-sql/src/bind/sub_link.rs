@@ -51,7 +51,7 @@ impl Binder<'_> {
         }
     }
 
-    fn subquery(&mut self, kind: SubqueryKind, query: Query, ty: SqlType) -> Expr {
+    pub(super) fn subquery(&mut self, kind: SubqueryKind, query: Query, ty: SqlType) -> Expr {
         let query = self.subqueries.add(query);
         Expr::new(ExprKind::Subquery(Box::new(Subquery { kind, query })), ty)
     }

@@ -113,6 +113,7 @@ fn procedure(definition: &FunctionDefinition) -> Procedure {
     let (result, columns, returns_set) = match &definition.result {
         ResultDefinition::Value(oid) => (*oid, &[][..], false),
         ResultDefinition::Rows(columns) => (oids::RECORD, *columns, true),
+        ResultDefinition::Row(columns) => (oids::RECORD, *columns, false),
     };
     let inputs = definition.arguments.iter().map(parameter(ParameterMode::In));
     let outputs = columns.iter().map(parameter(ParameterMode::Out));

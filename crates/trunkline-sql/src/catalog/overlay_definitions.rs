@@ -38,6 +38,8 @@ pub(super) enum ResultDefinition {
     Value(Oid),
     /// Rows with these columns.
     Rows(&'static [(&'static str, Oid)]),
+    /// One row with these columns.
+    Row(&'static [(&'static str, Oid)]),
 }
 
 /// A relation: all rows of a function without arguments.
@@ -48,7 +50,7 @@ pub(super) struct RelationDefinition {
     pub(super) function: &'static str,
 }
 
-use ResultDefinition::{Rows, Value};
+use ResultDefinition::{Row, Rows, Value};
 
 const fn function(
     oid: u32,
@@ -70,11 +72,11 @@ pub(super) const FUNCTIONS: &[FunctionDefinition] = &[
     function(9500, "pg_get_aios", &[], Rows(AIOS)),
     function(9501, "pg_stat_get_io", &[], Rows(STAT_IO)),
     function(9510, "pg_buffercache_pages", &[], Rows(BUFFERS)),
-    function(9511, "pg_buffercache_summary", &[], Rows(BUFFER_SUMMARY)),
+    function(9511, "pg_buffercache_summary", &[], Row(BUFFER_SUMMARY)),
     function(9512, "pg_buffercache_usage_counts", &[], Rows(USAGE_COUNTS)),
-    function(9513, "pg_buffercache_evict", &[("", INT4)], Rows(EVICTED_ONE)),
-    function(9514, "pg_buffercache_evict_relation", &[("", REGCLASS)], Rows(EVICTED_MANY)),
-    function(9515, "pg_buffercache_evict_all", &[], Rows(EVICTED_MANY)),
+    function(9513, "pg_buffercache_evict", &[("", INT4)], Row(EVICTED_ONE)),
+    function(9514, "pg_buffercache_evict_relation", &[("", REGCLASS)], Row(EVICTED_MANY)),
+    function(9515, "pg_buffercache_evict_all", &[], Row(EVICTED_MANY)),
     prewarm(9520, &[("", REGCLASS)]),
     prewarm(9521, &[("", REGCLASS), ("mode", TEXT)]),
     prewarm(9522, &[("", REGCLASS), ("mode", TEXT), ("fork", TEXT)]),
