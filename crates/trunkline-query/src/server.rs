@@ -26,4 +26,5 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use row_builder::{RowBuilder, Value};
 pub(crate) use view::ServerView;

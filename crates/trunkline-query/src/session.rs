@@ -9,9 +9,11 @@
 //! A session knows nothing of a network: a server or a command line calls it, encodes the rows, and
 //! sends the notices and the changed parameters that have come up meanwhile.
 
+mod binding;
 mod client_values;
 mod commands;
 mod copy;
+mod cursors;
 mod effects;
 mod encoders;
 mod explain;
@@ -23,6 +25,8 @@ mod refusal;
 mod running;
 #[expect(clippy::module_inception, reason = "the folder's name is that of its type")]
 mod session;
+mod session_rows;
+mod sql_prepare;
 mod startup;
 mod transaction;
 

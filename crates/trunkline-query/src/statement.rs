@@ -4,6 +4,7 @@
 //! them end with [`Rows`].
 
 mod context;
+mod cursor_rows;
 mod deep_stack;
 mod explain;
 mod optimizer;
@@ -11,6 +12,7 @@ mod query_planner;
 mod rows;
 
 pub use context::{StatementContext, StatementOptions};
+pub(crate) use cursor_rows::CursorRows;
 pub(crate) use explain::{explain_columns, explain_statement};
 pub use optimizer::rule_names;
 pub use rows::{ResultColumn, Rows, execute, explain, result_columns};

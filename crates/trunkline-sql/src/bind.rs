@@ -15,6 +15,7 @@ mod calls;
 mod coerce;
 mod collation;
 mod defaults;
+mod execute_parameters;
 mod expression;
 mod from;
 mod from_function;
@@ -41,4 +42,5 @@ mod virtual_relation;
 mod windows;
 mod with;
 
+pub use execute_parameters::{bind_execute, declared_types};
 pub use statement::{BindOptions, Bound, bind};

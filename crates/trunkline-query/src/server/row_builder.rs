@@ -7,7 +7,7 @@ use trunkline_sql::values::{Carrier, ColumnBuilder};
 
 /// A value of a row.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Null,
     Bool(bool),
     Int2(i16),
@@ -21,21 +21,23 @@ pub(super) enum Value {
     Numeric(i64),
     /// `timestamptz`, in microseconds since 2000.
     Time(i64),
+    /// The stored bytes of a value of variable length.
+    Bytes(Vec<u8>),
 }
 
 impl Value {
     /// A text, or null.
-    pub(super) fn text(text: Option<impl Into<String>>) -> Self {
+    pub(crate) fn text(text: Option<impl Into<String>>) -> Self {
         text.map_or(Self::Null, |text| Self::Text(text.into()))
     }
 
     /// A count as `int8`.
-    pub(super) fn count(count: u64) -> Self {
+    pub(crate) fn count(count: u64) -> Self {
         Self::Int8(i64::try_from(count).unwrap_or(i64::MAX))
     }
 
     /// A count as `int4`.
-    pub(super) fn small_count(count: u64) -> Self {
+    pub(crate) fn small_count(count: u64) -> Self {
         Self::Int4(i32::try_from(count).unwrap_or(i32::MAX))
     }
 
@@ -52,6 +54,7 @@ impl Value {
             Self::Oid(value) => column.append(&value.to_le_bytes()),
             Self::Float8(value) => column.append(&value.to_le_bytes()),
             Self::Text(value) => column.append(value.as_bytes()),
+            Self::Bytes(value) => column.append(value),
             Self::Numeric(value) => column.append(&Numeric::from(*value).to_payload()?),
         };
         appended.map_err(|error| SqlError::internal(error.to_string()))
@@ -59,19 +62,19 @@ impl Value {
 }
 
 /// Rows under construction.
-pub(super) struct RowBuilder {
+pub(crate) struct RowBuilder {
     columns: Vec<ColumnBuilder>,
 }
 
 impl RowBuilder {
     /// No rows yet, with columns of these carriers.
-    pub(super) fn new(carriers: &[Carrier]) -> Self {
+    pub(crate) fn new(carriers: &[Carrier]) -> Self {
         let columns = carriers.iter().map(|&carrier| ColumnBuilder::new(carrier, 64));
         Self { columns: columns.collect() }
     }
 
     /// Adds a row.
-    pub(super) fn push(&mut self, row: &[Value]) -> Result<(), SqlError> {
+    pub(crate) fn push(&mut self, row: &[Value]) -> Result<(), SqlError> {
         if row.len() != self.columns.len() {
             let (found, expected) = (row.len(), self.columns.len());
             let message = format!("a row has {found} columns, expected {expected}");
@@ -81,7 +84,7 @@ impl RowBuilder {
     }
 
     /// An array for each column.
-    pub(super) fn finish(mut self) -> Vec<ArrayRef> {
+    pub(crate) fn finish(mut self) -> Vec<ArrayRef> {
         self.columns.iter_mut().map(ColumnBuilder::finish).collect()
     }
 }

@@ -111,6 +111,17 @@ impl Session {
             TransactionStatement::RollbackTo(_) => store.return_to(savepoints.saturating_sub(1)),
             _ => {}
         }
+        drop(store);
+        match command {
+            // A transaction that ends takes its portals with it, even if another one follows.
+            TransactionStatement::Commit { .. } | TransactionStatement::Rollback { .. } => {
+                self.portals.clear();
+                self.end_transaction_of_cursors(tag == "COMMIT");
+            }
+            TransactionStatement::Release(_) => self.follow_savepoint(false),
+            TransactionStatement::RollbackTo(_) => self.follow_savepoint(true),
+            _ => {}
+        }
         Ok(())
     }
 
@@ -166,7 +177,8 @@ impl Session {
                     return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
                 }
                 self.portals.clear();
-                self.prepared.clear();
+                self.cursors.clear();
+                Arc::make_mut(&mut self.prepared).clear();
                 self.store.lock().reset_all();
                 "DISCARD ALL"
             }
@@ -182,11 +194,11 @@ impl Session {
     /// DEALLOCATE.
     pub(super) fn deallocate(&mut self, name: Option<&Name>) -> Result<Outcome, SqlError> {
         let Some(name) = name else {
-            self.prepared.clear();
+            Arc::make_mut(&mut self.prepared).clear();
             return Ok(Outcome::Command("DEALLOCATE ALL".to_owned()));
         };
         self.prepared(&name.text)?;
-        self.prepared.remove(&name.text);
+        Arc::make_mut(&mut self.prepared).remove(&name.text);
         Ok(Outcome::Command("DEALLOCATE".to_owned()))
     }
 

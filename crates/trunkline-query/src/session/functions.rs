@@ -1,5 +1,6 @@
 //! Functions that see the session: its settings, its user, its database.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -9,6 +10,7 @@ use trunkline_sql::catalog::SessionCatalog;
 use trunkline_sql::functions::{Argument, ServerFunctions};
 use trunkline_sql::{SqlError, SqlState};
 
+use super::prepared::{CursorEntry, Prepared};
 use crate::settings::SettingsStore;
 
 /// What the functions of one statement see of their session.
@@ -20,6 +22,10 @@ pub(super) struct SessionFunctions {
     pub(super) pid: i32,
     /// When the instance was started, in microseconds since 2000.
     pub(super) start_time: i64,
+    pub(super) prepared: Arc<BTreeMap<String, Arc<Prepared>>>,
+    pub(super) cursors: Vec<CursorEntry>,
+    /// The major version of PostgreSQL.
+    pub(super) major: u32,
 }
 
 impl ServerFunctions for SessionFunctions {
@@ -29,7 +35,11 @@ impl ServerFunctions for SessionFunctions {
         _arguments: &[Argument],
         _row: usize,
     ) -> Result<Vec<ArrayRef>, SqlError> {
-        Err(SqlError::unsupported_function(function))
+        match function {
+            "pg_prepared_statement" => self.prepared_statements(),
+            "pg_cursor" => self.cursors(),
+            _ => Err(SqlError::unsupported_function(function)),
+        }
     }
 
     fn values(

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_format::Oid;
 use trunkline_sql::syntax::{RawStatement, Statement, parse};
 use trunkline_sql::{SqlError, SqlState};
@@ -28,10 +29,7 @@ impl Session {
     /// # Errors
     /// 42P05: the name is taken. Otherwise, those of the statement.
     pub fn prepare(&mut self, name: &str, text: &str, types: &[Oid]) -> Result<(), SqlError> {
-        if !name.is_empty() && self.prepared.contains_key(name) {
-            let message = format!("prepared statement \"{name}\" already exists");
-            return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
-        }
+        self.check_new_statement(name)?;
         let mut statements = parse(text)?;
         let raw = statements.pop();
         if !statements.is_empty() {
@@ -47,10 +45,18 @@ impl Session {
             Some(Statement::Explain { statement, .. }) => {
                 Some(self.bind(explained(statement)?, Some(types))?)
             }
+            Some(Statement::DeclareCursor(cursor)) => Some(self.bind(&cursor.query, Some(types))?),
             Some(_) => None,
         };
-        let prepared = Arc::new(Prepared { text: text.to_owned(), raw, bound });
-        self.prepared.insert(name.to_owned(), prepared);
+        let prepared = Prepared {
+            text: text.to_owned(),
+            raw,
+            bound,
+            from_sql: false,
+            prepared_at: self.settings.statement_start,
+            plans: AtomicU64::new(0),
+        };
+        Arc::make_mut(&mut self.prepared).insert(name.to_owned(), Arc::new(prepared));
         Ok(())
     }
 
@@ -86,9 +92,8 @@ impl Session {
             );
             return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
         }
-        if !portal.is_empty() && self.portals.contains_key(portal) {
-            let message = format!("cursor \"{portal}\" already exists");
-            return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
+        if !portal.is_empty() {
+            self.check_new_cursor(portal)?;
         }
         let portal_state =
             Portal { statement: prepared, parameters: parameters.into(), progress: Progress::New };
@@ -101,6 +106,9 @@ impl Session {
     /// # Errors
     /// 34000: it doesn't exist.
     pub fn describe_portal(&self, name: &str) -> Result<Option<Vec<ResultColumn>>, SqlError> {
+        if let Ok(cursor) = self.cursor(name) {
+            return Ok(Some(cursor.rows.columns().to_vec()));
+        }
         self.columns(&self.portal(name)?.statement)
     }
 
@@ -121,6 +129,11 @@ impl Session {
             (Arc::clone(&portal.statement), Arc::clone(&portal.parameters));
         let progress = std::mem::replace(&mut portal.progress, Progress::Started);
         self.check_block(statement.raw.as_ref())?;
+        self.source.clone_from(&statement.text);
+        let declares = statement
+            .raw
+            .as_ref()
+            .is_some_and(|raw| matches!(raw.statement, Statement::DeclareCursor(_)));
         match (progress, &statement.raw, &statement.bound) {
             (Progress::Suspended(mut rows, tag), ..) => {
                 // A cancel request stops the rows by the cancellation that they began with.
@@ -132,9 +145,13 @@ impl Session {
             (_, None, _) => Ok(Outcome::Empty),
             (Progress::New, Some(_), Some(bound)) => {
                 let started = self.start(&statement.text, Cancellation::default());
+                statement.plans.fetch_add(1, Ordering::Relaxed);
                 match statement.raw.as_ref().map(|raw| &raw.statement) {
                     Some(Statement::Explain { options, .. }) => {
                         self.explain(options, bound, parameters, started).await
+                    }
+                    Some(Statement::DeclareCursor(cursor)) => {
+                        self.declare_cursor(cursor, bound, parameters, started).await
                     }
                     _ => self.run(bound, parameters, started).await,
                 }
@@ -144,8 +161,10 @@ impl Session {
                 self.nesting = raw.nesting();
                 self.execute_statement(started, &raw.statement).await
             }
-            (Progress::Started, Some(_), Some(_)) => Ok(Outcome::Command("SELECT 0".to_owned())),
-            (Progress::Started, Some(_), None) => {
+            (Progress::Started, Some(_), Some(_)) if !declares => {
+                Ok(Outcome::Command("SELECT 0".to_owned()))
+            }
+            (Progress::Started, Some(_), _) => {
                 let (code, message) = (
                     SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                     format!("portal \"{name}\" cannot be run"),
@@ -175,12 +194,13 @@ impl Session {
 
     /// Forgets a prepared statement, if it exists.
     pub fn close_statement(&mut self, name: &str) {
-        self.prepared.remove(name);
+        Arc::make_mut(&mut self.prepared).remove(name);
     }
 
     /// Forgets a portal, if it exists.
     pub fn close_portal(&mut self, name: &str) {
         self.portals.remove(name);
+        self.cursors.remove(name);
     }
 
     /// Ends a series of messages of the extended protocol. Outside of a transaction block, this ends
@@ -205,10 +225,24 @@ impl Session {
         self.portals.get(name).ok_or_else(|| no_portal(name))
     }
 
-    fn columns(&self, prepared: &Prepared) -> Result<Option<Vec<ResultColumn>>, SqlError> {
-        if let Some(Statement::VariableShow(name)) = prepared.raw.as_ref().map(|raw| &raw.statement)
-        {
-            return self.show_columns(name.as_ref()).map(Some);
+    pub(super) fn columns(
+        &self,
+        prepared: &Prepared,
+    ) -> Result<Option<Vec<ResultColumn>>, SqlError> {
+        match prepared.raw.as_ref().map(|raw| &raw.statement) {
+            Some(Statement::VariableShow(name)) => {
+                return self.show_columns(name.as_ref()).map(Some);
+            }
+            // What the statement names may not exist yet, which is an error of its execution only.
+            Some(Statement::Execute { name, .. }) => {
+                return self.columns_of_execute(&name.text).or(Ok(None));
+            }
+            Some(Statement::Fetch(fetch)) => {
+                let cursor = self.cursor(&fetch.cursor.text).ok().filter(|_| !fetch.is_move);
+                return Ok(cursor.map(|cursor| cursor.rows.columns().to_vec()));
+            }
+            Some(Statement::DeclareCursor(_)) => return Ok(None),
+            _ => {}
         }
         if let Some(raw) = &prepared.raw
             && let Some(columns) = columns_of_explain(&raw.statement)?

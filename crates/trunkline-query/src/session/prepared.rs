@@ -1,13 +1,14 @@
 //! What a session keeps between the messages of the extended protocol: statements that were prepared,
-//! and portals, which are statements with their parameters.
+//! and portals, which are statements with their parameters. Cursors of SQL are kept beside them.
 
 use std::sync::Arc;
 
+use trunkline_aio::facade::atomic::AtomicU64;
 use trunkline_sql::bind::Bound;
 use trunkline_sql::syntax::RawStatement;
 
 use crate::environment::ParameterValue;
-use crate::statement::Rows;
+use crate::statement::{CursorRows, Rows};
 
 /// A prepared statement.
 pub(super) struct Prepared {
@@ -17,6 +18,12 @@ pub(super) struct Prepared {
     pub(super) raw: Option<RawStatement>,
     /// The binding, if it is a query.
     pub(super) bound: Option<Bound>,
+    /// Whether it was prepared by SQL's PREPARE.
+    pub(super) from_sql: bool,
+    /// When, in microseconds since 2000.
+    pub(super) prepared_at: i64,
+    /// How often it was planned, which is once for each execution.
+    pub(super) plans: AtomicU64,
 }
 
 /// A prepared statement with its parameters.
@@ -37,4 +44,30 @@ pub(super) enum Progress {
     Started,
     /// These rows are left, with their command tag.
     Suspended(Rows, &'static str),
+}
+
+/// What `pg_cursors` shows of a cursor.
+#[derive(Clone)]
+pub(super) struct CursorEntry {
+    pub(super) name: String,
+    /// The text of its DECLARE.
+    pub(super) text: Arc<str>,
+    /// When it was declared, in microseconds since 2000.
+    pub(super) created: i64,
+    /// WITH HOLD.
+    pub(super) hold: bool,
+}
+
+/// A cursor.
+pub(super) struct Cursor {
+    /// The rows.
+    pub(super) rows: CursorRows,
+    /// What others see of it.
+    pub(super) entry: CursorEntry,
+    /// Its transaction has committed.
+    pub(super) is_held: bool,
+    /// NO SCROLL.
+    pub(super) no_scroll: bool,
+    /// How many savepoints there were.
+    pub(super) savepoints: usize,
 }

@@ -37,11 +37,6 @@ pub(super) fn refused(statement: &Statement) -> SqlError {
             return SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message);
         }
         Statement::AlterSystem(_) => "ALTER SYSTEM",
-        Statement::Prepare { .. } => "PREPARE",
-        Statement::Execute { .. } => "EXECUTE",
-        Statement::DeclareCursor(_) => "DECLARE CURSOR",
-        Statement::Fetch(_) => "FETCH",
-        Statement::ClosePortal(_) => "CLOSE",
         Statement::Checkpoint => "CHECKPOINT",
         Statement::Listen(_) => "LISTEN",
         Statement::Notify(..) => "NOTIFY",

@@ -6,15 +6,13 @@ use std::sync::Arc;
 
 use trunkline_aio::clock;
 use trunkline_aio::facade::Mutex;
-use trunkline_format::Oid;
-use trunkline_format::text_input::{DateOrder, InputOptions};
+use trunkline_format::text_input::DateOrder;
 use trunkline_format::text_output::{ByteaOutput, IntervalStyle, Utc};
-use trunkline_sql::bind::{BindOptions, Bound, bind};
+use trunkline_sql::bind::Bound;
 use trunkline_sql::catalog::{Namespace, SearchPath, SessionCatalog};
 use trunkline_sql::functions::CallSettings;
 use trunkline_sql::syntax::{
-    CopySource, CopyTarget, CopyTo, RawStatement, SelectStatement, Statement, TransactionStatement,
-    parse,
+    CopySource, CopyTarget, CopyTo, RawStatement, Statement, TransactionStatement, parse,
 };
 use trunkline_sql::{SqlError, SqlState};
 
@@ -22,7 +20,7 @@ use super::copy::table_query;
 use super::effects::{apply_to_calls, search_path, statement_limit, statement_options};
 use super::functions::SessionFunctions;
 use super::outcome::{Notice, Outcome, Severity, TransactionStatus};
-use super::prepared::{Portal, Prepared};
+use super::prepared::{Cursor, Portal, Prepared};
 use super::refusal::{check_modes, explained, refused};
 use super::running::{Running, SessionCanceller};
 use super::startup::Startup;
@@ -34,7 +32,7 @@ use crate::file_sizes::FileSizes;
 use crate::instance::{Activity, ActivityEntry, ActivityState, Instance, OpenedDatabase};
 use crate::scan::Cancellation;
 use crate::settings::SettingsStore;
-use crate::statement::{StatementContext, StatementOptions, execute};
+use crate::statement::{Rows, StatementContext, StatementOptions, execute};
 
 /// Seconds from 1970 to 2000, in microseconds.
 const EPOCH_US: i64 = 946_684_800_000_000;
@@ -48,16 +46,19 @@ pub struct Session {
     instance: Arc<Instance>,
     database: Arc<OpenedDatabase>,
     user: String,
-    path: SearchPath,
+    pub(super) path: SearchPath,
     pub(super) settings: Arc<CallSettings>,
     /// Shared with the functions of a statement, because `set_config` is one.
     pub(super) store: Arc<Mutex<SettingsStore>>,
     pub(super) notices: Vec<Notice>,
-    pub(super) prepared: BTreeMap<String, Arc<Prepared>>,
+    pub(super) prepared: Arc<BTreeMap<String, Arc<Prepared>>>,
     pub(super) portals: BTreeMap<String, Portal>,
+    pub(super) cursors: BTreeMap<String, Cursor>,
     pub(super) transaction: Transaction,
     /// How deep the statement that is bound may nest.
     pub(super) nesting: usize,
+    /// The text that the statement is in.
+    pub(super) source: String,
     canceller: SessionCanceller,
     activity: Arc<ActivityEntry>,
 }
@@ -124,10 +125,12 @@ impl Session {
             store: Arc::new(Mutex::new(store)),
             notices,
             user: startup.user,
-            prepared: BTreeMap::new(),
+            prepared: Arc::default(),
             portals: BTreeMap::new(),
+            cursors: BTreeMap::new(),
             transaction: Transaction::default(),
             nesting: 0,
+            source: String::new(),
             canceller: SessionCanceller::default(),
             activity: Arc::new(activity),
         })
@@ -220,6 +223,7 @@ impl Session {
     ) -> Result<Outcome, SqlError> {
         let started = self.start(text, Cancellation::default());
         self.nesting = statement.nesting();
+        text.clone_into(&mut self.source);
         let result = self.execute_statement(started, &statement.statement).await;
         self.finish(&result);
         result
@@ -243,13 +247,6 @@ impl Session {
             notices.into_iter().for_each(|notice| self.notify(notice));
             let tag = tag?;
             self.follow_transaction(command, tag)?;
-            // A transaction that ends takes its portals with it, even if another one follows.
-            if matches!(
-                command,
-                TransactionStatement::Commit { .. } | TransactionStatement::Rollback { .. }
-            ) {
-                self.portals.clear();
-            }
             return Ok(Outcome::Command(tag.to_owned()));
         }
         self.transaction.check()?;
@@ -274,6 +271,18 @@ impl Session {
             Statement::VariableShow(name) => self.show(name.as_ref()),
             Statement::Discard(target) => self.discard(*target),
             Statement::Deallocate(name) => self.deallocate(name.as_ref()),
+            Statement::Prepare { name, argument_types, statement } => {
+                self.prepare_sql(name, argument_types, statement)
+            }
+            Statement::Execute { name, parameters } => {
+                self.execute_sql(name, parameters, started).await
+            }
+            Statement::DeclareCursor(cursor) => {
+                let bound = self.bind(&cursor.query, None)?;
+                self.declare_cursor(cursor, &bound, Arc::default(), started).await
+            }
+            Statement::Fetch(fetch) => self.fetch(fetch, started).await,
+            Statement::ClosePortal(name) => self.close_cursor(name.as_ref()),
             other => Err(refused(other)),
         }
     }
@@ -314,6 +323,7 @@ impl Session {
     /// it cannot read or send all of them, because the session no longer has the rows.
     pub fn fail(&mut self) {
         self.transaction.fail();
+        self.fail_cursors();
         self.publish_transaction();
     }
 
@@ -321,6 +331,7 @@ impl Session {
     pub(super) fn finish(&mut self, result: &Result<Outcome, SqlError>) {
         if result.is_err() {
             self.transaction.fail();
+            self.fail_cursors();
         }
         self.publish_transaction();
     }
@@ -333,40 +344,6 @@ impl Session {
             TransactionStatus::Failed => ActivityState::IdleInTransactionAborted,
         };
         self.activity.set_transaction(between, self.transaction.start());
-    }
-
-    pub(super) fn bind(
-        &self,
-        select: &SelectStatement,
-        types: Option<&[Oid]>,
-    ) -> Result<Bound, SqlError> {
-        self.with_input_options(|input| self.bind_with(select, types, *input))
-    }
-
-    fn bind_with(
-        &self,
-        select: &SelectStatement,
-        types: Option<&[Oid]>,
-        input: InputOptions<'_>,
-    ) -> Result<Bound, SqlError> {
-        let names = Namespace::new(self.database.catalog(), &self.path);
-        let nesting = self.nesting;
-        bind(select, BindOptions { names, input, parameters: types, nesting })
-    }
-
-    /// Calls a function with what the input of values depends on.
-    pub(super) fn with_input_options<R>(&self, read: impl FnOnce(&InputOptions<'_>) -> R) -> R {
-        let settings = &self.settings;
-        read(&InputOptions {
-            zone: &*settings.zone,
-            interval_style: settings.interval_style,
-            date_order: settings.date_order,
-            ..InputOptions::new(
-                settings.major,
-                &**self.database.database(),
-                settings.transaction_start,
-            )
-        })
     }
 
     pub(super) fn environment(&self, parameters: Arc<[ParameterValue]>) -> Environment {
@@ -392,6 +369,9 @@ impl Session {
             user: self.user.clone(),
             pid: self.activity.pid(),
             start_time: self.instance.start_time(),
+            prepared: Arc::clone(&self.prepared),
+            cursors: self.cursors.values().map(|cursor| cursor.entry.clone()).collect(),
+            major: self.settings.major,
         };
         let mut settings = CallSettings {
             session: Some(session),
@@ -456,10 +436,27 @@ impl Session {
         parameters: Arc<[ParameterValue]>,
         started: Started,
     ) -> Result<Outcome, SqlError> {
-        let context = self.context(parameters, &started);
-        let mut rows = execute(&bound.statement, &context).await?;
+        let mut rows = self.rows(bound, parameters, &started).await?;
         rows.set_guard(Some(Box::new(started)));
         Ok(Outcome::Rows { rows, tag: "SELECT" })
+    }
+
+    /// The rows of a query, which don't end the statement.
+    pub(super) async fn rows(
+        &mut self,
+        bound: &Bound,
+        parameters: Arc<[ParameterValue]>,
+        started: &Started,
+    ) -> Result<Rows, SqlError> {
+        let context = self.context(parameters, started);
+        execute(&bound.statement, &context).await
+    }
+
+    /// Lets something else cancel the statement that runs.
+    pub(super) fn restart(&self, started: &mut Started, cancellation: Cancellation) {
+        let limit = statement_limit(&self.store.lock());
+        started.running = self.canceller.start(&cancellation, limit);
+        started.cancellation = cancellation;
     }
 }
 

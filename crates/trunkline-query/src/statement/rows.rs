@@ -11,6 +11,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use trunkline_engine::read_stream::StatementStreams;
 use trunkline_sql::bound::{BoundStatement, Origin, SqlType, with_stack_for};
 use trunkline_sql::values::Carrier;
@@ -62,6 +63,19 @@ enum Source {
         nesting: usize,
     },
     Memory,
+    Part(Box<dyn RowsPart>),
+}
+
+/// A part of rows that something else keeps, such as a cursor.
+pub(super) trait RowsPart: Send {
+    /// The next rows of the part.
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<RecordBatch>, SqlError>>;
+
+    /// Releases what was read ahead.
+    fn release_ahead(&self);
+
+    /// What cancels the rows.
+    fn cancellation(&self) -> &Cancellation;
 }
 
 impl fmt::Debug for Rows {
@@ -79,6 +93,11 @@ impl Rows {
     /// Rows that are in memory.
     pub fn in_memory(columns: Vec<ResultColumn>, batches: Vec<RecordBatch>) -> Self {
         Self::new(columns, Source::Memory, batches.into())
+    }
+
+    /// Rows that are a part of other ones.
+    pub(super) fn of_part(columns: Vec<ResultColumn>, part: Box<dyn RowsPart>) -> Self {
+        Self::new(columns, Source::Part(part), VecDeque::new())
     }
 
     /// The columns of each batch.
@@ -102,8 +121,10 @@ impl Rows {
     /// Releases the pages that the statement's scans have read ahead, because no more rows will be
     /// fetched for a while.
     pub fn release_ahead(&self) {
-        if let Source::Running { streams, .. } = &self.supply.source {
-            streams.release_ahead();
+        match &self.supply.source {
+            Source::Running { streams, .. } => streams.release_ahead(),
+            Source::Part(part) => part.release_ahead(),
+            Source::Memory => {}
         }
     }
 
@@ -111,6 +132,7 @@ impl Rows {
     pub(crate) fn cancellation(&self) -> Option<&Cancellation> {
         match &self.supply.source {
             Source::Running { cancellation, .. } => Some(cancellation),
+            Source::Part(part) => Some(part.cancellation()),
             Source::Memory => None,
         }
     }
@@ -129,8 +151,12 @@ impl Supply {
         if let Some(batch) = self.pending.pop_front() {
             return Ok(Some(batch));
         }
-        let Source::Running { stream, cancellation, nesting, .. } = &mut self.source else {
-            return Ok(None);
+        let (stream, cancellation, nesting) = match &mut self.source {
+            Source::Running { stream, cancellation, nesting, .. } => {
+                (stream, cancellation, nesting)
+            }
+            Source::Part(part) => return part.next().await,
+            Source::Memory => return Ok(None),
         };
         match OnDeepStack::new(*nesting, stream.next()).await {
             None => Ok(None),

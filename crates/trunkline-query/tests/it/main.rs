@@ -7,6 +7,7 @@
 mod answers;
 mod cluster;
 mod compatibility;
+mod cursors;
 mod definitions;
 mod encode;
 mod execution;

@@ -95,6 +95,7 @@ pub(super) enum Place {
     Values,
     From,
     Window,
+    ExecuteParameter,
 }
 
 impl Place {
@@ -114,6 +115,7 @@ impl Place {
             Self::Values => "VALUES",
             Self::From => "functions in FROM",
             Self::Window => "window definitions",
+            Self::ExecuteParameter => "EXECUTE parameters",
         }
     }
 

@@ -53,7 +53,21 @@ pub fn bind(select: &SelectStatement, options: BindOptions<'_>) -> Result<Bound,
 
 fn bind_query(select: &SelectStatement, options: BindOptions<'_>) -> Result<Bound, SqlError> {
     let parameters = options.parameters.map_or_else(Parameters::default, Parameters::declared);
-    let mut binder = Binder {
+    let mut binder = new_binder(options, parameters);
+    let query = binder.query(select, &Scope::default(), true)?;
+    if let Some(strength) = binder.locking {
+        let message = format!("cannot execute SELECT {strength} in a read-only transaction");
+        return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
+    }
+    let Binder { columns, subqueries, parameters, markers, nesting_max: nesting, .. } = binder;
+    let (subqueries, query) = markers.settle(&columns, subqueries, query);
+    let statement = BoundStatement { columns, subqueries, query, nesting };
+    Ok(Bound { statement, parameters: parameters.finish()? })
+}
+
+/// A binder that has bound nothing yet.
+pub(super) fn new_binder(options: BindOptions<'_>, parameters: Parameters) -> Binder<'_> {
+    Binder {
         names: options.names,
         input: InputOptions { names: &Zones, ..options.input },
         columns: Columns::default(),
@@ -68,14 +82,5 @@ fn bind_query(select: &SelectStatement, options: BindOptions<'_>) -> Result<Boun
         recursions: Recursions::default(),
         record_columns: Map::default(),
         locking: None,
-    };
-    let query = binder.query(select, &Scope::default(), true)?;
-    if let Some(strength) = binder.locking {
-        let message = format!("cannot execute SELECT {strength} in a read-only transaction");
-        return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
     }
-    let Binder { columns, subqueries, parameters, markers, nesting_max: nesting, .. } = binder;
-    let (subqueries, query) = markers.settle(&columns, subqueries, query);
-    let statement = BoundStatement { columns, subqueries, query, nesting };
-    Ok(Bound { statement, parameters: parameters.finish()? })
 }

@@ -1,6 +1,6 @@
 //! Subqueries used as expressions.
 
-use super::binder::{Binder, Context};
+use super::binder::{Binder, Context, Place};
 use super::expression::{BOOL, comparison_parts, not, operator_name, quantifier_of};
 use crate::bound::{
     Expr, ExprKind, OutputColumn, Quantifier, Query, Relation, SqlType, Subquery, SubqueryKind,
@@ -18,6 +18,9 @@ impl Binder<'_> {
         at: u32,
         context: &mut Context<'_>,
     ) -> Result<Expr, SqlError> {
+        if context.place == Place::ExecuteParameter {
+            return Err(SqlError::unsupported("cannot use subquery in EXECUTE parameter").at(at));
+        }
         self.recursions.enter("a subquery");
         let query = self.query(select, context.scope, true);
         self.recursions.leave();

@@ -25,7 +25,7 @@ pub struct RawStatement {
 
 impl RawStatement {
     /// A statement whose tree nests at most as deep as `nesting`.
-    pub(super) fn new(statement: Statement, span: Span, nesting: usize) -> RawStatement {
+    pub fn new(statement: Statement, span: Span, nesting: usize) -> RawStatement {
         RawStatement { statement, span, nesting }
     }
 
