@@ -97,8 +97,13 @@ impl Client {
 
     /// A session.
     pub(crate) fn connect(serving: &Serving) -> Self {
+        Self::connect_to(serving, "fixture")
+    }
+
+    /// A session in a database.
+    pub(crate) fn connect_to(serving: &Serving, database: &str) -> Self {
         let mut client = Self::silent(serving);
-        let found = client.start(&startup(0, &[("user", "postgres"), ("database", "fixture")]));
+        let found = client.start(&startup(0, &[("user", "postgres"), ("database", database)]));
         assert_eq!(found.last().map(String::as_str), Some("Z I"), "{found:?}");
         client
     }

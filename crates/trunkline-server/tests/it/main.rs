@@ -10,6 +10,10 @@ mod fixture_rows;
 mod messages;
 mod passwords;
 mod programs;
+mod seeds;
+#[path = "../../../trunkline/tests/server/server.rs"]
+#[expect(dead_code, reason = "other tests use more of it")]
+mod server;
 mod serving;
 mod simple;
 mod starts;

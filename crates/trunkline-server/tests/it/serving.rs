@@ -56,9 +56,9 @@ pub(crate) fn options(directory: &Path) -> ServerOptions {
     }
 }
 
-pub(crate) fn instance(data: &Path) -> Arc<Instance> {
+pub(crate) fn instance(data: &Path, buffers: &str) -> Arc<Instance> {
     let mut settings = Settings::default();
-    settings.set("shared_buffers", "4MB").expect("a setting");
+    settings.set("shared_buffers", buffers).expect("a setting");
     let engine = Engine::open(&settings).expect("an engine");
     let cluster = engine.cluster(data).expect("a cluster");
     Instance::new(engine, cluster, InstanceOptions::default()).expect("an instance")
@@ -75,6 +75,14 @@ impl Serving {
     }
 
     pub(crate) fn of(data: &Path, change: impl FnOnce(&mut ServerOptions)) -> Self {
+        Self::with_pool(data, "4MB", change)
+    }
+
+    pub(crate) fn with_pool(
+        data: &Path,
+        buffers: &str,
+        change: impl FnOnce(&mut ServerOptions),
+    ) -> Self {
         let directory = TempDir::new().expect("a directory");
         let mut options = options(directory.path());
         change(&mut options);
@@ -83,7 +91,7 @@ impl Serving {
             .enable_all()
             .build()
             .expect("a runtime");
-        let instance = instance(data);
+        let instance = instance(data, buffers);
         let server = runtime.block_on(Server::bind(Arc::clone(&instance), options));
         let server = server.expect("a server");
         let (stopper, addresses) = (server.stopper(), server.addresses());
