@@ -71,7 +71,7 @@ fn masked(text: &str) -> String {
         match line.trim() {
             _ if is_rule => masked.push_str("--------"),
             "QUERY PLAN" => masked.push_str("QUERY PLAN"),
-            _ => masked.push_str(&without_times(line)),
+            _ => masked.push_str(without_times(line).trim_end()),
         }
         masked.push('\n');
     }
