@@ -3,15 +3,17 @@
 //! ```text
 //!   Instance ── Engine, Cluster
 //!       ├── OpenedDatabase: catalogs, opened once and kept
-//!       ├── InstanceSettings: values of ALTER SYSTEM and of the command line
+//!       ├── configuration: the file of ALTER SYSTEM
 //!       └── ActivityRegistry: what every session does now
 //! ```
 
 mod activity;
+mod configuration;
 mod database;
 mod shared;
 
 pub(crate) use activity::ActivityEntry;
 pub use activity::{Activity, ActivityState};
+pub use configuration::configure_engine;
 pub use database::{DatabaseViews, OpenedDatabase};
 pub use shared::{Instance, InstanceOptions};

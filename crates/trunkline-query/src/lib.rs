@@ -63,6 +63,7 @@ pub use extension::create_extension;
 pub use file_sizes::FileSizes;
 pub use instance::{
     Activity, ActivityState, DatabaseViews, Instance, InstanceOptions, OpenedDatabase,
+    configure_engine,
 };
 pub use scan::{CancelCause, Cancellation};
 pub use session::{

@@ -199,6 +199,8 @@ states! {
     IO_ERROR = "58030";
     /// 58P01.
     UNDEFINED_FILE = "58P01";
+    /// F0000.
+    CONFIG_FILE_ERROR = "F0000";
     /// XX000: a bug of ours.
     INTERNAL_ERROR = "XX000";
     /// XX001: a damaged table or catalog.

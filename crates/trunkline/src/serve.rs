@@ -17,7 +17,8 @@ use clap::ValueHint;
 use rustix::fs::Access;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use trunkline_aio::facade::{env, thread};
-use trunkline_query::{Instance, InstanceOptions};
+use trunkline_engine::settings::Settings;
+use trunkline_query::{Instance, InstanceOptions, configure_engine};
 use trunkline_server::{PasswordFile, Server, ServerError, ServerOptions, TlsIdentity};
 
 use crate::copy::outputs::is_inside_cluster;
@@ -70,6 +71,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N", default_value = "100", value_parser = number(1..=10_000_usize))]
     max_connections: usize,
 
+    /// File that ALTER SYSTEM writes, and whose settings are in force unless the command line has
+    /// others [default: trunkline/SYSTEM_IDENTIFIER.conf in $XDG_CONFIG_HOME, or else in ~/.config].
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    config_file: Option<PathBuf>,
+
     /// Directory for temporary files of statements that exceed work_mem [default: $TMPDIR, or else
     /// /tmp].
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -103,6 +109,17 @@ impl ServeArgs {
         given.or_else(|| of_environment().map(PathBuf::from)).unwrap_or_else(|| "/tmp".into())
     }
 
+    /// Where ALTER SYSTEM writes; `None` if there is no home directory.
+    fn config_file(&self, system_identifier: u64) -> Option<PathBuf> {
+        let of_environment = |name| env::var(name).filter(|path| !path.is_empty());
+        let directory = || {
+            let home = || Some(PathBuf::from(of_environment("HOME")?).join(".config"));
+            of_environment("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)
+        };
+        let default = || Some(directory()?.join(format!("trunkline/{system_identifier}.conf")));
+        self.config_file.clone().or_else(default)
+    }
+
     fn options(&self) -> Result<ServerOptions, Failure> {
         let passwords = self.password_file.as_deref().map(PasswordFile::read);
         let tls = self.tls_cert.as_deref().zip(self.tls_key.as_deref());
@@ -124,7 +141,9 @@ pub(crate) fn run(context: &Context<'_>, args: &ServeArgs) -> Result<Exit, Failu
     let options = args.options()?;
     let temporary = args.temporary_directory();
     let dir = data_dir::open(global)?;
-    for path in options.socket_directory.iter().chain([&temporary]) {
+    let config_file = args.config_file(dir.control().system_identifier);
+    let written = options.socket_directory.iter().chain([&temporary]).chain(&config_file);
+    for path in written {
         if is_inside_cluster(path, &dir) {
             let text =
                 format!("\"{}\" is inside the data directory or a tablespace", path.display());
@@ -132,11 +151,20 @@ pub(crate) fn run(context: &Context<'_>, args: &ServeArgs) -> Result<Exit, Failu
         }
     }
     let data = dir.path().to_owned();
+    let mut settings = (*settings).clone();
+    if let Some(file) = &config_file {
+        // What the command line has left at its default is the file's.
+        let defaults = Settings::default();
+        let given = settings.clone();
+        let is_given = |name: &str| given.show(name).ok() != defaults.show(name).ok();
+        configure_engine(file, &mut settings, is_given).map_err(open_failure)?;
+    }
     let buffers = buffers.unwrap_or_else(|| settings.shared_buffers());
-    let (io, engine) = IoInstance::with_engine(settings, buffers)?;
+    let (io, engine) = IoInstance::with_engine(&settings, buffers)?;
     let cluster = engine.cluster_of(dir);
     let instance = InstanceOptions {
         temporary_directory: Some(temporary),
+        configuration_file: config_file,
         settings: text_settings.clone().into_iter().collect(),
     };
     let instance = Instance::new(engine, cluster, instance).map_err(open_failure)?;

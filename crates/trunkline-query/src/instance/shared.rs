@@ -9,11 +9,12 @@ use trunkline_aio::clock;
 use trunkline_aio::facade::Mutex;
 use trunkline_aio::facade::atomic::{AtomicU32, Ordering};
 use trunkline_engine::{Cluster, Engine};
-use trunkline_sql::SqlError;
+use trunkline_sql::{SqlError, SqlState};
 
 use crate::settings::SettingsStore;
 
 use super::activity::{Activity, ActivityEntry, ActivityRegistry};
+use super::configuration::{self, Values};
 use super::database::OpenedDatabase;
 
 /// 2000-01-01 in microseconds since 1970.
@@ -27,6 +28,8 @@ const UTF8: i32 = 6;
 pub struct InstanceOptions {
     /// Where statements put what doesn't fit into memory. Without it, they fail.
     pub temporary_directory: Option<PathBuf>,
+    /// The file that ALTER SYSTEM writes. Without it, ALTER SYSTEM is refused.
+    pub configuration_file: Option<PathBuf>,
     /// Settings of the command line, as names and values.
     pub settings: Vec<(String, String)>,
 }
@@ -43,6 +46,15 @@ pub struct Instance {
     databases: Mutex<BTreeMap<String, Arc<OpenedDatabase>>>,
     activity: ActivityRegistry,
     next_pid: AtomicU32,
+    configuration: Mutex<Configuration>,
+}
+
+/// What was read from the file of ALTER SYSTEM.
+#[derive(Debug, Clone, Default)]
+struct Configuration {
+    values: Arc<Values>,
+    /// How often it was read.
+    generation: u64,
 }
 
 impl fmt::Debug for Instance {
@@ -62,6 +74,8 @@ impl Instance {
         options: InstanceOptions,
     ) -> Result<Arc<Self>, SqlError> {
         let settings = instance_settings(&engine, &cluster, &options)?;
+        let file = options.configuration_file.as_deref();
+        let values = Arc::new(file.map_or(Ok(Values::new()), configuration::read)?);
         Ok(Arc::new(Self {
             settings,
             start_time: clock::unix_micros().saturating_sub(EPOCH_US),
@@ -71,6 +85,7 @@ impl Instance {
             databases: Mutex::default(),
             activity: ActivityRegistry::default(),
             next_pid: AtomicU32::new(1),
+            configuration: Mutex::new(Configuration { values, generation: 1 }),
         }))
     }
 
@@ -97,6 +112,46 @@ impl Instance {
     /// The options that the instance was started with.
     pub fn options(&self) -> &InstanceOptions {
         &self.options
+    }
+
+    /// The values of the file of ALTER SYSTEM, if it was read again after this many times.
+    pub(crate) fn configuration_since(&self, generation: u64) -> Option<(Arc<Values>, u64)> {
+        let configuration = self.configuration.lock();
+        let is_newer = configuration.generation > generation;
+        is_newer.then(|| (Arc::clone(&configuration.values), configuration.generation))
+    }
+
+    /// Reads the file of ALTER SYSTEM again. Sessions follow with their next statement.
+    ///
+    /// # Errors
+    /// The file can't be read. Sessions then keep the values.
+    pub fn reload_configuration(&self) -> Result<(), SqlError> {
+        let Some(path) = &self.options.configuration_file else { return Ok(()) };
+        let values = Arc::new(configuration::read(path)?);
+        let mut configuration = self.configuration.lock();
+        configuration.values = values;
+        configuration.generation += 1;
+        Ok(())
+    }
+
+    /// Changes the file of ALTER SYSTEM.
+    ///
+    /// # Errors
+    /// 55000: there is none. Otherwise, it can't be written.
+    pub(crate) fn change_configuration(
+        &self,
+        change: impl FnOnce(&mut Values),
+    ) -> Result<(), SqlError> {
+        let Some(path) = &self.options.configuration_file else {
+            let message = "ALTER SYSTEM needs a configuration file of trunkline";
+            let code = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            return Err(SqlError::new(code, message).with_hint("Start it with --config-file."));
+        };
+        // One at a time, or one change would be lost.
+        let _changing = self.configuration.lock();
+        let mut values = configuration::read(path)?;
+        change(&mut values);
+        configuration::write(path, &values)
     }
 
     /// A database by its exact name. Its catalogs are read if that hasn't happened yet, which blocks.

@@ -55,6 +55,35 @@ impl Session {
         Ok(Outcome::Command(tag.to_owned()))
     }
 
+    /// ALTER SYSTEM.
+    pub(super) fn alter_system(&mut self, action: &VariableAction) -> Result<Outcome, SqlError> {
+        if self.transaction_status() != TransactionStatus::Idle {
+            let message = "ALTER SYSTEM cannot run inside a transaction block";
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        let changed = |name: &SettingName, value: Option<String>| {
+            self.store.lock().check_for_file(&name.text, value.as_deref())?;
+            let key = name.text.to_ascii_lowercase();
+            self.instance().change_configuration(|values| match value {
+                Some(value) => {
+                    values.insert(key, value);
+                }
+                None => {
+                    values.remove(&key);
+                }
+            })
+        };
+        match action {
+            VariableAction::Set { name, values } => {
+                let value = joined(&name.text, values, self.settings.major)?;
+                changed(name, Some(value))?;
+            }
+            VariableAction::SetDefault(name) | VariableAction::Reset(name) => changed(name, None)?,
+            VariableAction::ResetAll => self.instance().change_configuration(|all| all.clear())?,
+        }
+        Ok(Outcome::Command("ALTER SYSTEM".to_owned()))
+    }
+
     /// `SET TRANSACTION` and `SET SESSION CHARACTERISTICS`.
     pub(super) fn set_transaction(
         &mut self,

@@ -11,10 +11,12 @@ use trunkline_sql::functions::{Argument, ServerFunctions};
 use trunkline_sql::{SqlError, SqlState};
 
 use super::prepared::{CursorEntry, Prepared};
+use crate::instance::Instance;
 use crate::settings::SettingsStore;
 
 /// What the functions of one statement see of their session.
 pub(super) struct SessionFunctions {
+    pub(super) instance: Arc<Instance>,
     pub(super) store: Arc<Mutex<SettingsStore>>,
     pub(super) names: Arc<SessionCatalog>,
     pub(super) database: String,
@@ -66,6 +68,10 @@ impl ServerFunctions for SessionFunctions {
                 every(Some(&format!("PostgreSQL {version} (trunkline {own})")))
             }
             "pg_backend_pid" => Arc::new(Int32Array::from_value(self.pid, rows)),
+            "pg_reload_conf" => {
+                self.instance.reload_configuration()?;
+                Arc::new(BooleanArray::from(vec![true; rows]))
+            }
             "pg_is_in_recovery" => Arc::new(BooleanArray::from(vec![false; rows])),
             "pg_postmaster_start_time" | "pg_conf_load_time" => {
                 Arc::new(Int64Array::from_value(self.start_time, rows))

@@ -36,7 +36,6 @@ pub(super) fn refused(statement: &Statement) -> SqlError {
             let message = format!("cannot execute {command} in a read-only transaction");
             return SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message);
         }
-        Statement::AlterSystem(_) => "ALTER SYSTEM",
         Statement::Checkpoint => "CHECKPOINT",
         Statement::Listen(_) => "LISTEN",
         Statement::Notify(..) => "NOTIFY",

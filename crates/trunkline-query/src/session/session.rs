@@ -55,6 +55,8 @@ pub struct Session {
     pub(super) portals: BTreeMap<String, Portal>,
     pub(super) cursors: BTreeMap<String, Cursor>,
     pub(super) transaction: Transaction,
+    /// How often the file of ALTER SYSTEM had been read when the settings were taken from it.
+    configuration: u64,
     /// How deep the statement that is bound may nest.
     pub(super) nesting: usize,
     /// The text that the statement is in.
@@ -129,6 +131,7 @@ impl Session {
             portals: BTreeMap::new(),
             cursors: BTreeMap::new(),
             transaction: Transaction::default(),
+            configuration: 0,
             nesting: 0,
             source: String::new(),
             canceller: SessionCanceller::default(),
@@ -268,6 +271,7 @@ impl Session {
             Statement::CopyTo(copy) => self.copy(copy, started).await,
             Statement::VariableSet { local, action } => self.set_variable(*local, action),
             Statement::SetTransaction { session, modes } => self.set_transaction(*session, modes),
+            Statement::AlterSystem(action) => self.alter_system(action),
             Statement::VariableShow(name) => self.show(name.as_ref()),
             Statement::Discard(target) => self.discard(*target),
             Statement::Deallocate(name) => self.deallocate(name.as_ref()),
@@ -355,7 +359,11 @@ impl Session {
     pub(super) fn refresh(&mut self) {
         let now = now_us();
         let begun = self.transaction.start().unwrap_or(now);
-        let store = self.store.lock();
+        let mut store = self.store.lock();
+        if let Some((values, generation)) = self.instance.configuration_since(self.configuration) {
+            store.reload(&values);
+            self.configuration = generation;
+        }
         self.path = search_path(&store, self.database.catalog(), &self.user);
         let session = Arc::new(SessionCatalog {
             catalog: self.database.catalog().clone(),
@@ -363,6 +371,7 @@ impl Session {
             sizes: Arc::new(FileSizes::new(self.database.database())),
         });
         let functions = SessionFunctions {
+            instance: Arc::clone(&self.instance),
             store: Arc::clone(&self.store),
             names: Arc::clone(&session),
             database: self.database.name().to_owned(),

@@ -8,7 +8,7 @@
 //!
 //! Every block and every savepoint keeps the values at its start, to which a rollback returns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use trunkline_engine::settings::Settings;
 use trunkline_sql::{SqlError, SqlState};
@@ -22,16 +22,20 @@ use super::value::{Surroundings, checked, setting_error};
 type Values = BTreeMap<String, String>;
 
 /// Settings of the engine that every session can change for itself.
-const SESSION_IO: [&str; 3] =
+pub(crate) const SESSION_IO: [&str; 3] =
     ["effective_io_concurrency", "maintenance_io_concurrency", "io_combine_limit"];
 
 /// The values of a session.
 #[derive(Debug, Clone)]
 pub(crate) struct SettingsStore {
-    major: u32,
+    pub(super) major: u32,
     /// The number of the database's encoding.
     encoding: i32,
-    engine: Settings,
+    pub(super) engine: Settings,
+    /// Values of the file of ALTER SYSTEM.
+    pub(super) reloaded: Values,
+    /// The defaults that are above those: of the command line, the database and the connection.
+    pinned: BTreeSet<String>,
     defaults: Values,
     session: Values,
     local: Values,
@@ -52,6 +56,8 @@ impl SettingsStore {
             major,
             encoding,
             engine,
+            reloaded: Values::new(),
+            pinned: BTreeSet::new(),
             defaults: defaults.collect(),
             session: Values::new(),
             local: Values::new(),
@@ -100,6 +106,7 @@ impl SettingsStore {
             };
         }
         let (key, value) = self.check(name, value)?;
+        self.pinned.insert(key.clone());
         self.defaults.insert(key, value);
         Ok(())
     }
@@ -153,7 +160,7 @@ impl SettingsStore {
 
     /// Checks that a setting can have a value. Returns the setting's name in lower case, and the value
     /// as it is shown.
-    fn check(&self, name: &str, value: &str) -> Result<(String, String), SqlError> {
+    pub(super) fn check(&self, name: &str, value: &str) -> Result<(String, String), SqlError> {
         let key = name.to_ascii_lowercase();
         let Some(definition) = find(name) else {
             if SESSION_IO.contains(&&*key) {
@@ -187,7 +194,7 @@ impl SettingsStore {
     }
 
     /// Checks the name of a setting that isn't ours: one of the engine, or of an extension.
-    fn check_other(&self, name: &str) -> Result<(), SqlError> {
+    pub(super) fn check_other(&self, name: &str) -> Result<(), SqlError> {
         if self.engine.show(name).is_ok() {
             return Err(needs_restart(&name.to_ascii_lowercase()));
         }
@@ -302,6 +309,10 @@ impl SettingsStore {
 
     /// The value to which RESET returns.
     fn default(&self, key: &str) -> Option<String> {
+        let reloaded = self.reloaded.get(key).filter(|_| !self.pinned.contains(key));
+        if let Some(value) = reloaded {
+            return Some(value.clone());
+        }
         self.defaults.get(key).cloned().or_else(|| self.engine.show(key).ok())
     }
 
@@ -392,7 +403,7 @@ pub(crate) fn unrecognized(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, message)
 }
 
-fn cannot_change(name: &str) -> SqlError {
+pub(super) fn cannot_change(name: &str) -> SqlError {
     let message = format!("parameter \"{name}\" cannot be changed");
     SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message)
 }

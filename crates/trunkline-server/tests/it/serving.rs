@@ -56,12 +56,13 @@ pub(crate) fn options(directory: &Path) -> ServerOptions {
     }
 }
 
-pub(crate) fn instance(data: &Path, buffers: &str) -> Arc<Instance> {
+pub(crate) fn instance(data: &Path, buffers: &str, file: Option<PathBuf>) -> Arc<Instance> {
     let mut settings = Settings::default();
     settings.set("shared_buffers", buffers).expect("a setting");
     let engine = Engine::open(&settings).expect("an engine");
     let cluster = engine.cluster(data).expect("a cluster");
-    Instance::new(engine, cluster, InstanceOptions::default()).expect("an instance")
+    let options = InstanceOptions { configuration_file: file, ..InstanceOptions::default() };
+    Instance::new(engine, cluster, options).expect("an instance")
 }
 
 impl Serving {
@@ -91,7 +92,7 @@ impl Serving {
             .enable_all()
             .build()
             .expect("a runtime");
-        let instance = instance(data, buffers);
+        let instance = instance(data, buffers, Some(directory.path().join("own.conf")));
         let server = runtime.block_on(Server::bind(Arc::clone(&instance), options));
         let server = server.expect("a server");
         let (stopper, addresses) = (server.stopper(), server.addresses());

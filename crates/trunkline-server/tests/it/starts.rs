@@ -106,8 +106,8 @@ fn a_socket_has_one_server() {
     assert!(!serving.socket().exists());
     // What a server that was killed leaves behind is replaced.
     drop(std::os::unix::net::UnixListener::bind(serving.socket()).expect("a socket"));
-    let again =
-        runtime.block_on(Server::bind(instance(&data, "4MB"), options(serving.directory.path())));
+    let again = runtime
+        .block_on(Server::bind(instance(&data, "4MB", None), options(serving.directory.path())));
     assert!(again.is_ok(), "{again:?}");
 }
 
@@ -120,10 +120,10 @@ fn tcp_needs_passwords_and_certificates() {
     options.addresses = vec!["127.0.0.1".parse().expect("an address")];
     options.port = 0;
     let runtime = runtime.expect("a runtime");
-    let found = runtime.block_on(Server::bind(instance(&data, "4MB"), options.clone())).err();
+    let found = runtime.block_on(Server::bind(instance(&data, "4MB", None), options.clone())).err();
     assert!(matches!(found, Some(ServerError::NoPasswords(_))), "{found:?}");
     options.addresses = vec!["0.0.0.0".parse().expect("an address")];
     options.passwords = Some(Default::default());
-    let found = runtime.block_on(Server::bind(instance(&data, "4MB"), options)).err();
+    let found = runtime.block_on(Server::bind(instance(&data, "4MB", None), options)).err();
     assert!(matches!(found, Some(ServerError::NoTls(_))), "{found:?}");
 }

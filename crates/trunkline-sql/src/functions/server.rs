@@ -51,6 +51,7 @@ pub(super) const VALUES: &[(&str, Kernel)] = values! {
     "pg_is_in_recovery"
     "pg_postmaster_start_time"
     "pg_prewarm"
+    "pg_reload_conf"
     "pg_stat_reset_shared"
     "pgsql_version"
     "session_user"
