@@ -57,6 +57,10 @@ impl Cancel for SessionCanceller {
     }
 }
 
+/// The stack of a thread, of which only what is touched takes memory. Tasks of a statement execute
+/// subqueries inside each other, up to 200.
+pub(crate) const STACK_BYTES: usize = 16 << 20;
+
 /// Runs the command.
 pub(crate) fn run(context: &Context<'_>, args: &QueryArgs) -> Result<Exit, Failure> {
     let Context { global, settings, text_settings, buffers } = context;
@@ -80,6 +84,7 @@ pub(crate) fn run(context: &Context<'_>, args: &QueryArgs) -> Result<Exit, Failu
     let instance = Instance::new(engine, cluster, options).map_err(open_failure)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(thread::available_parallelism().max(1))
+        .thread_stack_size(STACK_BYTES)
         .enable_time()
         .build()
         .map_err(|error| Failure::cannot_run(format!("could not start threads: {error}")))?;

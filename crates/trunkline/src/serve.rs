@@ -28,7 +28,7 @@ use crate::io_instance::IoInstance;
 use crate::number::number;
 use crate::options::Context;
 use crate::output;
-use crate::query::open_failure;
+use crate::query::{STACK_BYTES, open_failure};
 
 /// Where the socket is if this directory exists: Debian's choice.
 const SOCKET_DIRECTORY: &str = "/var/run/postgresql";
@@ -170,6 +170,7 @@ pub(crate) fn run(context: &Context<'_>, args: &ServeArgs) -> Result<Exit, Failu
     let instance = Instance::new(engine, cluster, instance).map_err(open_failure)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(thread::available_parallelism().max(1))
+        .thread_stack_size(STACK_BYTES)
         .enable_all()
         .build()
         .map_err(|error| Failure::cannot_run(format!("could not start threads: {error}")))?;

@@ -219,6 +219,41 @@ impl<'s> HeapPage<'s> {
         Rows::new(&self.page, self.block, self.relation, self.page_rows)
     }
 
+    /// Appends the data of all rows to `data`, if each of them has this many columns, and no nulls, so
+    /// that columns of fixed length are at the same offsets in all of them. Returns false if that
+    /// isn't so; the data of some rows may then have been appended. This is faster than
+    /// [`HeapPage::rows`] for callers that need nothing else of a row.
+    ///
+    /// # Errors
+    /// That of the first invalid row.
+    pub fn plain_data<'a>(
+        &'a self,
+        columns: u16,
+        data: &mut Vec<&'a [u8]>,
+    ) -> Result<bool, RowError> {
+        let rows = self.rows();
+        let is_plain = |tuple: &HeapTuple<'_>| tuple.nulls().is_empty() && tuple.natts() >= columns;
+        if !self.page_rows.all_visible {
+            for row in rows {
+                let tuple = row?.tuple;
+                if !is_plain(&tuple) {
+                    return Ok(false);
+                }
+                data.push(tuple.data());
+            }
+            return Ok(true);
+        }
+        for (item, line) in normal_lines(&self.page) {
+            let tuple = HeapTuple::parse(item, line.item(&self.page).unwrap_or_default());
+            let Ok(tuple) = tuple else { return Err(rows.outside(item)) };
+            if !is_plain(&tuple) {
+                return Ok(false);
+            }
+            data.push(tuple.data());
+        }
+        Ok(true)
+    }
+
     /// The table that the page belongs to.
     pub(super) fn relation(&self) -> &'s Relation {
         self.relation

@@ -62,9 +62,11 @@ impl Lowering<'_> {
             Relation::Recursive { .. } => self.recursive(relation),
             Relation::With { ctes, input } => self.with(ctes, input),
             Relation::CteScan { cte, columns } => {
-                let (plan, _) = self.ctes.get(cte).cloned().ok_or_else(|| {
-                    SqlError::unsupported("a recursive WITH query is not supported by trunkline")
-                })?;
+                let (plan, _) = self
+                    .ctes
+                    .get(cte)
+                    .cloned()
+                    .ok_or_else(|| SqlError::internal("a WITH query that is not in scope"))?;
                 renamed(plan, columns.iter().copied())
             }
         }

@@ -217,7 +217,7 @@ impl PartitionReader {
                 } else {
                     decode(decoder, &rows, &scan.values)?;
                 }
-            } else if !decoder.decode_plain(page.rows())? {
+            } else if !decoder.decode_plain(&page)? {
                 decode(decoder, &rows_of(page.rows())?, &scan.values)?;
             }
         }

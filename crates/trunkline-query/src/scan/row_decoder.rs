@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
-use trunkline_engine::heap::{HeapRow, Rows, ToastBatch, has_external};
+use trunkline_engine::heap::{HeapPage, HeapRow, ToastBatch, has_external};
 use trunkline_engine::storage::Relation;
 use trunkline_format::Tid;
 use trunkline_format::deform::{Attribute, Column, Deformer};
@@ -131,20 +131,16 @@ impl RowDecoder {
     /// Decodes the rows of a page if that needs nothing but their columns at constant offsets. This
     /// is faster, because only the place of each row's data has to be remembered. Returns false, and
     /// has decoded nothing, if it needs more.
-    pub(super) fn decode_plain(&mut self, rows: Rows<'_>) -> Result<bool, SqlError> {
+    pub(super) fn decode_plain(&mut self, page: &HeapPage<'_>) -> Result<bool, SqlError> {
         if self.deforms || !self.system.is_empty() {
             return Ok(false);
         }
-        let last = self.wanted.len();
+        let columns = u16::try_from(self.wanted.len()).unwrap_or(u16::MAX);
         let mut data = Vec::with_capacity(ROWS_PER_PAGE);
-        for row in rows.clone() {
-            let row = row.map_err(|error| row_error(&error))?;
-            if !is_plain(&row, last) {
-                return Ok(false);
-            }
-            data.push(row.tuple.data());
+        if !page.plain_data(columns, &mut data).map_err(|error| row_error(&error))? {
+            return Ok(false);
         }
-        let tids = || rows.flatten().map(|row| row.tid);
+        let tids = || page.rows().flatten().map(|row| row.tid);
         self.append_constant(&data, |row| tids().nth(row))?;
         self.rows += data.len();
         Ok(true)

@@ -13,8 +13,14 @@ use crate::explain::ExplainOptions;
 use crate::statement::{ResultColumn, explain_columns, explain_statement};
 
 /// Settings that plans depend on.
-const PLAN_SETTINGS: [&str; 4] =
-    ["hash_mem_multiplier", "max_parallel_workers_per_gather", "search_path", "work_mem"];
+const PLAN_SETTINGS: [&str; 6] = [
+    "effective_io_concurrency",
+    "hash_mem_multiplier",
+    "io_combine_limit",
+    "max_parallel_workers_per_gather",
+    "search_path",
+    "work_mem",
+];
 
 /// The columns of an `EXPLAIN`; `None` if the statement is another one.
 pub(super) fn columns_of_explain(

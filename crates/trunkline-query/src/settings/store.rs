@@ -328,7 +328,10 @@ impl SettingsStore {
 
     /// The value of a setting, if it isn't the one that comes with the program.
     pub(crate) fn changed(&self, name: &str) -> Option<String> {
-        let definition = find(name)?;
+        let Some(definition) = find(name) else {
+            let boot = Settings::default().show(name).ok()?;
+            return Some(self.value(name)).filter(|value| *value != boot);
+        };
         let value = self.value(definition.name);
         (value != definition.boot).then_some(value)
     }

@@ -96,7 +96,7 @@ impl Binder<'_> {
                 match procedure.returns_set {
                     true => self.set_call(resolved, call, at, context),
                     false if self.returns_row(procedure, resolved.result) => {
-                        self.row_call(resolved, at)
+                        self.row_call(resolved, !context.scope.tables.is_empty(), at)
                     }
                     false => self.plain_call(resolved, CallForm::Function, at),
                 }

@@ -24,8 +24,23 @@ impl Binder<'_> {
             && name.is_some_and(|name| set_function(&name).is_some())
     }
 
-    /// The row that a function returns.
-    pub(super) fn row_call(&mut self, resolved: Resolved, at: u32) -> Result<Expr, SqlError> {
+    /// The row that a function returns. `has_from`: the query may have many rows.
+    pub(super) fn row_call(
+        &mut self,
+        resolved: Resolved,
+        has_from: bool,
+        at: u32,
+    ) -> Result<Expr, SqlError> {
+        let mut has_column = false;
+        for argument in &resolved.arguments {
+            argument.columns(&self.subqueries, &mut |_| has_column = true);
+        }
+        if has_from && !has_column {
+            // A subquery without outer columns is executed once, but the function once a row.
+            let message = "a function that returns one row is not supported by trunkline in the \
+                           select list of a query with FROM, unless an argument is a column";
+            return Err(SqlError::unsupported(message).with_hint("Call it in FROM.").at(at));
+        }
         let procedure = self.procedure(resolved.function)?;
         let name = self.catalog().encoding().decode(&procedure.name);
         let fields = self.result_columns(procedure, resolved.result).unwrap_or_default();

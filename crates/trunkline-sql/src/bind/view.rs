@@ -7,7 +7,8 @@
 //!   from v   ─▶ pg_rewrite ─▶ SELECT t.a AS c1 FROM public.t t … ─▶ Project( …, v.a = c1 )
 //! ```
 //!
-//! Within it, names are looked up in `pg_catalog` only, so that nothing depends on the session.
+//! Within it, names are looked up in `pg_catalog` only, so that no name depends on the search
+//! path of the session.
 
 use trunkline_engine::catalog::RelationInfo;
 use trunkline_format::text_input::InputOptions;

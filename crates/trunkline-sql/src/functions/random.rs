@@ -1,7 +1,6 @@
 //! Functions whose results differ each time: `random()`, `gen_random_uuid()`, `clock_timestamp()`.
 //!
-//! Random numbers come from a generator of each call of a kernel, whose seed is the kernel's. There is no
-//! `setseed()`.
+//! Each batch of rows has its own generator, which the operating system seeds. There is no `setseed()`.
 
 use trunkline_aio::clock;
 use trunkline_aio::facade::random::{Rng, seed};

@@ -18,6 +18,9 @@ use crate::catalog::{Namespace, SearchPath, SqlCatalog, oids};
 use crate::error::SqlError;
 use crate::functions::call::CallSettings;
 
+/// `EXPR_SUBLINK`: a subquery whose value is that of its only row.
+const EXPRESSION_LINK: i64 = 4;
+
 /// When less than this is left of the stack, printing continues on a new one.
 pub(super) const STACK_RED_ZONE: usize = 64 << 10;
 
@@ -140,12 +143,16 @@ impl Deparser<'_> {
             "FUNCEXPR" => self.call(node, implicit),
             "OPEXPR" => self.operator_call(node),
             "DISTINCTEXPR" => {
+                self.check_builtin(node)?;
                 let [left, right] = self.operands(node)?;
                 let left = self.operand(left, true, node)?;
                 let right = self.operand(right, true, node)?;
                 Ok(self.wrapped(format!("{left} IS DISTINCT FROM {right}")))
             }
-            "NULLIFEXPR" => Ok(format!("NULLIF({})", self.list(node.nodes("args"), true)?)),
+            "NULLIFEXPR" => {
+                self.check_builtin(node)?;
+                Ok(format!("NULLIF({})", self.list(node.nodes("args"), true)?))
+            }
             "COALESCE" | "COALESCEEXPR" => {
                 Ok(format!("COALESCE({})", self.list(node.nodes("args"), true)?))
             }
@@ -158,8 +165,16 @@ impl Deparser<'_> {
                 let operator = self.operator(oid(node, "opno")?)?;
                 let word = if node.flag("useOr") { "ANY" } else { "ALL" };
                 let left = self.operand(left, true, node)?;
-                let right = self.operand(right, true, node)?;
-                Ok(self.wrapped(format!("{left} {operator} {word} ({right})")))
+                let mut text = self.operand(right, true, node)?;
+                // Without a cast, the subquery would be one whose rows are compared.
+                if right.kind() == "SUBLINK" && right.number("subLinkType") == Some(EXPRESSION_LINK)
+                {
+                    let targets = child(right, "subselect")?.nodes("targetList").next();
+                    let ty = targets.and_then(|target| type_of(target.child("expr")?));
+                    let ty = ty.ok_or_else(|| unsupported("a subquery that gives an array"))?;
+                    text = format!("{text}::{}", self.names.format_type(ty, None));
+                }
+                Ok(self.wrapped(format!("{left} {operator} {word} ({text})")))
             }
             "BOOLEXPR" => self.boolean(node),
             "NULLTEST" => {
@@ -252,6 +267,17 @@ impl Deparser<'_> {
         let schema = self.names.catalog().database().schema(row.schema);
         let schema = schema.ok_or_else(|| damaged("schema"))?;
         Ok(format!("OPERATOR({}.{name})", self.quoted(&schema.name)))
+    }
+
+    /// Refuses to bind an operator that the text doesn't show, unless it is one of the server's own,
+    /// which the binder takes.
+    fn check_builtin(&self, node: &Node) -> Result<(), SqlError> {
+        let row = self.names.catalog().operator(oid(node, "opno")?);
+        let row = row.ok_or_else(|| damaged("operator"))?;
+        match self.binding && row.schema != oids::PG_CATALOG {
+            true => Err(unsupported("an operator of another schema in this place")),
+            false => Ok(()),
+        }
     }
 
     fn boolean(&self, node: &Node) -> Result<String, SqlError> {
@@ -367,7 +393,10 @@ impl Deparser<'_> {
             let condition = child(arm, "expr")?;
             // `CASE x WHEN y` is stored as a comparison with a placeholder.
             let shown = match operand {
-                Some(_) if condition.kind() == "OPEXPR" => self.operands(condition)?[1],
+                Some(_) if condition.kind() == "OPEXPR" => {
+                    self.check_builtin(condition)?;
+                    self.operands(condition)?[1]
+                }
                 Some(_) => return Err(unsupported("this CASE")),
                 None => condition,
             };

@@ -9,6 +9,9 @@ use trunkline_format::node_tree::{Node, NodeValue};
 use super::node_fields::damaged;
 use crate::error::SqlError;
 
+/// The longest name in bytes: `NAMEDATALEN` without the zero at the end.
+const NAME_MAX: usize = 63;
+
 /// What an entry of the list of tables is (`RTEKind`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TableKind {
@@ -60,7 +63,7 @@ impl<'a> QueryNames<'a> {
         if !is_taken(&name) {
             return Some(name);
         }
-        (1..).map(|number| format!("{name}_{number}")).find(|name| !is_taken(name))
+        (1..).map(|number| numbered(&name, number)).find(|name| !is_taken(name))
     }
 
     /// The query that is this number of levels around this one.
@@ -103,4 +106,11 @@ pub(super) fn strings(values: &[NodeValue]) -> impl Iterator<Item = &[u8]> {
         }
         _ => &[],
     })
+}
+
+/// A name with a number, which is no longer than names can be: the parser would cut off the number.
+fn numbered(name: &str, number: usize) -> String {
+    let suffix = format!("_{number}");
+    let length = name.floor_char_boundary(NAME_MAX - suffix.len());
+    format!("{}{suffix}", name.get(..length).unwrap_or_default())
 }

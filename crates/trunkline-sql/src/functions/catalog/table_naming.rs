@@ -55,12 +55,22 @@ impl<'a> Deparser<'a> {
             _ => strings(eref).map(|name| (!name.is_empty()).then(|| self.decoded(name))).collect(),
         };
         if self.binding {
-            let number = |(at, name): (usize, &Option<String>)| {
-                name.as_ref().map(|_| format!("c{}", at + 1))
+            // Rows of the table have the names of its columns as keys in JSON.
+            let count = |name: &str| names.iter().flatten().filter(|other| *other == name).count();
+            let unique = |(at, name): (usize, &Option<String>)| {
+                let name = name.as_ref()?;
+                if count(name) == 1 {
+                    return Some(name.clone());
+                }
+                let mut number = format!("c{}", at + 1);
+                while count(&number) > 0 {
+                    number.push('_');
+                }
+                Some(number)
             };
             table.columns = match table.kind {
                 TableKind::Relation => names,
-                _ => names.iter().enumerate().map(number).collect(),
+                _ => names.iter().enumerate().map(unique).collect(),
             };
             table.lists_columns = table.kind != TableKind::Relation;
             return Ok(());
