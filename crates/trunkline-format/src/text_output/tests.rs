@@ -168,8 +168,8 @@ fn types_without_text_are_refused_by_name() {
     assert_eq!(refused(9).to_string(), "no type has the OID 9");
     assert_eq!(refused(3642).reason, UnsupportedReason::NotStored);
     assert_eq!(
-        refused(2249).to_string(),
-        "type record (OID 2249): its values are not kept in tables"
+        refused(2279).to_string(),
+        "type trigger (OID 2279): its values are not kept in tables"
     );
 }
 
