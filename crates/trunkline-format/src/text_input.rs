@@ -31,6 +31,7 @@ pub(crate) mod interval;
 mod interval_iso;
 mod interval_sum;
 pub(crate) mod json;
+mod json_parts;
 pub(crate) mod jsonb;
 pub(crate) mod network;
 pub(crate) mod numeric;
@@ -46,4 +47,5 @@ pub(crate) mod tests;
 
 pub use compound::{read_text, write_range};
 pub use error::InputError;
+pub use json_parts::{JsonKind, JsonPart, JsonParts};
 pub use options::{DateOrder, InputNames, InputOptions, NoNames};

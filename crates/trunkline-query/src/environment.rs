@@ -122,6 +122,11 @@ impl Environment {
         Ok(AggregateInfo { name: self.function(oid)?.name, transition, last })
     }
 
+    /// Whether an aggregate is called with `WITHIN GROUP`.
+    pub(crate) fn is_ordered_set(&self, oid: Oid) -> bool {
+        self.catalog.aggregate(oid).is_some_and(|row| row.kind != b'n')
+    }
+
     /// Whether a collation orders text by its bytes; true for 0, which stands for none.
     pub(crate) fn sorts_by_bytes(&self, collation: Oid) -> bool {
         let found = self.settings.collations.get(&collation);

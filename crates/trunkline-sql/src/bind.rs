@@ -20,6 +20,7 @@ mod expression;
 mod from;
 mod from_function;
 mod grouping;
+mod grouping_call;
 mod level;
 mod named_object;
 mod nullable;

@@ -22,6 +22,7 @@ mod column;
 mod expression;
 mod query;
 mod relation;
+mod same;
 mod stack;
 mod visible;
 mod walk;

@@ -6,6 +6,8 @@
 //!
 //! Mirrors PostgreSQL's `common/jsonapi.c`.
 
+use std::ops::Range;
+
 use super::c_text::{first, split_while};
 use super::error::InputError;
 
@@ -14,6 +16,8 @@ pub(crate) trait Sink {
     /// Whether escapes in strings are replaced. Otherwise, strings are passed as they are written.
     const UNESCAPE: bool;
 
+    /// The bytes of the text that the call that follows is about. Not called before a key.
+    fn at(&mut self, _token: Range<usize>) {}
     /// `{` if `object`, otherwise `[`.
     fn open(&mut self, object: bool);
     /// `}` or `]`.
@@ -99,6 +103,12 @@ impl<'a> Lexer<'a> {
         let (text, rest) = self.rest.split_at_checked(length).unwrap_or((self.rest, ""));
         self.rest = rest;
         Token { kind, text, string: String::new() }
+    }
+
+    /// Where in the text the token is that was read last.
+    fn place(&self, text: &str, token: &Token<'_>) -> Range<usize> {
+        let end = text.len() - self.rest.len();
+        end - token.text.len()..end
     }
 
     fn next(&mut self) -> Result<Token<'a>, InputError> {
@@ -254,6 +264,7 @@ pub(crate) fn parse<S: Sink>(text: &str, sink: &mut S) -> Result<(), InputError>
     let mut token = lexer.next()?;
     loop {
         // Here a value must begin, or a container that has just been opened ends.
+        sink.at(lexer.place(text, &token));
         match token.kind {
             Punctuation(byte @ (b'{' | b'[')) => {
                 let object = byte == b'{';
@@ -262,6 +273,7 @@ pub(crate) fn parse<S: Sink>(text: &str, sink: &mut S) -> Result<(), InputError>
                 token = lexer.next()?;
                 match (object, token.kind) {
                     (true, Punctuation(b'}')) | (false, Punctuation(b']')) => {
+                        sink.at(lexer.place(text, &token));
                         sink.close();
                         open.pop();
                     }
@@ -286,6 +298,7 @@ pub(crate) fn parse<S: Sink>(text: &str, sink: &mut S) -> Result<(), InputError>
                 (None, End) => return Ok(()),
                 (None, _) => return Err(expected("end of input", &token)),
                 (Some(true), Punctuation(b'}')) | (Some(false), Punctuation(b']')) => {
+                    sink.at(lexer.place(text, &token));
                     sink.close();
                     open.pop();
                     token = lexer.next()?;

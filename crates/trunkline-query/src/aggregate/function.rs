@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility,
 };
 use trunkline_format::Oid;
+use trunkline_sql::bound::Expr;
 use trunkline_sql::functions::{AggregateCall, AggregateDefinition};
 
 use super::accumulator::Recipe;
@@ -34,6 +35,8 @@ pub(crate) struct ShownCall {
     pub(crate) function: Option<Oid>,
     /// The number of arguments; none for `count(*)`.
     pub(crate) arguments: usize,
+    /// The direct arguments of an ordered-set aggregate, whose order is in `WITHIN GROUP`.
+    pub(crate) direct: Option<Vec<Expr>>,
     /// `DISTINCT`.
     pub(crate) distinct: bool,
     /// `ORDER BY`: the options of the arguments that follow.

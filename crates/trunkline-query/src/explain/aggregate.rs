@@ -115,6 +115,13 @@ impl Expressions<'_> {
             Some(Some(filter)) => format!(" FILTER (WHERE {})", text(filter)?),
             _ => String::new(),
         };
+        if let Some(direct) = &shown.direct {
+            let direct = direct.iter().map(|expr| self.bound(expr, input));
+            let direct = direct.collect::<Result<Vec<_>, _>>()?.join(", ");
+            let order = order.trim_start();
+            let call = format!("{name}({direct}) WITHIN GROUP ({order}){filter}");
+            return Ok(Shown::computed(call));
+        }
         Ok(Shown::computed(format!("{name}({distinct}{arguments}{order}){filter}")))
     }
 

@@ -337,7 +337,7 @@ impl<'a> Describer<'a> {
         if let Some(operator) = plan.downcast_ref::<OperatorExec>() {
             return match OperatorKind::of(operator.operator()) {
                 OperatorKind::ProjectSet(set) => {
-                    let buffers = Some(set.used.total());
+                    let buffers = Some(set.pages.total());
                     Ok(PlanNode { buffers, ..PlanNode::new("ProjectSet") })
                 }
                 OperatorKind::Window(window) => self.expressions.window_node(window, plan),

@@ -77,7 +77,7 @@ impl Describer<'_> {
                 _ => on,
             };
             node.title = format!("Function Scan on {on}");
-            node.buffers = Some(set.used.total());
+            node.buffers = Some(set.pages.total());
             if let Some(name) = name {
                 node.kind.push(("Function Name", Value::Text(name)));
             }

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
-use arrow_schema::SortOptions;
+use arrow_schema::{DataType, SortOptions};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::AggregateFunction as PlanAggregate;
 use datafusion::logical_expr::{
-    AggregateUDF, Expr as PlanExpr, GroupingSet, LogicalPlan, LogicalPlanBuilder, lit,
+    Aggregate as PlanAggregation, AggregateUDF, Expr as PlanExpr, GroupingSet, LogicalPlan,
+    LogicalPlanBuilder, bitwise_and, bitwise_or, bitwise_shift_left, bitwise_shift_right, cast,
+    lit,
 };
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::{Aggregate, ColumnId, Expr, ExprKind, Relation, SortKey};
 use trunkline_sql::functions::{AggregateCall, AggregateDefinition, aggregate};
 
 use super::planner::{Lowering, field, planned, with_columns};
-use super::visible::visible;
 use crate::aggregate::{AggregateFunction, CallKeys, ShownCall};
 use crate::expression::{KeyUse, Program, column_name, expression_text};
 
@@ -34,13 +35,11 @@ const ORDERED: [&str; 11] = [
 ];
 
 impl Lowering<'_> {
-    pub(super) fn aggregate(
-        &mut self,
-        input: &Relation,
-        groups: &[(ColumnId, Expr)],
-        sets: Option<&[Vec<usize>]>,
-        aggregates: &[(ColumnId, Aggregate)],
-    ) -> Result<LogicalPlan, SqlError> {
+    pub(super) fn aggregate(&mut self, relation: &Relation) -> Result<LogicalPlan, SqlError> {
+        let Relation::Aggregate { input, groups, sets, groupings, aggregates } = relation else {
+            return Err(SqlError::internal("a relation without aggregation"));
+        };
+        let (input, sets) = (&**input, sets.as_deref());
         let mut is_ordered = false;
         for (_, call) in aggregates {
             is_ordered |= self.takes_order(call)?;
@@ -87,7 +86,12 @@ impl Lowering<'_> {
         }
         calls.extend(grouping.values);
         let columns = ids.into_iter().chain(aggregates.iter().map(|(id, _)| *id));
-        let columns: Vec<PlanExpr> = columns.map(|id| field(&column_name(id))).collect();
+        let columns = columns.map(|id| field(&column_name(id)));
+        let groupings = groupings.iter().map(|(id, places)| {
+            let value = sets.map_or_else(|| lit(0_i32), |sets| grouping_bits(places, sets));
+            value.alias(column_name(*id))
+        });
+        let columns: Vec<PlanExpr> = columns.chain(groupings).collect();
         let builder = LogicalPlanBuilder::from(plan).aggregate(grouping.keys, calls);
         planned(builder.and_then(|plan| plan.project(columns)?.build()))
     }
@@ -128,7 +132,7 @@ impl Lowering<'_> {
     fn with_sort_columns(&mut self, relation: &Relation) -> Option<(Relation, Vec<SortKey>)> {
         match relation {
             Relation::Sort { input, keys } => {
-                let kept = visible(input).into_iter().map(|id| (id, self.column_expr(id)));
+                let kept = input.visible().into_iter().map(|id| (id, self.column_expr(id)));
                 let mut columns: Vec<(ColumnId, Expr)> = kept.collect();
                 let mut order = Vec::with_capacity(keys.len());
                 for key in keys {
@@ -184,6 +188,7 @@ impl Lowering<'_> {
         let shown = ShownCall {
             function: Some(call.function),
             arguments: call.arguments.len(),
+            direct: self.environment.is_ordered_set(call.function).then(|| call.direct.clone()),
             distinct: call.distinct,
             order_by: order_by.collect(),
         };
@@ -287,6 +292,25 @@ impl Lowering<'_> {
             _ => Ok(None),
         }
     }
+}
+
+/// The value of `GROUPING` for groups at these places. The planner's number of a grouping set has a bit
+/// for each column, in the order in which the sets first mention them, and the last column has the
+/// lowest bit.
+fn grouping_bits(places: &[usize], sets: &[Vec<usize>]) -> PlanExpr {
+    let mut mentioned: Vec<usize> = Vec::new();
+    for place in sets.iter().flatten() {
+        if !mentioned.contains(place) {
+            mentioned.push(*place);
+        }
+    }
+    let number = cast(field(PlanAggregation::INTERNAL_GROUPING_ID), DataType::Int64);
+    let bits = places.iter().rev().zip(0_i64..).filter_map(|(place, bit)| {
+        let found = mentioned.iter().rev().position(|known| known == place)?;
+        let found = bitwise_shift_right(number.clone(), lit(found as i64));
+        Some(bitwise_shift_left(bitwise_and(found, lit(1_i64)), lit(bit)))
+    });
+    cast(bits.reduce(bitwise_or).unwrap_or_else(|| lit(0_i64)), DataType::Int32)
 }
 
 /// An argument. With `FILTER`, it is only computed in rows that count.

@@ -5,7 +5,7 @@ use trunkline_sql::SqlError;
 use trunkline_sql::bound::{ColumnId, Expr, ExprKind, JoinKind, Relation, Subquery, SubqueryKind};
 
 use super::planner::{Lowering, planned};
-use super::visible::{outer_columns, visible};
+use super::visible::outer_columns;
 use crate::expression::conjuncts;
 
 impl Lowering<'_> {
@@ -17,7 +17,7 @@ impl Lowering<'_> {
         condition: Option<&Expr>,
         lateral: bool,
     ) -> Result<LogicalPlan, SqlError> {
-        let left_columns = visible(left);
+        let left_columns = left.visible();
         let uses_left = |id: &ColumnId| left_columns.contains(id);
         if lateral && outer_columns(right, self.subqueries).iter().any(uses_left) {
             return self.lateral_join(kind, left, right, condition);
@@ -78,7 +78,7 @@ impl Lowering<'_> {
                 &filtered
             }
         };
-        self.joined_rows(plan, inner, &visible(right), outer)
+        self.joined_rows(plan, inner, &right.visible(), outer)
     }
 
     /// A join whose condition contains a subquery, which may use columns of both sides.

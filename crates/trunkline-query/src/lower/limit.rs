@@ -9,7 +9,7 @@ use trunkline_sql::{SqlError, SqlState};
 
 use super::join::contains_subquery;
 use super::planner::{Lowering, planned, with_columns};
-use super::visible::{outer_columns, visible};
+use super::visible::outer_columns;
 use crate::expression::KeyUse;
 use crate::operator::LimitWithTies;
 
@@ -79,12 +79,16 @@ impl Lowering<'_> {
                     return Err(SqlError::unsupported(message));
                 }
             }
+            if self.refers_to_recursion(&cte.relation) {
+                self.recursive.push(cte.number);
+            }
             let plan = self.relation(&cte.relation)?;
             self.ctes.insert(cte.number, (plan, cte.columns.clone()));
         }
         let plan = self.relation(input)?;
         ctes.iter().for_each(|cte| {
             self.ctes.remove(&cte.number);
+            self.recursive.retain(|number| *number != cte.number);
         });
         Ok(plan)
     }
@@ -104,7 +108,7 @@ impl Lowering<'_> {
                 match kind {
                     JoinKind::Right if has_subquery => self.references(left, cte),
                     JoinKind::Left if has_subquery => self.references(right, cte),
-                    _ if visible(left).iter().any(|id| outer.contains(id)) => {
+                    _ if left.visible().iter().any(|id| outer.contains(id)) => {
                         self.references(right, cte)
                     }
                     _ => 0,

@@ -19,7 +19,8 @@ use crate::environment::Environment;
 use crate::error::from_datafusion;
 use crate::expression::{ExpressionPlanner, Frame, OuterColumns, Program, column_name};
 use crate::operator::{Operator, OperatorNode};
-use crate::scan::{Cancellation, PageCounter};
+use crate::scan::Cancellation;
+use crate::server::ServerView;
 
 /// Where the tables of a statement come from.
 #[derive(Debug, Clone)]
@@ -30,8 +31,8 @@ pub(crate) struct TableSource {
     pub(crate) database: Arc<Database>,
     pub(crate) streams: StatementStreams,
     pub(crate) cancellation: Cancellation,
-    /// What functions read.
-    pub(crate) pages: PageCounter,
+    /// What functions see of the server.
+    pub(crate) server: Arc<ServerView>,
 }
 
 /// Lowers one statement.
@@ -43,6 +44,9 @@ pub(crate) struct Lowering<'a> {
     pub(super) columns: Columns,
     /// Common table expressions that are in scope: their plans and columns.
     pub(super) ctes: Map<u32, (LogicalPlan, Vec<ColumnId>)>,
+    /// The recursive queries whose recursive term is being lowered, and queries of `WITH` in it that
+    /// refer to them.
+    pub(super) recursive: Vec<u32>,
     /// The columns of outer queries, while a subplan is lowered.
     pub(super) outer: Arc<OuterColumns>,
     /// The number of names made so far.
@@ -62,7 +66,8 @@ impl<'a> Lowering<'a> {
         subqueries: &'a Subqueries,
     ) -> Self {
         let (columns, ctes, outer) = (columns.clone(), Map::default(), Arc::default());
-        Self { environment, tables, subqueries, columns, ctes, outer, names: 0 }
+        let recursive = Vec::new();
+        Self { environment, tables, subqueries, columns, ctes, recursive, outer, names: 0 }
     }
 
     /// The plan of a relation.

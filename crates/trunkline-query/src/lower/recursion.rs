@@ -35,11 +35,23 @@ impl Lowering<'_> {
             planned(LogicalPlanBuilder::scan(&name, source, None).and_then(|plan| plan.build()))?;
         let rows = renamed(rows, work.iter().map(|&id| (id, id)))?;
         self.ctes.insert(*number, (rows, work.clone()));
+        self.recursive.push(*number);
         let second = self.relation(&right.0);
+        self.recursive.pop();
         self.ctes.remove(number);
         let second = renamed(second?, right.1.iter().copied().zip(columns.iter().copied()))?;
         let builder = LogicalPlanBuilder::from(first).to_recursive_query(name, second, !all);
         planned(builder.and_then(LogicalPlanBuilder::build))
+    }
+
+    /// Whether a relation refers to the rows of a recursive query whose recursive term it is in.
+    pub(super) fn refers_to_recursion(&self, relation: &Relation) -> bool {
+        let mut found = match relation {
+            Relation::CteScan { cte, .. } => self.recursive.contains(cte),
+            _ => false,
+        };
+        relation.inputs(|input| found = found || self.refers_to_recursion(input));
+        found
     }
 
     /// Rows are compared as they are held.

@@ -17,7 +17,6 @@ use trunkline_sql::bound::{CallForm, ColumnId, Expr, ExprKind, Relation, SortKey
 
 use super::planner::{Lowering, field, planned, renamed, with_columns};
 use super::subquery::BOOL;
-use super::visible::visible;
 use crate::expression::{KeyUse, column_name};
 
 /// `int4`, and the function of its `=`.
@@ -40,13 +39,11 @@ impl Lowering<'_> {
             Relation::Join { kind, left, right, condition, lateral } => {
                 self.join(*kind, left, right, condition.as_ref(), *lateral)
             }
-            Relation::Aggregate { input, groups, sets, aggregates } => {
-                self.aggregate(input, groups, sets.as_deref(), aggregates)
-            }
+            Relation::Aggregate { .. } => self.aggregate(relation),
             Relation::Window { input, window, functions } => self.window(input, window, functions),
             Relation::Distinct { input, on: None } => {
                 let plan = self.relation(input)?;
-                self.distinct(plan, &visible(input))
+                self.distinct(plan, &input.visible())
             }
             Relation::Distinct { input, on: Some(on) } => self.distinct_on(input, on),
             Relation::Sort { input, keys } => {

@@ -44,10 +44,10 @@ impl Lowering<'_> {
             plan = next;
             calls.push(self.set_call(source, &call)?);
         }
-        let settings = Arc::clone(&self.environment.settings);
-        let ordinality = ordinality.map(column_name);
-        let (pages, used) = (self.tables.pages.clone(), PageCounter::default());
-        let operator = ProjectSet { calls, ordinality, keeps_empty, settings, pages, used };
+        let (mut settings, pages) = ((*self.environment.settings).clone(), PageCounter::default());
+        settings.server = Some(Arc::new(self.tables.server.counting(pages.clone())));
+        let (settings, ordinality) = (Arc::new(settings), ordinality.map(column_name));
+        let operator = ProjectSet { calls, ordinality, keeps_empty, settings, pages };
         self.operator(plan, Arc::new(Arc::new(operator)))
     }
 

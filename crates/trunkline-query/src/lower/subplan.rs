@@ -53,6 +53,12 @@ impl Lowering<'_> {
         columns: &[(ColumnId, ColumnId)],
         guard: Option<&Expr>,
     ) -> Result<LogicalPlan, SqlError> {
+        // A subplan is executed for a row at a time, and can't see the rows of an iteration.
+        if self.refers_to_recursion(relation) {
+            let message =
+                "a recursive reference in a LATERAL subquery is not supported by trunkline";
+            return Err(SqlError::unsupported(message));
+        }
         let number = self.new_number();
         let (mut placeholders, mut keys) = (Vec::new(), Vec::new());
         let mut outer = (*self.outer).clone();

@@ -21,7 +21,7 @@ use trunkline_sql::bound::{
 
 use super::join::contains_subquery;
 use super::planner::{Lowering, planned};
-use super::visible::{outer_columns, visible};
+use super::visible::outer_columns;
 use crate::environment::Volatility;
 use crate::expression::{column_name, conjuncts};
 use crate::subplan::SubplanKind;
@@ -162,7 +162,7 @@ impl Lowering<'_> {
         query: &Query,
         condition: &Expr,
     ) -> Result<(LogicalPlan, Expr), SqlError> {
-        let inner_columns = visible(&query.relation);
+        let inner_columns = query.relation.visible();
         let inner = self.relation(&query.relation)?;
         let is_left = |id| !inner_columns.contains(&id);
         let on = self.expressions().join_condition(condition, is_left)?;
@@ -201,7 +201,7 @@ impl Lowering<'_> {
         }
         let Some((relation, lifted)) = self.lifted(&query.relation)? else { return Ok(None) };
         conditions.extend(lifted);
-        let inner_columns = visible(&relation);
+        let inner_columns = relation.visible();
         let inner = self.relation(&relation)?;
         let mut on = Vec::new();
         for condition in &conditions {
@@ -221,7 +221,7 @@ impl Lowering<'_> {
         Ok(match relation {
             Relation::Filter { input, condition } => {
                 let Some((input, mut lifted)) = self.lifted(input)? else { return Ok(None) };
-                let inner = visible(&input);
+                let inner = input.visible();
                 let (mut kept, mut correlated) = (Vec::new(), Vec::new());
                 for conjunct in conjuncts(condition) {
                     let mut uses_outer = contains_subquery(conjunct);
@@ -244,7 +244,7 @@ impl Lowering<'_> {
             }
             Relation::Project { input, columns } => {
                 let Some((input, lifted)) = self.lifted(input)? else { return Ok(None) };
-                let inner = visible(&input);
+                let inner = input.visible();
                 let mut uses_outer = false;
                 for (_, expr) in columns {
                     expr.columns(self.subqueries, &mut |id| uses_outer |= !inner.contains(&id));

@@ -1,17 +1,12 @@
-//! The columns of a relation.
+//! The columns of outer queries that a relation uses.
 
 use std::collections::BTreeSet;
 
 use trunkline_sql::bound::{ColumnId, ExprKind, Relation, Subqueries};
 
-/// The columns that a relation produces, in order.
-pub(super) fn visible(relation: &Relation) -> Vec<ColumnId> {
-    relation.visible()
-}
-
 /// All columns that relations of this tree produce.
 fn produced(relation: &Relation, found: &mut BTreeSet<ColumnId>) {
-    found.extend(visible(relation));
+    found.extend(relation.visible());
     if let Relation::With { ctes, .. } = relation {
         ctes.iter().for_each(|cte| found.extend(cte.columns.iter().copied()));
     }

@@ -63,11 +63,10 @@ pub(crate) struct ProjectSet {
     pub(crate) ordinality: Option<String>,
     /// A row without results is kept, with nulls.
     pub(crate) keeps_empty: bool,
-    /// The session's settings.
+    /// The session's settings, with which functions count their pages for this node.
     pub(crate) settings: Arc<CallSettings>,
-    /// What the statement's functions have read, of which this part is that of the node.
+    /// What the functions of this node have read.
     pub(crate) pages: PageCounter,
-    pub(crate) used: PageCounter,
 }
 
 impl fmt::Debug for ProjectSet {
@@ -195,10 +194,7 @@ impl Process for Sets {
         let mut output = Output { rows, parts: vec![Vec::new(); columns], ordinality };
         while output.rows.len() < self.streams.rows_max && input.row < input.batch.num_rows() {
             let room = self.streams.rows_max - output.rows.len();
-            // Functions read while they are called, and tasks that call some at the same time are rare.
-            let before = operator.pages.total();
             advance(operator, input, room, &mut output).map_err(to_datafusion)?;
-            operator.used.add(&operator.pages.total().since(&before));
         }
         let batch = match output.rows.is_empty() {
             true => None,

@@ -9,6 +9,7 @@ use arrow_array::{
     ArrayRef, BinaryViewArray, Int32Array, Int64Array, StringViewArray, UInt32Array,
 };
 use trunkline_engine::Engine;
+use trunkline_engine::pool::Tally;
 use trunkline_engine::settings::Settings;
 use trunkline_sql::SqlState;
 use trunkline_sql::functions::{Argument, ServerFunctions};
@@ -31,8 +32,8 @@ fn views() -> Vec<ServerView> {
         let engine = Engine::open(&settings).expect("an engine");
         let cluster = engine.cluster(data).expect("a cluster");
         let database = Arc::clone(cluster.database("shop").expect("a database").catalog());
-        let (cancellation, pages) = (Cancellation::default(), PageCounter::default());
-        ServerView::new(engine, Arc::new(settings), database, cancellation, pages, 42, None)
+        let cancellation = Cancellation::default();
+        ServerView::new(engine, Arc::new(settings), database, cancellation, 42, None)
     };
     found.map(view).collect()
 }
@@ -156,6 +157,12 @@ fn a_block_stream_returns_the_blocks_in_the_order_given() {
         let buffers_max = view.engine.pool().buffers() as i32;
         assert!(buffers.values().iter().all(|buffer| (1..=buffers_max).contains(buffer)));
         check_idle(&view);
+        // Each node of a plan counts what its own functions have read.
+        let (one, other) = (PageCounter::default(), PageCounter::default());
+        let (counting, _idle) = (view.counting(one.clone()), view.counting(other.clone()));
+        counting.rows("read_stream_for_blocks", &arguments, 0).expect("rows");
+        assert_ne!(one.total(), Tally::default());
+        assert_eq!(other.total(), Tally::default());
         for outside in [-1, blocks as i32] {
             let arguments = [relation(), int4_array(&[0, outside])];
             let error = view.rows("read_stream_for_blocks", &arguments, 0).expect_err("refused");

@@ -17,13 +17,14 @@ use trunkline_sql::{SqlError, SqlState};
 use crate::scan::{Cancellation, PageCounter};
 
 /// What the functions of one statement see.
+#[derive(Clone)]
 pub(crate) struct ServerView {
     pub(super) engine: Engine,
     /// How the statement reads.
     pub(super) io: Arc<Settings>,
     pub(super) database: Arc<Database>,
     pub(super) cancellation: Cancellation,
-    /// What streams of functions have read.
+    /// What streams of functions have read, for the node of the plan that calls them.
     pub(super) pages: PageCounter,
     /// When the statement began, in microseconds since 2000.
     pub(super) statement_start: i64,
@@ -43,11 +44,16 @@ impl ServerView {
         io: Arc<Settings>,
         database: Arc<Database>,
         cancellation: Cancellation,
-        pages: PageCounter,
         statement_start: i64,
         session_functions: Option<Arc<dyn ServerFunctions>>,
     ) -> Self {
+        let pages = PageCounter::default();
         Self { engine, io, database, cancellation, pages, statement_start, session_functions }
+    }
+
+    /// The same view for a node of the plan, with a counter of its own.
+    pub(crate) fn counting(&self, pages: PageCounter) -> Self {
+        Self { pages, ..self.clone() }
     }
 
     /// Opens a session that is cancelled with the statement.

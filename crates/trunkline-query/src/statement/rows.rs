@@ -23,7 +23,7 @@ use crate::environment::Environment;
 use crate::error::from_datafusion;
 use crate::expression::column_name;
 use crate::lower::{Lowering, TableSource};
-use crate::scan::{CancelCause, Cancellation, PageCounter};
+use crate::scan::{CancelCause, Cancellation};
 use crate::server::ServerView;
 
 /// A column of a result.
@@ -242,16 +242,16 @@ fn logical_plan(
     context: &StatementContext,
     streams: &StatementStreams,
 ) -> Result<LogicalPlan, SqlError> {
+    let (environment, server) = with_server(context);
     let source = TableSource {
         engine: context.engine.clone(),
         io: context.io(),
         database: Arc::clone(&context.database),
         streams: streams.clone(),
         cancellation: context.cancellation.clone(),
-        pages: PageCounter::default(),
+        server,
     };
     let BoundStatement { columns, subqueries, query, .. } = statement;
-    let environment = with_server(context, &source.pages);
     let mut lowering = Lowering::new(&environment, &source, columns, subqueries);
     let plan = lowering.relation(&query.relation)?;
     // A column may be returned more than once.
@@ -264,18 +264,18 @@ fn logical_plan(
 }
 
 /// The environment with what the statement's functions see of the server.
-fn with_server(context: &StatementContext, pages: &PageCounter) -> Environment {
+fn with_server(context: &StatementContext) -> (Environment, Arc<ServerView>) {
     let mut environment = context.environment.clone();
     let mut settings = (*environment.settings).clone();
-    settings.server = Some(Arc::new(ServerView::new(
+    let server = Arc::new(ServerView::new(
         context.engine.clone(),
         context.io(),
         Arc::clone(&context.database),
         context.cancellation.clone(),
-        pages.clone(),
         settings.statement_start,
         settings.server.take(),
-    )));
+    ));
+    settings.server = Some(Arc::clone(&server) as _);
     environment.settings = Arc::new(settings);
-    environment
+    (environment, server)
 }

@@ -10,7 +10,7 @@ use super::parameters::Parameters;
 use super::presence::Markers;
 use super::resolved::RowField;
 use super::scope::Scope;
-use crate::bound::{Column, ColumnId, Columns, Origin, SqlType, Subqueries};
+use crate::bound::{Column, ColumnId, Columns, Expr, Origin, SqlType, Subqueries};
 use crate::catalog::{Namespace, SqlCatalog};
 
 /// Binds one statement.
@@ -26,6 +26,10 @@ pub(super) struct Binder<'a> {
     pub(super) next_cte: u32,
     /// How many queries the one that is bound is inside of.
     pub(super) query_depth: usize,
+    /// The number of queries so far.
+    pub(super) queries: u32,
+    /// The number of the query that is being bound.
+    pub(super) query_number: u32,
     /// How many views what is being bound is in.
     pub(super) view_depth: u32,
     /// How deep the statement nests up to what is being bound, with the queries of views.
@@ -46,6 +50,11 @@ impl<'a> Binder<'a> {
     /// The catalog.
     pub(super) fn catalog(&self) -> &'a SqlCatalog {
         self.names.catalog()
+    }
+
+    /// Whether two expressions of the query that is being bound compute the same.
+    pub(super) fn is_same(&self, one: &Expr, other: &Expr) -> bool {
+        one.is_same(other, &self.columns, &self.subqueries)
     }
 
     /// Adds a column that is computed.

@@ -346,7 +346,7 @@ impl Binder<'_> {
     }
 
     /// Whether a column belongs to a level around this one.
-    fn is_outer(&self, id: ColumnId, scope: &super::scope::Scope<'_>) -> bool {
+    pub(super) fn is_outer(&self, id: ColumnId, scope: &super::scope::Scope<'_>) -> bool {
         let levels = std::iter::successors(scope.outer, |scope| scope.outer);
         let columns = levels.flat_map(|scope| &scope.tables).flat_map(|table| table.columns.iter());
         let mut found = false;

@@ -124,10 +124,7 @@ impl Binder<'_> {
             }
             ExpressionKind::Array(elements) => self.array_constructor(elements, None, at, context),
             ExpressionKind::SubLink { kind, query } => self.sub_link(kind, query, at, context),
-            ExpressionKind::Grouping(_) => {
-                let message = "GROUPING is not supported by trunkline";
-                Err(SqlError::unsupported(message).at(at))
-            }
+            ExpressionKind::Grouping(arguments) => self.grouping_call(arguments, at, context),
         }
     }
 

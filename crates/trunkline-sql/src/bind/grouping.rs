@@ -65,7 +65,7 @@ impl Binder<'_> {
             grouping.sets = Some(all);
         }
         grouping.is_grouped =
-            !core.group_by.is_empty() || core.having.is_some() || !level.aggregates.is_empty();
+            !core.group_by.is_empty() || core.having.is_some() || level.has_aggregates();
         Ok(grouping)
     }
 
@@ -163,7 +163,8 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(message).at(at));
         }
         self.check_comparable(expr.ty.oid, at)?;
-        let place = grouping.expressions.iter().position(|found| *found == expr);
+        let mut expressions = grouping.expressions.iter();
+        let place = expressions.position(|found| self.is_same(found, &expr));
         Ok(vec![place.unwrap_or_else(|| {
             grouping.expressions.push(expr);
             grouping.expressions.len() - 1
@@ -187,6 +188,11 @@ impl Binder<'_> {
             Some(_) => Set::default(),
             None => self.dependent_columns(&grouping.expressions, scope),
         };
+        let groupings = std::mem::take(&mut level.groupings);
+        let groupings = groupings.into_iter().map(|(id, arguments)| {
+            Ok((id, self.grouping_places(&arguments, &grouping.expressions)?))
+        });
+        let groupings = groupings.collect::<Result<Vec<_>, SqlError>>()?;
         let mut groups = Vec::new();
         for expr in grouping.expressions {
             let id = match expr.kind {
@@ -226,7 +232,7 @@ impl Binder<'_> {
         let groups = regroup.groups;
         let aggregates = std::mem::take(&mut level.aggregates);
         let (input, sets) = (Box::new(input), grouping.sets);
-        Ok(Relation::Aggregate { input, groups, sets, aggregates })
+        Ok(Relation::Aggregate { input, groups, sets, groupings, aggregates })
     }
 
     /// If all columns of a table's primary key are groups, its other columns are the same in all rows
@@ -321,7 +327,7 @@ struct Regroup<'r, 'b> {
 impl Regroup<'_, '_> {
     /// A whole target can be a group even if it is a constant, which grouping sets make null.
     fn replace_target(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
-        match self.groups.iter().find(|(_, group)| *group == *expr) {
+        match self.groups.iter().find(|(_, group)| self.binder.is_same(group, expr)) {
             Some((id, _)) => {
                 expr.kind = ExprKind::Column(*id);
                 Ok(())
@@ -336,7 +342,8 @@ impl Regroup<'_, '_> {
         with_stack(|| {
             // Inside an expression, a constant stays one.
             let is_constant = matches!(expr.kind, ExprKind::Constant(_) | ExprKind::Parameter(_));
-            let group = self.groups.iter().find(|(_, group)| !is_constant && *group == *expr);
+            let mut groups = self.groups.iter();
+            let group = groups.find(|(_, group)| !is_constant && self.binder.is_same(group, expr));
             if let Some((id, _)) = group {
                 expr.kind = ExprKind::Column(*id);
                 return Ok(());

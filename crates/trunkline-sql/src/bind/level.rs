@@ -15,6 +15,8 @@ use crate::bound::{Aggregate, ColumnId, Expr, RowSource, Window};
 pub(super) struct Level {
     /// Aggregates, each with the column of its result.
     pub(super) aggregates: Vec<(ColumnId, Aggregate)>,
+    /// Calls of `GROUPING`, each with the column of its result.
+    pub(super) groupings: Vec<(ColumnId, Vec<Expr>)>,
     /// Window functions by window.
     pub(super) windows: Vec<(Window, Vec<(ColumnId, Aggregate)>)>,
     /// Set-returning functions. Those at place `n` may use the results of those before it.
@@ -85,9 +87,15 @@ impl Level {
         self.sets.iter().flatten().any(|source| source.columns.contains(&column))
     }
 
-    /// Whether the expression is the result of an aggregate.
+    /// Whether there is anything to compute over groups.
+    pub(super) fn has_aggregates(&self) -> bool {
+        !self.aggregates.is_empty() || !self.groupings.is_empty()
+    }
+
+    /// Whether the column is the result of an aggregate or of `GROUPING`.
     pub(super) fn is_aggregate(&self, column: ColumnId) -> bool {
-        self.aggregates.iter().any(|(id, _)| *id == column)
+        let groupings = self.groupings.iter().map(|(id, _)| *id);
+        self.aggregates.iter().map(|(id, _)| *id).chain(groupings).any(|id| id == column)
     }
 
     /// Whether there is anything to compute over windows.

@@ -15,8 +15,8 @@ pub(super) struct Recursion {
     references: usize,
     /// The number of places around the recursive term.
     places: usize,
-    /// How deep the query is that refers to it.
-    depth: usize,
+    /// The number of the query whose `FROM` refers to it.
+    query: u32,
 }
 
 impl Recursions {
@@ -33,7 +33,7 @@ impl Recursions {
     /// Begins to bind the recursive term of a query.
     pub(super) fn begin(&mut self, number: u32) {
         let places = self.places.len();
-        self.open.push(Recursion { number, references: 0, places, depth: 0 });
+        self.open.push(Recursion { number, references: 0, places, query: 0 });
     }
 
     /// The recursive term is bound. Returns whether it refers to the query.
@@ -52,17 +52,17 @@ impl Recursions {
         (self.places.get(open.places..).and_then(<[_]>::last).copied(), Some(open))
     }
 
-    /// Whether the query at this depth refers to a recursive one in its `FROM`.
-    pub(super) fn is_recursive_term(&self, depth: usize) -> bool {
-        self.open.iter().any(|open| open.references > 0 && open.depth == depth)
+    /// Whether the query with this number refers to a recursive one in its `FROM`.
+    pub(super) fn is_recursive_term(&self, query: u32) -> bool {
+        self.open.iter().any(|open| open.references > 0 && open.query == query)
     }
 }
 
 impl Recursion {
-    /// Counts a reference from a query at this depth, and returns how many there are.
-    pub(super) fn count(&mut self, depth: usize) -> usize {
+    /// Counts a reference from the query with this number, and returns how many there are.
+    pub(super) fn count(&mut self, query: u32) -> usize {
         self.references += 1;
-        self.depth = depth;
+        self.query = query;
         self.references
     }
 }

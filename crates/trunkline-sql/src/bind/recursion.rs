@@ -23,7 +23,7 @@ fn invalid(message: String, at: u32) -> SqlError {
 impl Binder<'_> {
     /// Counts a reference to a query, if it is a recursive one that is being bound.
     pub(super) fn count_reference(&mut self, cte: &ScopeCte, at: u32) -> Result<(), SqlError> {
-        let depth = self.query_depth;
+        let query = self.query_number;
         let (place, open) = self.recursions.reference(cte.number);
         let Some(open) = open else { return Ok(()) };
         if let Some(place) = place {
@@ -32,7 +32,7 @@ impl Binder<'_> {
                 format!("recursive reference to query \"{name}\" must not appear within {place}");
             return Err(invalid(message, at));
         }
-        if open.count(depth) > 1 {
+        if open.count(query) > 1 {
             let name = &cte.name;
             let message =
                 format!("recursive reference to query \"{name}\" must not appear more than once");

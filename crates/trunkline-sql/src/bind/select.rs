@@ -47,6 +47,8 @@ impl Binder<'_> {
             let code = SqlState::STATEMENT_TOO_COMPLEX;
             return Err(SqlError::new(code, "stack depth limit exceeded").with_detail(detail));
         }
+        self.queries += 1;
+        let around = std::mem::replace(&mut self.query_number, self.queries);
         let query = with_stack(|| {
             let mut scope = Scope::within(outer);
             let mut ctes = Vec::new();
@@ -72,6 +74,7 @@ impl Binder<'_> {
             }
             Ok(query)
         });
+        self.query_number = around;
         self.query_depth -= usize::from(is_nested);
         query
     }
@@ -113,7 +116,7 @@ impl Binder<'_> {
             }
             _ => None,
         };
-        if !level.aggregates.is_empty() && self.recursions.is_recursive_term(self.query_depth) {
+        if level.has_aggregates() && self.recursions.is_recursive_term(self.query_number) {
             let message =
                 "aggregate functions are not allowed in a recursive query's recursive term";
             return Err(SqlError::new(SqlState::INVALID_RECURSION, message));
@@ -123,7 +126,7 @@ impl Binder<'_> {
             DistinctClause::Distinct | DistinctClause::On(_) => Some("DISTINCT clause"),
             _ if !core.group_by.is_empty() => Some("GROUP BY clause"),
             _ if core.having.is_some() => Some("HAVING clause"),
-            _ if !level.aggregates.is_empty() => Some("aggregate functions"),
+            _ if level.has_aggregates() => Some("aggregate functions"),
             _ if !level.windows.is_empty() => Some("window functions"),
             _ if !level.sets.is_empty() => Some("set-returning functions in the target list"),
             _ => None,

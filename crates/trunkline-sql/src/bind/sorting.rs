@@ -6,13 +6,16 @@
 use trunkline_format::Oid;
 
 use super::binder::{Binder, Context, Place};
+use super::expression::operator_name;
 use super::level::{Level, Target};
 use super::scope::Scope;
 use crate::bound::{Expr, ExprKind, Query, Relation, SortKey};
 use crate::catalog::oids;
 use crate::error::{SqlError, SqlState};
-use crate::resolve::sort_operators;
-use crate::syntax::{Constant, Expression, ExpressionKind, SelectStatement, SortBy, SortDirection};
+use crate::resolve::{binary_operator, sort_operators};
+use crate::syntax::{
+    Constant, Expression, ExpressionKind, OperatorName, SelectStatement, SortBy, SortDirection,
+};
 
 /// A sort key that refers to a target.
 #[derive(Debug, Clone, Copy)]
@@ -51,23 +54,52 @@ impl Binder<'_> {
                 self.resolve_unknown(&mut target.expr)?;
                 self.check_sortable(&target.expr, key.expression.span.start)?;
             }
-            let (descending, nulls_first) = self.direction(key)?;
+            let ty = targets.get(target).map_or(oids::UNKNOWN, |target| target.expr.ty.oid);
+            let (descending, nulls_first) = self.direction(key, ty)?;
             order.push(OrderKey { target, descending, nulls_first });
         }
         Ok(order)
     }
 
-    /// Whether a key sorts in descending order, and whether nulls come first.
-    fn direction(&self, key: &SortBy) -> Result<(bool, bool), SqlError> {
+    /// Whether a key of this type sorts in descending order, and whether nulls come first.
+    fn direction(&self, key: &SortBy, oid: Oid) -> Result<(bool, bool), SqlError> {
         let descending = match &key.direction {
             SortDirection::Default | SortDirection::Ascending => false,
             SortDirection::Descending => true,
             SortDirection::Using(operator) => {
-                let message = "ORDER BY USING is not supported by trunkline";
-                return Err(SqlError::unsupported(message).at(operator.span.start));
+                let at = operator.span.start;
+                self.sorts_descending(operator, oid).map_err(|error| error.at(at))?
             }
         };
         Ok((descending, key.nulls_first.unwrap_or(descending)))
+    }
+
+    /// Whether `USING operator` sorts in descending order, which `>` does.
+    fn sorts_descending(&self, operator: &OperatorName, oid: Oid) -> Result<bool, SqlError> {
+        let name = operator_name(operator);
+        let found = binary_operator(&self.names, name, oid, oid)?;
+        let is_coercible = |wanted: &Oid| self.catalog().is_binary_coercible(oid, *wanted);
+        if !found.arguments.iter().all(is_coercible) {
+            let shown = self.names.type_name(oid);
+            let message =
+                format!("operator requires run-time type coercion: {shown} {name} {shown}");
+            return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
+        }
+        let own = self.catalog().type_operators(oid);
+        if own.less == Some(found.operator) {
+            return Ok(false);
+        }
+        if own.greater == Some(found.operator) {
+            return Ok(true);
+        }
+        // Members of operator families that aren't the type's default, such as text_pattern_ops.
+        if ["~<~", "~>~", "*<", "*>"].contains(&name.name) {
+            let message = format!("ORDER BY USING {name} is not supported by trunkline");
+            return Err(SqlError::unsupported(message));
+        }
+        let message = format!("operator {name} is not a valid ordering operator");
+        let hint = "Ordering operators must be \"<\" or \">\" members of btree operator families.";
+        Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).with_hint(hint))
     }
 
     /// Binds sort keys inside a call or a window, where numbers and output names have no meaning.
@@ -81,8 +113,8 @@ impl Binder<'_> {
             let mut expr = self.expression(&key.expression, context)?;
             self.resolve_unknown(&mut expr)?;
             self.check_sortable(&expr, key.expression.span.start)?;
-            let (descending, nulls_first) = self.direction(key)?;
-            if !bound.iter().any(|found| found.expr == expr) {
+            let (descending, nulls_first) = self.direction(key, expr.ty.oid)?;
+            if !bound.iter().any(|found| self.is_same(&found.expr, &expr)) {
                 bound.push(SortKey { expr, descending, nulls_first });
             }
         }
@@ -115,7 +147,8 @@ impl Binder<'_> {
         }
         let mut context = Context::new(scope, place, level);
         let expr = self.expression(expression, &mut context)?;
-        if let Some(found) = targets.iter().position(|target| target.expr == expr) {
+        let found = targets.iter().position(|target| self.is_same(&target.expr, &expr));
+        if let Some(found) = found {
             return Ok(found);
         }
         targets.push(Target { expr, name: "?column?".into(), is_hidden: true });
@@ -205,7 +238,7 @@ impl Binder<'_> {
             }
             let Some(target) = targets.get(found) else { continue };
             self.check_sortable(&target.expr, at)?;
-            let (descending, nulls_first) = self.direction(key)?;
+            let (descending, nulls_first) = self.direction(key, target.expr.ty.oid)?;
             keys.push(SortKey { expr: target.expr.clone(), descending, nulls_first });
         }
         let relation = sorted(query.relation, &keys);

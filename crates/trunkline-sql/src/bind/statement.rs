@@ -75,6 +75,8 @@ pub(super) fn new_binder(options: BindOptions<'_>, parameters: Parameters) -> Bi
         parameters,
         next_cte: 0,
         query_depth: 0,
+        queries: 0,
+        query_number: 0,
         view_depth: 0,
         nesting: options.nesting,
         nesting_max: options.nesting,

@@ -70,6 +70,9 @@ pub enum Relation {
         /// `GROUPING SETS`: for each set, the places of its columns in `groups`. Without them, there
         /// is one set of all columns.
         sets: Option<Vec<Vec<usize>>>,
+        /// `GROUPING`: an int4 with a bit for each of these places in `groups`, of which the first
+        /// one is the highest. It is 1 if the row is not grouped by that column.
+        groupings: Vec<(ColumnId, Vec<usize>)>,
         /// The aggregates.
         aggregates: Vec<(ColumnId, Aggregate)>,
     },

@@ -33,8 +33,9 @@ impl Relation {
                 columns.extend(right.visible());
                 columns
             }
-            Self::Aggregate { groups, aggregates, .. } => {
-                let groups = groups.iter().map(|(id, _)| *id);
+            Self::Aggregate { groups, groupings, aggregates, .. } => {
+                let groupings = groupings.iter().map(|(id, _)| *id);
+                let groups = groups.iter().map(|(id, _)| *id).chain(groupings);
                 groups.chain(aggregates.iter().map(|(id, _)| *id)).collect()
             }
             Self::Window { input, functions, .. } => {

@@ -6,8 +6,10 @@
 mod averages;
 mod extremes;
 mod grouped;
+mod keyed_extremes;
 mod logic;
 mod moments;
+mod ordered_set;
 mod regression;
 mod sums;
 
@@ -16,7 +18,9 @@ mod tests;
 
 pub(super) use averages::AVERAGES;
 pub(super) use extremes::{EXTREMES, TEXT_EXTREMES};
+pub(super) use keyed_extremes::KEYED_EXTREMES;
 pub(super) use logic::LOGIC;
 pub(super) use moments::MOMENTS;
+pub(super) use ordered_set::ORDERED_SETS;
 pub(super) use regression::REGRESSION;
 pub(super) use sums::SUMS;

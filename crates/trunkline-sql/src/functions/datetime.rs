@@ -39,6 +39,7 @@ pub(super) use comparison::KERNELS as COMPARISONS;
 pub(super) use construct::KERNELS as CONSTRUCTORS;
 pub(super) use conversion::KERNELS as CONVERSIONS;
 pub(super) use extract::KERNELS as EXTRACT;
+pub(super) use general_format::general;
 pub use interval::{Infinity, Interval};
 pub(super) use now::KERNELS as NOW;
 pub use now::{current_date, current_time, current_timestamp, local_time, local_timestamp};

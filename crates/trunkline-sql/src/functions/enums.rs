@@ -1,4 +1,4 @@
-//! Enums: their comparisons, `enum_first` and `enum_last`.
+//! Enums: their comparisons, `enum_first`, `enum_last` and `enum_range`.
 //!
 //! A value is the OID of its label. Labels sort by `pg_enum.enumsortorder`, in which order the catalog
 //! lists them. For example, `'small' < 'large'` if the type was created with the labels in this order.
@@ -9,8 +9,9 @@ use arrow_array::ArrayRef;
 use trunkline_aio::facade::hash::Map;
 use trunkline_format::Oid;
 
+use super::array::{ArrayBuilder, attribute_of};
 use super::call::{Call, Kernel};
-use super::rows::{Output, binary, each_row};
+use super::rows::{Output, Reader, binary, each_row};
 use crate::error::{SqlError, SqlState};
 
 /// The kernels of this module.
@@ -26,6 +27,11 @@ pub(super) const ENUMS: &[(&str, Kernel)] = &[
     ("enum_smaller", |call| ordered(call, |a, b, order| if order.is_lt() { a } else { b })),
     ("enum_first", |call| end(call, |labels| labels.first())),
     ("enum_last", |call| end(call, |labels| labels.last())),
+    ("enum_range_all", |call| range(call, |_| (None, None))),
+    ("enum_range_bounds", |call| {
+        let (low, high) = (Reader::<u32>::new(call, 0)?, Reader::<u32>::new(call, 1)?);
+        range(call, |row| (low.get(row), high.get(row)))
+    }),
 ];
 
 /// A label and its OID.
@@ -63,4 +69,27 @@ fn end(call: &Call<'_>, find: fn(&[Label]) -> Option<&Label>) -> Result<ArrayRef
     let labels = labels(call)?;
     let found = find(&labels).map(|(oid, _)| oid.0);
     each_row(call.rows, |_| Ok(found))
+}
+
+/// An array of the labels between two, which are included. A bound that is null is the first or the last
+/// label.
+fn range(
+    call: &Call<'_>,
+    bounds: impl Fn(usize) -> (Option<u32>, Option<u32>),
+) -> Result<ArrayRef, SqlError> {
+    let labels = labels(call)?;
+    let ty = call.argument_types.first().copied().unwrap_or_default();
+    let attribute = attribute_of(ty, &*call.settings.catalog)?;
+    each_row(call.rows, |row| {
+        let (low, high) = bounds(row);
+        let place = |label: u32| labels.iter().position(|(oid, _)| oid.0 == label);
+        let first = low.map_or(Some(0), place).unwrap_or(labels.len());
+        let last = high.map_or(labels.len().checked_sub(1), place);
+        let mut array = ArrayBuilder::new(ty, attribute);
+        let count = last.map_or(0, |last| (last + 1).saturating_sub(first));
+        for (oid, _) in labels.iter().skip(first).take(count) {
+            array.push(Some(&oid.0.to_le_bytes()))?;
+        }
+        array.finish_list().map(Some)
+    })
 }

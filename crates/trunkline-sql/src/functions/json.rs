@@ -1,6 +1,6 @@
-//! `jsonb`, on the containers that it is stored in.
+//! `jsonb`, on the containers that it is stored in, and `json`, on its text.
 //!
-//! Nothing is parsed but the containers on the way to what is wanted. For example, `jsonb -> 'a'` finds
+//! Of a `jsonb`, nothing is parsed but the containers on the way to what is wanted. For example, `jsonb -> 'a'` finds
 //! the key by its length and bytes, and copies its value.
 
 mod access;
@@ -11,7 +11,10 @@ mod comparing;
 mod container;
 mod converting;
 mod key;
+mod paths;
+mod pretty;
 mod rows;
+mod text;
 mod writing;
 
 #[cfg(test)]
@@ -26,4 +29,7 @@ pub(super) use casts::CASTS;
 pub(super) use changing::CHANGING;
 pub(super) use comparing::COMPARING;
 pub(super) use converting::CONVERTING;
+pub(super) use paths::PATHS;
+pub(super) use pretty::PRETTY;
 pub(super) use rows::SETS;
+pub(super) use text::TEXT;

@@ -84,3 +84,45 @@ select status, items, count(*) from orders group by cube (status, items) order b
 select count(d), count((d.budget, d.floor)), count(d.*) from departments d;
 -- name: range aggregates
 select range_agg(sold) filter (where id < 12), range_intersect_agg(sold) filter (where id in (2, 7)) from products;
+-- name: grouping of a plain group
+select department, grouping(department), count(*) from employees group by department order by 1 nulls first;
+-- name: grouping of a cube
+select grouping(status, items), grouping(items), grouping(items, status), status, items, count(*) from orders group by cube (status, items) order by 1, 4, 5, 6;
+-- name: grouping in another order than the sets
+select grouping(a), grouping(b), grouping(c), a, b, c, count(*) from (values (1, 2, 3), (1, 2, 4)) v(a, b, c) group by grouping sets ((c), (b, a), (a, c), ()) order by 1, 2, 3, 4, 5, 6;
+-- name: grouping of sets that are the same
+select grouping(a), a, count(*) from (values (1), (2)) v(a) group by grouping sets ((a), (a), (), ()) order by 1, 2, 3;
+-- name: grouping in having and order by
+select department, half_day, count(*) from employees group by rollup (department, half_day) having grouping(half_day) = 1 order by grouping(department), 1, 2, 3;
+-- name: grouping of an expression
+select id % 2, grouping(id % 2), sum(id) from departments group by rollup (id % 2) order by 2, 1;
+-- name: grouping in a case and a window
+select case grouping(department) when 1 then 'all' else department::text end d, rank() over (partition by grouping(department) order by count(*) desc) from employees group by rollup (department) order by 2, 1;
+-- name: grouping of another column
+select grouping(id) from employees group by department;
+-- name: grouping without groups
+select grouping(id) from employees;
+-- name: grouping in where
+select id from employees where grouping(id) = 0 group by id;
+-- name: grouping of too many columns
+select grouping(id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id, id) from departments group by id;
+-- name: percentiles by group
+select department, percentile_cont(0.25) within group (order by salary), percentile_cont(0.25) within group (order by salary desc), percentile_disc(0.75) within group (order by name desc), percentile_cont(array[0, 0.5, null, 1]) within group (order by salary), percentile_disc(array[[0, 0.5], [null, 1]]) within group (order by salary) from employees group by department order by department;
+-- name: percentiles of intervals
+select percentile_cont(0.3) within group (order by hired - date '2000-01-01' + interval '1 hour'), percentile_cont(array[0.1, 0.9]) within group (order by hired - date '2000-01-01' + interval '1 hour'), percentile_disc(0.3) within group (order by hired) from employees;
+-- name: percentiles of nothing
+select percentile_cont(0.5) within group (order by salary), percentile_disc(0.5) within group (order by name), percentile_cont(null) within group (order by salary), mode() within group (order by id), percentile_disc(array[0.5]) within group (order by id) from employees where false;
+-- name: percentiles with a filter
+select percentile_disc(0.5) within group (order by salary) filter (where department = 1), percentile_cont(null) within group (order by salary), percentile_disc('{}'::float8[]) within group (order by salary) from employees;
+-- name: percentile beyond one
+select percentile_cont(1.5) within group (order by salary) from employees;
+-- name: percentile below zero
+select percentile_disc(array[0.5, -0.1]) within group (order by salary) from employees;
+-- name: mode of equal values
+select mode() within group (order by x), mode() within group (order by x desc) from (values (2.0), (1.50), (1.5), (2.00), (null), (null), (null)) v(x);
+-- name: mode of many types
+select mode() within group (order by status), mode() within group (order by ordered::date), mode() within group (order by comment) is not null from orders;
+-- name: min and max of enums and arrays by group
+select customer % 3 as g, min(status), max(status), min(array[items, id % 7]), max(array[items, id % 7]) from orders group by customer % 3 order by 1;
+-- name: max of enums as a window
+select id, max(status) over (order by id) from orders where id < 8 order by id;

@@ -50,3 +50,7 @@ select indkey, indkey[0], indoption, array_upper(indkey, 1) from pg_index where 
 select array[1, 2] || 'x';
 -- name: function of a later version
 select array_sort(array[2, 1, null, 3]);
+-- name: ranges of enums
+select enum_range(null::order_status), enum_range('paid'::order_status, 'new'), enum_range(null, 'paid'::order_status), enum_range('paid'::order_status, 'paid'), enum_first(null::order_status), enum_last('new'::order_status), enum_range(null::order_status, null);
+-- name: range of enums of each row
+select id, enum_range(status, null) from orders where id < 5 order by id;

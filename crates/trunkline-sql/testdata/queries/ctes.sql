@@ -102,3 +102,11 @@ with recursive t(d) as (select date '2024-01-01' union all select (d + interval 
 with recursive t(n) as (select 1 union all select n + (select count(*)::int from departments) from t where n < 20) select * from t;
 -- name: recursion that grows
 with recursive t(n) as (select 1 union all select n+1 from t join generate_series(1,2) g on true where n < 4) select n, count(*) from t group by n order by n;
+-- name: aggregate beside a recursive reference
+with recursive t(n) as (select 1 union all select a.n + b.c::int from (select n from t) a, (select count(*) c from departments) b where a.n < 20) select * from t;
+-- name: aggregate over a recursive reference
+with recursive t(n) as (select 1 union all select b.c::int from (select count(*) c from t) b) select * from t;
+-- name: recursion in a lateral subquery
+with recursive t(n) as (select 1 union all select x.n + 1 from generate_series(1, 1) g, lateral (select n from t where n > g - 5 order by n limit 5) x where x.n < 4) select * from t;
+-- name: recursion through a query in a lateral subquery
+with recursive t(n) as (select 1 union all select x.n + 1 from generate_series(1, 1) g, lateral (with s as (select n from t) select n from s where n > g - 5 order by n limit 5) x where x.n < 4) select * from t;

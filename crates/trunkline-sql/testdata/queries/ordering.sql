@@ -70,3 +70,13 @@ select id from departments order by id using >;
 select id, t from texts order by t collate "POSIX" desc nulls last;
 -- name: position out of range
 select id from departments order by 2;
+-- name: order using operators
+select name, salary from employees order by department using <, salary using > nulls last, name using operator(pg_catalog.<);
+-- name: order using in an aggregate and a window
+select array_agg(id order by id using >), string_agg(name, ',' order by name using <) from departments;
+-- name: order using an operator of another type
+select id from departments order by id using ~<~;
+-- name: order using an operator that does not order
+select id from departments order by id using <=;
+-- name: order using an operator that does not compare
+select id from departments order by id using +;

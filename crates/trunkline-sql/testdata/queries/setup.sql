@@ -358,6 +358,16 @@ create view views.sets as
 create view views.ties as select name, salary from employees order by salary fetch first 9 rows with ties;
 create view views.offset as select id from employees order by id desc offset 2 limit 3;
 create view views.now as select current_user = 'postgres' me, current_date > '2001-01-01' late, localtimestamp > now()::timestamp - interval '1 day' recent;
+create view views.by_subquery as
+    select id, (select max(salary) from employees e where e.department = d.id) top from departments d order by 2 desc nulls last, 1;
+create view views.grouped_subquery as
+    select (select d.name from departments d where d.id = e.department) department, count(*) n, sum(salary) filter (where bonus > 0) paid
+    from employees e group by 1 having count(*) > 0 order by 1 nulls first;
+create view views.distinct_on_subquery as
+    select distinct on ((select d.floor from departments d where d.id = e.department)) name,
+        (select d.floor from departments d where d.id = e.department) floor
+    from employees e order by (select d.floor from departments d where d.id = e.department), id;
+create view views.json_of_rows as select json_agg(x) from (select id, name from departments order by id) x;
 create table views.changing (a int, b text, c int);
 create view views.changed as select b, c from views.changing where a > 0;
 insert into views.changing values (1, 'x', 2), (0, 'y', 3);

@@ -58,3 +58,25 @@ select d.id, (select sum(x) from (select e.salary as x from employees e where e.
 select (select id, name from departments where id = 1);
 -- name: in with too many columns
 select 1 in (select id, name from departments);
+-- name: group by a subquery
+select (select d.name from departments d where d.id = e.department) as department, count(*) from employees e group by (select d.name from departments d where d.id = e.department) order by 1;
+-- name: group by one of two subqueries
+select (select d.floor from departments d where d.id = e.department) from employees e group by (select d.name from departments d where d.id = e.department);
+-- name: group by a subquery with other names
+select 1 + (select max(d.id) from departments d where d.id < e.id), count(*) from employees e group by (select max(x.id) from departments x where x.id < e.id) order by 1;
+-- name: group by a subquery of another subquery
+select (select count(*) from departments d where exists (select 1 from orders o where o.id = d.id and d.floor > e.department)) n, count(*) from employees e group by (select count(*) from departments d where exists (select 1 from orders o where o.id = d.id and d.floor > e.department)) order by 1;
+-- name: distinct rows ordered by a subquery
+select distinct (select d.name from departments d where d.id = e.department) from employees e order by (select d.name from departments d where d.id = e.department) desc;
+-- name: distinct rows ordered by another subquery
+select distinct (select d.name from departments d where d.id = e.department) from employees e order by (select d.floor from departments d where d.id = e.department) desc;
+-- name: distinct on a subquery
+select distinct on ((select d.floor from departments d where d.id = e.department)) id from employees e order by (select d.floor from departments d where d.id = e.department), id desc;
+-- name: group by exists
+select exists (select 1 from orders o where o.id = e.id) has, count(*) from employees e group by exists (select 1 from orders o where o.id = e.id) order by 1;
+-- name: group by a subquery with a common table
+select (with s as (select id from departments where id = e.department) select count(*) from s, s t) n, count(*) from employees e group by (with s as (select id from departments where id = e.department) select count(*) from s, s t) order by 1;
+-- name: group by in
+select e.department in (select d.id from departments d where d.floor > 1) high, count(*) from employees e group by e.department in (select d.id from departments d where d.floor > 1) order by 1;
+-- name: group by in of another column
+select e.department in (select d.id from departments d where d.floor > 1) high, count(*) from employees e group by e.id in (select d.id from departments d where d.floor > 1) order by 1;

@@ -105,6 +105,14 @@ select * from views.offset;
 -- name: now
 -- rows: unordered
 select * from views.now;
+-- name: by subquery
+select * from views.by_subquery;
+-- name: grouped subquery
+select * from views.grouped_subquery;
+-- name: distinct on subquery
+select * from views.distinct_on_subquery;
+-- name: json of rows
+select * from views.json_of_rows;
 -- name: changed
 -- rows: unordered
 select * from views.changed;

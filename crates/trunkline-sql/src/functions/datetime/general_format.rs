@@ -6,7 +6,7 @@
 const DIGITS: i32 = 6;
 
 /// A number as C's `%g` prints it.
-pub(super) fn general(number: f64) -> String {
+pub(in crate::functions) fn general(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
     }

@@ -123,7 +123,7 @@ pub(super) fn text(value: Value<'_>, call: &Call<'_>) -> Result<Option<String>, 
 }
 
 /// The texts of an array; `None` if any is null.
-fn path_of(array: &[u8], call: &Call<'_>) -> Result<Option<Vec<String>>, SqlError> {
+pub(super) fn path_of(array: &[u8], call: &Call<'_>) -> Result<Option<Vec<String>>, SqlError> {
     texts_of(array, call)?.into_iter().collect::<Option<Vec<_>>>().map_or(Ok(None), |path| {
         path.into_iter().map(into_text).collect::<Result<Vec<_>, _>>().map(Some)
     })

@@ -1,4 +1,5 @@
-//! Set-returning functions of `jsonb`: `jsonb_array_elements`, `jsonb_object_keys`, `jsonb_each`.
+//! Set-returning functions of `jsonb` and `json`: `jsonb_array_elements`, `jsonb_object_keys`,
+//! `jsonb_each`.
 //!
 //! For example, `jsonb_each('{"a": 1}')` gives one row with the columns `a` and `1`.
 
@@ -6,9 +7,11 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BinaryViewBuilder, StringViewBuilder};
 use arrow_array::{Array, ArrayRef};
+use trunkline_format::text_input::{JsonKind, JsonParts};
 
-use super::access::text;
+use super::access::text as text_of;
 use super::container::{Container, Value};
+use super::text;
 use crate::error::{SqlError, SqlState};
 use crate::functions::call::Call;
 use crate::functions::printing::into_text;
@@ -27,6 +30,19 @@ pub(in crate::functions) const SETS: &[(&str, SetFunction)] = &[
     }),
     ("jsonb_each", |call, row| pairs(call, row, false)),
     ("jsonb_each_text", |call, row| pairs(call, row, true)),
+    ("json_array_elements", |call, row| json_elements(call, row, false)),
+    ("json_array_elements_text", |call, row| json_elements(call, row, true)),
+    ("json_object_keys", |call, row| {
+        let Some(json) = json_argument(call, row)? else { return Ok(Box::new(NoRows)) };
+        let found = JsonParts::parse(json, true)?;
+        match found.whole.kind {
+            JsonKind::Object => Ok(rows(vec![json_keys(&found)])),
+            JsonKind::Array => Err(invalid("cannot call json_object_keys on an array".to_owned())),
+            _ => Err(invalid("cannot call json_object_keys on a scalar".to_owned())),
+        }
+    }),
+    ("json_each", |call, row| json_pairs(call, row, false)),
+    ("json_each_text", |call, row| json_pairs(call, row, true)),
 ];
 
 /// Rows that have been computed.
@@ -65,7 +81,7 @@ fn values(values: &[Value<'_>], call: &Call<'_>, as_text: bool) -> Result<ArrayR
     if as_text {
         let mut column = StringViewBuilder::with_capacity(values.len());
         for value in values {
-            column.append_option(text(*value, call)?);
+            column.append_option(text_of(*value, call)?);
         }
         return Ok(Arc::new(column.finish()));
     }
@@ -116,4 +132,48 @@ fn pairs(call: &Call<'_>, row: usize, as_text: bool) -> Result<Box<dyn SetRows>,
     let function = if as_text { "jsonb_each_text" } else { "jsonb_each" };
     let Some(container) = object(call, row, function)? else { return Ok(Box::new(NoRows)) };
     Ok(rows(vec![keys(&container)?, values(&container.values, call, as_text)?]))
+}
+
+fn json_argument<'a>(call: &'a Call<'_>, row: usize) -> Result<Option<&'a str>, SqlError> {
+    Ok(Reader::<&str>::new(call, 0)?.get(row))
+}
+
+/// The parts of a `json` as `json`, or as text.
+fn json_values(json: &str, found: &JsonParts, as_text: bool) -> ArrayRef {
+    let mut column = StringViewBuilder::with_capacity(found.parts.len());
+    for part in &found.parts {
+        match as_text {
+            true => column.append_option(text::text(json, part)),
+            false => column.append_option(text::raw(json, part)),
+        }
+    }
+    Arc::new(column.finish())
+}
+
+fn json_keys(found: &JsonParts) -> ArrayRef {
+    let mut column = StringViewBuilder::with_capacity(found.parts.len());
+    found.parts.iter().for_each(|part| column.append_value(&part.key));
+    Arc::new(column.finish())
+}
+
+fn json_elements(call: &Call<'_>, row: usize, as_text: bool) -> Result<Box<dyn SetRows>, SqlError> {
+    let function = if as_text { "json_array_elements_text" } else { "json_array_elements" };
+    let Some(json) = json_argument(call, row)? else { return Ok(Box::new(NoRows)) };
+    // Only texts need their escapes replaced.
+    let found = JsonParts::parse(json, as_text)?;
+    match found.whole.kind {
+        JsonKind::Array => Ok(rows(vec![json_values(json, &found, as_text)])),
+        JsonKind::Object => Err(invalid(format!("cannot call {function} on a non-array"))),
+        _ => Err(invalid(format!("cannot call {function} on a scalar"))),
+    }
+}
+
+fn json_pairs(call: &Call<'_>, row: usize, as_text: bool) -> Result<Box<dyn SetRows>, SqlError> {
+    let Some(json) = json_argument(call, row)? else { return Ok(Box::new(NoRows)) };
+    let found = JsonParts::parse(json, true)?;
+    match found.whole.kind {
+        JsonKind::Object => Ok(rows(vec![json_keys(&found), json_values(json, &found, as_text)])),
+        JsonKind::Array => Err(invalid("cannot deconstruct an array as an object".to_owned())),
+        _ => Err(invalid("cannot deconstruct a scalar".to_owned())),
+    }
 }
