@@ -48,6 +48,7 @@ mod file_sizes;
 mod instance;
 mod interruption;
 mod lower;
+mod merge_keys;
 mod operator;
 mod scan;
 mod server;

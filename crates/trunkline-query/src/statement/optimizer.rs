@@ -12,6 +12,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 use crate::append::AppendInOrder;
 use crate::interruption::Interruptible;
+use crate::merge_keys::RestoreMergeKeys;
 use crate::scan::Cancellation;
 use crate::subplan::DropUnusedSubplans;
 
@@ -24,11 +25,14 @@ pub(super) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 
 /// Rules for physical plans.
 ///
-/// Ours come last, because the others look for the nodes that ours replace.
+/// Ours come last, because the others look for the nodes that ours replace. The keys of sorts are an
+/// exception: filters of scans are made from them.
 pub(super) fn physical_rules(
     cancellation: &Cancellation,
 ) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
+    let filters = rules.iter().position(|rule| rule.name() == "FilterPushdown(Post)");
+    rules.insert(filters.unwrap_or(rules.len()), Arc::new(RestoreMergeKeys));
     rules.push(Arc::new(AppendInOrder));
     rules.push(Arc::new(Interruptible::new(cancellation)));
     rules

@@ -40,7 +40,7 @@ const LOGICAL: [&str; 26] = [
     "drop_unused_subplans",
 ];
 
-const PHYSICAL: [&str; 23] = [
+const PHYSICAL: [&str; 24] = [
     "OutputRequirements",
     "aggregate_statistics",
     "join_selection",
@@ -60,6 +60,7 @@ const PHYSICAL: [&str; 23] = [
     "ProjectionPushdown",
     "PushdownSort",
     "EnsureCooperative",
+    "RestoreMergeKeys",
     "FilterPushdown(Post)",
     "SanityCheckPlan",
     "AppendInOrder",

@@ -2,13 +2,16 @@
 //! rows in the same order, or the same SQLSTATE. What we refuse by name is counted.
 //!
 //! `TRUNKLINE_QUERIES` is the number of queries, and `TRUNKLINE_SEED` the first seed. A failure prints
-//! the queries, so that one of them can be run by itself.
+//! the queries, so that one of them can be run by itself. `TRUNKLINE_RUNNING`, such as `18:/tmp:5418`,
+//! is a server that runs already, on a database `shop` that was made by the same script as that of the
+//! fixture: its version, the directory of its socket, and its port.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use trunkline_aio::facade::env;
 use trunkline_sql::{SqlError, SqlState};
@@ -48,16 +51,15 @@ fn number(name: &str, default: usize) -> usize {
     })
 }
 
-/// Runs all queries on the server, in one session.
-fn run_on_server(server: &Server, queries: &[String]) -> Vec<Outcome> {
+/// Runs all queries on a server, in one session of `psql`, with a script in `directory`.
+fn run_on_server(mut psql: Command, directory: &Path, queries: &[String]) -> Vec<Outcome> {
     let mut script = String::from("\\set VERBOSITY sqlstate\n");
     for (number, query) in queries.iter().enumerate() {
         assert!(!query.contains('\n'), "line numbers of errors are numbers of queries");
         let _ = write!(script, "\\echo @@{number}\ncopy ({query}) to stdout;\n");
     }
-    let file = server.home().join("random.sql");
+    let file = directory.join("random.sql");
     fs::write(&file, script).expect("written");
-    let mut psql = server.psql(DATABASE);
     psql.args(["-v", "ON_ERROR_STOP=0", "-f"]).arg(&file);
     let output = psql.output().expect("runs");
     let mut outcomes: Vec<Outcome> = queries.iter().map(|_| Ok(Vec::new())).collect();
@@ -126,15 +128,50 @@ fn server_over(bin: &Path, data: &Path) -> Server {
     server.configured(&[("statement_timeout", "30s")])
 }
 
-/// Compares `count` queries with the server in `bin`, which has the version of the fixture.
-fn compare(bin: &Path, fixture: &Path, seed: u64, count: usize) -> Tally {
+/// A server to compare with.
+enum Compared {
+    /// Its programs.
+    Programs(PathBuf),
+    /// It runs: the directory of its socket, and its port.
+    Running(String, String),
+}
+
+impl Compared {
+    /// The server that `TRUNKLINE_RUNNING` names, and its version.
+    fn running() -> Option<(u32, Self)> {
+        let text = env::var("TRUNKLINE_RUNNING")?.to_string_lossy().into_owned();
+        let parts: Vec<&str> = text.split(':').collect();
+        let [major, directory, port] = parts.as_slice() else { panic!("TRUNKLINE_RUNNING") };
+        let major = major.parse().expect("a version");
+        Some((major, Self::Running((*directory).to_owned(), (*port).to_owned())))
+    }
+
+    /// What the server returns for queries over a copy of the data.
+    fn outcomes(&self, data: &Path, queries: &[String]) -> Vec<Outcome> {
+        match self {
+            Self::Programs(bin) => {
+                let server = server_over(bin, data);
+                run_on_server(server.psql(DATABASE), server.home(), queries)
+            }
+            Self::Running(directory, port) => {
+                let mut psql = Command::new("psql");
+                psql.args(["-X", "-q", "-A", "-t", "-F", "\t", "-U", "postgres"]);
+                psql.args(["-d", DATABASE, "-h", directory, "-p", port]);
+                psql.env("PGOPTIONS", "-c statement_timeout=30s").env("PGTZ", "UTC");
+                psql.env("LC_ALL", "C");
+                run_on_server(psql, Path::new(env!("CARGO_TARGET_TMPDIR")), queries)
+            }
+        }
+    }
+}
+
+/// Compares `count` queries with a server, which has the version of the fixture.
+fn compare(server: &Compared, fixture: &Path, seed: u64, count: usize) -> Tally {
     let tables = tables(&fixture.join("expected").join(DATABASE));
     let mut generator = Generator::new(&tables, seed);
     let queries: Vec<String> = (0..count).map(|_| generator.query()).collect();
     let data = fixture.join("data");
-    let server = server_over(bin, &data);
-    let expected = run_on_server(&server, &queries);
-    drop(server);
+    let expected = server.outcomes(&data, &queries);
     let context = open(&data, DATABASE);
     let mut tally = Tally::default();
     for (query, expected) in queries.iter().zip(&expected) {
@@ -160,19 +197,25 @@ fn random_queries_give_the_rows_of_the_server() {
         digits.and_then(|digits| digits.parse::<u32>().ok()).expect("a version")
     };
     // Fixtures have no WAL, and only some servers come with the program that makes a new one.
-    let pairs: Vec<_> = servers
+    let mut pairs: Vec<_> = servers
         .iter()
         .filter(|bin| bin.join("pg_resetwal").is_file())
         .filter_map(|bin| {
             let major = version(bin);
             let (_, queries) = fixtures.iter().find(|(found, _)| *found == major)?;
-            Some((major, bin, queries.parent()?.parent()?.to_owned()))
+            Some((major, Compared::Programs(bin.clone()), queries.parent()?.parent()?.to_owned()))
         })
         .collect();
+    if let Some((major, running)) = Compared::running() {
+        let fixture = fixtures.iter().find(|(found, _)| *found == major);
+        let queries = &fixture.expect("a fixture of this version").1;
+        let fixture = queries.parent().and_then(Path::parent).expect("a directory");
+        pairs = vec![(major, running, fixture.to_owned())];
+    }
     let (seed, count) = (number("TRUNKLINE_SEED", 1) as u64, number("TRUNKLINE_QUERIES", QUERIES));
     let mut wrong = Vec::new();
-    for (seed, (major, bin, fixture)) in (seed..).zip(&pairs) {
-        let tally = compare(bin, fixture, seed, count.div_ceil(pairs.len()));
+    for (seed, (major, server, fixture)) in (seed..).zip(&pairs) {
+        let tally = compare(server, fixture, seed, count.div_ceil(pairs.len()));
         let refused: usize = tally.refused.values().sum();
         let mut reasons: Vec<_> = tally.refused.iter().map(|(why, count)| (count, why)).collect();
         reasons.sort_unstable_by(|one, other| other.cmp(one));

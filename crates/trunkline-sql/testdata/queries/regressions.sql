@@ -22,3 +22,9 @@ select x from (values (-1::numeric), (-1.00005), (-100000001), (-100000000), (0)
 select v.a, a not in (1, 2, 3, 4) or a not in (5, 6, 7, 8), a in (1, 2, 3, 4) and a not in (5, 6, 7, null), a in (1, 2) and a in (3, 4) from (values (1), (5), (null)) v(a) order by 1;
 -- name: order of bit strings
 select x from (values (b'10'::varbit), (b'1'), (b'101'), (b'0'), (b'')) v(x) order by x;
+-- name: first rows of a union by a constant
+select c0, c1 from (select 2, 0 from departments d full join employees e on d.id = e.id union all select 1, id % 1 from orders) q(c0, c1) order by c0 desc, c1 limit 20;
+-- name: first rows of a union by a constant behind a column
+select c1, c0 from (select 0 * d.id, 1 from departments d full join employees e on d.id = e.id union all select id % 1, 2 from orders) q(c1, c0) order by c1 nulls first, c0 limit 20;
+-- name: first rows of a union by a constant and its text
+select c0 from (select 'b', 0 from departments d full join employees e on d.id = e.id union all select 'a', id % 1 from orders) q(c0, c1) order by c0 desc, c0 || 'x', c1 limit 20;
