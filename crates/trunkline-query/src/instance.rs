@@ -4,6 +4,7 @@
 //!   Instance ── Engine, Cluster
 //!       ├── OpenedDatabase: catalogs, opened once and kept
 //!       ├── configuration: the file of ALTER SYSTEM
+//!       ├── TimeLimits: a thread that cancels statements whose time is over
 //!       └── ActivityRegistry: what every session does now
 //! ```
 
@@ -11,9 +12,11 @@ mod activity;
 mod configuration;
 mod database;
 mod shared;
+mod time_limits;
 
 pub(crate) use activity::ActivityEntry;
 pub use activity::{Activity, ActivityState};
 pub use configuration::configure_engine;
 pub use database::{DatabaseViews, OpenedDatabase};
 pub use shared::{Instance, InstanceOptions};
+pub(crate) use time_limits::{TimeLimit, TimeLimits};

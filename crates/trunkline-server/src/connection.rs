@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::io;
 
 use tokio::sync::watch;
-use trunkline_query::Session;
 use trunkline_query::encode::{ClientEncoding, ValueFormat};
+use trunkline_query::{Session, SessionCanceller};
 use trunkline_sql::{SqlError, SqlState};
 
 use crate::io::{Incoming, Outgoing};
@@ -192,15 +192,10 @@ impl Connection {
 /// Does some work of a session, and cancels it if the client goes away meanwhile. The work then ends
 /// with an error.
 pub(crate) async fn watched<T>(
-    incoming: &mut Incoming,
-    canceller: &trunkline_query::SessionCanceller,
+    incoming: &Incoming,
+    canceller: &SessionCanceller,
     work: impl Future<Output = T>,
 ) -> T {
-    tokio::pin!(work);
-    tokio::select! {
-        biased;
-        done = &mut work => return done,
-        () = incoming.gone() => canceller.terminate(),
-    }
+    let _watch = incoming.watch(canceller);
     work.await
 }

@@ -38,7 +38,7 @@ impl Connection {
         let canceller = self.session.canceller();
         let mut sent: u64 = 0;
         loop {
-            let batch = match watched(&mut self.incoming, &canceller, rows.next()).await {
+            let batch = match watched(&self.incoming, &canceller, rows.next()).await {
                 Ok(Some(batch)) => batch,
                 Ok(None) => break,
                 Err(error) => return Ok(Err(error)),

@@ -124,7 +124,7 @@ impl Connection {
         };
         let canceller = self.session.canceller();
         let work = self.session.execute_portal(&name);
-        let outcome = match watched(&mut self.incoming, &canceller, work).await {
+        let outcome = match watched(&self.incoming, &canceller, work).await {
             Ok(outcome) => outcome,
             Err(error) => return Ok(Err(error)),
         };

@@ -1,14 +1,27 @@
 //! The two directions of a connection.
 //!
-//! [`Incoming`] collects bytes until a message is complete. While a statement runs, it goes on
-//! collecting, up to a limit, because that is how the end of the client is noticed. [`Outgoing`]
+//! A task of the network's runtime reads what the client sends into a buffer of a limited size, whatever
+//! the session is doing. So the end of the client is noticed even if a statement keeps all threads of
+//! the other runtime busy. [`Incoming`] takes from that buffer until a message is complete. [`Outgoing`]
 //! collects messages, and writes them when there are 64 KiB, or when the client is to have them.
+//!
+//! ```text
+//!   socket ──▶ task that reads ──▶ up to 64 KiB ──▶ Incoming      messages
+//!                  │ the client has gone
+//!                  ▼
+//!              SessionCanceller, while a statement runs
+//! ```
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use trunkline_aio::facade::Mutex;
+use trunkline_query::SessionCanceller;
 
 /// The reading half of a connection, of any kind.
 pub(crate) type Reader = Box<dyn AsyncRead + Send + Unpin>;
@@ -18,21 +31,29 @@ pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 /// Messages are written when this many bytes have been collected.
 const WRITE_BYTES: usize = 64 << 10;
 
-/// While a statement runs, this many bytes of later messages are read ahead.
+/// This many bytes of later messages are read ahead.
 const READ_AHEAD_BYTES: usize = 64 << 10;
+
+/// How much is read at once.
+const READ_BYTES: usize = 16 << 10;
 
 /// A client that hasn't taken anything for this long is slow.
 const SLOW: Duration = Duration::from_millis(50);
 
 /// What the client sends.
 pub(crate) struct Incoming {
-    reader: Reader,
+    pipe: Arc<Pipe>,
+    /// What was taken from the pipe.
     buffer: BytesMut,
+    reading: AbortHandle,
 }
 
 impl Incoming {
+    /// Starts to read, in a task of the current runtime.
     pub(crate) fn new(reader: Reader) -> Self {
-        Self { reader, buffer: BytesMut::with_capacity(8 << 10) }
+        let pipe = Arc::new(Pipe::default());
+        let reading = tokio::spawn(read(reader, Arc::clone(&pipe))).abort_handle();
+        Self { pipe, buffer: BytesMut::new(), reading }
     }
 
     /// Waits until there are `length` bytes, and returns whether there are. The buffer grows with what
@@ -42,9 +63,11 @@ impl Incoming {
     /// The connection is broken.
     pub(crate) async fn fill(&mut self, length: usize) -> io::Result<bool> {
         while self.buffer.len() < length {
-            if self.reader.read_buf(&mut self.buffer).await? == 0 {
+            let arrived = self.pipe.take().await?;
+            if arrived.is_empty() {
                 return Ok(false);
             }
+            self.buffer.unsplit(arrived);
         }
         Ok(true)
     }
@@ -56,19 +79,113 @@ impl Incoming {
 
     /// Takes the first bytes, which must have arrived.
     pub(crate) fn take(&mut self, length: usize) -> BytesMut {
-        self.buffer.split_to(length.min(self.buffer.len()))
+        let taken = self.buffer.split_to(length.min(self.buffer.len()));
+        if self.buffer.is_empty() {
+            // The memory of a large message goes with the message.
+            self.buffer = BytesMut::new();
+        }
+        taken
     }
 
-    /// Returns when the client has gone.
-    pub(crate) async fn gone(&mut self) {
-        while self.buffer.len() < READ_AHEAD_BYTES {
-            match self.reader.read_buf(&mut self.buffer).await {
-                Ok(0) | Err(_) => return,
-                Ok(_) => {}
-            }
+    /// Terminates the session if the client goes before the result is dropped, or has gone already.
+    pub(crate) fn watch(&self, session: &SessionCanceller) -> Watch {
+        let mut state = self.pipe.state.lock();
+        let has_gone = state.ended.is_some();
+        state.watcher = Some(session.clone());
+        drop(state);
+        if has_gone {
+            session.terminate();
         }
-        // A client that sends so much is there. What it does next is noticed when it is written to.
-        std::future::pending().await
+        Watch(Arc::clone(&self.pipe))
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        self.reading.abort();
+    }
+}
+
+/// While this exists, a session ends with its client.
+pub(crate) struct Watch(Arc<Pipe>);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.state.lock().watcher = None;
+    }
+}
+
+/// What was read and not taken yet.
+#[derive(Default)]
+struct Pipe {
+    state: Mutex<PipeState>,
+    /// There are bytes, or the client has gone.
+    arrived: Notify,
+    /// Bytes were taken.
+    taken: Notify,
+}
+
+#[derive(Default)]
+struct PipeState {
+    bytes: BytesMut,
+    /// How the stream has ended. The error is taken by the one that reads it.
+    ended: Option<io::Result<()>>,
+    /// The session to terminate when the stream ends.
+    watcher: Option<SessionCanceller>,
+}
+
+impl Pipe {
+    /// Takes all bytes, and waits for some if there are none. The result is empty at the end.
+    async fn take(&self) -> io::Result<BytesMut> {
+        loop {
+            if let Some(taken) = self.try_take() {
+                return taken;
+            }
+            // The session is the only one that waits, so a notification before this is kept for it.
+            self.arrived.notified().await;
+        }
+    }
+
+    /// Takes all bytes, if there are any or there won't be any more.
+    fn try_take(&self) -> Option<io::Result<BytesMut>> {
+        let mut state = self.state.lock();
+        let bytes = state.bytes.split();
+        if !bytes.is_empty() {
+            self.taken.notify_one();
+            return Some(Ok(bytes));
+        }
+        let ended = state.ended.as_mut()?;
+        Some(std::mem::replace(ended, Ok(())).map(|()| bytes))
+    }
+
+    /// Waits until more may be read.
+    async fn room(&self) {
+        while self.state.lock().bytes.len() >= READ_AHEAD_BYTES {
+            self.taken.notified().await;
+        }
+    }
+}
+
+/// Reads until the client goes.
+async fn read(mut reader: Reader, pipe: Arc<Pipe>) {
+    let mut bytes = BytesMut::new();
+    let ended = loop {
+        pipe.room().await;
+        bytes.reserve(READ_BYTES);
+        match reader.read_buf(&mut bytes).await {
+            Ok(0) => break Ok(()),
+            Ok(_) => pipe.state.lock().bytes.unsplit(bytes.split()),
+            Err(error) => break Err(error),
+        }
+        pipe.arrived.notify_one();
+    };
+    let mut state = pipe.state.lock();
+    state.ended = Some(ended);
+    let watcher = state.watcher.take();
+    drop(state);
+    pipe.arrived.notify_one();
+    if let Some(watcher) = watcher {
+        watcher.terminate();
     }
 }
 

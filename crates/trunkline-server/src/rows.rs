@@ -47,7 +47,7 @@ impl Connection {
                 reply::message(&mut self.outgoing.buffer, b's', |_| {});
                 return Ok(Ok(Sent::Some(rows)));
             }
-            let batch = match watched(&mut self.incoming, &canceller, rows.next()).await {
+            let batch = match watched(&self.incoming, &canceller, rows.next()).await {
                 Ok(Some(batch)) => batch,
                 Ok(None) => break,
                 Err(error) => return Ok(Err(error)),

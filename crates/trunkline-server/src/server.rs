@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use trunkline_query::Instance;
@@ -109,7 +110,10 @@ impl Server {
     }
 
     /// Serves clients until the server is stopped and all sessions have ended.
-    pub async fn run(self) {
+    ///
+    /// Sessions are tasks of the runtime `statements`, which must not be the one that runs this: cancel
+    /// requests and the ends of clients must be noticed while statements keep its threads busy.
+    pub async fn run(self, statements: Handle) {
         let Self { shared, socket, listeners } = self;
         let mut connections = JoinSet::new();
         let mut stopping = shared.stopping.subscribe();
@@ -127,12 +131,13 @@ impl Server {
                 continue;
             };
             let (shared, refusals) = (Arc::clone(&shared), Arc::clone(&refusals));
+            let statements = statements.clone();
             connections.spawn(async move {
                 match shared.places.try_acquire() {
-                    Ok(_place) => serve(Arc::clone(&shared), accepted, true).await,
+                    Ok(_place) => serve(Arc::clone(&shared), accepted, true, statements).await,
                     Err(_full) => {
                         let Ok(_one) = refusals.try_acquire() else { return };
-                        serve(Arc::clone(&shared), accepted, false).await;
+                        serve(Arc::clone(&shared), accepted, false, statements).await;
                     }
                 }
             });

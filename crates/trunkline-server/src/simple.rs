@@ -41,7 +41,7 @@ impl Connection {
         for statement in &statements {
             let canceller = self.session.canceller();
             let work = self.session.execute(text, statement);
-            let outcome = match watched(&mut self.incoming, &canceller, work).await {
+            let outcome = match watched(&self.incoming, &canceller, work).await {
                 Ok(outcome) => outcome,
                 Err(error) => return Ok(Err(error)),
             };

@@ -16,6 +16,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
 use trunkline_query::encode::ClientEncoding;
 use trunkline_query::{Session, Startup};
 use trunkline_sql::{SqlError, SqlState};
@@ -50,16 +52,28 @@ struct Opened {
     is_encrypted: bool,
 }
 
-/// Serves a connection from its start to its end.
+/// Serves a connection from its start to its end. What its session executes runs in the runtime
+/// `statements`, because a statement may keep a thread busy for long.
 ///
 /// Without a place for the session, the client receives an error; only cancel requests are served.
-pub(crate) async fn serve(shared: Arc<Shared>, accepted: Accepted, has_place: bool) {
+pub(crate) async fn serve(
+    shared: Arc<Shared>,
+    accepted: Accepted,
+    has_place: bool,
+    statements: Handle,
+) {
     let started = tokio::time::timeout(TIME_LIMIT, start(&shared, accepted, has_place)).await;
-    if let Ok(Ok(Some((mut connection, _key)))) = started {
+    let Ok(Ok(Some((mut connection, key)))) = started else { return };
+    // If the server stops waiting for this connection, dropping the set ends its session.
+    let mut session = JoinSet::new();
+    let run = async move {
+        let _key = key;
         // The connection is broken, or its client knows why it ends.
         let _ended = connection.run().await;
         let _written = connection.outgoing.flush().await;
-    }
+    };
+    session.spawn_on(run, &statements);
+    session.join_next().await;
 }
 
 /// Starts a session; `None` if the client wanted something else.

@@ -121,6 +121,8 @@ states! {
     INVALID_SCHEMA_NAME = "3F000";
     /// 42501.
     INSUFFICIENT_PRIVILEGE = "42501";
+    /// 53000.
+    INSUFFICIENT_RESOURCES = "53000";
     /// 42601.
     SYNTAX_ERROR = "42601";
     /// 42602.

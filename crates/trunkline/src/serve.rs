@@ -168,13 +168,18 @@ pub(crate) fn run(context: &Context<'_>, args: &ServeArgs) -> Result<Exit, Failu
         settings: text_settings.clone().into_iter().collect(),
     };
     let instance = Instance::new(engine, cluster, instance).map_err(open_failure)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let no_threads = |error| Failure::cannot_run(format!("could not start threads: {error}"));
+    let statements = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(thread::available_parallelism().max(1))
         .thread_stack_size(STACK_BYTES)
+        .thread_name("statements")
         .enable_all()
         .build()
-        .map_err(|error| Failure::cannot_run(format!("could not start threads: {error}")))?;
-    let served = runtime.block_on(async {
+        .map_err(no_threads)?;
+    // Clients, signals and cancel requests have this thread, however busy the statements are.
+    let network =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_threads)?;
+    let served = network.block_on(async {
         // Signals are caught before clients can connect.
         let signals = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
         let [interrupt, terminate] = signals;
@@ -193,10 +198,10 @@ pub(crate) fn run(context: &Context<'_>, args: &ServeArgs) -> Result<Exit, Failu
             // This doesn't return, unless the signal is ignored.
             let _raised = signal_hook::low_level::emulate_default_handler(number);
         });
-        server.run().await;
+        server.run(statements.handle().clone()).await;
         Ok::<_, Failure>(())
     });
-    runtime.shutdown_timeout(END_TIMEOUT);
+    statements.shutdown_timeout(END_TIMEOUT);
     io.report_fallbacks();
     served.map(|()| Exit::Good)
 }

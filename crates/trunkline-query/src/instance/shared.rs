@@ -16,6 +16,7 @@ use crate::settings::SettingsStore;
 use super::activity::{Activity, ActivityEntry, ActivityRegistry};
 use super::configuration::{self, Values};
 use super::database::OpenedDatabase;
+use super::time_limits::TimeLimits;
 
 /// 2000-01-01 in microseconds since 1970.
 const EPOCH_US: i64 = 946_684_800_000_000;
@@ -46,6 +47,7 @@ pub struct Instance {
     databases: Mutex<BTreeMap<String, Arc<OpenedDatabase>>>,
     activity: ActivityRegistry,
     next_pid: AtomicU32,
+    time_limits: TimeLimits,
     configuration: Mutex<Configuration>,
 }
 
@@ -67,7 +69,7 @@ impl Instance {
     /// An instance without sessions.
     ///
     /// # Errors
-    /// A setting of the options is wrong.
+    /// A setting of the options is wrong, or the system refuses to start a thread.
     pub fn new(
         engine: Engine,
         cluster: Cluster,
@@ -85,6 +87,7 @@ impl Instance {
             databases: Mutex::default(),
             activity: ActivityRegistry::default(),
             next_pid: AtomicU32::new(1),
+            time_limits: TimeLimits::start()?,
             configuration: Mutex::new(Configuration { values, generation: 1 }),
         }))
     }
@@ -102,6 +105,11 @@ impl Instance {
     /// The settings that every session starts with.
     pub(crate) fn settings(&self) -> &SettingsStore {
         &self.settings
+    }
+
+    /// The time limits of statements.
+    pub(crate) fn time_limits(&self) -> &TimeLimits {
+        &self.time_limits
     }
 
     /// When the instance was started, in microseconds since 2000.

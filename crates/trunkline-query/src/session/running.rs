@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
 use trunkline_aio::facade::Mutex;
 
+use crate::instance::{TimeLimit, TimeLimits};
 use crate::scan::{CancelCause, Cancellation};
 
 /// Cancels whatever statement of a session runs now. Clones refer to the same session.
@@ -44,9 +44,13 @@ impl SessionCanceller {
         }
     }
 
-    /// Starts a statement, which ends when the guard is dropped. The time limit needs a runtime of
-    /// tokio whose timer is enabled.
-    pub(super) fn start(&self, statement: &Cancellation, limit: Option<Duration>) -> Running {
+    /// Starts a statement, which ends when the guard is dropped.
+    pub(super) fn start(
+        &self,
+        statement: &Cancellation,
+        limits: &TimeLimits,
+        limit: Option<Duration>,
+    ) -> Running {
         let mut state = self.0.lock();
         state.current = Some(statement.clone());
         state.number += 1;
@@ -56,14 +60,8 @@ impl SessionCanceller {
         if is_terminated {
             statement.cancel_for(CancelCause::AdminShutdown);
         }
-        let timer = limit.map(|limit| {
-            let statement = statement.clone();
-            tokio::spawn(async move {
-                tokio::time::sleep(limit).await;
-                statement.cancel_for(CancelCause::StatementTimeout);
-            })
-        });
-        Running { canceller: self.clone(), number, timer }
+        let limit = limit.map(|limit| limits.set(statement, limit));
+        Running { canceller: self.clone(), number, limit }
     }
 }
 
@@ -72,15 +70,13 @@ impl SessionCanceller {
 pub(super) struct Running {
     canceller: SessionCanceller,
     number: u64,
-    timer: Option<JoinHandle<()>>,
+    limit: Option<TimeLimit>,
 }
 
 impl Running {
     /// Ends the statement. Returns whether it was still the one that runs.
     pub(super) fn end(&mut self) -> bool {
-        if let Some(timer) = self.timer.take() {
-            timer.abort();
-        }
+        self.limit = None;
         let mut state = self.canceller.0.lock();
         let is_current = state.number == self.number && state.current.is_some();
         if is_current {

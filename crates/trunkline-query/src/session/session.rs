@@ -411,7 +411,7 @@ impl Session {
             activity.query = text.get(..length).unwrap_or_default().to_owned();
             activity.application_name = application_name;
         });
-        let running = self.canceller.start(&cancellation, limit);
+        let running = self.canceller.start(&cancellation, self.instance.time_limits(), limit);
         Started { cancellation, running, activity: Arc::clone(&self.activity) }
     }
 
@@ -464,7 +464,7 @@ impl Session {
     /// Lets something else cancel the statement that runs.
     pub(super) fn restart(&self, started: &mut Started, cancellation: Cancellation) {
         let limit = statement_limit(&self.store.lock());
-        started.running = self.canceller.start(&cancellation, limit);
+        started.running = self.canceller.start(&cancellation, self.instance.time_limits(), limit);
         started.cancellation = cancellation;
     }
 }

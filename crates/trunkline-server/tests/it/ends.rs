@@ -54,6 +54,38 @@ fn a_statement_is_cancelled_by_its_key() {
     assert_eq!(client.query("select 1").len(), 4);
 }
 
+/// These statements never give their thread back for long, because no row leaves their innermost loop.
+/// The test's server has one thread for statements.
+const BUSY: [&str; 3] = [
+    "select count(*) from generate_series(1, 1000000) a, generate_series(1, 1000000) b where a + b = -1",
+    "select count(*) from generate_series(1, 1000000000000) a where a < 0",
+    "with recursive r(n) as (select 1::int8 union all select n + 1 from r) \
+     select count(*) from r where n < 0",
+];
+
+#[test]
+fn statements_that_keep_their_thread_busy_end_too() {
+    let Some(serving) = Serving::start() else { return };
+    for statement in BUSY {
+        let mut client = Client::connect(&serving);
+        client.send(&message(b'Q', &text(statement)));
+        serving.wait_until_active();
+        serving.cancel(client.pid, &client.key.clone());
+        let found = client.until_ready();
+        let error = "E ERROR 57014 canceling statement due to user request";
+        assert!(found.contains(&error.to_owned()), "{statement}: {found:?}");
+        client.query("set statement_timeout = 1");
+        let found = client.query(statement);
+        let error = "E ERROR 57014 canceling statement due to statement timeout";
+        assert!(found.contains(&error.to_owned()), "{statement}: {found:?}");
+        client.query("set statement_timeout = 0");
+        client.send(&message(b'Q', &text(statement)));
+        serving.wait_until_active();
+        drop(client);
+        serving.wait_for_sessions(0);
+    }
+}
+
 #[test]
 fn a_statement_ends_with_its_client() {
     let Some(serving) = Serving::start() else { return };

@@ -41,6 +41,8 @@ pub(crate) struct Serving {
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) stopper: Stopper,
     runtime: Runtime,
+    /// Where sessions run.
+    statements: Option<Runtime>,
     running: Option<JoinHandle<()>>,
 }
 
@@ -87,17 +89,19 @@ impl Serving {
         let directory = TempDir::new().expect("a directory");
         let mut options = options(directory.path());
         change(&mut options);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .expect("a runtime");
+        let runtime = || {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            // A statement that keeps a thread busy keeps all threads busy.
+            builder.worker_threads(1).enable_all().build().expect("a runtime")
+        };
+        let (runtime, statements) = (runtime(), runtime());
         let instance = instance(data, buffers, Some(directory.path().join("own.conf")));
         let server = runtime.block_on(Server::bind(Arc::clone(&instance), options));
         let server = server.expect("a server");
         let (stopper, addresses) = (server.stopper(), server.addresses());
-        let running = Some(runtime.spawn(server.run()));
-        Self { instance, directory, addresses, stopper, runtime, running }
+        let running = Some(runtime.spawn(server.run(statements.handle().clone())));
+        let statements = Some(statements);
+        Self { instance, directory, addresses, stopper, runtime, statements, running }
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
@@ -122,6 +126,10 @@ impl Drop for Serving {
         self.stopper.stop();
         if let Some(running) = self.running.take() {
             let _ended = self.runtime.block_on(running);
+        }
+        if let Some(statements) = self.statements.take() {
+            // If a test fails, a statement may still keep its thread busy.
+            statements.shutdown_background();
         }
     }
 }

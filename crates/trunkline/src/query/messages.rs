@@ -151,7 +151,7 @@ mod tests {
         for (text, offset, expected) in [
             ("select x", 7, "LINE 1: select x\n               ^\n"),
             ("select 1,\r\n\tx from t", 12, "LINE 2:  x from t\n         ^\n"),
-            ("select '日本', x", 18, "LINE 1: select '日本', x\n                       ^\n"),
+            ("select '日本', x", 17, "LINE 1: select '日本', x\n                       ^\n"),
             ("select", 6, "LINE 1: select\n              ^\n"),
         ] {
             assert_eq!(line_of(text, offset), expected, "{text}");
