@@ -3,6 +3,8 @@
 //! ```text
 //!   RawStatement ── Session::execute ──▶ Outcome: Rows, CopyOut, or the tag of a command
 //!
+//!   several of a text: begin_in_series before each, end_series after the last
+//!
 //!   prepare ── bind_portal ── execute_portal ──▶ Outcome          (the extended protocol)
 //! ```
 //!
@@ -23,6 +25,7 @@ mod portals;
 mod prepared;
 mod refusal;
 mod running;
+mod series;
 #[expect(clippy::module_inception, reason = "the folder's name is that of its type")]
 mod session;
 mod session_rows;

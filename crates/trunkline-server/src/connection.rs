@@ -2,18 +2,22 @@
 //!
 //! The simple protocol sends texts of statements ([`crate::simple`]), the extended protocol prepares,
 //! binds and executes in separate messages ([`crate::extended`]). After an error in the extended
-//! protocol, messages are skipped until `Sync`.
+//! protocol, messages are skipped until `Sync`. Skipped messages aren't even decoded.
+//!
+//! Answers are collected. They are written at ReadyForQuery and `Flush`, when there are many, and before
+//! the connection waits for the client.
 
-use std::collections::BTreeMap;
 use std::io;
 
 use tokio::sync::watch;
-use trunkline_query::encode::{ClientEncoding, ValueFormat};
+use trunkline_query::encode::ClientEncoding;
 use trunkline_query::{Session, SessionCanceller};
 use trunkline_sql::{SqlError, SqlState};
 
 use crate::io::{Incoming, Outgoing};
-use crate::message::{Message, ReadError, protocol_violation, read_message};
+use crate::message::{
+    Message, RawMessage, ReadError, has_message, protocol_violation, read_message,
+};
 use crate::reply;
 
 /// A client and its session.
@@ -21,10 +25,10 @@ pub(crate) struct Connection {
     pub(crate) session: Session,
     pub(crate) incoming: Incoming,
     pub(crate) outgoing: Outgoing,
-    /// The formats of the results of portals.
-    pub(crate) result_formats: BTreeMap<String, Vec<ValueFormat>>,
     /// Messages are skipped until `Sync`.
     pub(crate) skips: bool,
+    /// The last answer was ReadyForQuery, so the session is idle until the next message.
+    pub(crate) is_ready: bool,
     /// True once the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
 }
@@ -50,21 +54,42 @@ impl Connection {
     /// # Errors
     /// The connection can't go on.
     pub(crate) async fn run(&mut self) -> Result<(), Broken> {
-        self.ready()?;
+        self.ready().await?;
         loop {
-            if !self.outgoing.buffer.is_empty() {
+            let must_write = self.outgoing.is_full() || !has_message(&mut self.incoming);
+            if must_write && !self.outgoing.buffer.is_empty() {
                 self.outgoing.flush().await?;
             }
             let Some(message) = self.next_message().await? else { return Ok(()) };
-            if matches!(message, Message::Terminate) {
-                return Ok(());
+            self.is_ready = false;
+            if message.is_copy() || (self.skips && !message.ends_skipping()) {
+                continue;
             }
-            self.answer(message).await?;
+            match message.decode() {
+                Ok(Message::Terminate) => return Ok(()),
+                Ok(decoded) => {
+                    // A long message isn't kept beside what was decoded from it.
+                    drop(message);
+                    self.answer(decoded).await?;
+                }
+                Err(error) => self.refuse(&message, &error).await?,
+            }
         }
     }
 
+    /// Answers a message that doesn't have the format of its kind.
+    async fn refuse(&mut self, message: &RawMessage, error: &SqlError) -> Result<(), Broken> {
+        if message.is_extended() {
+            return self.failed(error, "");
+        }
+        self.skips = false;
+        self.session.fail();
+        self.report(error, "")?;
+        self.ready().await
+    }
+
     /// The next message; `None` if there is none, because the client has gone.
-    async fn next_message(&mut self) -> Result<Option<Message>, Broken> {
+    async fn next_message(&mut self) -> Result<Option<RawMessage>, Broken> {
         let Self { incoming, stopping, .. } = self;
         let read = tokio::select! {
             biased;
@@ -82,34 +107,26 @@ impl Connection {
                 self.outgoing.flush().await?;
                 Err(Broken::Ended)
             }
-            Err(ReadError::Invalid(error)) => {
-                self.failed(&error, "")?;
-                Ok(Some(Message::Copy))
-            }
         }
     }
 
     async fn answer(&mut self, message: Message) -> Result<(), Broken> {
-        if self.skips && !matches!(message, Message::Sync) {
-            return Ok(());
-        }
         match message {
             Message::Query(text) => {
-                self.result_formats.remove("");
                 self.simple(&text).await?;
-                self.ready()
+                self.ready().await
             }
             Message::Sync => {
                 self.skips = false;
                 self.session.sync();
-                self.ready()
+                self.ready().await
             }
             Message::Flush => Ok(self.outgoing.flush().await?),
             Message::FunctionCall => {
                 let error = SqlError::unsupported("function calls are not supported by trunkline");
                 self.send_error("ERROR", &error, "");
                 self.session.fail();
-                self.ready()
+                self.ready().await
             }
             Message::Terminate | Message::Copy => Ok(()),
             message => self.extended(message).await,
@@ -145,10 +162,11 @@ impl Connection {
     }
 
     /// The end of a query or of a series of messages.
-    fn ready(&mut self) -> Result<(), Broken> {
+    async fn ready(&mut self) -> Result<(), Broken> {
         self.send_parameters();
         reply::ready(&mut self.outgoing.buffer, self.session.transaction_status());
-        Ok(())
+        self.is_ready = true;
+        Ok(self.outgoing.flush().await?)
     }
 
     /// Sends the parameters that have changed.

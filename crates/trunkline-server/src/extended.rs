@@ -2,7 +2,6 @@
 
 use trunkline_format::Oid;
 use trunkline_query::Outcome;
-use trunkline_query::encode::ValueFormat;
 use trunkline_sql::SqlError;
 
 use crate::connection::{Broken, Connection, watched};
@@ -57,16 +56,16 @@ impl Connection {
             self.session.read_parameter(ty, format(at), value.as_deref())
         });
         let values = values.collect::<Result<_, _>>()?;
-        self.session.bind_portal(&portal, &statement, values)?;
+        self.session.bind_portal(&portal, &statement, values, bind.result_formats)?;
         if let Some(columns) = self.session.describe_portal(&portal)? {
             // Their number is checked here.
-            let checked = self.session.row_encoder(&columns, &bind.result_formats);
+            let formats = self.session.result_formats(&portal);
+            let checked = self.session.row_encoder(&columns, &formats);
             if let Err(error) = checked {
                 self.session.close_portal(&portal);
                 return Err(error);
             }
         }
-        self.result_formats.insert(portal, bind.result_formats);
         reply::message(&mut self.outgoing.buffer, b'2', |_| {});
         Ok(())
     }
@@ -86,7 +85,7 @@ impl Connection {
             }
             Target::Portal(name) => {
                 let name = self.name(name)?;
-                (self.session.describe_portal(&name)?, self.formats(&name))
+                (self.session.describe_portal(&name)?, self.session.result_formats(&name))
             }
         };
         match columns {
@@ -94,11 +93,6 @@ impl Connection {
             None => reply::message(&mut self.outgoing.buffer, b'n', |_| {}),
         }
         Ok(())
-    }
-
-    /// The formats of a portal's results.
-    fn formats(&self, portal: &str) -> Vec<ValueFormat> {
-        self.result_formats.get(portal).cloned().unwrap_or_default()
     }
 
     fn close(&mut self, target: &Target) -> Result<(), SqlError> {
@@ -110,7 +104,6 @@ impl Connection {
             Target::Portal(name) => {
                 let name = self.name(name)?;
                 self.session.close_portal(&name);
-                self.result_formats.remove(&name);
             }
         }
         reply::message(&mut self.outgoing.buffer, b'3', |_| {});
@@ -134,10 +127,10 @@ impl Connection {
             Outcome::Command(tag) => reply::complete(&mut self.outgoing.buffer, &tag),
             Outcome::CopyOut { rows, options } => return self.copy_out(rows, options).await,
             Outcome::Rows { rows, tag } => {
-                let formats = self.formats(&name);
+                let formats = self.session.result_formats(&name);
                 let limit = usize::try_from(limit).ok().filter(|limit| *limit > 0);
                 match self.send_rows(rows, tag, &formats, limit).await? {
-                    Ok(Sent::All) => {}
+                    Ok(Sent::All) => self.session.complete_portal(&name),
                     Ok(Sent::Some(rows)) => self.session.put_back_portal(&name, rows, tag),
                     Err(error) => return Ok(Err(error)),
                 }

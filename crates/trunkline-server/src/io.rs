@@ -77,12 +77,19 @@ impl Incoming {
         &self.buffer
     }
 
+    /// Adds to the bytes what has arrived meanwhile, without waiting.
+    pub(crate) fn collect(&mut self) {
+        if let Some(arrived) = self.pipe.try_take_bytes() {
+            self.buffer.unsplit(arrived);
+        }
+    }
+
     /// Takes the first bytes, which must have arrived.
     pub(crate) fn take(&mut self, length: usize) -> BytesMut {
         let taken = self.buffer.split_to(length.min(self.buffer.len()));
-        if self.buffer.is_empty() {
-            // The memory of a large message goes with the message.
-            self.buffer = BytesMut::new();
+        // The memory of a large message goes with the message.
+        if self.buffer.is_empty() || taken.len() > READ_AHEAD_BYTES {
+            self.buffer = BytesMut::from(&*self.buffer);
         }
         taken
     }
@@ -144,6 +151,16 @@ impl Pipe {
             // The session is the only one that waits, so a notification before this is kept for it.
             self.arrived.notified().await;
         }
+    }
+
+    /// Takes all bytes, if there are any.
+    fn try_take_bytes(&self) -> Option<BytesMut> {
+        let bytes = self.state.lock().bytes.split();
+        if bytes.is_empty() {
+            return None;
+        }
+        self.taken.notify_one();
+        Some(bytes)
     }
 
     /// Takes all bytes, if there are any or there won't be any more.
@@ -237,5 +254,27 @@ impl Outgoing {
         // A row of a gigabyte shouldn't keep its memory.
         self.buffer.shrink_to(4 * WRITE_BYTES);
         self.writer.flush().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_leaves_a_small_buffer() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let (mut client, server) = tokio::io::duplex(1 << 20);
+            let mut incoming = Incoming::new(Box::new(server));
+            let long = vec![7; 1 << 20];
+            client.write_all(&long).await.unwrap();
+            assert!(incoming.fill(long.len()).await.unwrap());
+            client.write_all(b"next").await.unwrap();
+            assert!(incoming.fill(long.len() + 4).await.unwrap());
+            assert_eq!(incoming.take(long.len()), long);
+            assert_eq!(incoming.bytes(), b"next");
+            assert!(incoming.buffer.capacity() <= READ_BYTES, "{}", incoming.buffer.capacity());
+        });
     }
 }

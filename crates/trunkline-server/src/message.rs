@@ -75,15 +75,61 @@ pub(crate) enum ReadError {
     Io(io::Error),
     /// The connection has lost its place in the stream, and must end.
     Fatal(SqlError),
-    /// The message is invalid, but the next one can be found.
-    Invalid(SqlError),
+}
+
+/// A message whose body isn't decoded yet.
+#[derive(Debug)]
+pub(crate) struct RawMessage {
+    kind: u8,
+    body: BytesMut,
+}
+
+impl RawMessage {
+    /// Whether it belongs to the extended protocol. An error in such a message makes the server skip
+    /// those that follow, until Sync.
+    pub(crate) fn is_extended(&self) -> bool {
+        matches!(self.kind, b'P' | b'B' | b'D' | b'E' | b'C' | b'H')
+    }
+
+    /// Whether it is answered even while messages are skipped.
+    pub(crate) fn ends_skipping(&self) -> bool {
+        matches!(self.kind, b'S' | b'X')
+    }
+
+    /// Whether it is data of a COPY, which has no answer.
+    pub(crate) fn is_copy(&self) -> bool {
+        matches!(self.kind, b'd' | b'c' | b'f')
+    }
+
+    /// Decodes the body.
+    ///
+    /// # Errors
+    /// 08P01: it doesn't have the format of its kind.
+    pub(crate) fn decode(&self) -> Result<Message, SqlError> {
+        decode(self.kind, &self.body)
+    }
+}
+
+/// Whether a whole message has arrived, or one that is known to be wrong.
+pub(crate) fn has_message(incoming: &mut Incoming) -> bool {
+    let is_whole = |bytes: &[u8]| match *bytes {
+        [_, a, b, c, d, ref rest @ ..] => {
+            let length = u32::from_be_bytes([a, b, c, d]) as usize;
+            length < 4 || rest.len() >= length - 4
+        }
+        _ => false,
+    };
+    if !is_whole(incoming.bytes()) {
+        incoming.collect();
+    }
+    is_whole(incoming.bytes())
 }
 
 /// Reads the next message; `None` if the client has closed the connection.
 ///
 /// # Errors
 /// See [`ReadError`].
-pub(crate) async fn read_message(incoming: &mut Incoming) -> Result<Option<Message>, ReadError> {
+pub(crate) async fn read_message(incoming: &mut Incoming) -> Result<Option<RawMessage>, ReadError> {
     if !incoming.fill(5).await.map_err(ReadError::Io)? {
         return Ok(None);
     }
@@ -91,7 +137,7 @@ pub(crate) async fn read_message(incoming: &mut Incoming) -> Result<Option<Messa
     let length = u32::from_be_bytes([a, b, c, d]) as usize;
     let longest = match kind {
         b'Q' | b'P' | b'B' | b'F' | b'd' => LARGE_MAX,
-        b'D' | b'E' | b'C' | b'H' | b'S' | b'X' | b'c' | b'f' | b'p' => SMALL_MAX,
+        b'D' | b'E' | b'C' | b'H' | b'S' | b'X' | b'c' | b'f' => SMALL_MAX,
         _ => {
             let message = format!("invalid frontend message type {kind}");
             return Err(ReadError::Fatal(protocol_violation(message)));
@@ -105,7 +151,7 @@ pub(crate) async fn read_message(incoming: &mut Incoming) -> Result<Option<Messa
     }
     let mut body = incoming.take(1 + length);
     let body = body.split_off(5);
-    decode(kind, &body).map(Some).map_err(ReadError::Invalid)
+    Ok(Some(RawMessage { kind, body }))
 }
 
 fn decode(kind: u8, body: &BytesMut) -> Result<Message, SqlError> {
@@ -126,7 +172,6 @@ fn decode(kind: u8, body: &BytesMut) -> Result<Message, SqlError> {
         b'S' => Message::Sync,
         b'X' => return Ok(Message::Terminate),
         b'F' => return Ok(Message::FunctionCall),
-        // A password that nothing has asked for is ignored as well.
         _ => return Ok(Message::Copy),
     };
     match body.0 {

@@ -1,6 +1,7 @@
 //! The simple protocol: a text of statements, executed one after the other. The first error ends them.
+//! Several statements are one transaction, unless the text itself begins and ends some.
 
-use trunkline_query::Outcome;
+use trunkline_query::{Outcome, TransactionStatus};
 use trunkline_sql::SqlError;
 use trunkline_sql::syntax::parse;
 
@@ -20,8 +21,14 @@ impl Connection {
                 return self.report(&error, "");
             }
         };
+        self.session.close_statement("");
         match self.statements(&text).await? {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                if self.session.transaction_status() == TransactionStatus::Idle {
+                    self.session.sync();
+                }
+                Ok(())
+            }
             Err(error) => {
                 self.session.fail();
                 self.send_notices(&text);
@@ -38,7 +45,12 @@ impl Connection {
         if statements.is_empty() {
             reply::message(&mut self.outgoing.buffer, b'I', |_| {});
         }
+        let are_several = statements.len() > 1;
         for statement in &statements {
+            self.session.close_portal("");
+            if are_several {
+                self.session.begin_in_series();
+            }
             let canceller = self.session.canceller();
             let work = self.session.execute(text, statement);
             let outcome = match watched(&self.incoming, &canceller, work).await {
@@ -61,6 +73,9 @@ impl Connection {
             if let Err(error) = sent {
                 return Ok(Err(error));
             }
+        }
+        if are_several {
+            self.session.end_series();
         }
         Ok(Ok(()))
     }

@@ -9,7 +9,6 @@
 //!
 //! All of this must happen within a minute. The client learns why it has failed, and the connection ends.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,9 +124,8 @@ async fn start(
     match started {
         Ok((session, key)) => {
             let stopping = shared.stopping.subscribe();
-            let (result_formats, skips) = (BTreeMap::new(), false);
             let connection =
-                Connection { session, incoming, outgoing, result_formats, skips, stopping };
+                Connection { session, incoming, outgoing, skips: false, is_ready: false, stopping };
             Ok(Some((connection, key)))
         }
         Err(error) => {
@@ -197,7 +195,7 @@ where
         Ok(Some(Packet::Tls | Packet::Gss)) => {
             Err(protocol_violation("the connection is already encrypted"))
         }
-        Err(ReadError::Fatal(error) | ReadError::Invalid(error)) => Err(error),
+        Err(ReadError::Fatal(error)) => Err(error),
         Ok(None) | Err(ReadError::Io(_)) => return None,
     };
     let (reader, writer) = tokio::io::split(stream);

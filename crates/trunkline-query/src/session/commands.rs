@@ -144,6 +144,7 @@ impl Session {
         match command {
             // A transaction that ends takes its portals with it, even if another one follows.
             TransactionStatement::Commit { .. } | TransactionStatement::Rollback { .. } => {
+                self.pipeline_start = None;
                 self.portals.clear();
                 self.end_transaction_of_cursors(tag == "COMMIT");
             }

@@ -13,6 +13,7 @@ use trunkline_sql::syntax::{DeclareCursor, FetchDirection, FetchStatement, Name}
 use trunkline_sql::{SqlError, SqlState};
 
 use super::outcome::{Outcome, TransactionStatus};
+use super::prepared::Progress;
 use super::prepared::{Cursor, CursorEntry};
 use super::session::{Session, Started};
 use crate::environment::ParameterValue;
@@ -48,7 +49,7 @@ impl Session {
                 created: self.settings.statement_start,
                 hold: cursor.hold,
             },
-            is_held: self.transaction_status() == TransactionStatus::Idle,
+            is_held: !self.is_in_transaction(),
             no_scroll: cursor.scroll == Some(false),
             savepoints: self.transaction.savepoints(),
         };
@@ -146,12 +147,27 @@ impl Session {
         }
     }
 
-    /// ROLLBACK TO a savepoint ends the cursors that were declared after it. RELEASE makes them those
-    /// of what is outside of it.
+    /// A statement of the block has failed. The portal that runs can't go on, and neither can those that
+    /// were bound after the last savepoint, or all if there is none. Those before it can, after ROLLBACK TO.
+    pub(super) fn fail_portals(&mut self) {
+        let savepoints = self.transaction.savepoints();
+        for portal in self.portals.values_mut() {
+            if matches!(portal.progress, Progress::Active(_)) || portal.savepoints >= savepoints {
+                portal.progress = Progress::Failed;
+            }
+        }
+    }
+
+    /// ROLLBACK TO a savepoint ends the cursors and portals that were made after it. RELEASE makes them
+    /// those of what is outside of it.
     pub(super) fn follow_savepoint(&mut self, is_rollback: bool) {
         let savepoints = self.transaction.savepoints();
         if is_rollback {
             self.cursors.retain(|_, cursor| cursor.is_held || cursor.savepoints < savepoints);
+            self.portals.retain(|_, portal| portal.savepoints < savepoints);
+        }
+        for portal in self.portals.values_mut() {
+            portal.savepoints = portal.savepoints.min(savepoints);
         }
         for cursor in self.cursors.values_mut() {
             cursor.savepoints = cursor.savepoints.min(savepoints);

@@ -15,10 +15,11 @@ use trunkline_sql::syntax::{RawStatement, Statement, parse};
 use trunkline_sql::{SqlError, SqlState};
 
 use super::explain::columns_of_explain;
-use super::outcome::{Outcome, StatementDescription, TransactionStatus};
+use super::outcome::{Outcome, StatementDescription};
 use super::prepared::{Portal, Prepared, Progress};
 use super::refusal::explained;
 use super::session::Session;
+use crate::encode::ValueFormat;
 use crate::environment::ParameterValue;
 use crate::scan::Cancellation;
 use crate::statement::{ResultColumn, Rows, result_columns};
@@ -30,6 +31,9 @@ impl Session {
     /// 42P05: the name is taken. Otherwise, those of the statement.
     pub fn prepare(&mut self, name: &str, text: &str, types: &[Oid]) -> Result<(), SqlError> {
         self.check_new_statement(name)?;
+        if name.is_empty() {
+            self.close_statement("");
+        }
         let mut statements = parse(text)?;
         let raw = statements.pop();
         if !statements.is_empty() {
@@ -63,14 +67,19 @@ impl Session {
     /// What a prepared statement takes and returns.
     ///
     /// # Errors
-    /// 26000: it doesn't exist.
+    /// 26000: it doesn't exist. 25P02: it returns rows, and the block has failed.
     pub fn describe_statement(&self, name: &str) -> Result<StatementDescription, SqlError> {
         let prepared = self.prepared(name)?;
         let parameters = prepared.bound.as_ref().map_or(Vec::new(), |b| b.parameters.clone());
-        Ok(StatementDescription { parameters, columns: self.columns(&prepared)? })
+        let columns = self.columns(&prepared)?;
+        if columns.is_some() {
+            self.transaction.check()?;
+        }
+        Ok(StatementDescription { parameters, columns })
     }
 
     /// Binds a prepared statement to parameters, which are stored values of the described types.
+    /// `result_formats` are kept for the sender of the rows ([`Session::result_formats`]).
     ///
     /// # Errors
     /// 26000: the statement doesn't exist. 42P03: the portal exists. 08P01: the number of parameters
@@ -80,6 +89,7 @@ impl Session {
         portal: &str,
         statement: &str,
         parameters: Vec<ParameterValue>,
+        result_formats: Vec<ValueFormat>,
     ) -> Result<(), SqlError> {
         let prepared = self.prepared(statement)?;
         self.check_block(prepared.raw.as_ref())?;
@@ -95,8 +105,13 @@ impl Session {
         if !portal.is_empty() {
             self.check_new_cursor(portal)?;
         }
-        let portal_state =
-            Portal { statement: prepared, parameters: parameters.into(), progress: Progress::New };
+        let portal_state = Portal {
+            statement: prepared,
+            parameters: parameters.into(),
+            result_formats: result_formats.into(),
+            progress: Progress::New,
+            savepoints: self.transaction.savepoints(),
+        };
         self.portals.insert(portal.to_owned(), portal_state);
         Ok(())
     }
@@ -104,72 +119,106 @@ impl Session {
     /// The columns of a portal's rows; `None` if it returns none.
     ///
     /// # Errors
-    /// 34000: it doesn't exist.
+    /// 34000: it doesn't exist. 25P02: it returns rows, and the block has failed.
     pub fn describe_portal(&self, name: &str) -> Result<Option<Vec<ResultColumn>>, SqlError> {
-        if let Ok(cursor) = self.cursor(name) {
-            return Ok(Some(cursor.rows.columns().to_vec()));
+        let columns = match self.cursor(name) {
+            Ok(cursor) => Some(cursor.rows.columns().to_vec()),
+            Err(_) => self.columns(&self.portal(name)?.statement)?,
+        };
+        if columns.is_some() {
+            self.transaction.check()?;
         }
-        self.columns(&self.portal(name)?.statement)
+        Ok(columns)
+    }
+
+    /// The formats that a portal was bound with; none if it doesn't exist.
+    pub fn result_formats(&self, portal: &str) -> Vec<ValueFormat> {
+        self.portals.get(portal).map_or_else(Vec::new, |portal| portal.result_formats.to_vec())
     }
 
     /// Executes a portal, or continues with the rows that [`Session::put_back_portal`] has returned.
     ///
     /// # Errors
-    /// 34000: it doesn't exist. 55000: it returns no rows, and was executed before. Otherwise, those of
-    /// the statement.
+    /// 34000: it doesn't exist. 55000: it has failed, or it returns no rows and was executed before.
+    /// Otherwise, those of the statement.
     pub async fn execute_portal(&mut self, name: &str) -> Result<Outcome, SqlError> {
+        let portal = self.portals.get(name);
+        let is_of_transaction = portal.and_then(|portal| portal.statement.raw.as_ref());
+        let is_of_transaction =
+            is_of_transaction.is_some_and(|raw| matches!(raw.statement, Statement::Transaction(_)));
         let result = self.run_portal(name).await;
+        if result.is_ok() && !is_of_transaction {
+            self.follow_portal();
+        }
+        if let Some(portal) = self.portals.get_mut(name)
+            && let Progress::Active(tag) = &mut portal.progress
+        {
+            match &result {
+                Ok(Outcome::Rows { tag: of_rows, .. }) => *tag = Some(of_rows),
+                Ok(Outcome::CopyOut { .. }) => {}
+                Ok(_) => portal.progress = Progress::Done(None),
+                Err(_) => portal.progress = Progress::Failed,
+            }
+        }
         self.finish(&result);
         result
     }
 
+    /// All rows of a portal were sent.
+    pub fn complete_portal(&mut self, name: &str) {
+        if let Some(portal) = self.portals.get_mut(name)
+            && let Progress::Active(tag) = portal.progress
+        {
+            portal.progress = Progress::Done(tag);
+        }
+    }
+
     async fn run_portal(&mut self, name: &str) -> Result<Outcome, SqlError> {
-        let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
+        let portal = self.portal(name)?;
         let (statement, parameters) =
             (Arc::clone(&portal.statement), Arc::clone(&portal.parameters));
-        let progress = std::mem::replace(&mut portal.progress, Progress::Started);
         self.check_block(statement.raw.as_ref())?;
+        let Some(raw) = &statement.raw else { return Ok(Outcome::Empty) };
+        let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
+        let progress = std::mem::replace(&mut portal.progress, Progress::Active(None));
+        if let Progress::Active(tag) | Progress::Done(tag) = progress {
+            portal.progress = Progress::Done(tag);
+            return match tag {
+                Some(tag) if Outcome::is_counted(tag) => Ok(Outcome::Command(format!("{tag} 0"))),
+                Some(tag) => Ok(Outcome::Command(tag.to_owned())),
+                None => Err(cannot_be_run(name)),
+            };
+        }
         self.source.clone_from(&statement.text);
-        let declares = statement
-            .raw
-            .as_ref()
-            .is_some_and(|raw| matches!(raw.statement, Statement::DeclareCursor(_)));
-        match (progress, &statement.raw, &statement.bound) {
-            (Progress::Suspended(mut rows, tag), ..) => {
+        self.begin_pipelined();
+        match (progress, &statement.bound) {
+            (Progress::Suspended(mut rows, tag), _) => {
                 // A cancel request stops the rows by the cancellation that they began with.
                 let cancellation = rows.cancellation().cloned().unwrap_or_default();
                 let started = self.start(&statement.text, cancellation);
                 rows.set_guard(Some(Box::new(started)));
                 Ok(Outcome::Rows { rows, tag })
             }
-            (_, None, _) => Ok(Outcome::Empty),
-            (Progress::New, Some(_), Some(bound)) => {
+            (Progress::New, Some(bound)) => {
                 let started = self.start(&statement.text, Cancellation::default());
                 statement.plans.fetch_add(1, Ordering::Relaxed);
-                match statement.raw.as_ref().map(|raw| &raw.statement) {
-                    Some(Statement::Explain { options, .. }) => {
+                match &raw.statement {
+                    Statement::Explain { options, .. } => {
                         self.explain(options, bound, parameters, started).await
                     }
-                    Some(Statement::DeclareCursor(cursor)) => {
+                    Statement::DeclareCursor(cursor) => {
                         self.declare_cursor(cursor, bound, parameters, started).await
                     }
                     _ => self.run(bound, parameters, started).await,
                 }
             }
-            (Progress::New, Some(raw), None) => {
+            (Progress::New, None) => {
                 let started = self.start(&statement.text, Cancellation::default());
                 self.nesting = raw.nesting();
                 self.execute_statement(started, &raw.statement).await
             }
-            (Progress::Started, Some(_), Some(_)) if !declares => {
-                Ok(Outcome::Command("SELECT 0".to_owned()))
-            }
-            (Progress::Started, Some(_), _) => {
-                let (code, message) = (
-                    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                    format!("portal \"{name}\" cannot be run"),
-                );
-                Err(SqlError::new(code, message))
+            (Progress::Active(_) | Progress::Done(_) | Progress::Failed, _) => {
+                Err(cannot_be_run(name))
             }
         }
     }
@@ -194,21 +243,15 @@ impl Session {
 
     /// Forgets a prepared statement, if it exists.
     pub fn close_statement(&mut self, name: &str) {
-        Arc::make_mut(&mut self.prepared).remove(name);
+        if self.prepared.contains_key(name) {
+            Arc::make_mut(&mut self.prepared).remove(name);
+        }
     }
 
     /// Forgets a portal, if it exists.
     pub fn close_portal(&mut self, name: &str) {
         self.portals.remove(name);
         self.cursors.remove(name);
-    }
-
-    /// Ends a series of messages of the extended protocol. Outside of a transaction block, this ends
-    /// the transaction, and its portals with it.
-    pub fn sync(&mut self) {
-        if self.transaction_status() == TransactionStatus::Idle {
-            self.portals.clear();
-        }
     }
 
     pub(super) fn prepared(&self, name: &str) -> Result<Arc<Prepared>, SqlError> {
@@ -253,6 +296,11 @@ impl Session {
         let columns = prepared.bound.as_ref();
         columns.map(|bound| result_columns(&bound.statement, &environment)).transpose()
     }
+}
+
+fn cannot_be_run(name: &str) -> SqlError {
+    let message = format!("portal \"{name}\" cannot be run");
+    SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
 }
 
 fn no_portal(name: &str) -> SqlError {

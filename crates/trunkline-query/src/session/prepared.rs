@@ -7,6 +7,7 @@ use trunkline_aio::facade::atomic::AtomicU64;
 use trunkline_sql::bind::Bound;
 use trunkline_sql::syntax::RawStatement;
 
+use crate::encode::ValueFormat;
 use crate::environment::ParameterValue;
 use crate::statement::{CursorRows, Rows};
 
@@ -32,18 +33,33 @@ pub(super) struct Portal {
     pub(super) statement: Arc<Prepared>,
     /// Stored values of the described types.
     pub(super) parameters: Arc<[ParameterValue]>,
+    /// The formats in which the client wants the columns: none, one for all, or one for each.
+    pub(super) result_formats: Arc<[ValueFormat]>,
     /// How far it was executed.
     pub(super) progress: Progress,
+    /// How many savepoints there were.
+    pub(super) savepoints: usize,
 }
 
 /// How far a portal was executed.
+///
+/// ```text
+///   New ──▶ Active ──▶ Done
+///             │ ▲ └───▶ Failed
+///             ▼ │
+///          Suspended
+/// ```
 pub(super) enum Progress {
     /// Not at all.
     New,
-    /// Its rows are with the sender, or it has ended.
-    Started,
+    /// Its rows are with the sender. They have this command tag; without one there are no rows.
+    Active(Option<&'static str>),
     /// These rows are left, with their command tag.
     Suspended(Rows, &'static str),
+    /// It has ended. The tag is that of its rows.
+    Done(Option<&'static str>),
+    /// Its execution has failed, or that of the block which it belongs to.
+    Failed,
 }
 
 /// What `pg_cursors` shows of a cursor.

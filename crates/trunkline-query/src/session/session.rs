@@ -55,6 +55,11 @@ pub struct Session {
     pub(super) portals: BTreeMap<String, Portal>,
     pub(super) cursors: BTreeMap<String, Cursor>,
     pub(super) transaction: Transaction,
+    /// When the text of several statements arrived that is executed, in microseconds since 2000.
+    pub(super) series_start: Option<i64>,
+    /// When the transaction of the portals began that were executed since the last `Sync`, in
+    /// microseconds since 2000.
+    pub(super) pipeline_start: Option<i64>,
     /// How often the file of ALTER SYSTEM had been read when the settings were taken from it.
     configuration: u64,
     /// How deep the statement that is bound may nest.
@@ -72,7 +77,7 @@ impl fmt::Debug for Session {
 }
 
 /// The current time, in microseconds since 2000.
-fn now_us() -> i64 {
+pub(super) fn now_us() -> i64 {
     clock::unix_micros().saturating_sub(EPOCH_US)
 }
 
@@ -131,6 +136,8 @@ impl Session {
             portals: BTreeMap::new(),
             cursors: BTreeMap::new(),
             transaction: Transaction::default(),
+            series_start: None,
+            pipeline_start: None,
             configuration: 0,
             nesting: 0,
             source: String::new(),
@@ -326,22 +333,20 @@ impl Session {
     /// Marks the transaction block as failed, if there is one. The sender of rows must call this if
     /// it cannot read or send all of them, because the session no longer has the rows.
     pub fn fail(&mut self) {
-        self.transaction.fail();
-        self.fail_cursors();
+        self.fail_transaction();
         self.publish_transaction();
     }
 
     /// What follows a statement, or the start of its rows.
     pub(super) fn finish(&mut self, result: &Result<Outcome, SqlError>) {
         if result.is_err() {
-            self.transaction.fail();
-            self.fail_cursors();
+            self.fail_transaction();
         }
         self.publish_transaction();
     }
 
     /// Shows other sessions what the session does between statements.
-    fn publish_transaction(&self) {
+    pub(super) fn publish_transaction(&self) {
         let between = match self.transaction.status() {
             TransactionStatus::Idle => ActivityState::Idle,
             TransactionStatus::InTransaction => ActivityState::IdleInTransaction,
@@ -357,7 +362,7 @@ impl Session {
 
     /// Lets settings take effect that other statements have changed.
     pub(super) fn refresh(&mut self) {
-        let now = now_us();
+        let now = self.series_start.unwrap_or_else(now_us);
         let begun = self.transaction.start().unwrap_or(now);
         let mut store = self.store.lock();
         if let Some((values, generation)) = self.instance.configuration_since(self.configuration) {
@@ -396,6 +401,7 @@ impl Session {
 
     /// Marks the start of a statement, or that the rows of one are continued.
     pub(super) fn start(&mut self, text: &str, cancellation: Cancellation) -> Started {
+        self.continue_pipeline();
         self.refresh();
         let now = self.settings.statement_start;
         let store = self.store.lock();

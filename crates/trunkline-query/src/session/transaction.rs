@@ -2,6 +2,9 @@
 //!
 //! The directory doesn't change, so all isolation levels read the same rows, and a transaction is only
 //! a state that clients see: whether it exists, whether a statement in it has failed, its savepoints.
+//!
+//! Statements that are sent together form an *implicit block*, without BEGIN. It ends with them, or with
+//! the first error. BEGIN turns it into a block that stays; COMMIT and ROLLBACK end it with a warning.
 
 use trunkline_sql::syntax::TransactionStatement;
 use trunkline_sql::{SqlError, SqlState};
@@ -12,6 +15,8 @@ use super::outcome::{Notice, Severity, TransactionStatus};
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
     status: TransactionStatus,
+    /// The block has no BEGIN.
+    is_implicit: bool,
     savepoints: Vec<String>,
     /// When the block began, in microseconds since 2000.
     start: Option<i64>,
@@ -33,8 +38,33 @@ impl Transaction {
         self.start
     }
 
-    /// A statement has failed, which ends what a block can do.
+    /// Whether there is a block that no BEGIN has begun.
+    pub(super) fn is_implicit(&self) -> bool {
+        self.is_implicit
+    }
+
+    /// Begins an implicit block, unless there is a block. `start` is in microseconds since 2000.
+    pub(super) fn begin_implicit(&mut self, start: i64) {
+        if self.status == TransactionStatus::Idle {
+            *self = Self {
+                status: TransactionStatus::InTransaction,
+                is_implicit: true,
+                savepoints: Vec::new(),
+                start: Some(start),
+            };
+        }
+    }
+
+    /// Ends an implicit block, if there is one.
+    pub(super) fn end_implicit(&mut self) {
+        if self.is_implicit {
+            *self = Self::default();
+        }
+    }
+
+    /// A statement has failed, which ends what a block can do, and an implicit block altogether.
     pub(super) fn fail(&mut self) {
+        self.end_implicit();
         if self.status == TransactionStatus::InTransaction {
             self.status = TransactionStatus::Failed;
         }
@@ -69,20 +99,20 @@ impl Transaction {
             TransactionStatement::Commit { chain } => self.end("COMMIT", *chain, now, notices),
             TransactionStatement::Rollback { chain } => self.end("ROLLBACK", *chain, now, notices),
             TransactionStatement::Savepoint(name) => {
-                self.require_block("SAVEPOINT")?;
+                self.require_explicit_block("SAVEPOINT")?;
                 self.check()?;
                 self.savepoints.push(name.text.clone());
                 Ok("SAVEPOINT")
             }
             TransactionStatement::Release(name) => {
-                self.require_block("RELEASE SAVEPOINT")?;
+                self.require_explicit_block("RELEASE SAVEPOINT")?;
                 self.check()?;
                 let at = self.savepoint(&name.text)?;
                 self.savepoints.truncate(at);
                 Ok("RELEASE")
             }
             TransactionStatement::RollbackTo(name) => {
-                self.require_block("ROLLBACK TO SAVEPOINT")?;
+                self.require_explicit_block("ROLLBACK TO SAVEPOINT")?;
                 let at = self.savepoint(&name.text)?;
                 self.savepoints.truncate(at + 1);
                 self.status = TransactionStatus::InTransaction;
@@ -104,12 +134,15 @@ impl Transaction {
         notices: &mut Vec<Notice>,
     ) -> Result<&'static str, SqlError> {
         self.check()?;
-        if self.status == TransactionStatus::InTransaction {
+        if self.is_implicit {
+            self.is_implicit = false;
+        } else if self.status == TransactionStatus::InTransaction {
             let message = "there is already a transaction in progress";
             notices.push(warning(SqlState::ACTIVE_SQL_TRANSACTION, message));
         } else {
             *self = Self {
                 status: TransactionStatus::InTransaction,
+                is_implicit: false,
                 savepoints: Vec::new(),
                 start: Some(now),
             };
@@ -124,12 +157,13 @@ impl Transaction {
         now: i64,
         notices: &mut Vec<Notice>,
     ) -> Result<&'static str, SqlError> {
-        if self.status == TransactionStatus::Idle {
+        if self.status == TransactionStatus::Idle || self.is_implicit {
             if chain {
                 return Err(needs_block(&format!("{word} AND CHAIN")));
             }
             let message = "there is no transaction in progress";
             notices.push(warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message));
+            self.end_implicit();
             return Ok(word);
         }
         let tag = if self.status == TransactionStatus::Failed { "ROLLBACK" } else { word };
@@ -150,6 +184,14 @@ impl Transaction {
             TransactionStatus::Idle => Err(needs_block(what)),
             _ => Ok(()),
         }
+    }
+
+    /// Fails outside of a block that was begun.
+    ///
+    /// # Errors
+    /// 25P01.
+    fn require_explicit_block(&self, what: &str) -> Result<(), SqlError> {
+        if self.is_implicit { Err(needs_block(what)) } else { self.require_block(what) }
     }
 
     fn savepoint(&self, name: &str) -> Result<usize, SqlError> {

@@ -154,7 +154,9 @@ fn the_extended_protocol_declares_and_describes_cursors() {
         session.prepare("", text, &[]).expect("a statement");
         let description = session.describe_statement("").expect("a description");
         assert_eq!((description.parameters.len(), description.columns), (1, None));
-        session.bind_portal("", "", vec![Some(2_i32.to_le_bytes().into())]).expect("a portal");
+        session
+            .bind_portal("", "", vec![Some(2_i32.to_le_bytes().into())], Vec::new())
+            .expect("a portal");
         let outcome = session.execute_portal("").await.expect("a cursor");
         assert!(matches!(outcome, Outcome::Command(tag) if tag == "DECLARE CURSOR"));
         let columns = session.describe_portal("c").expect("a cursor").expect("columns");

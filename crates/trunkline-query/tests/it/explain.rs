@@ -397,7 +397,7 @@ fn an_explain_is_described_before_it_is_executed() {
             assert_eq!((&*column.name, column.ty.oid.0), ("QUERY PLAN", ty));
         }
         let one = vec![Some(1_i32.to_le_bytes().into())];
-        session.bind_portal("p", "text", one).expect("bound");
+        session.bind_portal("p", "text", one, Vec::new()).expect("bound");
         let Ok(Outcome::Rows { mut rows, tag }) = session.execute_portal("p").await else {
             panic!("rows")
         };

@@ -195,10 +195,10 @@ fn the_extended_protocol_binds_and_suspends() {
         let described = session.describe_statement("s").expect("a statement");
         assert_eq!(described.parameters, [trunkline_format::Oid(23)]);
         assert_eq!(described.columns.map(|columns| columns.len()), Some(1));
-        assert_eq!(code(session.bind_portal("p", "t", Vec::new())), Err("26000"));
-        assert_eq!(code(session.bind_portal("p", "s", Vec::new())), Err("08P01"));
+        assert_eq!(code(session.bind_portal("p", "t", Vec::new(), Vec::new())), Err("26000"));
+        assert_eq!(code(session.bind_portal("p", "s", Vec::new(), Vec::new())), Err("08P01"));
         let one = vec![Some(1_i32.to_le_bytes().into())];
-        assert_eq!(code(session.bind_portal("p", "s", one)), Ok(()));
+        assert_eq!(code(session.bind_portal("p", "s", one, Vec::new())), Ok(()));
         let Ok(Outcome::Rows { mut rows, .. }) = session.execute_portal("p").await else {
             panic!("rows")
         };
@@ -213,7 +213,7 @@ fn the_extended_protocol_binds_and_suspends() {
         let again = session.execute_portal("p").await;
         assert!(matches!(again, Ok(Outcome::Command(tag)) if tag == "SELECT 0"));
         session.prepare("utility", "set work_mem to '5MB'", &[]).expect("a statement");
-        session.bind_portal("u", "utility", Vec::new()).expect("a portal");
+        session.bind_portal("u", "utility", Vec::new(), Vec::new()).expect("a portal");
         assert!(matches!(session.execute_portal("u").await, Ok(Outcome::Command(_))));
         let again = session.execute_portal("u").await.expect_err("it has no rows");
         assert_eq!(
@@ -295,7 +295,7 @@ fn a_portal_stops_with_its_block() {
         let Some(mut session) = open().await else { return };
         run(&mut session, "begin").await;
         session.prepare("s", "select x from (values (1), (2)) v(x)", &[]).expect("a statement");
-        session.bind_portal("p", "s", Vec::new()).expect("a portal");
+        session.bind_portal("p", "s", Vec::new(), Vec::new()).expect("a portal");
         let Ok(Outcome::Rows { rows, tag }) = session.execute_portal("p").await else {
             panic!("rows")
         };
@@ -303,10 +303,12 @@ fn a_portal_stops_with_its_block() {
         run(&mut session, "select no").await;
         let error = session.execute_portal("p").await.expect_err("the block has failed");
         assert_eq!(error.code().as_str(), "25P02");
-        let error = session.bind_portal("q", "s", Vec::new()).expect_err("the block has failed");
+        let error = session
+            .bind_portal("q", "s", Vec::new(), Vec::new())
+            .expect_err("the block has failed");
         assert_eq!(error.code().as_str(), "25P02");
         run(&mut session, "rollback; begin").await;
-        session.bind_portal("q", "s", Vec::new()).expect("a portal");
+        session.bind_portal("q", "s", Vec::new(), Vec::new()).expect("a portal");
         run(&mut session, "commit and chain").await;
         let error = session.execute_portal("q").await.expect_err("it ended with its transaction");
         assert_eq!(error.code().as_str(), "34000");

@@ -37,7 +37,8 @@ fn a_portal_returns_rows_in_parts() {
     assert_eq!(found, ["E ERROR 34000 portal \"p\" does not exist", "Z I"]);
     // In a block, it goes on.
     client.query("begin");
-    client.series(&[bind("p", "", &[], &[], &[]), execute("p", 4)]);
+    let sql = "select n from generate_series(1, 5) n";
+    client.series(&[parse("", sql, &[]), bind("p", "", &[], &[], &[]), execute("p", 4)]);
     assert_eq!(client.series(&[execute("p", 4)]), ["D 5", "C SELECT 1", "Z T"]);
     assert_eq!(client.query("commit"), ["C COMMIT", "Z I"]);
 }
@@ -148,4 +149,115 @@ fn commands_and_empty_statements_have_no_rows() {
     let found = client.series(&[parse("", "select 1; select 2", &[])]);
     let expected = "E ERROR 42601 cannot insert multiple commands into a prepared statement";
     assert_eq!(found, [expected, "Z E"]);
+}
+
+const FAILED: &str =
+    "E ERROR 25P02 current transaction is aborted, commands ignored until end of transaction block";
+
+#[test]
+fn a_portal_that_has_failed_cannot_be_run() {
+    let Some(serving) = Serving::start() else { return };
+    let mut client = Client::connect(&serving);
+    client.query("begin");
+    let sql = "select 1 / (2 - n) from generate_series(1, 3) n";
+    client.series(&[parse("", sql, &[]), bind("p", "", &[], &[], &[])]);
+    client.series(&[parse("", "select 1", &[]), bind("done", "", &[], &[], &[])]);
+    assert_eq!(client.series(&[execute("done", 0)]), ["D 1", "C SELECT 1", "Z T"]);
+    client.query("savepoint a");
+    let found = client.series(&[execute("p", 0)]);
+    let error = "E ERROR 22012 division by zero".to_owned();
+    assert_eq!(found.get(found.len() - 2..), Some(&[error, "Z E".to_owned()][..]), "{found:?}");
+    assert_eq!(client.series(&[execute("p", 0)]), [FAILED, "Z E"]);
+    client.query("rollback to a");
+    // One that had come to its end is still there.
+    assert_eq!(client.series(&[execute("done", 0)]), ["C SELECT 0", "Z T"]);
+    let expected = ["E ERROR 55000 portal \"p\" cannot be run", "Z E"];
+    assert_eq!(client.series(&[execute("p", 0)]), expected);
+}
+
+#[test]
+fn a_portal_goes_on_after_a_rollback_to_a_later_savepoint() {
+    let Some(serving) = Serving::start() else { return };
+    let mut client = Client::connect(&serving);
+    client.query("begin");
+    let all = "select n from generate_series(1, 5) n";
+    client.series(&[parse("s", all, &[]), bind("p", "s", &[], &[], &[]), execute("p", 1)]);
+    client.query("savepoint a");
+    assert_eq!(client.series(&[execute("p", 1)]), ["D 2", "s", "Z T"]);
+    client.series(&[bind("later", "s", &[], &[], &[]), execute("later", 1)]);
+    client.query("select no");
+    for message in [execute("p", 0), describe(b'P', "p"), describe(b'S', "s")] {
+        assert_eq!(client.series(&[message]), [FAILED, "Z E"]);
+    }
+    client.query("rollback to a");
+    assert_eq!(client.series(&[execute("p", 0)]), ["D 3", "D 4", "D 5", "C SELECT 3", "Z T"]);
+    let expected = ["E ERROR 34000 portal \"later\" does not exist", "Z E"];
+    assert_eq!(client.series(&[execute("later", 0)]), expected);
+    // RELEASE gives a portal to what is outside of the savepoint.
+    client.query("rollback to a");
+    client.query("savepoint b");
+    client.series(&[bind("later", "s", &[], &[], &[]), execute("later", 1)]);
+    client.query("release b");
+    assert_eq!(client.series(&[execute("later", 1)]), ["D 2", "s", "Z T"]);
+    client.query("rollback to a");
+    assert_eq!(client.series(&[execute("later", 0)]), expected);
+}
+
+#[test]
+fn a_query_forgets_what_is_unnamed() {
+    let Some(serving) = Serving::start() else { return };
+    let mut client = Client::connect(&serving);
+    let missing = ["E ERROR 26000 unnamed prepared statement does not exist", "Z I"];
+    for sql in ["select 1", "selec"] {
+        client.series(&[parse("", "select 1", &[])]);
+        client.query(sql);
+        assert_eq!(client.series(&[bind("", "", &[], &[], &[])]), missing);
+    }
+    // So does the next Parse, even if it fails.
+    client.series(&[parse("", "select 1", &[])]);
+    client.series(&[parse("", "selec", &[])]);
+    assert_eq!(client.series(&[bind("", "", &[], &[], &[])]), missing);
+    client.query("begin");
+    client.series(&[parse("s", "select 1", &[]), bind("", "s", &[], &[], &[])]);
+    client.query("select 1");
+    let missing = ["E ERROR 34000 portal \"\" does not exist", "Z E"];
+    assert_eq!(client.series(&[execute("", 0)]), missing);
+}
+
+#[test]
+fn a_pipeline_is_one_transaction() {
+    let Some(serving) = Serving::start() else { return };
+    let mut client = Client::connect(&serving);
+    let run =
+        |sql: &str| [parse("", sql, &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat();
+    let declare = "declare c cursor for values (1), (2)";
+    let alone = "E ERROR 25P01 DECLARE CURSOR can only be used in transaction blocks";
+    assert_eq!(client.series(&[run(declare)]), ["1", "2", alone, "Z I"]);
+    let found = client.series(&[run("select 1"), run(declare), run("fetch c")]);
+    let expected = [
+        "1",
+        "2",
+        "D 1",
+        "C SELECT 1",
+        "1",
+        "2",
+        "C DECLARE CURSOR",
+        "1",
+        "2",
+        "D 1",
+        "C FETCH 1",
+        "Z I",
+    ];
+    assert_eq!(found, expected);
+    let ended = "E ERROR 34000 cursor \"c\" does not exist";
+    assert_eq!(client.series(&[run("fetch c")]), ["1", "2", ended, "Z I"]);
+    // An error undoes what was set before, unless that was committed.
+    let (set, fail) = ("set work_mem = '8MB'", "select 1 / 0");
+    client.series(&[run(set), run(fail)]);
+    assert_eq!(client.query("show work_mem").get(1).map(String::as_str), Some("D 4MB"));
+    client.series(&[run(set), run("commit"), run(fail)]);
+    assert_eq!(client.query("show work_mem").get(1).map(String::as_str), Some("D 8MB"));
+    let expected = ["1", "2", "D 1", "C SELECT 1", "1", "2", "C BEGIN", "Z T"];
+    assert_eq!(client.series(&[run("select 1"), run("begin")]), expected);
+    assert_eq!(client.query("rollback"), ["C ROLLBACK", "Z I"]);
 }

@@ -21,7 +21,10 @@ fn a_message_that_lies_about_its_contents_is_an_error() {
     ];
     for (kind, body) in invalid {
         client.send(&message(kind, body));
-        client.send(&message(b'S', b""));
+        // A Query is answered at once, a message of the extended protocol at Sync.
+        if kind != b'Q' {
+            client.send(&message(b'S', b""));
+        }
         let found = client.until_ready();
         assert!(found.first().is_some_and(|error| error.starts_with("E ERROR 08P01")), "{found:?}");
         assert_eq!(found.get(1).map(String::as_str), Some("Z I"), "{found:?}");
@@ -38,6 +41,8 @@ fn a_connection_that_is_out_of_step_ends() {
         b"Q\x7F\xFF\xFF\xFF",
         b"Q\xFF\xFF\xFF\xFF",
         b"E\0\x10\0\0",
+        // Nothing has asked for a password.
+        b"p\0\0\0\x05\0",
     ] {
         let mut client = Client::connect(&serving);
         client.send(bytes);
@@ -51,4 +56,31 @@ fn a_connection_that_is_out_of_step_ends() {
     client.send(&text("select"));
     drop(client);
     serving.wait_for_sessions(0);
+}
+
+#[test]
+fn a_malformed_sync_ends_the_series() {
+    let Some(serving) = Serving::start() else { return };
+    let mut client = Client::connect(&serving);
+    client.query("begin");
+    client.send(&message(b'S', b"more"));
+    assert_eq!(client.until_ready(), ["E ERROR 08P01 invalid message format", "Z E"]);
+    client.query("rollback");
+    client.send(&[message(b'E', b"x"), message(b'S', b"more")].concat());
+    let expected =
+        ["E ERROR 08P01 invalid string in message", "E ERROR 08P01 invalid message format", "Z I"];
+    assert_eq!(client.until_ready(), expected);
+}
+
+#[test]
+fn what_is_skipped_is_not_decoded() {
+    let Some(serving) = Serving::start() else { return };
+    let mut client = Client::connect(&serving);
+    let skipped = [message(b'E', b"x"), message(b'B', b"zz"), message(b'Q', b"x")].concat();
+    client.send(&[skipped, message(b'S', b"")].concat());
+    assert_eq!(client.until_ready(), ["E ERROR 08P01 invalid string in message", "Z I"]);
+    assert_eq!(client.query("select 1").len(), 4);
+    // The client may go meanwhile.
+    client.send(&[message(b'E', b"x"), message(b'X', b"")].concat());
+    assert_eq!(client.until_ready(), ["E ERROR 08P01 invalid string in message", "end"]);
 }

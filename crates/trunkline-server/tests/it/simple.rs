@@ -99,3 +99,61 @@ fn function_calls_are_refused() {
     );
     assert_eq!(client.until_ready(), ["T ?column?:23:0", "D 1", "C SELECT 1", "Z I"]);
 }
+
+#[test]
+fn several_statements_are_one_transaction() {
+    let Some(serving) = Serving::start() else { return };
+    let mut client = Client::connect(&serving);
+    let found = client.query("declare c cursor for values (1), (2); fetch c; fetch c");
+    let row =
+        |value: &str| ["T column1:23:0".to_owned(), format!("D {value}"), "C FETCH 1".to_owned()];
+    let expected = [vec!["C DECLARE CURSOR".to_owned()], row("1").into(), row("2").into()];
+    assert_eq!(found, [expected.concat(), vec!["Z I".to_owned()]].concat());
+    assert_eq!(client.query("fetch c"), ["E ERROR 34000 cursor \"c\" does not exist", "Z I"]);
+    // A single statement isn't in a block.
+    let alone = "E ERROR 25P01 DECLARE CURSOR can only be used in transaction blocks";
+    assert_eq!(client.query("declare c cursor for select 1;"), [alone, "Z I"]);
+    let work_mem = |client: &mut Client| client.query("show work_mem").get(1).cloned();
+    let none = "N WARNING 25P01 there is no transaction in progress";
+    client.query("set work_mem = '8MB'; select 1 / 0");
+    assert_eq!(work_mem(&mut client).as_deref(), Some("D 4MB"));
+    let found = client.query("set work_mem = '8MB'; rollback");
+    assert_eq!(found, ["C SET", none, "C ROLLBACK", "Z I"]);
+    assert_eq!(work_mem(&mut client).as_deref(), Some("D 4MB"));
+    let found = client.query("set work_mem = '8MB'; commit; select 1 / 0");
+    assert_eq!(found.get(..3), Some(&["C SET", none, "C COMMIT"].map(str::to_owned)[..]));
+    assert_eq!(work_mem(&mut client).as_deref(), Some("D 8MB"));
+    let found = client.query("set local work_mem = '1MB'; show work_mem");
+    assert_eq!(found, ["C SET", "T work_mem:25:0", "D 1MB", "C SHOW", "Z I"]);
+    assert_eq!(work_mem(&mut client).as_deref(), Some("D 8MB"));
+    // The block of BEGIN stays, and has no second warning.
+    let found = client.query("select 1; begin; savepoint a");
+    let expected = ["T ?column?:23:0", "D 1", "C SELECT 1", "C BEGIN", "C SAVEPOINT", "Z T"];
+    assert_eq!(found, expected);
+    assert_eq!(client.query("rollback"), ["C ROLLBACK", "Z I"]);
+    let same = "select now() = statement_timestamp() as same";
+    let found = client.query(&format!("{same}; {same}"));
+    assert_eq!(found.iter().filter(|line| *line == "D t").count(), 2, "{found:?}");
+}
+
+#[test]
+fn what_needs_a_begin_is_refused_in_an_implicit_block() {
+    let Some(serving) = Serving::start() else { return };
+    let mut client = Client::connect(&serving);
+    for (sql, error) in [
+        ("savepoint a", "25P01 SAVEPOINT can only be used in transaction blocks"),
+        ("release a", "25P01 RELEASE SAVEPOINT can only be used in transaction blocks"),
+        ("rollback to a", "25P01 ROLLBACK TO SAVEPOINT can only be used in transaction blocks"),
+        ("commit and chain", "25P01 COMMIT AND CHAIN can only be used in transaction blocks"),
+        ("discard all", "25001 DISCARD ALL cannot run inside a transaction block"),
+        ("alter system reset all", "25001 ALTER SYSTEM cannot run inside a transaction block"),
+    ] {
+        let found = client.query(&format!("set work_mem to 64; {sql}"));
+        assert_eq!(found, ["C SET".to_owned(), format!("E ERROR {error}"), "Z I".to_owned()]);
+    }
+    // A cursor WITH HOLD lives if its block commits.
+    client.query("declare c cursor with hold for values (1), (2); select 1 / 0");
+    assert_eq!(client.query("fetch c"), ["E ERROR 34000 cursor \"c\" does not exist", "Z I"]);
+    client.query("declare c cursor with hold for values (1), (2); select 1");
+    assert_eq!(client.query("fetch c").get(1).map(String::as_str), Some("D 1"));
+}

@@ -40,7 +40,7 @@ pub(crate) enum Explain {
 pub(crate) struct QueryArgs {
     /// Statements to execute, separated by semicolons.
     #[arg(value_name = "SQL", conflicts_with = "file", required_unless_present = "file")]
-    sql: Option<String>,
+    pub(super) sql: Option<String>,
 
     /// Read the statements from a file; - is standard input.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]

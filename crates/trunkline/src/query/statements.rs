@@ -64,8 +64,13 @@ impl Runner<'_> {
             }
         };
         let text = &*text;
+        // As with psql -c, several statements of an argument are one transaction. Those of a file aren't.
+        let is_series = statements.len() > 1 && self.args.sql.is_some();
         for statement in &statements {
             let start = clock::now();
+            if is_series {
+                self.session.begin_in_series();
+            }
             let result = self.execute(text, statement).await;
             self.print_notices(text);
             match result {
@@ -83,6 +88,9 @@ impl Runner<'_> {
             if self.args.timing {
                 self.print_time(&time(clock::now().since(start)))?;
             }
+        }
+        if is_series {
+            self.session.end_series();
         }
         Ok(true)
     }
