@@ -3,7 +3,7 @@
 //! ```text
 //!   Instance ── Engine, Cluster
 //!       ├── OpenedDatabase: catalogs, opened once and kept
-//!       ├── configuration: the file of ALTER SYSTEM
+//!       ├── configuration: the file of ALTER SYSTEM, and what it changes in the running engine
 //!       ├── TimeLimits: a thread that cancels statements whose time is over
 //!       └── ActivityRegistry: what every session does now
 //! ```
@@ -11,6 +11,7 @@
 mod activity;
 mod configuration;
 mod database;
+mod live;
 mod shared;
 mod time_limits;
 

@@ -152,13 +152,14 @@ pub(crate) fn run(context: &Context<'_>, args: &ServeArgs) -> Result<Exit, Failu
     }
     let data = dir.path().to_owned();
     let mut settings = (*settings).clone();
+    // What the command line has left at its default is the file's.
+    let (defaults, given) = (Settings::default(), settings.clone());
+    let is_given = |name: &str| given.show(name).ok() != defaults.show(name).ok();
     if let Some(file) = &config_file {
-        // What the command line has left at its default is the file's.
-        let defaults = Settings::default();
-        let given = settings.clone();
-        let is_given = |name: &str| given.show(name).ok() != defaults.show(name).ok();
         configure_engine(file, &mut settings, is_given).map_err(open_failure)?;
     }
+    let names = given.iter().map(|(setting, _)| setting.name);
+    let engine_settings = names.filter(|name| is_given(name)).map(str::to_owned).collect();
     let buffers = buffers.unwrap_or_else(|| settings.shared_buffers());
     let (io, engine) = IoInstance::with_engine(&settings, buffers)?;
     let cluster = engine.cluster_of(dir);
@@ -166,6 +167,7 @@ pub(crate) fn run(context: &Context<'_>, args: &ServeArgs) -> Result<Exit, Failu
         temporary_directory: Some(temporary),
         configuration_file: config_file,
         settings: text_settings.clone().into_iter().collect(),
+        engine_settings,
     };
     let instance = Instance::new(engine, cluster, instance).map_err(open_failure)?;
     let no_threads = |error| Failure::cannot_run(format!("could not start threads: {error}"));

@@ -24,19 +24,23 @@ impl Settings {
         let needed = Self::stream_slots(depth) + 1;
         let quota = self.io_max_concurrency().unwrap_or(SESSION_QUOTA.max(needed));
         let handles = quota.saturating_mul(2).max(HANDLES_MIN);
-        let workers = WorkerSettings {
-            min: self.io_min_workers() as usize,
-            max: self.io_max_workers() as usize,
-            idle_timeout: self.io_worker_idle_timeout(),
-            launch_interval: self.io_worker_launch_interval(),
-        };
         Builder::new()
             .method(self.io_method().into())
             .handles(handles, 0, 0)
             .sessions(self.max_sessions())
             .session_quota(quota)
             .iovecs(self.io_max_combine_limit() as usize)
-            .workers(workers)
+            .workers(self.worker_settings())
+    }
+
+    /// The bounds and times of the worker pool, which can also be changed in a running instance.
+    pub fn worker_settings(&self) -> WorkerSettings {
+        WorkerSettings {
+            min: self.io_min_workers() as usize,
+            max: self.io_max_workers() as usize,
+            idle_timeout: self.io_worker_idle_timeout(),
+            launch_interval: self.io_worker_launch_interval(),
+        }
     }
 
     /// Number of slots, and so of handles, that a read stream needs to keep `concurrency` reads at

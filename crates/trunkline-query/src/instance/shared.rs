@@ -8,6 +8,7 @@ use std::sync::Arc;
 use trunkline_aio::clock;
 use trunkline_aio::facade::Mutex;
 use trunkline_aio::facade::atomic::{AtomicU32, Ordering};
+use trunkline_engine::settings::Settings;
 use trunkline_engine::{Cluster, Engine};
 use trunkline_sql::{SqlError, SqlState};
 
@@ -16,6 +17,7 @@ use crate::settings::SettingsStore;
 use super::activity::{Activity, ActivityEntry, ActivityRegistry};
 use super::configuration::{self, Values};
 use super::database::OpenedDatabase;
+use super::live;
 use super::time_limits::TimeLimits;
 
 /// 2000-01-01 in microseconds since 1970.
@@ -33,6 +35,9 @@ pub struct InstanceOptions {
     pub configuration_file: Option<PathBuf>,
     /// Settings of the command line, as names and values.
     pub settings: Vec<(String, String)>,
+    /// Names of the engine's settings that were given on the command line, in lower case. The
+    /// configuration file doesn't change them.
+    pub engine_settings: Vec<String>,
 }
 
 /// Everything that sessions share.
@@ -52,11 +57,13 @@ pub struct Instance {
 }
 
 /// What was read from the file of ALTER SYSTEM.
-#[derive(Debug, Clone, Default)]
-struct Configuration {
-    values: Arc<Values>,
+#[derive(Debug, Clone)]
+pub(crate) struct Configuration {
+    pub(crate) values: Arc<Values>,
+    /// The settings of the engine that are in force.
+    pub(crate) engine: Arc<Settings>,
     /// How often it was read.
-    generation: u64,
+    pub(crate) generation: u64,
 }
 
 impl fmt::Debug for Instance {
@@ -78,6 +85,7 @@ impl Instance {
         let settings = instance_settings(&engine, &cluster, &options)?;
         let file = options.configuration_file.as_deref();
         let values = Arc::new(file.map_or(Ok(Values::new()), configuration::read)?);
+        let in_force = Arc::new(engine.settings().clone());
         Ok(Arc::new(Self {
             settings,
             start_time: clock::unix_micros().saturating_sub(EPOCH_US),
@@ -88,7 +96,7 @@ impl Instance {
             activity: ActivityRegistry::default(),
             next_pid: AtomicU32::new(1),
             time_limits: TimeLimits::start()?,
-            configuration: Mutex::new(Configuration { values, generation: 1 }),
+            configuration: Mutex::new(Configuration { values, engine: in_force, generation: 1 }),
         }))
     }
 
@@ -122,21 +130,26 @@ impl Instance {
         &self.options
     }
 
-    /// The values of the file of ALTER SYSTEM, if it was read again after this many times.
-    pub(crate) fn configuration_since(&self, generation: u64) -> Option<(Arc<Values>, u64)> {
+    /// What was read from the file of ALTER SYSTEM, if it was read again after this many times.
+    pub(crate) fn configuration_since(&self, generation: u64) -> Option<Configuration> {
         let configuration = self.configuration.lock();
-        let is_newer = configuration.generation > generation;
-        is_newer.then(|| (Arc::clone(&configuration.values), configuration.generation))
+        (configuration.generation > generation).then(|| configuration.clone())
     }
 
-    /// Reads the file of ALTER SYSTEM again. Sessions follow with their next statement.
+    /// Reads the file of ALTER SYSTEM again. The engine changes at once if its I/O method or workers
+    /// have changed, and sessions follow with their next statement.
     ///
     /// # Errors
     /// The file can't be read. Sessions then keep the values.
     pub fn reload_configuration(&self) -> Result<(), SqlError> {
         let Some(path) = &self.options.configuration_file else { return Ok(()) };
         let values = Arc::new(configuration::read(path)?);
+        // One at a time, or the engine could end with the settings of an older file.
         let mut configuration = self.configuration.lock();
+        let before = Arc::clone(&configuration.engine);
+        let after = live::reloaded(&before, &values, &self.options.engine_settings);
+        live::apply(&self.engine, &before, &after);
+        configuration.engine = Arc::new(after);
         configuration.values = values;
         configuration.generation += 1;
         Ok(())

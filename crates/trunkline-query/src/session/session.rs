@@ -31,7 +31,7 @@ use crate::extension::create_extension;
 use crate::file_sizes::FileSizes;
 use crate::instance::{Activity, ActivityEntry, ActivityState, Instance, OpenedDatabase};
 use crate::scan::Cancellation;
-use crate::settings::SettingsStore;
+use crate::settings::{LIVE, SettingsStore};
 use crate::statement::{Rows, StatementContext, StatementOptions, execute};
 
 /// Seconds from 1970 to 2000, in microseconds.
@@ -365,9 +365,10 @@ impl Session {
         let now = self.series_start.unwrap_or_else(now_us);
         let begun = self.transaction.start().unwrap_or(now);
         let mut store = self.store.lock();
-        if let Some((values, generation)) = self.instance.configuration_since(self.configuration) {
-            store.reload(&values);
-            self.configuration = generation;
+        if let Some(found) = self.instance.configuration_since(self.configuration) {
+            store.reload(&found.values);
+            store.follow(&found.engine, &LIVE);
+            self.configuration = found.generation;
         }
         self.path = search_path(&store, self.database.catalog(), &self.user);
         let session = Arc::new(SessionCatalog {

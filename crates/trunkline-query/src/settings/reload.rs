@@ -3,11 +3,29 @@
 
 use std::collections::BTreeMap;
 
+use trunkline_engine::settings::Settings;
 use trunkline_sql::SqlError;
 
 use super::definition::{Context, find};
 use super::store::{SESSION_IO, SettingsStore, cannot_change, unrecognized};
 use super::value::setting_error;
+
+/// The settings that `pg_reload_conf()` changes in the engine.
+pub(crate) const LIVE: [&str; 5] = [
+    "io_method",
+    "io_min_workers",
+    "io_max_workers",
+    "io_worker_idle_timeout",
+    "io_worker_launch_interval",
+];
+
+/// The name in version 18 of both bounds.
+pub(crate) const BOTH_BOUNDS: &str = "io_workers";
+
+/// Whether `pg_reload_conf()` changes this setting, whose name is in lower case.
+pub(super) fn is_live(name: &str) -> bool {
+    LIVE.contains(&name) || name == BOTH_BOUNDS
+}
 
 impl SettingsStore {
     /// Takes over the values of the file. Those that are wrong, or that take effect at the next start,
@@ -21,6 +39,16 @@ impl SettingsStore {
                 && is_own
             {
                 self.reloaded.insert(key, value);
+            }
+        }
+    }
+
+    /// Shows what the running engine has now of these settings.
+    pub(crate) fn follow(&mut self, engine: &Settings, names: &[&str]) {
+        for name in names {
+            if let Ok(value) = engine.show(name) {
+                // A value of the engine's settings is valid.
+                let _is_set = self.engine.set(name, &value);
             }
         }
     }

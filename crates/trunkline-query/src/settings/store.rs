@@ -16,6 +16,7 @@ use trunkline_sql::{SqlError, SqlState};
 use crate::encode::CLIENT_ENCODINGS;
 
 use super::definition::{Context, DEFINITIONS, Definition, find};
+use super::reload::is_live;
 use super::value::{Surroundings, checked, setting_error};
 
 /// Values by names in lower case.
@@ -196,7 +197,11 @@ impl SettingsStore {
     /// Checks the name of a setting that isn't ours: one of the engine, or of an extension.
     pub(super) fn check_other(&self, name: &str) -> Result<(), SqlError> {
         if self.engine.show(name).is_ok() {
-            return Err(needs_restart(&name.to_ascii_lowercase()));
+            let name = name.to_ascii_lowercase();
+            return Err(match is_live(&name) {
+                true => cannot_change_now(&name),
+                false => needs_restart(&name),
+            });
         }
         if !name.contains('.') {
             return Err(unrecognized(name));
@@ -408,6 +413,12 @@ pub(crate) fn unrecognized(name: &str) -> SqlError {
 
 pub(super) fn cannot_change(name: &str) -> SqlError {
     let message = format!("parameter \"{name}\" cannot be changed");
+    SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message)
+}
+
+/// The error of a setting that only ALTER SYSTEM changes.
+fn cannot_change_now(name: &str) -> SqlError {
+    let message = format!("parameter \"{name}\" cannot be changed now");
     SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message)
 }
 

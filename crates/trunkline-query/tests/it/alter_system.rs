@@ -52,6 +52,7 @@ fn values_are_in_force_after_a_reload() {
                 ("alter system set search_path = app, \"It's\"", "ALTER SYSTEM"),
                 ("alter system set effective_io_concurrency = 64", "ALTER SYSTEM"),
                 ("alter system set io_method = sync", "ALTER SYSTEM"),
+                ("alter system set io_max_workers = 5", "ALTER SYSTEM"),
                 ("alter system set statement_timeout = '9s'", "ALTER SYSTEM"),
                 ("show work_mem", "4MB"),
                 ("set work_mem = '2MB'", "SET"),
@@ -59,9 +60,14 @@ fn values_are_in_force_after_a_reload() {
                 ("show work_mem", "2MB"),
                 ("reset work_mem", "RESET"),
                 ("show work_mem", "8MB"),
-                // The command line is above the file, and this one needs a restart.
+                // The command line is above the file.
                 ("show statement_timeout", "7s"),
-                ("show io_method", "worker"),
+                // The engine has changed.
+                ("show io_method", "sync"),
+                ("show io_max_workers", "5"),
+                ("select asked, in_force from trunkline_io_method", "sync\tsync"),
+                ("select count(*) > 0 from pg_class", "t"),
+                ("set io_method = worker", "55P02 parameter \"io_method\" cannot be changed now"),
             ],
         )
         .await;
