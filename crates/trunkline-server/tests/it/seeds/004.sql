@@ -9,4 +9,4 @@ ALTER SYSTEM SET maintenance_io_concurrency = 100;
 SELECT pg_reload_conf();
 SHOW maintenance_io_concurrency;
 SELECT count(*) FROM large WHERE i % 100 = 7;
-SELECT asked, in_force FROM trunkline_io_method;
+SELECT asked FROM trunkline_io_method;
