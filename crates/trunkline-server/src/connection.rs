@@ -90,6 +90,16 @@ impl Connection {
 
     /// The next message; `None` if there is none, because the client has gone.
     async fn next_message(&mut self) -> Result<Option<RawMessage>, Broken> {
+        let limit = if self.is_ready { self.session.idle_limit() } else { None };
+        let expired = async {
+            match limit {
+                Some((time, error)) => {
+                    tokio::time::sleep(time).await;
+                    error
+                }
+                None => std::future::pending().await,
+            }
+        };
         let Self { incoming, stopping, .. } = self;
         let read = tokio::select! {
             biased;
@@ -98,6 +108,7 @@ impl Connection {
                 Err(ReadError::Fatal(SqlError::new(SqlState::ADMIN_SHUTDOWN, message)))
             }
             read = read_message(incoming) => read,
+            error = expired => Err(ReadError::Fatal(error)),
         };
         match read {
             Ok(message) => Ok(message),

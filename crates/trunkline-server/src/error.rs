@@ -21,6 +21,14 @@ pub enum ServerError {
         /// Why.
         error: io::Error,
     },
+    /// The lock file of the socket can't be used.
+    #[error("cannot use the lock file {}: {error}", path.display())]
+    LockFile {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// The address can't be listened on.
     #[error("cannot listen on {address}: {error}")]
     Address {
@@ -45,7 +53,15 @@ pub enum ServerError {
         /// Why, with the line.
         reason: String,
     },
-    /// The certificate or its key can't be used.
+    /// The private key can't be used.
+    #[error("cannot use the private key {}: {reason}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The certificate can't be used.
     #[error("cannot use the TLS certificate {}: {reason}", path.display())]
     Certificate {
         /// The file.

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use trunkline_aio::facade::Mutex;
 use trunkline_query::SessionCanceller;
@@ -211,11 +211,21 @@ pub(crate) struct Outgoing {
     writer: Writer,
     /// Messages that haven't been written.
     pub(crate) buffer: Vec<u8>,
+    /// True once the server stops.
+    stopping: watch::Receiver<bool>,
 }
 
 impl Outgoing {
-    pub(crate) fn new(writer: Writer) -> Self {
-        Self { writer, buffer: Vec::new() }
+    pub(crate) fn new(writer: Writer, stopping: watch::Receiver<bool>) -> Self {
+        Self { writer, buffer: Vec::new(), stopping }
+    }
+
+    /// Writes what has been collected, and ends the stream; inside TLS, with close_notify.
+    pub(crate) async fn close(&mut self) {
+        // The client may have gone.
+        if self.flush().await.is_ok() {
+            let _ended = self.writer.shutdown().await;
+        }
     }
 
     /// Whether there is so much that it should be written.
@@ -234,7 +244,7 @@ impl Outgoing {
     /// Writes what has been collected. `slow` is called if the client doesn't take it for a while.
     ///
     /// # Errors
-    /// The connection is broken.
+    /// The connection is broken, or the server stops while the client takes nothing.
     pub(crate) async fn write(&mut self, mut slow: impl FnMut()) -> io::Result<()> {
         let mut written = 0;
         while let Some(rest) = self.buffer.get(written..).filter(|rest| !rest.is_empty()) {
@@ -242,7 +252,13 @@ impl Outgoing {
                 Ok(count) => count?,
                 Err(_elapsed) => {
                     slow();
-                    self.writer.write(rest).await?
+                    tokio::select! {
+                        biased;
+                        count = self.writer.write(rest) => count?,
+                        _ = self.stopping.wait_for(|stopping| *stopping) => {
+                            return Err(io::ErrorKind::ConnectionAborted.into());
+                        }
+                    }
                 }
             };
             if count == 0 {

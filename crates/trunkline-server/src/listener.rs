@@ -3,24 +3,22 @@
 //! Like PostgreSQL's, it is called `.s.PGSQL.5432` and has a lock file beside it, which names
 //! the process that listens. A socket that nothing listens on any more is replaced.
 
-use std::fs::{self, File, Permissions};
-use std::io::Write as _;
+use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
 use tokio::net::UnixListener;
 
 use crate::error::ServerError;
+use crate::lock_file::LockFile;
 
 /// A socket, which is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct LocalSocket {
     pub(crate) listener: UnixListener,
     path: PathBuf,
-    lock_path: PathBuf,
-    /// Locked as long as it is open.
-    _lock: File,
+    /// Dropped after the socket was removed.
+    _lock: LockFile,
 }
 
 impl LocalSocket {
@@ -32,15 +30,10 @@ impl LocalSocket {
         let path = directory.join(format!(".s.PGSQL.{port}"));
         let lock_path = directory.join(format!(".s.PGSQL.{port}.lock"));
         let failed = |error| ServerError::Socket { path: path.clone(), error };
-        let mut lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .read(true)
-            .open(&lock_path)
-            .map_err(failed)?;
+        let not_locked = |error| ServerError::LockFile { path: lock_path.clone(), error };
         let in_use = || ServerError::SocketInUse(path.clone());
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| in_use())?;
+        let lock = LockFile::lock(lock_path.clone()).map_err(not_locked)?;
+        let mut lock = lock.ok_or_else(in_use)?;
         // A server of PostgreSQL's doesn't lock the file, but it answers.
         if std::os::unix::net::UnixStream::connect(&path).is_ok() {
             return Err(in_use());
@@ -54,11 +47,11 @@ impl LocalSocket {
         let listener = UnixListener::bind(&path).map_err(failed)?;
         // Every client's user is checked when it connects.
         fs::set_permissions(&path, Permissions::from_mode(0o777)).map_err(failed)?;
-        lock.set_len(0).map_err(failed)?;
         let pid = std::process::id();
         let (data, directory) = (data.display(), directory.display());
-        write!(lock, "{pid}\n{data}\n0\n{port}\n{directory}\n").map_err(failed)?;
-        Ok(Self { listener, path, lock_path, _lock: lock })
+        let text = format!("{pid}\n{data}\n0\n{port}\n{directory}\n");
+        lock.write(&text).map_err(not_locked)?;
+        Ok(Self { listener, path, _lock: lock })
     }
 
     /// Where it is.
@@ -69,8 +62,7 @@ impl LocalSocket {
 
 impl Drop for LocalSocket {
     fn drop(&mut self) {
-        // If they can't be removed, the next server replaces them.
+        // If it can't be removed, the next server replaces it.
         let _removed = fs::remove_file(&self.path);
-        let _removed = fs::remove_file(&self.lock_path);
     }
 }

@@ -12,6 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::error::ServerError;
+use crate::secret_file;
 
 /// The length of the keys: that of a SHA-256.
 pub(crate) const KEY: usize = 32;
@@ -40,11 +41,16 @@ impl PasswordFile {
     /// Reads a file. Empty lines and those that begin with `#` are comments.
     ///
     /// # Errors
-    /// [`ServerError::PasswordFile`] with the line that is wrong.
+    /// [`ServerError::PasswordFile`]: others may read it, it has no users, or a line is wrong.
     pub fn read(path: &Path) -> Result<Self, ServerError> {
         let failed = |reason: String| ServerError::PasswordFile { path: path.to_owned(), reason };
-        let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-        Self::parse(&text).map_err(failed)
+        let bytes = secret_file::read(path).map_err(failed)?;
+        let text = String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8".to_owned()))?;
+        let file = Self::parse(&text).map_err(failed)?;
+        match file.0.is_empty() {
+            true => Err(failed("it has no users".to_owned())),
+            false => Ok(file),
+        }
     }
 
     fn parse(text: &str) -> Result<Self, String> {

@@ -41,6 +41,8 @@ pub(crate) struct Users {
     plain: ScramServerAuth,
     /// How a channel with TLS is; `None` if the certificate's hash can't be computed.
     bound: Option<ScramServerAuth>,
+    /// Why it can't.
+    unbound_reason: Option<String>,
 }
 
 impl fmt::Debug for Users {
@@ -81,11 +83,20 @@ impl Users {
     pub(crate) fn new(file: PasswordFile, certificate: Option<&[u8]>) -> Self {
         let mut secret = [0; KEY];
         secret.iter_mut().zip(random_bytes()).for_each(|(place, byte)| *place = byte);
-        let bound = certificate.and_then(|certificate| {
-            let mut bound = ScramServerAuth::new();
-            bound.configure_certificate(certificate).ok().map(|()| bound)
-        });
-        Self { file, secret, plain: ScramServerAuth::new(), bound }
+        let (mut bound, mut unbound_reason) = (None, None);
+        if let Some(certificate) = certificate {
+            let mut auth = ScramServerAuth::new();
+            match auth.configure_certificate(certificate) {
+                Ok(()) => bound = Some(auth),
+                Err(error) => unbound_reason = Some(error.to_string()),
+            }
+        }
+        Self { file, secret, plain: ScramServerAuth::new(), bound, unbound_reason }
+    }
+
+    /// Why there is no channel binding although there is a certificate.
+    pub(crate) fn unbound_reason(&self) -> Option<&str> {
+        self.unbound_reason.as_deref()
     }
 
     /// The mechanisms to offer, the better one first.

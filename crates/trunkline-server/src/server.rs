@@ -20,12 +20,12 @@ use crate::shared::{ServerOptions, Shared};
 use crate::startup::{Accepted, serve};
 use crate::tls::TlsIdentity;
 
-/// How long a stop waits for sessions that don't end, such as those whose client takes nothing.
+/// How long a stop waits for sessions that don't end, such as those whose statement doesn't notice it.
 const STOP_TIME: Duration = Duration::from_secs(5);
 
-/// Connections beyond the limit are accepted, to send the client an error, but no more than this many
-/// at a time.
-const REFUSALS: usize = 16;
+/// At most so many connections are starting for each session that there may be, as in PostgreSQL. Cancel
+/// requests, and clients that are refused, are among them.
+const STARTING_FACTOR: usize = 2;
 
 /// A server that listens.
 pub struct Server {
@@ -87,7 +87,10 @@ impl Server {
                 options.tls.as_ref().map(TlsIdentity::pem),
             ),
             keys: CancelKeys::default(),
-            places: Semaphore::new(options.max_connections),
+            places: Arc::new(Semaphore::new(options.max_connections)),
+            starting: Arc::new(Semaphore::new(
+                options.max_connections.saturating_mul(STARTING_FACTOR),
+            )),
             stopping: watch::Sender::new(false),
             options,
         };
@@ -109,15 +112,21 @@ impl Server {
         Stopper(self.shared.stopping.clone())
     }
 
-    /// Serves clients until the server is stopped and all sessions have ended.
+    /// What the operator should know about the options, although the server works.
+    pub fn warnings(&self) -> Vec<String> {
+        let reason = self.shared.users.unbound_reason().into_iter();
+        reason.map(|reason| format!("channel binding is not available: {reason}")).collect()
+    }
+
+    /// Serves clients until the server is stopped and all sessions have ended. Returns how many
+    /// connections had to be cut off, because they hadn't ended in time.
     ///
     /// Sessions are tasks of the runtime `statements`, which must not be the one that runs this: cancel
     /// requests and the ends of clients must be noticed while statements keep its threads busy.
-    pub async fn run(self, statements: Handle) {
+    pub async fn run(self, statements: Handle) -> usize {
         let Self { shared, socket, listeners } = self;
         let mut connections = JoinSet::new();
         let mut stopping = shared.stopping.subscribe();
-        let refusals = Arc::new(Semaphore::new(REFUSALS));
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -130,25 +139,20 @@ impl Server {
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
             };
-            let (shared, refusals) = (Arc::clone(&shared), Arc::clone(&refusals));
-            let statements = statements.clone();
-            connections.spawn(async move {
-                match shared.places.try_acquire() {
-                    Ok(_place) => serve(Arc::clone(&shared), accepted, true, statements).await,
-                    Err(_full) => {
-                        let Ok(_one) = refusals.try_acquire() else { return };
-                        serve(Arc::clone(&shared), accepted, false, statements).await;
-                    }
-                }
-            });
+            // Beyond the limit, the connection is just closed.
+            let Ok(starting) = Arc::clone(&shared.starting).try_acquire_owned() else { continue };
+            connections.spawn(serve(Arc::clone(&shared), accepted, starting, statements.clone()));
         }
         // No new clients find the socket.
         drop((socket, listeners));
         shared.keys.terminate_all();
         let ended = async { while connections.join_next().await.is_some() {} };
-        if tokio::time::timeout(STOP_TIME, ended).await.is_err() {
-            connections.shutdown().await;
+        if tokio::time::timeout(STOP_TIME, ended).await.is_ok() {
+            return 0;
         }
+        let left = connections.len();
+        connections.shutdown().await;
+        left
     }
 }
 
@@ -174,6 +178,8 @@ async fn accept(socket: Option<&LocalSocket>, listeners: &[TcpListener]) -> Opti
             let (stream, address) = accepted.ok()?;
             // Messages are collected here, so the kernel need not.
             let _set = stream.set_nodelay(true);
+            // A client whose machine has gone is noticed, if only after hours.
+            let _set = rustix::net::sockopt::set_socket_keepalive(&stream, true);
             Some(Accepted::Tcp(stream, address))
         }
     }
@@ -183,4 +189,23 @@ async fn accept(socket: Option<&LocalSocket>, listeners: &[TcpListener]) -> Opti
 fn is_inside(directory: &Path, data: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     real(directory).starts_with(real(data))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_looks_after_tcp_clients() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let _client = tokio::net::TcpStream::connect(address).await.unwrap();
+            let accepted = accept(None, &[listener]).await;
+            let Some(Accepted::Tcp(stream, _)) = accepted else { panic!("a connection") };
+            assert!(rustix::net::sockopt::socket_keepalive(&stream).unwrap());
+            assert!(stream.nodelay().unwrap());
+        });
+    }
 }

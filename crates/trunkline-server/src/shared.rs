@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) users: Users,
     pub(crate) keys: CancelKeys,
     /// Places of sessions.
-    pub(crate) places: Semaphore,
+    pub(crate) places: Arc<Semaphore>,
+    /// Places of connections that have no session yet.
+    pub(crate) starting: Arc<Semaphore>,
     pub(crate) stopping: watch::Sender<bool>,
 }

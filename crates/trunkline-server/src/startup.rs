@@ -16,6 +16,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Handle;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use trunkline_query::encode::ClientEncoding;
 use trunkline_query::{Session, Startup};
@@ -54,22 +55,28 @@ struct Opened {
 /// Serves a connection from its start to its end. What its session executes runs in the runtime
 /// `statements`, because a statement may keep a thread busy for long.
 ///
-/// Without a place for the session, the client receives an error; only cancel requests are served.
+/// `starting` is its place among the connections that haven't started yet.
 pub(crate) async fn serve(
     shared: Arc<Shared>,
     accepted: Accepted,
-    has_place: bool,
+    starting: OwnedSemaphorePermit,
     statements: Handle,
 ) {
-    let started = tokio::time::timeout(TIME_LIMIT, start(&shared, accepted, has_place)).await;
-    let Ok(Ok(Some((mut connection, key)))) = started else { return };
+    let mut stopping = shared.stopping.subscribe();
+    let started = tokio::select! {
+        biased;
+        _ = stopping.wait_for(|stopping| *stopping) => return,
+        started = tokio::time::timeout(TIME_LIMIT, start(&shared, accepted)) => started,
+    };
+    drop(starting);
+    let Ok(Ok(Some((mut connection, started)))) = started else { return };
     // If the server stops waiting for this connection, dropping the set ends its session.
     let mut session = JoinSet::new();
     let run = async move {
-        let _key = key;
+        let _started = started;
         // The connection is broken, or its client knows why it ends.
         let _ended = connection.run().await;
-        let _written = connection.outgoing.flush().await;
+        connection.outgoing.close().await;
     };
     session.spawn_on(run, &statements);
     session.join_next().await;
@@ -79,22 +86,20 @@ pub(crate) async fn serve(
 async fn start(
     shared: &Shared,
     accepted: Accepted,
-    has_place: bool,
-) -> Result<Option<(Connection, CancelKey)>, Broken> {
+) -> Result<Option<(Connection, Registration)>, Broken> {
     let (opened, address) = match accepted {
-        Accepted::Unix(stream) => {
-            let is_allowed = is_own_user(&stream);
-            let mut opened = negotiate(stream, None, shared).await?;
-            if let Some(opened) = &mut opened
-                && !is_allowed
-            {
-                opened.packet = Err(SqlError::new(
-                    SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
-                    "the socket is only for the user that runs the server",
-                ));
-            }
-            (opened, None)
+        // Others aren't listened to: they could keep places of starting connections.
+        Accepted::Unix(mut stream) if !is_own_user(&stream) => {
+            let error = SqlError::new(
+                SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+                "the socket is only for the user that runs the server",
+            );
+            let mut answer = Vec::new();
+            reply::error(&mut answer, &ClientEncoding::UTF8, "FATAL", &error, "");
+            stream.write_all(&answer).await?;
+            return Ok(None);
         }
+        Accepted::Unix(stream) => (negotiate(stream, None, shared).await?, None),
         Accepted::Tcp(stream, address) => {
             let tls = shared.options.tls.as_ref();
             let mut first = [0];
@@ -113,25 +118,26 @@ async fn start(
         }
     };
     let Some(Opened { reader, writer, packet, is_encrypted }) = opened else { return Ok(None) };
-    let (mut incoming, mut outgoing) = (Incoming::new(reader), Outgoing::new(writer));
+    let mut incoming = Incoming::new(reader);
+    let mut outgoing = Outgoing::new(writer, shared.stopping.subscribe());
     let started = match packet {
         Ok(packet) => {
-            let client = Client { shared, packet, address, is_encrypted, has_place };
+            let client = Client { shared, packet, address, is_encrypted };
             client.start(&mut incoming, &mut outgoing).await?
         }
         Err(error) => Err(error),
     };
     match started {
-        Ok((session, key)) => {
+        Ok((session, registration)) => {
             let stopping = shared.stopping.subscribe();
             let connection =
                 Connection { session, incoming, outgoing, skips: false, is_ready: false, stopping };
-            Ok(Some((connection, key)))
+            Ok(Some((connection, registration)))
         }
         Err(error) => {
             let utf8 = ClientEncoding::UTF8;
             reply::error(&mut outgoing.buffer, &utf8, "FATAL", &error, "");
-            outgoing.flush().await?;
+            outgoing.close().await;
             Ok(None)
         }
     }
@@ -209,7 +215,13 @@ struct Client<'a> {
     /// `None` for a local connection.
     address: Option<SocketAddr>,
     is_encrypted: bool,
-    has_place: bool,
+}
+
+/// What the server knows of a session while it exists.
+struct Registration {
+    _key: CancelKey,
+    /// Its place among the sessions.
+    _place: OwnedSemaphorePermit,
 }
 
 impl Client<'_> {
@@ -217,7 +229,7 @@ impl Client<'_> {
         self,
         incoming: &mut Incoming,
         outgoing: &mut Outgoing,
-    ) -> Result<Result<(Session, CancelKey), SqlError>, Broken> {
+    ) -> Result<Result<(Session, Registration), SqlError>, Broken> {
         if let Err(error) = self.check() {
             return Ok(Err(error));
         }
@@ -232,6 +244,11 @@ impl Client<'_> {
         {
             return Ok(Err(error));
         }
+        // Clients that haven't proved who they are take no places.
+        let Ok(place) = Arc::clone(&shared.places).try_acquire_owned() else {
+            let message = "sorry, too many clients already";
+            return Ok(Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message)));
+        };
         let settings = match packet.settings() {
             Ok(settings) => settings,
             Err(error) => return Ok(Err(error)),
@@ -268,12 +285,12 @@ impl Client<'_> {
         for notice in session.take_notices() {
             reply::notice(&mut outgoing.buffer, &encoding, &notice, "");
         }
-        Ok(Ok((session, key)))
+        Ok(Ok((session, Registration { _key: key, _place: place })))
     }
 
     /// Refuses clients that can't be served, whatever their password.
     fn check(&self) -> Result<(), SqlError> {
-        let Self { packet, address, is_encrypted, has_place, .. } = self;
+        let Self { packet, address, is_encrypted, .. } = self;
         if packet.get("user").is_none_or(str::is_empty) {
             let message = "no PostgreSQL user name specified in startup packet";
             return Err(SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message));
@@ -288,10 +305,6 @@ impl Client<'_> {
             let message = "connections from other machines must be encrypted";
             let code = SqlState::INVALID_AUTHORIZATION_SPECIFICATION;
             return Err(SqlError::new(code, message).with_hint("Use sslmode=require."));
-        }
-        if !has_place {
-            let message = "sorry, too many clients already";
-            return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
         }
         Ok(())
     }

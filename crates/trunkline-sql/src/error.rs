@@ -105,6 +105,8 @@ states! {
     NO_ACTIVE_SQL_TRANSACTION = "25P01";
     /// 25P02.
     IN_FAILED_SQL_TRANSACTION = "25P02";
+    /// 25P03.
+    IDLE_IN_TRANSACTION_SESSION_TIMEOUT = "25P03";
     /// 26000.
     INVALID_SQL_STATEMENT_NAME = "26000";
     /// 28000.
@@ -197,6 +199,8 @@ states! {
     QUERY_CANCELED = "57014";
     /// 57P01.
     ADMIN_SHUTDOWN = "57P01";
+    /// 57P05.
+    IDLE_SESSION_TIMEOUT = "57P05";
     /// 58030.
     IO_ERROR = "58030";
     /// 58P01.

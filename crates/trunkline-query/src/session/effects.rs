@@ -42,7 +42,12 @@ pub(super) fn search_path(store: &SettingsStore, catalog: &SqlCatalog, user: &st
 
 /// `statement_timeout`.
 pub(super) fn statement_limit(store: &SettingsStore) -> Option<Duration> {
-    let limit = store.number("statement_timeout") as u64;
+    time_limit(store, "statement_timeout")
+}
+
+/// A setting in milliseconds, of which 0 stands for no limit.
+pub(super) fn time_limit(store: &SettingsStore, name: &str) -> Option<Duration> {
+    let limit = store.number(name) as u64;
     (limit > 0).then(|| Duration::from_millis(limit))
 }
 

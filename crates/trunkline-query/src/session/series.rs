@@ -10,6 +10,11 @@
 //! block, because the session can't know that another one follows: DECLARE is refused there, as in
 //! PostgreSQL. The settings begin a transaction even then, because `Sync` or an error ends it.
 
+use std::time::Duration;
+
+use trunkline_sql::{SqlError, SqlState};
+
+use super::effects::time_limit;
 use super::outcome::TransactionStatus;
 use super::session::{Session, now_us};
 
@@ -37,6 +42,25 @@ impl Session {
             self.end_transaction(true);
             self.publish_transaction();
         }
+    }
+
+    /// How long the client may be silent after ReadyForQuery, and the error with which the session then
+    /// ends (`idle_session_timeout`, `idle_in_transaction_session_timeout`); `None` for no limit.
+    pub fn idle_limit(&self) -> Option<(Duration, SqlError)> {
+        let (name, code, message) = match self.transaction_status() {
+            TransactionStatus::Idle => (
+                "idle_session_timeout",
+                SqlState::IDLE_SESSION_TIMEOUT,
+                "terminating connection due to idle-session timeout",
+            ),
+            _ => (
+                "idle_in_transaction_session_timeout",
+                SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+                "terminating connection due to idle-in-transaction timeout",
+            ),
+        };
+        let limit = time_limit(&self.store.lock(), name)?;
+        Some((limit, SqlError::new(code, message)))
     }
 
     /// Whether there is a transaction that goes on after the statement.

@@ -187,14 +187,14 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     setting(
         "idle_in_transaction_session_timeout",
         MILLISECONDS,
-        Fixed,
+        User,
         "0",
         "Sets the maximum allowed idle time between queries, when in a transaction.",
     ),
     setting(
         "idle_session_timeout",
         MILLISECONDS,
-        Fixed,
+        User,
         "0",
         "Sets the maximum allowed idle time between queries, when not in a transaction.",
     ),

@@ -145,8 +145,42 @@ fn a_stop_ends_all_sessions() {
     assert_eq!(idle.until_ready(), [error, "end"]);
     let found = active.until_ready();
     assert_eq!(found.get(found.len() - 2..), Some(&[error.to_owned(), "end".to_owned()][..]));
-    serving.wait_for_end();
+    assert_eq!(serving.wait_for_end(), 0);
     assert_eq!(serving.instance.activity().len(), 0);
+}
+
+#[test]
+fn a_stop_reaches_those_that_start_and_those_that_take_nothing() {
+    let Some(mut serving) = Serving::start() else { return };
+    // One that doesn't go on after its first message.
+    let mut starting = Client::silent(&serving);
+    starting.send(&packet(&80_877_103_u32.to_be_bytes()));
+    let mut answer = [0];
+    starting.stream.read_exact(&mut answer).expect("an answer");
+    assert_eq!(&answer, b"N");
+    let mut blocked = Client::connect(&serving);
+    blocked.send(&message(b'Q', &text(MANY)));
+    assert_eq!(blocked.read().map(|(kind, _)| kind), Some(b'T'));
+    serving.stopper.stop();
+    assert_eq!(serving.wait_for_end(), 0);
+    assert_eq!(serving.instance.activity().len(), 0);
+}
+
+#[test]
+fn a_silent_client_is_ended_if_there_is_a_limit() {
+    let Some(serving) = Serving::start() else { return };
+    let mut client = Client::connect(&serving);
+    assert_eq!(client.query("set idle_session_timeout = 1"), ["C SET", "Z I"]);
+    let error = "E FATAL 57P05 terminating connection due to idle-session timeout";
+    assert_eq!(client.until_ready(), [error, "end"]);
+    for failing in ["", "; select no"] {
+        let mut client = Client::connect(&serving);
+        client.query("set idle_in_transaction_session_timeout = 1");
+        client.query(&format!("begin{failing}"));
+        let error = "E FATAL 25P03 terminating connection due to idle-in-transaction timeout";
+        assert_eq!(client.until_ready(), [error, "end"]);
+    }
+    serving.wait_for_sessions(0);
 }
 
 /// Half of many clients go while their statement runs, and nothing of them is left.

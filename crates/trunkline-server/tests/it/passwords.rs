@@ -1,6 +1,8 @@
 //! Clients over TCP, with passwords and TLS.
 
-use std::path::Path;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use base64::Engine as _;
@@ -9,6 +11,16 @@ use pgwire::api::auth::sasl::scram::{ScramSecret, gen_salted_password};
 use trunkline_server::{PasswordFile, TlsIdentity};
 
 use crate::serving::Serving;
+
+/// A file beside the tests.
+fn certificate(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/certificate").join(name)
+}
+
+fn write(path: &Path, bytes: &[u8], mode: u32) {
+    std::fs::write(path, bytes).expect("a file");
+    std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("its mode");
+}
 
 /// Serves TCP on loopback. The user `alice` has the password `secret`.
 fn serve(tls: bool) -> Option<Serving> {
@@ -22,11 +34,11 @@ fn serve(tls: bool) -> Option<Serving> {
     };
     let [salt, stored, server] = [salt, stored_key, server_key].map(|key| STANDARD.encode(key));
     let line = format!("alice:SCRAM-SHA-256${iterations}:{salt}${stored}:{server}\n");
-    std::fs::write(&path, line).expect("a file");
+    write(&path, line.as_bytes(), 0o600);
     let passwords = PasswordFile::read(&path).expect("a password file");
-    let certificates = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/certificate");
-    let identity =
-        TlsIdentity::read(&certificates.join("certificate.pem"), &certificates.join("key.pem"));
+    let key = directory.path().join("key.pem");
+    write(&key, &std::fs::read(certificate("key.pem")).expect("a key"), 0o600);
+    let identity = TlsIdentity::read(&certificate("certificate.pem"), &key);
     let identity = identity.expect("a certificate");
     Serving::start_with(|options| {
         options.port = 0;
@@ -78,4 +90,53 @@ fn a_connection_is_encrypted() {
     assert!(found.contains("password authentication failed"), "{found}");
     // On loopback, TLS is the client's choice.
     assert_eq!(connect(&serving, "alice", "secret", &[("PGSSLMODE", "disable")]), "alice\n");
+}
+
+#[test]
+fn files_that_others_can_read_are_refused() {
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let path = directory.path().join("secret");
+    let key = std::fs::read(certificate("key.pem")).expect("a key");
+    let error_of = |bytes: &[u8], mode| {
+        write(&path, bytes, mode);
+        let identity = TlsIdentity::read(&certificate("certificate.pem"), &path);
+        identity.expect_err("it is refused").to_string()
+    };
+    let start = format!("cannot use the private key {}: ", path.display());
+    let found = error_of(&key, 0o604);
+    assert!(found.starts_with(&start) && found.contains("group or world access"), "{found}");
+    // Errors of the key name the key.
+    let found = error_of(b"no key", 0o600);
+    assert!(found.starts_with(&start), "{found}");
+    let passwords = |bytes: &[u8], mode| {
+        write(&path, bytes, mode);
+        PasswordFile::read(&path).expect_err("it is refused").to_string()
+    };
+    let found = passwords(b"# nobody yet\n", 0o640);
+    assert!(found.contains("group or world access"), "{found}");
+    let found = passwords(b"# nobody yet\n", 0o600);
+    assert!(found.ends_with(": it has no users"), "{found}");
+}
+
+/// Begins with TLS, sends a packet without a user, and reads to the end, which TLS must announce.
+const CLOSE: &str = r#"
+import socket, ssl, sys
+context = ssl.create_default_context()
+context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+context.set_alpn_protocols(["postgresql"])
+plain = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+tls = context.wrap_socket(plain, suppress_ragged_eofs=False)
+tls.sendall(bytes([0, 0, 0, 9, 0, 3, 0, 0, 0]))
+while tls.recv(1000):
+    pass
+print("closed")
+"#;
+
+#[test]
+fn the_end_of_an_encrypted_connection_is_announced() {
+    let Some(serving) = serve(true) else { return };
+    let port = serving.addresses.first().expect("an address").port().to_string();
+    let output = Command::new("python3").args(["-c", CLOSE, &port]).output().expect("python");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "closed\n", "{error}");
 }

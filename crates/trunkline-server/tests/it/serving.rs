@@ -43,7 +43,7 @@ pub(crate) struct Serving {
     runtime: Runtime,
     /// Where sessions run.
     statements: Option<Runtime>,
-    running: Option<JoinHandle<()>>,
+    running: Option<JoinHandle<usize>>,
 }
 
 /// The options of a server with nothing but its socket.
@@ -108,11 +108,10 @@ impl Serving {
         self.directory.path().join(format!(".s.PGSQL.{PORT}"))
     }
 
-    /// Waits until the server has stopped.
-    pub(crate) fn wait_for_end(&mut self) {
-        if let Some(running) = self.running.take() {
-            self.runtime.block_on(running).expect("no panic");
-        }
+    /// Waits until the server has stopped. Returns how many connections it had to cut off.
+    pub(crate) fn wait_for_end(&mut self) -> usize {
+        let running = self.running.take().expect("a server that runs");
+        self.runtime.block_on(running).expect("no panic")
     }
 
     /// Waits until a number of sessions are open.

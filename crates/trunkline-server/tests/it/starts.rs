@@ -89,6 +89,20 @@ fn clients_beyond_the_limit_are_refused() {
 }
 
 #[test]
+fn a_connection_that_starts_takes_no_place_of_a_session() {
+    let Some(serving) = Serving::start_with(|options| options.max_connections = 1) else { return };
+    let mut starting = Client::silent(&serving);
+    starting.send(&packet(&80_877_103_u32.to_be_bytes()));
+    let mut answer = [0];
+    starting.stream.read_exact(&mut answer).expect("an answer");
+    // As soon as one of two has started or gone, there is room for another one.
+    drop(Client::connect(&serving));
+    serving.wait_for_sessions(0);
+    let found = starting.start(&startup(0, &[USER, ("database", "fixture")]));
+    assert_eq!(found.last().map(String::as_str), Some("Z I"), "{found:?}");
+}
+
+#[test]
 fn a_socket_has_one_server() {
     let Some(mut serving) = Serving::start() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
