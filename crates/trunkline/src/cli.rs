@@ -4,7 +4,7 @@
 //! Options that several commands have in common are in [`crate::options`]. Note that clap turns the
 //! doc comments on these types into help texts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -182,7 +182,23 @@ impl Cli {
         let sets_buffers =
             shared_buffers.is_some() || io.clone().any(|io| io.mentions("shared_buffers"));
         let buffers = sets_buffers.then(|| settings.shared_buffers());
-        Ok(Context { global: &self.global, settings, text_settings, buffers })
+        let mut given: BTreeSet<String> = io.clone().flat_map(IoArgs::assigned).collect();
+        if sets_buffers {
+            given.insert("shared_buffers".to_owned());
+        }
+        // One of the names of the worker settings stands for both others.
+        let bounds = ["io_min_workers", "io_max_workers"];
+        if given.contains("io_workers") {
+            given.extend(bounds.map(str::to_owned));
+        } else if bounds.iter().any(|bound| given.contains(*bound)) {
+            given.insert("io_workers".to_owned());
+        }
+        // A large --io-combine-limit raises the maximum.
+        let maximum = "io_max_combine_limit";
+        if settings.show(maximum)? != Settings::default().show(maximum)? {
+            given.insert(maximum.to_owned());
+        }
+        Ok(Context { global: &self.global, settings, text_settings, buffers, given })
     }
 }
 
@@ -254,6 +270,41 @@ mod tests {
     #[test]
     fn command_line_is_consistent() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn a_setting_given_with_its_default_is_given() {
+        let cli = Cli::try_parse_from([
+            "trunkline",
+            "-c",
+            "IO-Workers=3",
+            "inspect",
+            "control",
+            "--io-method",
+            "worker",
+        ])
+        .expect("valid");
+        let given = cli.context().expect("valid").given;
+        let expected = ["io_max_workers", "io_method", "io_min_workers", "io_workers"];
+        assert_eq!(given.iter().collect::<Vec<_>>(), expected);
+    }
+
+    #[cfg(feature = "sql")]
+    #[test]
+    fn options_of_tcp_need_an_address() {
+        let parse = |args: &[&str]| {
+            let start = ["trunkline", "serve", "-D", "data"];
+            Cli::try_parse_from(start.iter().chain(args)).map(|_| ()).map_err(|error| error.kind())
+        };
+        let missing = Err(ErrorKind::MissingRequiredArgument);
+        assert_eq!(parse(&["--password-file", "f"]), missing);
+        assert_eq!(parse(&["--tls-cert", "c", "--tls-key", "k"]), missing);
+        assert_eq!(parse(&["--listen", "127.0.0.1"]), missing);
+        let address = ["--listen", "127.0.0.1", "--password-file", "f"];
+        assert_eq!(parse(&address), Ok(()));
+        assert_eq!(parse(&[&address[..], &["--tls-cert", "c"]].concat()), missing);
+        let all = [&address[..], &["--tls-cert", "c", "--tls-key", "k"]].concat();
+        assert_eq!(parse(&all), Ok(()));
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub(crate) const BUFFERS: u32 = 4096;
 
 /// Runs the command.
 pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failure> {
-    let Context { global, settings, text_settings, buffers } = context;
+    let Context { global, settings, text_settings, buffers, .. } = context;
     if global.json && args.output().is_none() {
         let text = "--json requires --output with a file: rows are printed as by COPY, not as JSON";
         let hint = "with -o FILE, the rows go to a file, and the report is printed as JSON";

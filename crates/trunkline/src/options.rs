@@ -4,7 +4,7 @@
 //! to a PostgreSQL setting. We keep its value as text and let the engine's settings table parse it,
 //! so that units, ranges and error messages are the same as PostgreSQL's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -89,6 +89,13 @@ pub(crate) struct Context<'c> {
     /// Number of buffers, if the pool size is set by an option. Some commands have their own
     /// default.
     pub(crate) buffers: Option<u32>,
+    /// The engine's settings that the command line sets, even if to their defaults. Names are in lower
+    /// case.
+    #[cfg_attr(
+        not(any(feature = "sql", test)),
+        expect(dead_code, reason = "only a server reads settings from a file")
+    )]
+    pub(crate) given: BTreeSet<String>,
 }
 
 /// PostgreSQL's settings for I/O.
@@ -163,6 +170,22 @@ impl IoArgs {
     ) -> impl Iterator<Item = (String, String)> {
         let assignments = self.settings.iter();
         assignments.filter_map(move |assignment| other_setting(assignment, has_session))
+    }
+
+    /// The engine's settings that the options assign, whatever the values. Names are in lower case.
+    pub(crate) fn assigned(&self) -> impl Iterator<Item = String> {
+        let assignments = self.settings.iter().filter_map(|assignment| {
+            let (name, _) = assignment.split_once('=')?;
+            Some(name.replace('-', "_").to_ascii_lowercase())
+        });
+        let named = [
+            ("io_method", &self.io_method),
+            ("io_direct", &self.io_direct),
+            ("effective_io_concurrency", &self.effective_io_concurrency),
+            ("io_combine_limit", &self.io_combine_limit),
+        ];
+        let named = named.into_iter().filter(|(_, value)| value.is_some());
+        assignments.chain(named.map(|(name, _)| name.to_owned()))
     }
 
     /// Whether a `-c` assigns `name`.

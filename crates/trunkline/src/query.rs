@@ -63,7 +63,7 @@ pub(crate) const STACK_BYTES: usize = 16 << 20;
 
 /// Runs the command.
 pub(crate) fn run(context: &Context<'_>, args: &QueryArgs) -> Result<Exit, Failure> {
-    let Context { global, settings, text_settings, buffers } = context;
+    let Context { global, settings, text_settings, buffers, .. } = context;
     let format = args.format(global)?;
     let text = args.text()?;
     let dir = data_dir::open(global)?;

@@ -17,7 +17,6 @@ use clap::ValueHint;
 use rustix::fs::Access;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use trunkline_aio::facade::{env, thread};
-use trunkline_engine::settings::Settings;
 use trunkline_query::{Instance, InstanceOptions, configure_engine};
 use trunkline_server::{PasswordFile, Server, ServerError, ServerOptions, TlsIdentity};
 
@@ -56,14 +55,16 @@ pub(crate) struct ServeArgs {
     listen: Vec<IpAddr>,
 
     /// Users of TCP connections: lines of the form user:SCRAM-SHA-256$..., as in pg_authid.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Nobody else may be able to read the file.
+    #[arg(long, value_name = "FILE", requires = "listen", value_hint = ValueHint::FilePath)]
     password_file: Option<PathBuf>,
 
     /// Certificate of TCP connections, in PEM.
-    #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "listen"])]
+    #[arg(value_hint = ValueHint::FilePath)]
     tls_cert: Option<PathBuf>,
 
-    /// Private key of the certificate, in PEM.
+    /// Private key of the certificate, in PEM. Nobody else may be able to read the file.
     #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
     tls_key: Option<PathBuf>,
 
@@ -137,7 +138,7 @@ impl ServeArgs {
 
 /// Runs the command.
 pub(crate) fn run(context: &Context<'_>, args: &ServeArgs) -> Result<Exit, Failure> {
-    let Context { global, settings, text_settings, buffers } = context;
+    let Context { global, settings, text_settings, buffers, given } = context;
     let options = args.options()?;
     let temporary = args.temporary_directory();
     let dir = data_dir::open(global)?;
@@ -152,14 +153,11 @@ pub(crate) fn run(context: &Context<'_>, args: &ServeArgs) -> Result<Exit, Failu
     }
     let data = dir.path().to_owned();
     let mut settings = (*settings).clone();
-    // What the command line has left at its default is the file's.
-    let (defaults, given) = (Settings::default(), settings.clone());
-    let is_given = |name: &str| given.show(name).ok() != defaults.show(name).ok();
+    // What the command line hasn't set is the file's.
+    let is_given = |name: &str| given.contains(&name.to_ascii_lowercase());
     if let Some(file) = &config_file {
         configure_engine(file, &mut settings, is_given).map_err(open_failure)?;
     }
-    let names = given.iter().map(|(setting, _)| setting.name);
-    let engine_settings = names.filter(|name| is_given(name)).map(str::to_owned).collect();
     let buffers = buffers.unwrap_or_else(|| settings.shared_buffers());
     let (io, engine) = IoInstance::with_engine(&settings, buffers)?;
     let cluster = engine.cluster_of(dir);
@@ -167,7 +165,7 @@ pub(crate) fn run(context: &Context<'_>, args: &ServeArgs) -> Result<Exit, Failu
         temporary_directory: Some(temporary),
         configuration_file: config_file,
         settings: text_settings.clone().into_iter().collect(),
-        engine_settings,
+        engine_settings: given.iter().cloned().collect(),
     };
     let instance = Instance::new(engine, cluster, instance).map_err(open_failure)?;
     let no_threads = |error| Failure::cannot_run(format!("could not start threads: {error}"));
@@ -191,6 +189,7 @@ pub(crate) fn run(context: &Context<'_>, args: &ServeArgs) -> Result<Exit, Failu
         let (interrupt, terminate) = (caught(interrupt)?, caught(terminate)?);
         let server = Server::bind(instance, options).await.map_err(start_failure)?;
         report_start(&server, &data, io.method_name(), global.json)?;
+        server.warnings().iter().for_each(|warning| message("warning", warning));
         let stopper = server.stopper();
         tokio::spawn(async move {
             let (mut interrupt, mut terminate) = (interrupt, terminate);
@@ -200,7 +199,13 @@ pub(crate) fn run(context: &Context<'_>, args: &ServeArgs) -> Result<Exit, Failu
             // This doesn't return, unless the signal is ignored.
             let _raised = signal_hook::low_level::emulate_default_handler(number);
         });
-        server.run(statements.handle().clone()).await;
+        let cut_off = server.run(statements.handle().clone()).await;
+        if cut_off > 0 {
+            message(
+                "warning",
+                format!("{cut_off} connections did not end in time and were cut off"),
+            );
+        }
         Ok::<_, Failure>(())
     });
     statements.shutdown_timeout(END_TIMEOUT);
@@ -242,9 +247,10 @@ fn report_start(server: &Server, data: &Path, method: &str, json: bool) -> Resul
 /// The failure to start. What the options can change is a usage error.
 fn start_failure(error: ServerError) -> Failure {
     match error {
-        ServerError::Socket { .. } | ServerError::Address { .. } | ServerError::SocketInUse(_) => {
-            Failure::cannot_run(error)
-        }
+        ServerError::Socket { .. }
+        | ServerError::LockFile { .. }
+        | ServerError::Address { .. }
+        | ServerError::SocketInUse(_) => Failure::cannot_run(error),
         _ => Failure::usage(error),
     }
 }

@@ -9,6 +9,7 @@
 mod bad_input;
 mod formats;
 mod psql;
+mod serve;
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
