@@ -189,7 +189,7 @@ fn nothing_is_left_of_clients_that_went() {
     let Some(serving) = Serving::start() else { return };
     let mut staying = Vec::new();
     let mut going = Vec::new();
-    for number in 0..100 {
+    for number in 0..200 {
         let mut client = Client::connect(&serving);
         let endless = number % 2 == 0;
         client.send(&message(
