@@ -6,11 +6,12 @@
 //! ```
 
 mod definition;
+mod live;
 mod reload;
 mod store;
 mod value;
 
-pub(crate) use reload::{BOTH_BOUNDS, LIVE};
+pub(crate) use live::{BOTH_BOUNDS, LIVE};
 pub(crate) use store::SESSION_IO;
 pub(crate) use store::{SettingsStore, cannot_write};
 pub(crate) use value::{identifiers, zone_shown_as};

@@ -16,7 +16,7 @@ use trunkline_sql::{SqlError, SqlState};
 use crate::encode::CLIENT_ENCODINGS;
 
 use super::definition::{Context, DEFINITIONS, Definition, find};
-use super::reload::is_live;
+use super::live::is_live;
 use super::value::{Surroundings, checked, setting_error};
 
 /// Values by names in lower case.
