@@ -256,13 +256,19 @@ impl<'a> ExpressionPlanner<'a> {
                 self.native(argument)?.map(PlanExpr::is_not_null)
             }
             ExprKind::BooleanTest { argument, test } => {
+                // The planner has nodes for these tests, but executes them as comparisons. Then it
+                // doesn't agree with itself whether the result can be null.
+                let compared = |argument, operator, value: Option<bool>| {
+                    binary_expr(argument, operator, lit(ScalarValue::Boolean(value)))
+                };
+                let (same, other) = (Operator::IsNotDistinctFrom, Operator::IsDistinctFrom);
                 self.native(argument)?.map(|argument| match test {
-                    BooleanTest::IsTrue => argument.is_true(),
-                    BooleanTest::IsNotTrue => argument.is_not_true(),
-                    BooleanTest::IsFalse => argument.is_false(),
-                    BooleanTest::IsNotFalse => argument.is_not_false(),
-                    BooleanTest::IsUnknown => argument.is_unknown(),
-                    BooleanTest::IsNotUnknown => argument.is_not_unknown(),
+                    BooleanTest::IsTrue => compared(argument, same, Some(true)),
+                    BooleanTest::IsNotTrue => compared(argument, other, Some(true)),
+                    BooleanTest::IsFalse => compared(argument, same, Some(false)),
+                    BooleanTest::IsNotFalse => compared(argument, other, Some(false)),
+                    BooleanTest::IsUnknown => compared(argument, same, None),
+                    BooleanTest::IsNotUnknown => compared(argument, other, None),
                 })
             }
             ExprKind::Collate(argument) => self.native(argument)?,

@@ -47,6 +47,7 @@ pub(super) use overlaps::KERNELS as OVERLAPS;
 pub(super) use series::SETS;
 pub use series::TimestampSeries;
 pub(super) use sql_functions::KERNELS as SQL_FUNCTIONS;
+pub(super) use timestamp::{in_range as timestamp_in_range, timestamp_to_timestamptz};
 pub use timestamp::{minus_interval, plus_interval};
 pub(super) use truncate::KERNELS as TRUNCATE;
 pub(super) use window::KERNELS as WINDOW;

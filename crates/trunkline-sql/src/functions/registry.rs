@@ -48,6 +48,7 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     datetime::WINDOW,
     formatting::DATES_TO_CHAR,
     formatting::NUMBERS_TO_CHAR,
+    formatting::TO_TIMESTAMP,
     network::PARTS,
     random::KERNELS,
     record::COMPARING,

@@ -78,3 +78,47 @@ select id, shipped - ordered::date as days, ordered + 2 * interval '1 day' > shi
 select time '23:30' + interval '1 hour', time '01:00' - interval '90 minutes', time '12:00' - time '08:30', timetz '12:00+02' = timetz '10:00+00', timetz '12:00+02' + interval '13 hours';
 -- name: stable functions agree
 select now() = current_timestamp, now() = transaction_timestamp(), current_date = now()::date, localtimestamp = now()::timestamp, clock_timestamp() >= now();
+-- name: to_date with pictures
+select t, p, to_date(t, p) from (values ('2024-02-29', 'YYYY-MM-DD'), ('05 Dec 2000', 'DD Mon YYYY'), ('20000431', 'YYYYMM'), ('12/31/99', 'MM/DD/YY'), (' 2024 / 3 /  7', 'YYYY/MM/DD'), ('2024-366', 'YYYY-DDD'), ('2024-05', 'YYYY-WW'), ('2024-05-3', 'IYYY-IW-ID'), ('2024-05', 'IYYY-IW'), ('2024-140', 'IYYY-IDDD'), ('2451545', 'J'), ('21', 'CC'), ('20 05', 'CC YY'), ('44-03-15 BC', 'YYYY-MM-DD BC'), ('15 March 2024', 'DD Month YYYY'), ('tuesday 3 xii 1999', 'Day DD RM YYYY'), ('1,999-12-31', 'Y,YYY-MM-DD'), ('24', 'YY'), ('3rd of may 2020', 'DDth "of" Mon YYYY'), ('2024 2', 'YYYY Q'), ('999', 'YYY'), ('5', 'Y'), ('31 04', 'DD MM'), ('2020 3 2', 'YYYY MM W'), ('', 'YYYY'), ('2024-1-2', 'FMYYYY-FMMM-FMDD'), ('2024+1*2', 'YYYY-MM-DD'), ('20241', 'YYYYDDD'), ('a.d. 2020', 'A.D. YYYY')) v(t, p);
+-- name: to_timestamp with pictures
+select t, p, to_timestamp(t, p) from (values ('2024-02-29 13:05:06', 'YYYY-MM-DD HH24:MI:SS'), ('2024-02-29 01:05:06.789 pm', 'YYYY-MM-DD HH12:MI:SS.MS am'), ('12:00 AM', 'HH:MI AM'), ('12:00 p.m.', 'HH12:MI A.M.'), ('2000-01-01 00:00:00.25', 'YYYY-MM-DD HH24:MI:SS.MS'), ('2000-01-01 12:30:00.123456', 'YYYY-MM-DD HH24:MI:SS.US'), ('2000-01-01 12:30:00.1234', 'YYYY-MM-DD HH24:MI:SS.FF3'), ('86399', 'SSSS'), ('2011-12-18 11:38 +05', 'YYYY-MM-DD HH12:MI TZH'), ('2011-12-18 11:38 -05:20', 'YYYY-MM-DD HH12:MI TZH:TZM'), ('2011-12-18 11:38-05', 'YYYY-MM-DD HH24:MI TZH'), ('2011-12-18 11:38 20', 'YYYY-MM-DD HH12:MI TZM'), ('97/Feb/16', 'YYMonDD'), ('1985 January 12', 'YYYY Month DD'), ('My birthday-> Year: 1976, Month: May, Day: 16', '"My birthday-> Year:" YYYY, "Month:" FMMonth, "Day:" DD'), ('1,582nd VIII 21', 'Y,YYYth FMRM DD'), ('15 "text between quote marks" 98 54 45', E'HH24 "\\"text between quote marks\\"" YY MI SS'), ('05121445482000', 'MMDDHH24MISSYYYY'), ('2000January09Sunday', 'YYYYFMMonthDDFMDay'), ('19971116', 'YYYYMMDD'), ('20000-1116', 'YYYY-MMDD'), ('9-1116', 'Y-MMDD'), ('2005527', 'IYYYIWID'), ('  20050302', 'YYYYMMDD'), ('2000  +   JUN', 'YYYY/MON'), ('2000 -JUN', 'YYYY//MON'), ('2000 + -', 'YYYY'), ('10:20 2024', 'FXHH24:MI YYYY'), ('2018-11-02 12:34:56.1', 'YYYY-MM-DD HH24:MI:SS.FF6')) v(t, p);
+-- name: to_date of no date
+select to_date('2024-02-30', 'YYYY-MM-DD');
+-- name: to_date of no month
+select to_date('2024-13-01', 'YYYY-MM-DD');
+-- name: to_date of too many days
+select to_date('2023 366', 'YYYY DDD');
+-- name: to_date of no name
+select to_date('2024 Foo 01', 'YYYY Mon DD');
+-- name: to_date of no number
+select to_date('abcd', 'YYYY');
+-- name: to_date of a short text
+select to_date('199', 'YYYYMMDD');
+-- name: to_date of a short text with a field after it
+select to_date('1999', 'YYYYMM'), to_date('19991', 'YYYYMM');
+-- name: to_date of a number that is too short
+select to_date('1 99', 'MMYYYY');
+-- name: to_date of conflicting fields
+select to_date('2024 2023', 'YYYY YYYY');
+-- name: to_date of two conventions
+select to_date('2024 05', 'IYYY MM');
+-- name: to_date of a day without a year
+select to_date('100', 'DDD');
+-- name: to_date of a number that is too large
+select to_date('99999999999', 'YYYY');
+-- name: to_date of a year that is too late
+select to_date('9999999-01-01', 'YYYY-MM-DD');
+-- name: to_timestamp of hour 13
+select to_timestamp('13:00', 'HH12:MI');
+-- name: to_timestamp of minute 60
+select to_timestamp('2024-01-01 10:60', 'YYYY-MM-DD HH24:MI');
+-- name: to_timestamp of a zone that is too far
+select to_timestamp('2024-01-01 10:00 +16', 'YYYY-MM-DD HH24:MI TZH');
+-- name: to_timestamp of a year that is too late
+select to_timestamp('300000-01-01', 'YYYY-MM-DD');
+-- name: to_timestamp of an offset
+select to_timestamp('2011-12-18 11:38 -05:20', 'YYYY-MM-DD HH12:MI OF'), to_timestamp('2011-12-18 11:38 +5', 'YYYY-MM-DD HH12:MI TZ');
+-- name: to_date of null
+select to_date(null, 'YYYY'), to_date('2024', null), to_timestamp(null, null);
+-- name: to_date of a column
+select id, to_date(to_char(ordered, 'YYYY-MM-DD'), 'YYYY-MM-DD') = ordered::date from orders where id < 6 order by id;

@@ -28,3 +28,7 @@ select c0, c1 from (select 2, 0 from departments d full join employees e on d.id
 select c1, c0 from (select 0 * d.id, 1 from departments d full join employees e on d.id = e.id union all select id % 1, 2 from orders) q(c1, c0) order by c1 nulls first, c0 limit 20;
 -- name: first rows of a union by a constant and its text
 select c0 from (select 'b', 0 from departments d full join employees e on d.id = e.id union all select 'a', id % 1 from orders) q(c0, c1) order by c0 desc, c0 || 'x', c1 limit 20;
+-- name: group by a test of a boolean
+select half_day is true, half_day is not true, half_day is false, half_day is not false, half_day is unknown, half_day is not unknown, count(*) from employees group by 1, 2, 3, 4, 5, 6 order by 1, 2, 3, 4, 5, 6;
+-- name: distinct tests of a boolean
+select distinct (b is true), (b and null) is not unknown from (values (true), (false), (null)) v(b) order by 1, 2;

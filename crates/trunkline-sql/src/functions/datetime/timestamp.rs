@@ -33,7 +33,7 @@ pub(super) const SECOND_US: i64 = 1_000_000;
 const TIMESTAMP_END_DATE: i32 = (TIMESTAMP_END / DAY_US) as i32;
 
 /// Returns a finite timestamp if it is in range.
-pub(super) fn in_range(stamp: i64) -> Result<i64, SqlError> {
+pub(in crate::functions) fn in_range(stamp: i64) -> Result<i64, SqlError> {
     if (FIRST_TIMESTAMP..TIMESTAMP_END).contains(&stamp) {
         Ok(stamp)
     } else {
@@ -79,7 +79,10 @@ pub(super) fn utc(local: i64, zone: &dyn TimeZone) -> Result<i64, SqlError> {
 ///
 /// # Errors
 /// 22008: the result is out of range.
-pub(super) fn timestamp_to_timestamptz(stamp: i64, zone: &dyn TimeZone) -> Result<i64, SqlError> {
+pub(in crate::functions) fn timestamp_to_timestamptz(
+    stamp: i64,
+    zone: &dyn TimeZone,
+) -> Result<i64, SqlError> {
     if Infinity::of_timestamp(stamp).is_some() { Ok(stamp) } else { utc(stamp, zone) }
 }
 
