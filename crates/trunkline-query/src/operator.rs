@@ -11,6 +11,7 @@
 //! columns it reads and in which order it wants the rows. For example, [`ProjectSet`] calls
 //! set-returning functions.
 
+mod barrier;
 mod definition;
 mod exec;
 mod kind;
@@ -20,6 +21,7 @@ mod planner;
 mod project_set;
 mod window;
 
+pub(crate) use barrier::Barrier;
 pub(crate) use definition::Operator;
 pub(crate) use exec::OperatorExec;
 pub(crate) use kind::OperatorKind;

@@ -123,7 +123,7 @@ impl Expressions<'_> {
                 Some(call) => self.window_call(&call.call, plan).map(Shown::computed),
                 None => Ok(self.field(name, false)),
             },
-            OperatorKind::Limit => Ok(self.field(name, false)),
+            OperatorKind::Limit | OperatorKind::Barrier => Ok(self.field(name, false)),
         }
     }
 

@@ -26,7 +26,9 @@ use super::expressions::Expressions;
 use super::instrument::{measured, sum};
 use super::node::{Detail, PlanNode, Value};
 use super::options::ExplainOptions;
-use super::shape::{is_limit_of_one_row, is_over_scan, is_result, takes_filter, workers};
+use super::shape::{
+    is_barrier, is_limit_of_one_row, is_over_scan, is_result, takes_filter, workers,
+};
 use super::subplans::Subplans;
 use crate::append::AppendExec;
 use crate::environment::Environment;
@@ -141,6 +143,7 @@ impl<'a> Describer<'a> {
         let merges = plan.is::<CoalescePartitionsExec>() || plan.is::<SortPreservingMergeExec>();
         let is_plain = (plan.is::<ProjectionExec>() && !is_result(plan))
             || plan.is::<InterruptibleExec>()
+            || is_barrier(plan)
             || ["CooperativeExec", "CoalesceBatchesExec", "OutputRequirementExec", "BufferExec"]
                 .contains(&plan.name())
             || (merges && input.output_partitioning().partition_count() == 1);
@@ -342,6 +345,7 @@ impl<'a> Describer<'a> {
                 }
                 OperatorKind::Window(window) => self.expressions.window_node(window, plan),
                 OperatorKind::Limit => Ok(PlanNode::new("Limit")),
+                OperatorKind::Barrier => Ok(PlanNode::new("Result")),
             };
         }
         if let Some(filter) = plan.downcast_ref::<FilterExec>() {

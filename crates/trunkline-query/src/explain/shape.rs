@@ -76,9 +76,18 @@ pub(super) fn is_over_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
 pub(super) fn passes_on(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<ProjectionExec>()
         || plan.is::<InterruptibleExec>()
+        || is_barrier(plan)
         || (plan.is::<SubplanExec>() && !is_lateral(plan))
         || plan.name() == "CooperativeExec"
         || is_limit_of_one_row(plan)
+}
+
+/// Whether a node only passes rows on.
+pub(super) fn is_barrier(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let operator = plan.downcast_ref::<OperatorExec>();
+    operator.is_some_and(|operator| {
+        matches!(OperatorKind::of(operator.operator()), OperatorKind::Barrier)
+    })
 }
 
 /// Whether a node joins rows with those of a subquery.

@@ -1,5 +1,7 @@
 //! Joins, and filters, whose subqueries may become joins.
 
+use std::sync::Arc;
+
 use datafusion::logical_expr::{Expr as PlanExpr, JoinType, LogicalPlan, LogicalPlanBuilder, lit};
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::{ColumnId, Expr, ExprKind, JoinKind, Relation, Subquery, SubqueryKind};
@@ -7,6 +9,7 @@ use trunkline_sql::bound::{ColumnId, Expr, ExprKind, JoinKind, Relation, Subquer
 use super::planner::{Lowering, planned};
 use super::visible::outer_columns;
 use crate::expression::conjuncts;
+use crate::operator::Barrier;
 
 impl Lowering<'_> {
     pub(super) fn join(
@@ -27,7 +30,7 @@ impl Lowering<'_> {
         {
             return self.join_with_subquery(kind, left, right, condition);
         }
-        let (left, right) = (self.relation(left)?, self.relation(right)?);
+        let (left, right) = (self.join_side(left)?, self.join_side(right)?);
         let on = match condition {
             None => Vec::new(),
             Some(condition) => self.expressions().join_condition(condition, |id| uses_left(&id))?,
@@ -39,6 +42,15 @@ impl Lowering<'_> {
             JoinKind::Full => JoinType::Full,
         };
         self.joined(left, right, kind, on)
+    }
+
+    /// A side of a join. What has one row whatever its input is has a barrier above it.
+    fn join_side(&mut self, relation: &Relation) -> Result<LogicalPlan, SqlError> {
+        let plan = self.relation(relation)?;
+        match has_one_row(relation) {
+            true => self.operator(plan, Arc::new(Barrier)),
+            false => Ok(plan),
+        }
     }
 
     /// A join whose right side uses columns of the left one. The condition becomes part of that side.
@@ -199,5 +211,20 @@ fn semi_join(conjunct: &Expr) -> Option<(&Subquery, bool)> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// Whether a relation is made of the row of an aggregate without groups.
+fn has_one_row(relation: &Relation) -> bool {
+    match relation {
+        Relation::Aggregate { groups, sets: None, .. } => groups.is_empty(),
+        Relation::Project { input, .. }
+        | Relation::Filter { input, .. }
+        | Relation::Sort { input, .. }
+        | Relation::Distinct { input, .. }
+        | Relation::Limit { input, .. }
+        | Relation::Window { input, .. }
+        | Relation::With { input, .. } => has_one_row(input),
+        _ => false,
     }
 }

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use super::barrier::Barrier;
 use super::definition::Operator;
 use super::project_set::ProjectSet;
 use super::window::Window;
@@ -16,6 +17,8 @@ pub(crate) enum OperatorKind<'a> {
     Window(&'a Window),
     /// `FETCH FIRST … WITH TIES`.
     Limit,
+    /// Passes rows on.
+    Barrier,
 }
 
 impl<'a> OperatorKind<'a> {
@@ -24,6 +27,9 @@ impl<'a> OperatorKind<'a> {
         let operator: &dyn Any = operator;
         if let Some(set) = operator.downcast_ref::<Arc<ProjectSet>>() {
             return Self::ProjectSet(set);
+        }
+        if operator.is::<Barrier>() {
+            return Self::Barrier;
         }
         match operator.downcast_ref::<Arc<Window>>() {
             Some(window) => Self::Window(window),

@@ -19,6 +19,9 @@ use crate::subplan::DropUnusedSubplans;
 /// Rules for logical plans.
 pub(super) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Optimizer::new().rules;
+    // It leaves out sort keys that depend on others, but doesn't know that they no longer do so behind
+    // a join. The binder has left out those that occur twice.
+    rules.retain(|rule| rule.name() != "eliminate_duplicated_expr");
     rules.push(Arc::new(DropUnusedSubplans));
     rules
 }

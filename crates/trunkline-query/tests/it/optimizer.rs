@@ -11,7 +11,7 @@ fn the_rules_are_those_that_were_examined() {
     assert_eq!(physical, PHYSICAL);
 }
 
-const LOGICAL: [&str; 26] = [
+const LOGICAL: [&str; 25] = [
     "rewrite_set_comparison",
     "optimize_unions",
     "unions_to_filter",
@@ -22,7 +22,6 @@ const LOGICAL: [&str; 26] = [
     "scalar_subquery_to_join",
     "decorrelate_lateral_join",
     "extract_equijoin_predicate",
-    "eliminate_duplicated_expr",
     "eliminate_filter",
     "eliminate_cross_join",
     "eliminate_limit",

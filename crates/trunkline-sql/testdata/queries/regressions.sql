@@ -32,3 +32,11 @@ select c0 from (select 'b', 0 from departments d full join employees e on d.id =
 select half_day is true, half_day is not true, half_day is false, half_day is not false, half_day is unknown, half_day is not unknown, count(*) from employees group by 1, 2, 3, 4, 5, 6 order by 1, 2, 3, 4, 5, 6;
 -- name: distinct tests of a boolean
 select distinct (b is true), (b and null) is not unknown from (values (true), (false), (null)) v(b) order by 1, 2;
+-- name: order behind a join with distinct rows
+select c0, c1, c2 from (select t1.c0, t4.c0, t1.c0 from (select distinct (select max(date '2024-02-29') from hosts) from departments) as t1(c0) cross join generate_series(1, 6) as t4(c0) group by t1.c0, t4.c0, t1.c0) as q(c0, c1, c2) order by c0 nulls first, c1 desc, c2;
+-- name: order behind an outer join with an aggregate
+select c0, c1 from (select ceil(nullif(s.revenue, s.revenue)), a.n from (select max(0) from departments) a(n) full join sales s on a.n = s.orders) q(c0, c1) order by c0, c1 desc nulls last limit 3;
+-- name: window behind an outer join with an aggregate
+select g, n, count(*) over (order by n) from generate_series(1, 4) g full join (select max(salary) from employees) e(n) on g = n order by n, g;
+-- name: false condition on constants beside an aggregate
+select c from (select b, 2 from (select max(name) from employees) a(m) cross join (select 1 from departments) d(b)) q(b, c) where b >= c group by c;
