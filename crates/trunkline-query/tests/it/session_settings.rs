@@ -273,7 +273,7 @@ fn a_session_reads_as_it_wants() {
         ("show io_combine_limit", "128kB"),
         (
             "set io_method = sync",
-            "55P02 parameter \"io_method\" cannot be changed without restarting the server",
+            "55P02 parameter \"io_method\" cannot be changed now",
         ),
     ]);
 }
