@@ -15,8 +15,8 @@ mod live;
 mod shared;
 mod time_limits;
 
-pub(crate) use activity::ActivityEntry;
 pub use activity::{Activity, ActivityState};
+pub(crate) use activity::{ActivityEntry, Interrupts};
 pub use configuration::configure_engine;
 pub use database::{DatabaseViews, OpenedDatabase};
 pub use shared::{Instance, InstanceOptions};

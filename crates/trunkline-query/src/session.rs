@@ -11,6 +11,7 @@
 //! A session knows nothing of a network: a server or a command line calls it, encodes the rows, and
 //! sends the notices and the changed parameters that have come up meanwhile.
 
+mod activity_rows;
 mod binding;
 mod client_values;
 mod commands;
@@ -29,6 +30,7 @@ mod series;
 #[expect(clippy::module_inception, reason = "the folder's name is that of its type")]
 mod session;
 mod session_rows;
+mod setting_rows;
 mod sql_prepare;
 mod startup;
 mod transaction;

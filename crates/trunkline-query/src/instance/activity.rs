@@ -3,9 +3,11 @@
 //! Every session has an entry from its start to its end. The session changes it, and others copy it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use trunkline_aio::facade::Mutex;
+use trunkline_format::Oid;
 
 /// `state` of `pg_stat_activity`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub struct Activity {
     pub pid: i32,
     /// The database's name.
     pub database: String,
+    /// And its OID.
+    pub database_oid: Oid,
     /// The user's name.
     pub user: String,
     /// `application_name`.
@@ -59,13 +63,19 @@ pub struct Activity {
     pub query: String,
 }
 
+/// What other sessions can do to a session.
+pub(crate) trait Interrupts: Send + Sync {
+    /// Cancels the statement that runs, if there is one.
+    fn cancel(&self);
+}
+
 /// The entries of all sessions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ActivityRegistry(Arc<Mutex<BTreeMap<i32, Entry>>>);
 
-#[derive(Debug)]
 struct Entry {
     activity: Activity,
+    interrupts: Arc<dyn Interrupts>,
     /// The state when no statement runs.
     between: ActivityState,
 }
@@ -77,13 +87,24 @@ pub(crate) struct ActivityEntry {
     registry: ActivityRegistry,
 }
 
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("activity", &self.activity).finish_non_exhaustive()
+    }
+}
+
 impl ActivityRegistry {
     /// Adds an entry.
-    pub(super) fn add(&self, activity: Activity) -> ActivityEntry {
+    pub(super) fn add(&self, activity: Activity, interrupts: Arc<dyn Interrupts>) -> ActivityEntry {
         let pid = activity.pid;
         let between = activity.state;
-        self.0.lock().insert(pid, Entry { activity, between });
+        self.0.lock().insert(pid, Entry { activity, interrupts, between });
         ActivityEntry { pid, registry: self.clone() }
+    }
+
+    /// What can be done to a session; `None` if there is none with this number.
+    pub(super) fn interrupts(&self, pid: i32) -> Option<Arc<dyn Interrupts>> {
+        self.0.lock().get(&pid).map(|entry| Arc::clone(&entry.interrupts))
     }
 
     /// Copies of all entries, by number.

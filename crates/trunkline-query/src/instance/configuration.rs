@@ -21,17 +21,28 @@ use crate::settings::SESSION_IO;
 /// Values by the names of settings in lower case.
 pub(crate) type Values = BTreeMap<String, String>;
 
+/// Numbers of lines by the names of settings in lower case.
+pub(super) type Lines = BTreeMap<String, i32>;
+
 /// Reads a file. One that doesn't exist has no values.
 ///
 /// # Errors
 /// It can't be read, or F0000: a line isn't a setting.
 pub(super) fn read(path: &Path) -> Result<Values, SqlError> {
+    read_with_lines(path).map(|(values, _)| values)
+}
+
+/// Reads a file. Besides the values, returns the lines where they are, from 1.
+///
+/// # Errors
+/// As for [`read`].
+pub(super) fn read_with_lines(path: &Path) -> Result<(Values, Lines), SqlError> {
+    let (mut values, mut lines) = (Values::new(), Lines::new());
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Values::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((values, lines)),
         Err(error) => return Err(failed("read", path, &error)),
     };
-    let mut values = Values::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -44,9 +55,10 @@ pub(super) fn read(path: &Path) -> Result<Values, SqlError> {
             let message = format!("syntax error in file \"{}\" line {number}", path.display());
             return Err(SqlError::new(SqlState::CONFIG_FILE_ERROR, message));
         };
+        lines.insert(name.to_ascii_lowercase(), number);
         values.insert(name.to_ascii_lowercase(), value);
     }
-    Ok(values)
+    Ok((values, lines))
 }
 
 /// Replaces the file, so that a crash leaves the old one or the new one.

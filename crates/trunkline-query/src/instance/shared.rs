@@ -12,16 +12,20 @@ use trunkline_engine::settings::Settings;
 use trunkline_engine::{Cluster, Engine};
 use trunkline_sql::{SqlError, SqlState};
 
-use crate::settings::SettingsStore;
+use crate::settings::{FileValues, SettingsStore, Source};
 
-use super::activity::{Activity, ActivityEntry, ActivityRegistry};
-use super::configuration::{self, Values};
+use super::activity::{Activity, ActivityEntry, ActivityRegistry, Interrupts};
+use super::configuration::{self, Lines, Values};
 use super::database::OpenedDatabase;
 use super::live;
 use super::time_limits::TimeLimits;
 
 /// 2000-01-01 in microseconds since 1970.
 const EPOCH_US: i64 = 946_684_800_000_000;
+
+/// The number of the first session. `pg_stat_activity` shows I/O workers, of which there are at most
+/// 256, under the numbers below it.
+const FIRST_SESSION: u32 = 257;
 
 /// The number of UTF8, which stands for the encoding of no database in particular.
 const UTF8: i32 = 6;
@@ -60,6 +64,7 @@ pub struct Instance {
 #[derive(Debug, Clone)]
 pub(crate) struct Configuration {
     pub(crate) values: Arc<Values>,
+    lines: Arc<Lines>,
     /// The settings of the engine that are in force.
     pub(crate) engine: Arc<Settings>,
     /// How often it was read.
@@ -84,8 +89,14 @@ impl Instance {
     ) -> Result<Arc<Self>, SqlError> {
         let settings = instance_settings(&engine, &cluster, &options)?;
         let file = options.configuration_file.as_deref();
-        let values = Arc::new(file.map_or(Ok(Values::new()), configuration::read)?);
-        let in_force = Arc::new(engine.settings().clone());
+        let (values, lines) =
+            file.map_or(Ok(Default::default()), configuration::read_with_lines)?;
+        let configuration = Configuration {
+            values: Arc::new(values),
+            lines: Arc::new(lines),
+            engine: Arc::new(engine.settings().clone()),
+            generation: 1,
+        };
         Ok(Arc::new(Self {
             settings,
             start_time: clock::unix_micros().saturating_sub(EPOCH_US),
@@ -94,9 +105,9 @@ impl Instance {
             options,
             databases: Mutex::default(),
             activity: ActivityRegistry::default(),
-            next_pid: AtomicU32::new(1),
+            next_pid: AtomicU32::new(FIRST_SESSION),
             time_limits: TimeLimits::start()?,
-            configuration: Mutex::new(Configuration { values, engine: in_force, generation: 1 }),
+            configuration: Mutex::new(configuration),
         }))
     }
 
@@ -143,16 +154,26 @@ impl Instance {
     /// The file can't be read. Sessions then keep the values.
     pub fn reload_configuration(&self) -> Result<(), SqlError> {
         let Some(path) = &self.options.configuration_file else { return Ok(()) };
-        let values = Arc::new(configuration::read(path)?);
+        let (values, lines) = configuration::read_with_lines(path)?;
         // One at a time, or the engine could end with the settings of an older file.
         let mut configuration = self.configuration.lock();
         let before = Arc::clone(&configuration.engine);
         let after = live::reloaded(&before, &values, &self.options.engine_settings);
         live::apply(&self.engine, &before, &after);
         configuration.engine = Arc::new(after);
-        configuration.values = values;
+        (configuration.values, configuration.lines) = (Arc::new(values), Arc::new(lines));
         configuration.generation += 1;
         Ok(())
+    }
+
+    /// Lets a function see the values of the file of ALTER SYSTEM as they were last read; `None` if
+    /// there is no file.
+    pub(crate) fn with_configuration<T>(&self, see: impl FnOnce(Option<FileValues<'_>>) -> T) -> T {
+        let configuration = self.configuration.lock();
+        let (values, lines) = (Arc::clone(&configuration.values), Arc::clone(&configuration.lines));
+        drop(configuration);
+        let path = self.options.configuration_file.as_deref();
+        see(path.map(|path| FileValues { path, values: &values, lines: &lines }))
     }
 
     /// Changes the file of ALTER SYSTEM.
@@ -193,10 +214,25 @@ impl Instance {
         self.activity.all()
     }
 
+    /// Cancels the statement of a session. `false`: there is no session with this number.
+    pub(crate) fn cancel(&self, pid: i32) -> bool {
+        match self.activity.interrupts(pid) {
+            Some(session) => {
+                session.cancel();
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Adds a session to the activity. The entry makes the activity from the session's number.
-    pub(crate) fn add_activity(&self, entry: impl FnOnce(i32) -> Activity) -> ActivityEntry {
+    pub(crate) fn add_activity(
+        &self,
+        interrupts: Arc<dyn Interrupts>,
+        entry: impl FnOnce(i32) -> Activity,
+    ) -> ActivityEntry {
         let pid = self.next_pid.fetch_add(1, Ordering::Relaxed);
-        self.activity.add(entry(i32::try_from(pid).unwrap_or(i32::MAX)))
+        self.activity.add(entry(i32::try_from(pid).unwrap_or(i32::MAX)), interrupts)
     }
 }
 
@@ -217,7 +253,7 @@ fn instance_settings(
     store.describe("data_checksums", if has_checksums { "on" } else { "off" }.to_owned());
     store.describe("segment_size", kilobytes(segment_kb));
     for (name, value) in &options.settings {
-        store.set_default(name, value)?;
+        store.set_default(name, value, Source::CommandLine)?;
     }
     Ok(store)
 }

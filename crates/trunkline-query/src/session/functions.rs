@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, StringViewArray};
 use trunkline_aio::facade::Mutex;
 use trunkline_sql::catalog::SessionCatalog;
 use trunkline_sql::functions::{Argument, ServerFunctions};
 use trunkline_sql::{SqlError, SqlState};
 
+use super::outcome::{Notice, Severity};
 use super::prepared::{CursorEntry, Prepared};
 use crate::instance::Instance;
 use crate::settings::SettingsStore;
@@ -26,6 +28,8 @@ pub(super) struct SessionFunctions {
     pub(super) start_time: i64,
     pub(super) prepared: Arc<BTreeMap<String, Arc<Prepared>>>,
     pub(super) cursors: Vec<CursorEntry>,
+    /// Where functions put their notices.
+    pub(super) notices: Arc<Mutex<Vec<Notice>>>,
     /// The major version of PostgreSQL.
     pub(super) major: u32,
 }
@@ -34,12 +38,14 @@ impl ServerFunctions for SessionFunctions {
     fn rows(
         &self,
         function: &str,
-        _arguments: &[Argument],
-        _row: usize,
+        arguments: &[Argument],
+        row: usize,
     ) -> Result<Vec<ArrayRef>, SqlError> {
         match function {
             "pg_prepared_statement" => self.prepared_statements(),
             "pg_cursor" => self.cursors(),
+            "pg_stat_get_activity" => self.activity(int4(arguments, 0, row)),
+            "show_all_settings" => self.settings(),
             _ => Err(SqlError::unsupported_function(function)),
         }
     }
@@ -68,6 +74,11 @@ impl ServerFunctions for SessionFunctions {
                 every(Some(&format!("PostgreSQL {version} (trunkline {own})")))
             }
             "pg_backend_pid" => Arc::new(Int32Array::from_value(self.pid, rows)),
+            "pg_cancel_backend" => {
+                let cancelled = (0..rows)
+                    .map(|row| int4(arguments, 0, row).map(|pid| self.cancel_backend(pid)));
+                Arc::new(cancelled.collect::<BooleanArray>())
+            }
             "pg_reload_conf" => {
                 self.instance.reload_configuration()?;
                 Arc::new(BooleanArray::from(vec![true; rows]))
@@ -88,6 +99,17 @@ impl ServerFunctions for SessionFunctions {
 }
 
 impl SessionFunctions {
+    /// `pg_cancel_backend`. Every user can cancel the statements of all: there is only one kind of user.
+    fn cancel_backend(&self, pid: i32) -> bool {
+        let is_session = self.instance.cancel(pid);
+        if !is_session {
+            let message = format!("PID {pid} is not a PostgreSQL backend process");
+            let fields = SqlError::new(SqlState::WARNING, message);
+            self.notices.lock().push(Notice { severity: Severity::Warning, fields });
+        }
+        is_session
+    }
+
     fn current_schema(&self) -> Option<String> {
         let catalog = &self.names.catalog;
         let schema = catalog.database().schema(*self.names.path.listed().first()?)?;
@@ -128,6 +150,14 @@ impl SessionFunctions {
         }
         Ok(store.show(name)?.1)
     }
+}
+
+/// An `int4` argument.
+fn int4(arguments: &[Argument], number: usize, row: usize) -> Option<i32> {
+    let argument = arguments.get(number)?;
+    let array = argument.array().as_primitive_opt::<Int32Type>()?;
+    let row = argument.row(row);
+    (!array.is_null(row)).then(|| array.value(row))
 }
 
 /// A text argument.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use trunkline_aio::facade::Mutex;
 
-use crate::instance::{TimeLimit, TimeLimits};
+use crate::instance::{Interrupts, TimeLimit, TimeLimits};
 use crate::scan::{CancelCause, Cancellation};
 
 /// Cancels whatever statement of a session runs now. Clones refer to the same session.
@@ -62,6 +62,12 @@ impl SessionCanceller {
         }
         let limit = limit.map(|limit| limits.set(statement, limit));
         Running { canceller: self.clone(), number, limit }
+    }
+}
+
+impl Interrupts for SessionCanceller {
+    fn cancel(&self) {
+        Self::cancel(self);
     }
 }
 

@@ -31,7 +31,7 @@ use crate::extension::create_extension;
 use crate::file_sizes::FileSizes;
 use crate::instance::{Activity, ActivityEntry, ActivityState, Instance, OpenedDatabase};
 use crate::scan::Cancellation;
-use crate::settings::{LIVE, SettingsStore};
+use crate::settings::{LIVE, SettingsStore, Source};
 use crate::statement::{Rows, StatementContext, StatementOptions, execute};
 
 /// Seconds from 1970 to 2000, in microseconds.
@@ -51,6 +51,8 @@ pub struct Session {
     /// Shared with the functions of a statement, because `set_config` is one.
     pub(super) store: Arc<Mutex<SettingsStore>>,
     pub(super) notices: Vec<Notice>,
+    /// Notices of functions.
+    function_notices: Arc<Mutex<Vec<Notice>>>,
     pub(super) prepared: Arc<BTreeMap<String, Arc<Prepared>>>,
     pub(super) portals: BTreeMap<String, Portal>,
     pub(super) cursors: BTreeMap<String, Cursor>,
@@ -111,8 +113,10 @@ impl Session {
             server: None,
         };
         apply_to_calls(&store, &mut settings);
-        let activity = instance.add_activity(|pid| Activity {
+        let canceller = SessionCanceller::default();
+        let activity = instance.add_activity(Arc::new(canceller.clone()), |pid| Activity {
             pid,
+            database_oid: database.database().info().oid,
             database: startup.database.clone(),
             user: startup.user.clone(),
             application_name: store.value("application_name"),
@@ -131,6 +135,7 @@ impl Session {
             settings: Arc::new(settings),
             store: Arc::new(Mutex::new(store)),
             notices,
+            function_notices: Arc::default(),
             user: startup.user,
             prepared: Arc::default(),
             portals: BTreeMap::new(),
@@ -141,7 +146,7 @@ impl Session {
             configuration: 0,
             nesting: 0,
             source: String::new(),
-            canceller: SessionCanceller::default(),
+            canceller,
             activity: Arc::new(activity),
         })
     }
@@ -178,6 +183,8 @@ impl Session {
 
     /// The notices since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
+        let made = std::mem::take(&mut *self.function_notices.lock());
+        made.into_iter().for_each(|notice| self.notify(notice));
         std::mem::take(&mut self.notices)
     }
 
@@ -386,6 +393,7 @@ impl Session {
             start_time: self.instance.start_time(),
             prepared: Arc::clone(&self.prepared),
             cursors: self.cursors.values().map(|cursor| cursor.entry.clone()).collect(),
+            notices: Arc::clone(&self.function_notices),
             major: self.settings.major,
         };
         let mut settings = CallSettings {
@@ -488,13 +496,15 @@ fn session_settings(
     store.describe("session_authorization", startup.user.clone());
     let mut notices = Vec::new();
     for (name, value) in database.settings() {
-        if let Err(fields) = store.set_default(name, value) {
+        if let Err(fields) = store.set_default(name, value, Source::Database) {
             notices.push(Notice { severity: Severity::Warning, fields });
         }
     }
-    store.set_default("application_name", &startup.application_name)?;
+    if !startup.application_name.is_empty() {
+        store.set_default("application_name", &startup.application_name, Source::Client)?;
+    }
     for (name, value) in &startup.settings {
-        store.set_default(name, value)?;
+        store.set_default(name, value, Source::Client)?;
     }
     Ok((store, notices))
 }

@@ -8,7 +8,7 @@
 //!
 //! Every block and every savepoint keeps the values at its start, to which a rollback returns.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use trunkline_engine::settings::Settings;
 use trunkline_sql::{SqlError, SqlState};
@@ -17,6 +17,7 @@ use crate::encode::CLIENT_ENCODINGS;
 
 use super::definition::{Context, DEFINITIONS, Definition, find};
 use super::live::is_live;
+use super::source::Source;
 use super::value::{Surroundings, checked, setting_error};
 
 /// Values by names in lower case.
@@ -35,8 +36,8 @@ pub(crate) struct SettingsStore {
     pub(super) engine: Settings,
     /// Values of the file of ALTER SYSTEM.
     pub(super) reloaded: Values,
-    /// The defaults that are above those: of the command line, the database and the connection.
-    pinned: BTreeSet<String>,
+    /// Where defaults come from that don't come with the program.
+    sources: BTreeMap<String, Source>,
     defaults: Values,
     session: Values,
     local: Values,
@@ -58,7 +59,7 @@ impl SettingsStore {
             encoding,
             engine,
             reloaded: Values::new(),
-            pinned: BTreeSet::new(),
+            sources: BTreeMap::new(),
             defaults: defaults.collect(),
             session: Values::new(),
             local: Values::new(),
@@ -88,14 +89,21 @@ impl SettingsStore {
 
     /// Sets what the session knows: a value that can't be set otherwise.
     pub(crate) fn describe(&mut self, name: &str, value: String) {
-        self.defaults.insert(name.to_ascii_lowercase(), value);
+        let key = name.to_ascii_lowercase();
+        self.sources.insert(key.clone(), Source::Override);
+        self.defaults.insert(key, value);
     }
 
-    /// Sets a default, to which RESET returns.
+    /// Sets a default, to which RESET returns, and which is above the file of ALTER SYSTEM.
     ///
     /// # Errors
     /// As for [`SettingsStore::set`].
-    pub(crate) fn set_default(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+    pub(crate) fn set_default(
+        &mut self,
+        name: &str,
+        value: &str,
+        source: Source,
+    ) -> Result<(), SqlError> {
         if let Ok(present) = self.engine.show(name)
             && !SESSION_IO.contains(&&*name.to_ascii_lowercase())
         {
@@ -107,7 +115,7 @@ impl SettingsStore {
             };
         }
         let (key, value) = self.check(name, value)?;
-        self.pinned.insert(key.clone());
+        self.sources.insert(key.clone(), source);
         self.defaults.insert(key, value);
         Ok(())
     }
@@ -277,24 +285,20 @@ impl SettingsStore {
 
     /// All settings with their values and descriptions, by name.
     pub(crate) fn all(&self) -> Vec<(String, String, String)> {
-        let is_shown = |one: &&Definition| {
-            !matches!(
-                one.name,
-                "session_authorization"
-                    | "is_superuser"
-                    | "transaction_isolation"
-                    | "transaction_read_only"
-                    | "transaction_deferrable"
-            )
-        };
-        let own = DEFINITIONS.iter().filter(is_shown);
+        let own = DEFINITIONS.iter().filter(|one| one.is_listed());
         let own = own.map(|one| (one.name.to_owned(), self.value(one.name), one.short.to_owned()));
         let engine = self.engine.iter();
         let engine = engine
             .map(|(spec, _)| (spec.name.to_owned(), self.value(spec.name), spec.short.to_owned()));
-        let custom = self.defaults.keys().filter(|name| name.contains('.'));
-        let custom = custom.map(|name| (name.clone(), self.value(name), String::new()));
-        let mut all: Vec<_> = own.chain(engine).chain(custom).collect();
+        let aliases = Settings::aliases().map(|(alias, targets)| {
+            let mut specs = self.engine.iter().map(|(spec, _)| spec);
+            let spec = specs.find(|spec| targets.last() == Some(&spec.name));
+            let short = spec.map_or("", |spec| spec.short);
+            (alias.to_owned(), self.value(alias), short.to_owned())
+        });
+        let custom = self.custom_names();
+        let custom = custom.map(|name| (name.to_owned(), self.value(name), String::new()));
+        let mut all: Vec<_> = own.chain(engine).chain(aliases).chain(custom).collect();
         all.sort_by_key(|(name, ..)| name.to_ascii_lowercase());
         all
     }
@@ -313,12 +317,33 @@ impl SettingsStore {
     }
 
     /// The value to which RESET returns.
-    fn default(&self, key: &str) -> Option<String> {
-        let reloaded = self.reloaded.get(key).filter(|_| !self.pinned.contains(key));
-        if let Some(value) = reloaded {
+    pub(super) fn default(&self, key: &str) -> Option<String> {
+        if let Some(value) = self.reloaded.get(key).filter(|_| !self.is_above_file(key)) {
             return Some(value.clone());
         }
         self.defaults.get(key).cloned().or_else(|| self.engine.show(key).ok())
+    }
+
+    /// Whether a default is one of the command line, the database or the connection.
+    fn is_above_file(&self, key: &str) -> bool {
+        self.sources.get(key).is_some_and(|source| *source != Source::Override)
+    }
+
+    /// Where a value comes from, by the setting's name in lower case.
+    pub(super) fn source(&self, key: &str) -> Source {
+        if self.local.contains_key(key) || self.session.contains_key(key) {
+            return Source::Session;
+        }
+        match self.sources.get(key) {
+            Some(source) if *source != Source::Override => *source,
+            _ if self.reloaded.contains_key(key) => Source::ConfigurationFile,
+            found => found.copied().unwrap_or(Source::Default),
+        }
+    }
+
+    /// The settings that extensions or users have defined.
+    pub(super) fn custom_names(&self) -> impl Iterator<Item = &str> {
+        self.defaults.keys().filter(|name| name.contains('.')).map(|name| &**name)
     }
 
     /// The settings of the engine, with those that the session has changed.

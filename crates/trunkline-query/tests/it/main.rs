@@ -34,5 +34,7 @@ mod scans;
 mod server;
 mod session_settings;
 mod sessions;
+mod sql_functions;
+mod system_views;
 mod tree;
 mod views;
