@@ -49,6 +49,7 @@ pub use definitions::Definitions;
 pub use encoding::NameEncoding;
 pub use namespace::{Namespace, ObjectName};
 pub use overlay::VirtualRelation;
+pub(crate) use overlay_definitions::DOMAIN_VIOLATION;
 pub use search_path::SearchPath;
 pub use session_catalog::{ObjectSizes, SessionCatalog};
 pub use sql_catalog::{SYSTEM_COLUMNS, SqlCatalog, SystemColumn, ViewQueries};

@@ -21,6 +21,7 @@ mod collation;
 mod comparisons;
 pub mod datetime;
 mod degrees;
+mod domain;
 mod enums;
 mod float_math;
 mod floats;

@@ -107,7 +107,7 @@ impl Database {
 
 /// The columns of a row that may be stored out of line, in the order in which they are decoded.
 fn long_columns(row: &ProcedureRow) -> impl Iterator<Item = &[u8]> {
-    [&row.all_arguments, &row.modes, &row.names, &row.defaults, &row.source]
+    [&row.all_arguments, &row.modes, &row.names, &row.defaults, &row.source, &row.body]
         .into_iter()
         .filter_map(|stored| stored.as_deref())
 }

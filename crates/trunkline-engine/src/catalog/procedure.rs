@@ -67,6 +67,8 @@ pub struct Procedure {
     parameters: Vec<Parameter>,
     defaults: Option<Box<[u8]>>,
     source: Box<[u8]>,
+    body: Option<Box<[u8]>>,
+    has_settings: bool,
 }
 
 impl Deref for Procedure {
@@ -95,6 +97,8 @@ impl Procedure {
         let names = read("proargnames", row.names.take())?;
         let defaults = read("proargdefaults", row.defaults.take())?;
         let source = read("prosrc", row.source.take())?;
+        let body = read("prosqlbody", row.body.take())?;
+        let has_settings = row.settings.take().is_some();
         let types = match &types {
             Some(array) => array_oids(array).ok_or_else(|| wrong("proallargtypes", array))?,
             None => row.arguments.clone(),
@@ -127,13 +131,15 @@ impl Procedure {
             .map(|((type_oid, mode), name)| Parameter { name: name.into(), type_oid, mode })
             .collect();
         let source = source.unwrap_or_default().into();
-        Ok(Self { row, parameters, defaults: defaults.map(Into::into), source })
+        let (defaults, body) = (defaults.map(Into::into), body.map(Into::into));
+        Ok(Self { row, parameters, defaults, source, body, has_settings })
     }
 
     /// A function that isn't in the catalog: its row, in which the columns that can be long are null,
     /// with its arguments and its source.
     pub fn described(row: ProcedureRow, parameters: Vec<Parameter>, source: &str) -> Self {
-        Self { row, parameters, defaults: None, source: source.as_bytes().into() }
+        let (source, defaults, body) = (source.as_bytes().into(), None, None);
+        Self { row, parameters, defaults, source, body, has_settings: false }
     }
 
     /// All of its arguments, in the order of their declaration.
@@ -157,6 +163,17 @@ impl Procedure {
     /// language.
     pub fn source(&self) -> &[u8] {
         &self.source
+    }
+
+    /// `prosqlbody`: the body of a function in SQL that was parsed when it was created, as a
+    /// `pg_node_tree`.
+    pub fn body(&self) -> Option<&[u8]> {
+        self.body.as_deref()
+    }
+
+    /// Whether settings are in force while it runs (`proconfig`).
+    pub fn has_settings(&self) -> bool {
+        self.has_settings
     }
 }
 
@@ -203,6 +220,8 @@ mod tests {
             names: names.map(|names| array(25, names.len(), names.iter().flat_map(text).collect())),
             defaults: None,
             source: Some(b"f_c"[..].into()),
+            body: None,
+            settings: None,
         }
     }
 

@@ -37,7 +37,11 @@ describe_catalog! {
         proargdefaults: PgNodeTree,
         protrftypes: OidArray,
         prosrc: Text,
-    }    /// A row of `pg_proc`. The columns that can be long are as they are stored, so they may be
+        probin: Text,
+        prosqlbody: PgNodeTree,
+        proconfig: TextArray,
+    }
+    /// A row of `pg_proc`. The columns that can be long are as they are stored, so they may be
     /// compressed, or pointers into the TOAST table.
     row ProcedureRow {
         /// Its OID.
@@ -78,6 +82,10 @@ describe_catalog! {
         defaults: Option<Box<[u8]>> = proargdefaults,
         /// `prosrc` as stored. For an internal function, it is the name of the function in C.
         source: Option<Box<[u8]>> = prosrc,
+        /// `prosqlbody` as stored: the body of a function in SQL that was parsed when it was created.
+        body: Option<Box<[u8]>> = prosqlbody,
+        /// `proconfig` as stored: settings that are in force while the function runs.
+        settings: Option<Box<[u8]>> = proconfig,
     }
     finish check_count
 }

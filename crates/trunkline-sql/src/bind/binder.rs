@@ -10,6 +10,7 @@ use super::parameters::Parameters;
 use super::presence::Markers;
 use super::resolved::RowField;
 use super::scope::Scope;
+use super::sql_function::FunctionFrame;
 use crate::bound::{Column, ColumnId, Columns, Expr, Origin, SqlType, Subqueries};
 use crate::catalog::{Namespace, SqlCatalog};
 
@@ -42,6 +43,8 @@ pub(super) struct Binder<'a> {
     pub(super) markers: Markers,
     /// The fields of columns of the type `record`.
     pub(super) record_columns: Map<ColumnId, Vec<RowField>>,
+    /// The functions in SQL whose bodies are being bound, from the outermost one.
+    pub(super) frames: Vec<FunctionFrame>,
     /// The words of the first row lock, such as `FOR UPDATE`.
     pub(super) locking: Option<&'static str>,
 }

@@ -7,7 +7,7 @@ use trunkline_engine::catalog::Procedure;
 use trunkline_format::Oid;
 
 use super::binder::{Binder, Context, Place};
-use super::resolved::{Resolved, ResolvedCall};
+use super::resolved::{Resolved, ResolvedCall, RowField};
 use crate::bound::{
     Aggregate, CallForm, ColumnId, Expr, ExprKind, RowSource, SortKey, SqlType, Window,
 };
@@ -159,6 +159,9 @@ impl Binder<'_> {
         let name = self.catalog().kernel_name(procedure.oid);
         let is_known = |name: &str| crate::functions::kernel(name).is_some();
         if procedure.returns_set || !name.as_deref().is_some_and(is_known) {
+            if self.is_inlined(procedure) {
+                return self.inlined(resolved, at);
+            }
             return Err(self.unsupported_function(procedure).at(at));
         }
         let is_ordering = name.as_deref().is_some_and(|name| ORDERING.contains(&name));
@@ -431,6 +434,11 @@ impl Binder<'_> {
         context: &mut Context<'_>,
     ) -> Result<Expr, SqlError> {
         let place = context.place;
+        if context.level.has_row_set {
+            let message = "a set-returning function beside one that returns rows is not supported \
+                           by trunkline";
+            return Err(SqlError::unsupported(message).with_hint("Call it in FROM.").at(at));
+        }
         if !place.allows_sets() {
             let message = match place {
                 Place::From => {
@@ -440,15 +448,16 @@ impl Binder<'_> {
             };
             return Err(SqlError::unsupported(message).at(at));
         }
+        let procedure = self.procedure(resolved.function)?;
+        let fields = match resolved.result == oids::RECORD {
+            true => self.result_columns(procedure, resolved.result, &resolved.arguments),
+            false => None,
+        };
         let source = self.row_source(resolved, at)?;
         let name = call.name.last();
         let ty = source.call.ty;
         if source.row_type.is_some() {
-            let message = format!(
-                "function {name} in a select list is not supported by trunkline, because it returns \
-                 rows"
-            );
-            return Err(SqlError::unsupported(message).with_hint("Call it in FROM.").at(at));
+            return self.row_set_call(source, fields, call, at, context);
         }
         let id = self.column(name, ty);
         let mut used: Vec<ColumnId> = Vec::new();
@@ -456,6 +465,38 @@ impl Binder<'_> {
         let source = RowSource { columns: vec![id], ..source };
         context.level.set(source, |id| used.contains(&id));
         Ok(Expr::new(ExprKind::Column(id), ty).at(at))
+    }
+
+    /// A set-returning function in a select list whose rows have several columns: its value is a row.
+    fn row_set_call(
+        &mut self,
+        source: RowSource,
+        fields: Option<Vec<RowField>>,
+        call: &FunctionCall,
+        at: u32,
+        context: &mut Context<'_>,
+    ) -> Result<Expr, SqlError> {
+        let name = call.name.last();
+        // Beside a function with more rows, the value would be null instead of a row of nulls.
+        let fields = fields.filter(|_| context.level.sets.is_empty());
+        let Some(fields) = fields else {
+            let message = format!(
+                "function {name} in a select list is not supported by trunkline, because it returns \
+                 rows"
+            );
+            return Err(SqlError::unsupported(message).with_hint("Call it in FROM.").at(at));
+        };
+        let columns: Vec<ColumnId> =
+            fields.iter().map(|field| self.column(&field.name, field.ty)).collect();
+        let values = columns.iter().zip(&fields);
+        let values = values.map(|(&id, field)| Expr::new(ExprKind::Column(id), field.ty));
+        let row = ExprKind::Row {
+            fields: values.collect(),
+            names: fields.iter().map(|field| field.name.clone()).collect(),
+        };
+        context.level.has_row_set = true;
+        context.level.set(RowSource { columns, ..source }, |_| false);
+        Ok(Expr::new(row, SqlType::new(oids::RECORD)).at(at))
     }
 
     /// A call of a function that returns a set, without columns yet.
@@ -469,7 +510,7 @@ impl Binder<'_> {
         if name.is_none_or(|name| crate::functions::set_function(&name).is_none()) {
             return Err(self.unsupported_function(procedure).at(at));
         }
-        let row_type = self.result_columns(procedure, resolved.result);
+        let row_type = self.result_columns(procedure, resolved.result, &resolved.arguments);
         let collation = self.collation_of(&resolved.arguments, at)?;
         let ty = self.result_type(resolved.result, collation);
         let kind = ExprKind::Call {
@@ -484,7 +525,7 @@ impl Binder<'_> {
     }
 
     /// A function that we don't have.
-    fn unsupported_function(&self, procedure: &Procedure) -> SqlError {
+    pub(super) fn unsupported_function(&self, procedure: &Procedure) -> SqlError {
         let signature = self.signature(procedure);
         SqlError::unsupported(format!("function {signature} is not supported by trunkline"))
     }

@@ -53,7 +53,7 @@ impl Binder<'_> {
     }
 
     /// Converts to a type and its modifier (`coerce_to_target_type`).
-    fn coerce(
+    pub(super) fn coerce(
         &mut self,
         expr: Expr,
         ty: SqlType,
@@ -89,9 +89,7 @@ impl Binder<'_> {
             return Ok(expr);
         }
         if self.catalog().data_type(target.oid).is_some_and(|row| row.kind == b'd') {
-            let name = self.names.type_name(target.oid);
-            let message = format!("a cast to the domain {name} is not supported by trunkline");
-            return Err(SqlError::unsupported(message).at(at));
+            return self.coerce_domain(expr, target, context);
         }
         if source == oids::UNKNOWN {
             return self.coerce_unknown(expr, target);

@@ -41,6 +41,10 @@ impl Binder<'_> {
             ExpressionKind::ColumnReference(reference) => {
                 self.column_reference(reference, at, context)
             }
+            ExpressionKind::Parameter(number) if !self.frames.is_empty() => {
+                let missing = || Err(SqlError::internal("a parameter without a function"));
+                self.function_argument(*number, at).unwrap_or_else(missing)
+            }
             ExpressionKind::Parameter(number) => {
                 let oid = self.parameters.find(*number, at)?;
                 let ty = self.type_of(oid);

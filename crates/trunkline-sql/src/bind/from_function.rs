@@ -125,7 +125,7 @@ impl Binder<'_> {
                     && call.over.is_none()
                     && call.filter.is_none() =>
             {
-                let fields = self.result_columns(procedure, resolved.result);
+                let fields = self.result_columns(procedure, resolved.result, &resolved.arguments);
                 let name = self.output_parameter(procedure);
                 let source = self.row_source(resolved, at)?;
                 let columns = match fields {
@@ -134,7 +134,11 @@ impl Binder<'_> {
                 };
                 Ok((source, columns))
             }
-            (b'f', false) if self.result_columns(procedure, resolved.result).is_none() => {
+            (b'f', false)
+                if self
+                    .result_columns(procedure, resolved.result, &resolved.arguments)
+                    .is_none() =>
+            {
                 Ok(single(self.plain_call(resolved, CallForm::Function, at)?))
             }
             (b'f', false) => {
@@ -158,11 +162,13 @@ impl Binder<'_> {
         }
     }
 
-    /// The columns of a function's rows; `None` if its results are scalars.
+    /// The columns of a function's rows; `None` if its results are scalars. The arguments decide what
+    /// the types of polymorphic columns are.
     pub(super) fn result_columns(
         &self,
         procedure: &Procedure,
         result: Oid,
+        arguments: &[Expr],
     ) -> Option<Vec<RowField>> {
         if result != oids::RECORD {
             let row = Expr::null(SqlType::new(result));
@@ -174,9 +180,30 @@ impl Binder<'_> {
                 [] => format!("column{number}").into(),
                 name => self.catalog().encoding().decode(name).into(),
             },
-            ty: self.type_of(parameter.type_oid),
+            ty: self.type_of(self.output_type(procedure, parameter.type_oid, arguments)),
         });
         Some(fields.collect())
+    }
+
+    /// The type of a column, in which `anyelement` is the type of an `anyarray`'s elements.
+    fn output_type(&self, procedure: &Procedure, declared: Oid, arguments: &[Expr]) -> Oid {
+        if !oids::is_polymorphic(declared) {
+            return declared;
+        }
+        let mut inputs = procedure.inputs().zip(arguments);
+        let found = inputs.find_map(|(input, argument)| {
+            let actual = self.catalog().base_type(argument.ty.oid);
+            match (input.type_oid, declared) {
+                (input, declared) if input == declared => Some(actual),
+                (oids::ANYARRAY, oids::ANYELEMENT) => match actual {
+                    oids::INT2VECTOR => Some(oids::INT2),
+                    oids::OIDVECTOR => Some(oids::OID),
+                    _ => self.catalog().element_type(actual),
+                },
+                _ => None,
+            }
+        });
+        found.unwrap_or(declared)
     }
 }
 

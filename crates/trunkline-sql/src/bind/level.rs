@@ -21,6 +21,8 @@ pub(super) struct Level {
     pub(super) windows: Vec<(Window, Vec<(ColumnId, Aggregate)>)>,
     /// Set-returning functions. Those at place `n` may use the results of those before it.
     pub(super) sets: Vec<Vec<RowSource>>,
+    /// Whether the only one of them returns rows of several columns.
+    pub(super) has_row_set: bool,
     /// The windows of the `WINDOW` clause.
     pub(super) named_windows: Vec<NamedWindow>,
 }

@@ -48,8 +48,10 @@ impl Binder<'_> {
                     Err(SqlError::new(SqlState::AMBIGUOUS_ALIAS, message).at(at))
                 }
                 Lookup::None => {
-                    let message = format!("column \"{name}\" does not exist");
-                    Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message).at(at))
+                    self.named_argument(name).map(|argument| argument.at(at)).ok_or_else(|| {
+                        let message = format!("column \"{name}\" does not exist");
+                        SqlError::new(SqlState::UNDEFINED_COLUMN, message).at(at)
+                    })
                 }
             },
         }

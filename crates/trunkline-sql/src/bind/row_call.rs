@@ -43,7 +43,8 @@ impl Binder<'_> {
         }
         let procedure = self.procedure(resolved.function)?;
         let name = self.catalog().encoding().decode(&procedure.name);
-        let fields = self.result_columns(procedure, resolved.result).unwrap_or_default();
+        let fields = self.result_columns(procedure, resolved.result, &resolved.arguments);
+        let fields = fields.unwrap_or_default();
         let source = self.row_source(resolved, at)?;
         let columns: Vec<ColumnId> =
             fields.iter().map(|field| self.column(&field.name, field.ty)).collect();

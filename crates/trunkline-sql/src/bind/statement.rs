@@ -83,6 +83,7 @@ pub(super) fn new_binder(options: BindOptions<'_>, parameters: Parameters) -> Bi
         markers: Markers::default(),
         recursions: Recursions::default(),
         record_columns: Map::default(),
+        frames: Vec::new(),
         locking: None,
     }
 }

@@ -20,7 +20,7 @@ impl Binder<'_> {
         let name = alias.map_or(relation.name, |alias| &alias.name.text);
         let function = relation.function;
         let procedure = self.procedure(function)?;
-        let fields = self.result_columns(procedure, procedure.result).unwrap_or_default();
+        let fields = self.result_columns(procedure, procedure.result, &[]).unwrap_or_default();
         let resolved = Resolved { function, arguments: Vec::new(), result: procedure.result };
         let mut source = self.row_source(resolved, at)?;
         let mut aliases = alias.map_or(&[][..], |alias| &alias.columns).iter();

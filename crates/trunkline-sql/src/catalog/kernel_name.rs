@@ -15,6 +15,9 @@ use super::sql_catalog::SqlCatalog;
 /// `INTERNALlanguageId`.
 const INTERNAL: Oid = Oid(12);
 
+/// `FirstNormalObjectId`: the server's own objects have OIDs below it.
+const FIRST_OF_USERS: Oid = Oid(16_384);
+
 /// `SQLlanguageId`.
 const SQL: Oid = Oid(14);
 
@@ -25,9 +28,7 @@ impl SqlCatalog {
         let procedure = self.procedure(function)?;
         match procedure.language {
             INTERNAL => str::from_utf8(procedure.source()).ok().map(Cow::Borrowed),
-            SQL if procedure.schema == oids::PG_CATALOG => {
-                Some(Cow::Owned(self.spelled(procedure)))
-            }
+            SQL if procedure.oid < FIRST_OF_USERS => Some(Cow::Owned(self.spelled(procedure))),
             _ => None,
         }
     }

@@ -137,6 +137,8 @@ fn procedure(definition: &FunctionDefinition) -> Procedure {
         names: None,
         defaults: None,
         source: None,
+        body: None,
+        settings: None,
     };
     Procedure::described(row, inputs.chain(outputs).collect(), definition.name)
 }

@@ -18,6 +18,12 @@ const INT4ARRAY: Oid = Oid(1007);
 /// on.
 pub(super) const OIDS: std::ops::RangeInclusive<u32> = 9_500..=9_899;
 
+/// `trunkline_domain_violation`, which a cast to a domain calls for a value that a constraint refuses.
+pub(crate) const DOMAIN_VIOLATION: Oid = Oid(9544);
+
+/// `void`.
+const VOID: Oid = Oid(2278);
+
 /// A function.
 #[derive(Debug)]
 pub(super) struct FunctionDefinition {
@@ -101,6 +107,16 @@ pub(super) const FUNCTIONS: &[FunctionDefinition] = &[
     function(9541, "trunkline_io_method", &[], Rows(METHOD)),
     function(9542, "trunkline_residency", &[], Rows(RESIDENCY)),
     function(9543, "trunkline_io_relations", &[], Rows(IO_RELATIONS)),
+    // The constraint is null for NOT NULL. It has the type that the domain has.
+    FunctionDefinition {
+        strict: false,
+        ..function(
+            DOMAIN_VIOLATION.0,
+            "trunkline_domain_violation",
+            &[("domain", TEXT), ("constraint", TEXT)],
+            Value(VOID),
+        )
+    },
 ];
 
 /// The relations.

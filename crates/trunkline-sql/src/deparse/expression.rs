@@ -6,8 +6,8 @@ use trunkline_format::text_output::write_identifier;
 use crate::bound::{
     BooleanTest, CallForm, ColumnId, Expr, ExprKind, Quantifier, SqlType, with_stack,
 };
-use crate::catalog::Namespace;
 use crate::catalog::oids::PG_CATALOG;
+use crate::catalog::{DOMAIN_VIOLATION, Namespace};
 use crate::error::SqlError;
 use crate::functions::{CallSettings, literal};
 
@@ -172,6 +172,12 @@ impl<'a> ExpressionPrinter<'a> {
             }
             ExprKind::NullIf { left, right, .. } => {
                 format!("NULLIF({}, {})", text(left)?, text(right)?)
+            }
+            // A cast to a domain, which PostgreSQL shows without the constraints.
+            ExprKind::Case { operand: Some(operand), arms, .. }
+                if !arms.is_empty() && arms.iter().all(|(_, result)| is_violation(result)) =>
+            {
+                format!("({})::{}", text(operand)?, self.type_name(expr.ty))
             }
             ExprKind::Case { operand, arms, otherwise } => {
                 return self.case(operand.as_deref(), arms, otherwise, column);
@@ -371,4 +377,9 @@ fn test_name(test: BooleanTest) -> &'static str {
         BooleanTest::IsUnknown => "UNKNOWN",
         BooleanTest::IsNotUnknown => "NOT UNKNOWN",
     }
+}
+
+/// Whether an expression fails with the error of a domain.
+fn is_violation(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Call { function, .. } if function == DOMAIN_VIOLATION)
 }

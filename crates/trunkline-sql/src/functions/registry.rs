@@ -11,7 +11,7 @@ use super::server;
 use super::set_rows::SetFunction;
 use super::{array, catalog, json, network, random, record, regex, text};
 use super::{comparisons, float_math, floats, integers, money, numerics};
-use super::{datetime, enums, formatting};
+use super::{datetime, domain, enums, formatting};
 
 /// The tables of all areas. A name occurs only once.
 const AREAS: &[&[(&str, Kernel)]] = &[
@@ -87,6 +87,7 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     text::PARTS,
     text::QUOTING,
     text::SQL_FUNCTIONS,
+    domain::KERNELS,
     enums::ENUMS,
     numerics::SQL_FUNCTIONS,
 ];

@@ -22,6 +22,7 @@ use crate::values::{Carrier, ColumnBuilder};
 
 /// The functions of this module.
 pub(in crate::functions) const SETS: &[(&str, SetFunction)] = &[
+    ("_pg_expandarray(anyarray)", numbered),
     ("array_unnest", unnest),
     ("generate_subscripts", subscripts),
     ("generate_subscripts_nodir", subscripts),
@@ -36,28 +37,45 @@ pub(in crate::functions) const SETS: &[(&str, SetFunction)] = &[
 /// Rows that have been computed.
 #[derive(Debug)]
 struct Rows {
-    column: ArrayRef,
+    columns: Vec<ArrayRef>,
     at: usize,
 }
 
 impl SetRows for Rows {
     fn next_rows(&mut self, rows_max: usize) -> Result<Option<Vec<ArrayRef>>, SqlError> {
-        let count = rows_max.min(self.column.len() - self.at);
+        let length = self.columns.first().map_or(0, |column| column.len());
+        let count = rows_max.min(length - self.at);
         if count == 0 {
             return Ok(None);
         }
-        let rows = self.column.slice(self.at, count);
+        let rows = self.columns.iter().map(|column| column.slice(self.at, count)).collect();
         self.at += count;
-        Ok(Some(vec![rows]))
+        Ok(Some(rows))
     }
 }
 
 fn rows(column: ArrayRef) -> Box<dyn SetRows> {
-    Box::new(Rows { column, at: 0 })
+    Box::new(Rows { columns: vec![column], at: 0 })
 }
 
 fn unnest(call: &Call<'_>, row: usize) -> Result<Box<dyn SetRows>, SqlError> {
-    let Some(array) = Reader::<&[u8]>::new(call, 0)?.get(row) else { return Ok(Box::new(NoRows)) };
+    Ok(match elements(call, row)? {
+        Some(column) => rows(column),
+        None => Box::new(NoRows),
+    })
+}
+
+/// `information_schema._pg_expandarray`: the elements with their numbers from 1.
+fn numbered(call: &Call<'_>, row: usize) -> Result<Box<dyn SetRows>, SqlError> {
+    let Some(column) = elements(call, row)? else { return Ok(Box::new(NoRows)) };
+    // An array has fewer than 2^31 elements.
+    let numbers = Int32Array::from_iter_values((1..).take(column.len()));
+    Ok(Box::new(Rows { columns: vec![column, Arc::new(numbers)], at: 0 }))
+}
+
+/// The elements of the array that is the first argument.
+fn elements(call: &Call<'_>, row: usize) -> Result<Option<ArrayRef>, SqlError> {
+    let Some(array) = Reader::<&[u8]>::new(call, 0)?.get(row) else { return Ok(None) };
     let element = element_of_argument(call, 0)?;
     let attribute = attribute_of(element, &*call.settings.catalog)?;
     let values = ArrayView::parse(array)?.elements(attribute)?;
@@ -68,7 +86,7 @@ fn unnest(call: &Call<'_>, row: usize) -> Result<Box<dyn SetRows>, SqlError> {
             None => column.append_null(),
         }
     }
-    Ok(rows(column.finish()))
+    Ok(Some(column.finish()))
 }
 
 /// The subscripts of a dimension, or the same in reverse.

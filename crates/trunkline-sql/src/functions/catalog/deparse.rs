@@ -69,7 +69,7 @@ impl<'a> Deparser<'a> {
 impl Deparser<'_> {
     /// The text of a stored value: an expression, or a list of expressions, which are separated by
     /// commas.
-    pub(super) fn stored(&self, text: &[u8]) -> Result<String, SqlError> {
+    pub(crate) fn stored(&self, text: &[u8]) -> Result<String, SqlError> {
         let tree = parse(text)?;
         match &tree {
             NodeValue::Node(node) if node.kind() == "PARTITIONBOUNDSPEC" => self.bound(node),
@@ -208,7 +208,14 @@ impl Deparser<'_> {
             "COERCEVIAIO" => self.cast(node, "coerceformat", implicit),
             "ARRAYCOERCEEXPR" => self.cast(node, "coerceformat", implicit),
             "COERCETODOMAIN" => self.cast(node, "coercionformat", implicit),
+            // The constraint of a domain is bound as a function of the value.
+            "COERCETODOMAINVALUE" if self.binding => Ok("$1".to_owned()),
             "COERCETODOMAINVALUE" => Ok("VALUE".to_owned()),
+            // An argument of a function in SQL.
+            "PARAM" if node.number("paramkind") == Some(0) => {
+                let number = node.number("paramid").ok_or_else(|| damaged("paramid"))?;
+                Ok(format!("${number}"))
+            }
             "CASE" | "CASEEXPR" if !self.pretty || self.query.is_some() => self.case(node),
             "SQLVALUEFUNCTION" => self.value_function(node),
             _ => self.query_expression(node, implicit),

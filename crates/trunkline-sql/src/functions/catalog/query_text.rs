@@ -93,6 +93,25 @@ impl Deparser<'_> {
         }
     }
 
+    /// The body of a function in SQL: one query.
+    pub(crate) fn body(&self, stored: &[u8]) -> Result<String, SqlError> {
+        let tree = parse(stored)?;
+        let query = match &tree {
+            // `RETURN …`
+            NodeValue::Node(query) => Some(query),
+            // `BEGIN ATOMIC … END`
+            _ => match tree.elements() {
+                [only] => match only.elements() {
+                    [NodeValue::Node(query)] => Some(query),
+                    _ => None,
+                },
+                _ => None,
+            },
+        };
+        let query = query.ok_or_else(|| unsupported("a function of several statements"))?;
+        self.subquery(query, None, true)
+    }
+
     /// A query inside those that are being printed (`get_query_def`).
     pub(super) fn subquery(
         &self,
