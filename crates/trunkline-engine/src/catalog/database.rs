@@ -68,7 +68,7 @@ pub struct Database {
     /// Loaded on demand. The lock is never held during I/O.
     pub(super) expressions: Mutex<Option<Arc<ExpressionCatalogs>>>,
     /// For each view, its rule, loaded on demand. The lock is never held during I/O.
-    pub(super) rules: Mutex<Option<Arc<Map<Oid, RewriteRow>>>>,
+    pub(super) rules: Mutex<Option<Arc<Map<Oid, Vec<RewriteRow>>>>>,
     pub(super) faults: Vec<CatalogError>,
 }
 

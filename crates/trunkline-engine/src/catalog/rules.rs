@@ -1,4 +1,5 @@
-//! The queries of views: the rule `_RETURN` of `pg_rewrite`, one for each view.
+//! Rules: the queries of views, which are the rule `_RETURN` of each view in `pg_rewrite`, and the
+//! commands that other rules replace.
 //!
 //! A query is a long text, most often in the TOAST table of `pg_rewrite`. The rows are loaded by the
 //! first look-up, which takes a few pages, and each query is fetched when it is needed.
@@ -30,7 +31,8 @@ impl Database {
         view: Oid,
     ) -> Result<Option<Vec<u8>>, CatalogError> {
         let rules = self.rules(backend)?;
-        let Some(stored) = rules.get(&view).and_then(|row| row.action.as_deref()) else {
+        let query = rules.get(&view).and_then(|own| own.iter().find(|row| row.event == SELECT));
+        let Some(stored) = query.and_then(|row| row.action.as_deref()) else {
             return Ok(None);
         };
         let damaged = || CatalogError::LongValue { table: PG_REWRITE.name };
@@ -51,13 +53,38 @@ impl Database {
         Ok(Some(found.to_vec()))
     }
 
-    fn rules(&self, backend: &mut Backend) -> Result<Arc<Map<Oid, RewriteRow>>, CatalogError> {
+    /// The commands that rules always replace with other queries, as bits: 2 for `UPDATE`, 3 for
+    /// `INSERT`, 4 for `DELETE`.
+    ///
+    /// # Errors
+    /// As for [`Database::view_query`].
+    pub fn replaced_commands(
+        &self,
+        backend: &mut Backend,
+        relation: Oid,
+    ) -> Result<u32, CatalogError> {
+        let rules = self.rules(backend)?;
+        let own = rules.get(&relation).map_or(&[][..], Vec::as_slice);
+        // A text of two letters has a header of one or four bytes, and is never compressed.
+        let has_condition = |row: &RewriteRow| {
+            let is_none = |stored: &[u8]| stored.len() <= 6 && stored.ends_with(b"<>");
+            row.condition.as_deref().is_some_and(|stored| !is_none(stored))
+        };
+        let replacing = own.iter().filter(|row| row.instead && !has_condition(row));
+        let bits = replacing.map(|row| 1 << row.event.saturating_sub(b'0').min(31));
+        Ok(bits.fold(0, |all, bit: u32| all | bit))
+    }
+
+    fn rules(&self, backend: &mut Backend) -> Result<Arc<Map<Oid, Vec<RewriteRow>>>, CatalogError> {
         if let Some(found) = &*self.rules.lock() {
             return Ok(Arc::clone(found));
         }
         let rows: Vec<RewriteRow> = self.rows_on_demand(backend)?;
-        let views = rows.into_iter().filter(|row| row.event == SELECT);
-        let made = Arc::new(views.map(|row| (row.relation, row)).collect());
+        let mut made: Map<Oid, Vec<RewriteRow>> = Map::default();
+        for row in rows {
+            made.entry(row.relation).or_default().push(row);
+        }
+        let made = Arc::new(made);
         Ok(Arc::clone(self.rules.lock().get_or_insert(made)))
     }
 }

@@ -35,6 +35,10 @@ describe_catalog! {
         relation: Oid = ev_class,
         /// The command that it rewrites: 1 `SELECT`, 2 `UPDATE`, 3 `INSERT`, 4 `DELETE`, as a digit.
         event: u8 = ev_type,
+        /// `INSTEAD`: whether its queries are executed instead of the command.
+        instead: bool = is_instead,
+        /// Its condition; `<>` if it has none.
+        condition: Option<Box<[u8]>> = ev_qual,
         /// The list of queries.
         action: Option<Box<[u8]>> = ev_action,
     }

@@ -81,6 +81,8 @@ describe_catalog! {
         kind: RelationKind = relkind,
         /// `relnatts`: user columns, including dropped columns.
         column_count: u16 = relnatts,
+        /// `relhastriggers`: whether it has triggers, or has had some.
+        has_triggers: bool = relhastriggers,
         /// `relispopulated`: false only for a materialized view that doesn't hold its query's
         /// result.
         populated: bool = relispopulated,

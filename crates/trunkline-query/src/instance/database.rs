@@ -96,6 +96,12 @@ impl ViewQueries for DatabaseViews {
         let mut session = self.engine.session().map_err(|error| engine_error(&error))?;
         self.database.view_query(&mut session, view).map_err(|error| catalog_error(&error))
     }
+
+    fn replaced_commands(&self, relation: Oid) -> Result<u32, SqlError> {
+        let mut session = self.engine.session().map_err(|error| engine_error(&error))?;
+        let found = self.database.replaced_commands(&mut session, relation);
+        found.map_err(|error| catalog_error(&error))
+    }
 }
 
 /// An error of opening a cluster, a database or a session.

@@ -5,8 +5,8 @@
 //!   pg_settings        setting 8192, unit kB, source session, boot_val 4096, reset_val 4096, …
 //! ```
 //!
-//! Numbers are in the setting's own unit there. A setting of the engine is one that needs a restart
-//! here (`postmaster`), even if PostgreSQL can reload it.
+//! Numbers are in the setting's own unit there. Most settings of the engine need a restart here
+//! (`postmaster`), even if PostgreSQL can reload them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,6 +15,7 @@ use trunkline_engine::settings::{Kind, Settings, Spec, Unit};
 
 use super::category::{CUSTOMIZED, category};
 use super::definition::{Context, DEFINITIONS, Definition};
+use super::live::is_live;
 use super::source::Source;
 use super::store::{SESSION_IO, SettingsStore};
 
@@ -140,14 +141,20 @@ impl SettingsStore {
             unit: kind.unit,
             category: category(name),
             short: Some(spec.short),
-            context: if is_own { "user" } else { "postmaster" },
+            context: match spec.name {
+                _ if is_own => "user",
+                name if is_live(name) => "sighup",
+                _ => "postmaster",
+            },
             vartype: kind.vartype,
             source: source.name(),
             min: kind.min,
             max: kind.max,
             words: kind.words,
             boot: Some(boot),
-            pending_restart: !is_own && of_file.is_some_and(|value| value != reset),
+            pending_restart: !is_own
+                && !is_live(spec.name)
+                && of_file.is_some_and(|value| value != reset),
             reset: Some(reset),
             file: file_of(name, source, file),
         }

@@ -271,9 +271,6 @@ fn a_session_reads_as_it_wants() {
         ("show effective_io_concurrency", "16"),
         ("reset all", "RESET"),
         ("show io_combine_limit", "128kB"),
-        (
-            "set io_method = sync",
-            "55P02 parameter \"io_method\" cannot be changed now",
-        ),
+        ("set io_method = sync", "55P02 parameter \"io_method\" cannot be changed now"),
     ]);
 }

@@ -12,10 +12,11 @@ const SERVER: &str = include_str!("../../testdata/pg_settings_18.txt");
 
 /// Where we differ on purpose: the column, and the settings.
 const DIFFERENCES: &[(&str, &[&str])] = &[
-    // The engine takes these at its start only.
+    // The engine takes these at its start only, except for its method, which it can change.
     (
         "context",
         &[
+            "io_method",
             "backend_flush_after",
             "bgwriter_delay",
             "bgwriter_flush_after",
@@ -26,7 +27,6 @@ const DIFFERENCES: &[(&str, &[&str])] = &[
             "checkpoint_timeout",
             "file_extend_method",
             "ignore_checksum_failure",
-            "io_workers",
             "temp_buffers",
             "zero_damaged_pages",
         ],

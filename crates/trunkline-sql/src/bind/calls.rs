@@ -434,11 +434,6 @@ impl Binder<'_> {
         context: &mut Context<'_>,
     ) -> Result<Expr, SqlError> {
         let place = context.place;
-        if context.level.has_row_set {
-            let message = "a set-returning function beside one that returns rows is not supported \
-                           by trunkline";
-            return Err(SqlError::unsupported(message).with_hint("Call it in FROM.").at(at));
-        }
         if !place.allows_sets() {
             let message = match place {
                 Place::From => {
@@ -454,6 +449,17 @@ impl Binder<'_> {
             false => None,
         };
         let source = self.row_source(resolved, at)?;
+        if context.level.has_row_set {
+            // `(f(x)).a, (f(x)).b`, as `(f(x)).*` is stored, are columns of the same rows.
+            let mut sets = context.level.sets.iter().flatten();
+            let same = sets.find(|set| set.call == source.call && !self.is_volatile(&set.call));
+            if let (Some(same), Some(fields)) = (same, &fields) {
+                return Ok(row_of(&same.columns, fields).at(at));
+            }
+            let message = "a set-returning function beside one that returns rows is not supported \
+                           by trunkline";
+            return Err(SqlError::unsupported(message).with_hint("Call it in FROM.").at(at));
+        }
         let name = call.name.last();
         let ty = source.call.ty;
         if source.row_type.is_some() {
@@ -488,15 +494,10 @@ impl Binder<'_> {
         };
         let columns: Vec<ColumnId> =
             fields.iter().map(|field| self.column(&field.name, field.ty)).collect();
-        let values = columns.iter().zip(&fields);
-        let values = values.map(|(&id, field)| Expr::new(ExprKind::Column(id), field.ty));
-        let row = ExprKind::Row {
-            fields: values.collect(),
-            names: fields.iter().map(|field| field.name.clone()).collect(),
-        };
+        let row = row_of(&columns, &fields);
         context.level.has_row_set = true;
         context.level.set(RowSource { columns, ..source }, |_| false);
-        Ok(Expr::new(row, SqlType::new(oids::RECORD)).at(at))
+        Ok(row.at(at))
     }
 
     /// A call of a function that returns a set, without columns yet.
@@ -562,6 +563,17 @@ impl Binder<'_> {
             _ => own,
         }
     }
+}
+
+/// The row of these columns.
+fn row_of(columns: &[ColumnId], fields: &[RowField]) -> Expr {
+    let values = columns.iter().zip(fields);
+    let values = values.map(|(&id, field)| Expr::new(ExprKind::Column(id), field.ty));
+    let row = ExprKind::Row {
+        fields: values.collect(),
+        names: fields.iter().map(|field| field.name.clone()).collect(),
+    };
+    Expr::new(row, SqlType::new(oids::RECORD))
 }
 
 /// Where in a call a column is used for which `test` is true.

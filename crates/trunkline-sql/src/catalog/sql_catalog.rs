@@ -26,6 +26,13 @@ pub trait ViewQueries: Send + Sync {
     /// # Errors
     /// It is damaged, or can't be read.
     fn query(&self, view: Oid) -> Result<Option<Vec<u8>>, SqlError>;
+
+    /// The commands that rules always replace with other queries, as bits: 2 for `UPDATE`, 3 for
+    /// `INSERT`, 4 for `DELETE`.
+    ///
+    /// # Errors
+    /// As for [`ViewQueries::query`].
+    fn replaced_commands(&self, relation: Oid) -> Result<u32, SqlError>;
 }
 
 /// What the binder knows about a database. Clones share it.
@@ -147,6 +154,17 @@ impl SqlCatalog {
     pub fn view_query(&self, view: Oid) -> Result<Option<Vec<u8>>, SqlError> {
         match &self.1 {
             Some(views) => views.query(view),
+            None => Err(SqlError::unsupported("views are not supported without their queries")),
+        }
+    }
+
+    /// The commands that the rules of a relation replace ([`ViewQueries::replaced_commands`]).
+    ///
+    /// # Errors
+    /// As for [`SqlCatalog::view_query`].
+    pub fn replaced_commands(&self, relation: Oid) -> Result<u32, SqlError> {
+        match &self.1 {
+            Some(views) => views.replaced_commands(relation),
             None => Err(SqlError::unsupported("views are not supported without their queries")),
         }
     }

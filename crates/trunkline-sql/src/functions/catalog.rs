@@ -4,11 +4,13 @@
 //! [`visibility`], and `format_type` in [`naming`]. Their data are the catalogs of the session,
 //! [`crate::catalog::SessionCatalog`].
 
+mod access_lists;
 mod comments;
 mod constant_text;
 mod definitions;
 mod deparse;
 mod index_definition;
+mod information;
 mod naming;
 mod node_fields;
 mod object_names;
@@ -24,15 +26,19 @@ mod routines;
 mod sizes;
 mod sql_syntax;
 mod table_naming;
+mod updatable;
 mod visibility;
 
+pub(super) use access_lists::{ACCESS_LISTS, ACCESS_SETS};
 pub(super) use comments::COMMENTS;
 pub use constant_text::literal;
 pub(super) use definitions::DEFINITIONS;
 pub(crate) use deparse::Deparser;
+pub(super) use information::INFORMATION;
 pub(super) use naming::NAMING;
 pub(super) use partitions::{PARTITIONS, SETS};
 pub(super) use privileges::PRIVILEGES;
 pub(super) use routines::ROUTINES;
 pub(super) use sizes::SIZES;
+pub(super) use updatable::UPDATABLE;
 pub(super) use visibility::VISIBILITY;

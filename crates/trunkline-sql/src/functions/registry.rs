@@ -20,13 +20,16 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     array::JOINING,
     array::MEASURING,
     array::TEXTS,
+    catalog::ACCESS_LISTS,
     catalog::COMMENTS,
     catalog::DEFINITIONS,
+    catalog::INFORMATION,
     catalog::NAMING,
     catalog::PARTITIONS,
     catalog::PRIVILEGES,
     catalog::ROUTINES,
     catalog::SIZES,
+    catalog::UPDATABLE,
     catalog::VISIBILITY,
     json::ACCESS,
     json::CASTS,
@@ -103,8 +106,15 @@ pub fn kernel(source: &str) -> Option<Kernel> {
 }
 
 /// The set-returning functions of all areas. A name occurs only once.
-const SETS: &[&[(&str, SetFunction)]] =
-    &[array::SETS, catalog::SETS, datetime::SETS, json::SETS, series::SETS, server::SETS];
+const SETS: &[&[(&str, SetFunction)]] = &[
+    array::SETS,
+    catalog::SETS,
+    catalog::ACCESS_SETS,
+    datetime::SETS,
+    json::SETS,
+    series::SETS,
+    server::SETS,
+];
 
 /// The set-returning function whose `pg_proc.prosrc` is `source`, if we have it.
 pub fn set_function(source: &str) -> Option<SetFunction> {
