@@ -1,7 +1,7 @@
 //! Files that others must not read: private keys and password files.
 //!
 //! The rule is PostgreSQL's for `ssl_key_file`: the file belongs to the user that runs the server, and
-//! to nobody else's eyes; or it belongs to root, and a group may read it.
+//! no other user may read it; or it belongs to root, and a group may read it.
 
 use std::fs::{File, Metadata};
 use std::io::Read as _;
@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 /// Reads a file of which the permissions are strict enough.
 ///
 /// # Errors
-/// Why it can't be read, or who else could read it.
+/// Why it can't be read, or that other users could read it.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
     // A pipe must not make us wait. What was opened is checked, so the file can't be replaced meanwhile.
     let flags = OFlags::NONBLOCK.bits() as i32;

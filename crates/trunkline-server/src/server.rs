@@ -23,7 +23,7 @@ use crate::tls::TlsIdentity;
 /// How long a stop waits for sessions that don't end, such as those whose statement doesn't notice it.
 const STOP_TIME: Duration = Duration::from_secs(5);
 
-/// At most so many connections are starting for each session that there may be, as in PostgreSQL. Cancel
+/// The most connections that are starting, for each session that there may be, as in PostgreSQL. Cancel
 /// requests, and clients that are refused, are among them.
 const STARTING_FACTOR: usize = 2;
 

@@ -244,7 +244,7 @@ impl Client<'_> {
         {
             return Ok(Err(error));
         }
-        // Clients that haven't proved who they are take no places.
+        // Clients that haven't authenticated take no places.
         let Ok(place) = Arc::clone(&shared.places).try_acquire_owned() else {
             let message = "sorry, too many clients already";
             return Ok(Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message)));

@@ -20,6 +20,7 @@ mod execute_parameters;
 mod expression;
 mod from;
 mod from_function;
+mod function_frame;
 mod grouping;
 mod grouping_call;
 mod level;

@@ -55,7 +55,7 @@ pub(crate) struct ServeArgs {
     listen: Vec<IpAddr>,
 
     /// Users of TCP connections: lines of the form user:SCRAM-SHA-256$..., as in pg_authid.
-    /// Nobody else may be able to read the file.
+    /// Other users must not be able to read it.
     #[arg(long, value_name = "FILE", requires = "listen", value_hint = ValueHint::FilePath)]
     password_file: Option<PathBuf>,
 
@@ -64,7 +64,7 @@ pub(crate) struct ServeArgs {
     #[arg(value_hint = ValueHint::FilePath)]
     tls_cert: Option<PathBuf>,
 
-    /// Private key of the certificate, in PEM. Nobody else may be able to read the file.
+    /// Private key of the certificate, in PEM. Other users must not be able to read it.
     #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
     tls_key: Option<PathBuf>,
 

@@ -32,6 +32,9 @@ const BYTEWISE: [u32; 5] = [950, 951, 962, 811, 6411];
 /// `DEFAULT_COLLATION_OID`: the collation of the database.
 const DEFAULT_COLLATION: Oid = Oid(100);
 
+/// The rules of each relation that has some.
+pub(super) type Rules = Map<Oid, Vec<RewriteRow>>;
+
 /// A snapshot of a database's catalogs.
 #[derive(Debug)]
 pub struct Database {
@@ -67,8 +70,8 @@ pub struct Database {
     pub(super) objects: Mutex<Map<ObjectClass, Arc<Objects>>>,
     /// Loaded on demand. The lock is never held during I/O.
     pub(super) expressions: Mutex<Option<Arc<ExpressionCatalogs>>>,
-    /// For each view, its rule, loaded on demand. The lock is never held during I/O.
-    pub(super) rules: Mutex<Option<Arc<Map<Oid, Vec<RewriteRow>>>>>,
+    /// The rules of relations, loaded on demand. The lock is never held during I/O.
+    pub(super) rules: Mutex<Option<Arc<Rules>>>,
     pub(super) faults: Vec<CatalogError>,
 }
 

@@ -5,12 +5,11 @@
 //! first look-up, which takes a few pages, and each query is fetched when it is needed.
 
 use trunkline_aio::facade::Arc;
-use trunkline_aio::facade::hash::Map;
 use trunkline_format::Oid;
 use trunkline_format::catalog::{PG_REWRITE, RewriteRow};
 use trunkline_format::varlena::Varlena;
 
-use super::database::Database;
+use super::database::{Database, Rules};
 use super::error::CatalogError;
 use crate::heap::{HeapError, ToastBatch, ToastReader};
 use crate::pool::Backend;
@@ -75,12 +74,12 @@ impl Database {
         Ok(bits.fold(0, |all, bit: u32| all | bit))
     }
 
-    fn rules(&self, backend: &mut Backend) -> Result<Arc<Map<Oid, Vec<RewriteRow>>>, CatalogError> {
+    fn rules(&self, backend: &mut Backend) -> Result<Arc<Rules>, CatalogError> {
         if let Some(found) = &*self.rules.lock() {
             return Ok(Arc::clone(found));
         }
         let rows: Vec<RewriteRow> = self.rows_on_demand(backend)?;
-        let mut made: Map<Oid, Vec<RewriteRow>> = Map::default();
+        let mut made = Rules::default();
         for row in rows {
             made.entry(row.relation).or_default().push(row);
         }

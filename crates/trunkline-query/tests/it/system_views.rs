@@ -140,7 +140,7 @@ fn activity_shows_other_sessions_between_statements() {
         let Some(mut session) = open().await else { return };
         let startup = trunkline_query::Startup {
             database: "postgres".into(),
-            user: "nobody".into(),
+            user: "visitor".into(),
             application_name: "other".into(),
             client_address: Some("10.1.2.3:4567".parse().expect("an address")),
             ..Default::default()

@@ -112,9 +112,9 @@ fn files_that_others_can_read_are_refused() {
         write(&path, bytes, mode);
         PasswordFile::read(&path).expect_err("it is refused").to_string()
     };
-    let found = passwords(b"# nobody yet\n", 0o640);
+    let found = passwords(b"# no users yet\n", 0o640);
     assert!(found.contains("group or world access"), "{found}");
-    let found = passwords(b"# nobody yet\n", 0o600);
+    let found = passwords(b"# no users yet\n", 0o600);
     assert!(found.ends_with(": it has no users"), "{found}");
 }
 

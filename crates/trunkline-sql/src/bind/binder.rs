@@ -4,13 +4,13 @@ use trunkline_aio::facade::hash::Map;
 use trunkline_format::Oid;
 use trunkline_format::text_input::InputOptions;
 
+use super::function_frame::FunctionFrame;
 use super::level::Level;
 use super::open_recursion::Recursions;
 use super::parameters::Parameters;
 use super::presence::Markers;
 use super::resolved::RowField;
 use super::scope::Scope;
-use super::sql_function::FunctionFrame;
 use crate::bound::{Column, ColumnId, Columns, Expr, Origin, SqlType, Subqueries};
 use crate::catalog::{Namespace, SqlCatalog};
 

@@ -12,9 +12,9 @@ use trunkline_format::text_output::TextOptions;
 
 use super::binder::{Binder, Context, Place};
 use super::expression::BOOL;
+use super::function_frame::FunctionFrame;
 use super::level::Level;
 use super::scope::Scope;
-use super::sql_function::FunctionFrame;
 use crate::bound::{BooleanTest, CallForm, Expr, ExprKind, SqlType};
 use crate::catalog::{DOMAIN_VIOLATION, oids};
 use crate::error::SqlError;

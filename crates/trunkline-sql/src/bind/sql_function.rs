@@ -17,6 +17,7 @@ use trunkline_format::text_input::InputOptions;
 use trunkline_format::text_output::TextOptions;
 
 use super::binder::{Binder, Context, Place};
+use super::function_frame::FunctionFrame;
 use super::level::Level;
 use super::resolved::Resolved;
 use super::scope::Scope;
@@ -35,17 +36,6 @@ const SQL: Oid = Oid(14);
 
 /// How many functions may be inside each other.
 const DEPTH_MAX: usize = 64;
-
-/// The function whose body is being bound.
-#[derive(Debug)]
-pub(super) struct FunctionFrame {
-    /// 0 for the constraint of a domain, whose value is the only argument.
-    pub(super) function: Oid,
-    /// What `$1` and so on stand for.
-    pub(super) arguments: Vec<Expr>,
-    /// The names of the arguments; an argument may have none.
-    pub(super) names: Vec<String>,
-}
 
 impl Binder<'_> {
     /// Whether calls of a function are replaced by its body.

@@ -83,10 +83,10 @@ fn until_ready(stream: &mut UnixStream) -> usize {
         let [kind, length @ ..] = head;
         let mut body = vec![0; u32::from_be_bytes(length) as usize - 4];
         stream.read_exact(&mut body).expect("a message");
+        assert_ne!(kind, b'E', "{}", String::from_utf8_lossy(&body));
         match kind {
             b'D' => rows += 1,
             b'Z' => return rows,
-            b'E' => panic!("{}", String::from_utf8_lossy(&body)),
             _ => {}
         }
     }

@@ -58,10 +58,10 @@ pub(in crate::functions) const ACCESS_LISTS: &[(&str, Kernel)] = &[("acldefault_
 /// The set-returning functions of this module.
 pub(in crate::functions) const ACCESS_SETS: &[(&str, SetFunction)] = &[("aclexplode", explode)];
 
-/// The list of an object that has none of its own: the privileges of everyone, and of the owner.
+/// The list of an object that has none of its own: the privileges of PUBLIC, and of the owner.
 fn default_list(call: &Call<'_>, class: u8, owner: u32) -> Result<Vec<u8>, SqlError> {
     let maintain = if call.settings.major >= 17 { 1 << 14 } else { 0 };
-    let (everyone, own) = match class {
+    let (public, own) = match class {
         b'c' => (0, 0),
         b'r' => (0, 0x7F | maintain),
         b's' => (0, USAGE | 0b110),
@@ -81,7 +81,7 @@ fn default_list(call: &Call<'_>, class: u8, owner: u32) -> Result<Vec<u8>, SqlEr
     };
     let attribute = attribute_of(ACLITEM, &*call.settings.catalog)?;
     let mut array = ArrayBuilder::new(ACLITEM, attribute);
-    for (grantee, privileges) in [(0, everyone), (owner, own)] {
+    for (grantee, privileges) in [(0, public), (owner, own)] {
         if privileges != 0 {
             let mut item = [grantee.to_le_bytes(), owner.to_le_bytes()].concat();
             match call.settings.major {
