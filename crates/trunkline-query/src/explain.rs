@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A plan's nodes are DataFusion's, and its columns have names such as `c5`. [`Describer`] gives nodes
-//! the names that they have in PostgreSQL, and [`Expressions`] prints expressions with the names of the
+//! the names that they have in PostgreSQL, and `Expressions` prints expressions with the names of the
 //! statement. Nodes that PostgreSQL doesn't have, such as projections, are left out: they are part of
 //! the node below.
 

@@ -1,12 +1,13 @@
 //! **Statements**: planning and execution of a bound statement.
 //!
-//! A statement has its own memory pool, its own temporary files, and its own list of scans. All of
+//! A statement has its own account of memory, its own temporary files, and its own list of scans. All of
 //! them end with [`Rows`].
 
 mod context;
 mod cursor_rows;
 mod deep_stack;
 mod explain;
+mod memory;
 mod optimizer;
 mod query_planner;
 mod rows;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionConfig;
@@ -14,6 +13,7 @@ use trunkline_engine::catalog::Database;
 use trunkline_engine::settings::Settings;
 use trunkline_sql::SqlError;
 
+use super::memory::OperationMemory;
 use super::optimizer::{logical_rules, physical_rules};
 use super::query_planner::StatementPlanner;
 use crate::environment::Environment;
@@ -90,12 +90,11 @@ impl StatementOptions {
         // A rule that fails is a bug, which must not go unnoticed.
         config.options_mut().optimizer.skip_failed_rules = false;
         let memory = (self.work_mem as f64 * self.hash_mem_multiplier).max(0.0) as usize;
-        let memory = memory.saturating_mul(partitions);
         // What a sort keeps to be able to merge what it has spilled. By default, it is more than
-        // one task has.
+        // it has.
         let reserved = &mut config.options_mut().execution.sort_spill_reservation_bytes;
         *reserved = (*reserved).min(memory / 8);
-        let pool = FairSpillPool::new(memory);
+        let pool = OperationMemory::new(memory, partitions);
         let mode = match &self.temporary_directory {
             Some(directory) => DiskManagerMode::Directories(vec![directory.clone()]),
             None => DiskManagerMode::Disabled,

@@ -1,0 +1,99 @@
+//! How much memory the operations of a statement may have.
+//!
+//! As in PostgreSQL, `work_mem` is a limit of each operation of each task, and not of the statement. A
+//! pool that the operations share would fail statements in which every operation spills as it should:
+//! the merge of a sort can't spill, and finds that the other sorts have taken all there is.
+
+use std::fmt;
+
+use datafusion::common::{Result, resources_datafusion_err};
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
+use trunkline_aio::facade::atomic::{AtomicUsize, Ordering};
+
+/// Limits each reservation of memory.
+#[derive(Debug)]
+pub(super) struct OperationMemory {
+    /// What an operation may have before it must spill, in bytes.
+    spilling: usize,
+    /// What an operation that can't spill may have, such as the hash table of a join that all tasks
+    /// use.
+    other: usize,
+    reserved: AtomicUsize,
+}
+
+impl OperationMemory {
+    /// Operations may have `limit` bytes, and those that can't spill as much for each of the tasks.
+    pub(super) fn new(limit: usize, tasks: usize) -> Self {
+        let other = limit.saturating_mul(tasks);
+        Self { spilling: limit, other, reserved: AtomicUsize::new(0) }
+    }
+}
+
+impl fmt::Display for OperationMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}(limit: {} B)", self.name(), self.spilling)
+    }
+}
+
+impl MemoryPool for OperationMemory {
+    fn name(&self) -> &'static str {
+        "operations"
+    }
+
+    fn grow(&self, _reservation: &MemoryReservation, additional: usize) {
+        self.reserved.fetch_add(additional, Ordering::Relaxed);
+    }
+
+    fn shrink(&self, _reservation: &MemoryReservation, shrink: usize) {
+        self.reserved.fetch_sub(shrink, Ordering::Relaxed);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let consumer = reservation.consumer();
+        let limit = if consumer.can_spill() { self.spilling } else { self.other };
+        let wanted = reservation.size().saturating_add(additional);
+        if wanted > limit {
+            return Err(resources_datafusion_err!(
+                "{} needs {} kB, and may have {} kB.",
+                consumer.name(),
+                wanted.div_ceil(1024),
+                limit / 1024
+            ));
+        }
+        self.grow(reservation, additional);
+        Ok(())
+    }
+
+    fn reserved(&self) -> usize {
+        self.reserved.load(Ordering::Relaxed)
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        MemoryLimit::Unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::execution::memory_pool::MemoryConsumer;
+
+    use super::*;
+
+    #[test]
+    fn each_operation_has_its_own_memory() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(OperationMemory::new(100, 3));
+        let sorts = [(); 3].map(|()| MemoryConsumer::new("Sort").with_can_spill(true));
+        let sorts = sorts.map(|sort| sort.register(&pool));
+        assert!(sorts.iter().all(|sort| sort.try_grow(100).is_ok()));
+        assert!(sorts.iter().all(|sort| sort.try_grow(1).is_err()));
+        let merge = MemoryConsumer::new("Merge").register(&pool);
+        assert!(merge.try_grow(300).is_ok());
+        let error = merge.try_grow(2000).expect_err("more than an operation may have");
+        assert!(error.to_string().contains("Merge needs 3 kB, and may have 0 kB."), "{error}");
+        assert_eq!(pool.reserved(), 600);
+        drop((sorts, merge));
+        assert_eq!(pool.reserved(), 0);
+    }
+}
