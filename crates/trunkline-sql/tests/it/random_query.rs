@@ -80,7 +80,7 @@ fn the_shop_has_tables_with_values() {
     };
     let tables = tables(&fixtures.join("shop15/expected/shop"));
     let orders = tables.iter().find(|table| table.name == "public.orders").expect("orders");
-    assert_eq!((tables.len(), orders.rows), (35, 1000));
+    assert_eq!((tables.len(), orders.rows), (36, 1000));
     let kinds_without_samples: Vec<Kind> = Kind::ALL
         .into_iter()
         .filter(|kind| {

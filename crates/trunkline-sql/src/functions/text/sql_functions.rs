@@ -8,7 +8,6 @@
 //!
 //! Mirrors PostgreSQL's `catalog/system_functions.sql`.
 
-use arrow_array::ArrayRef;
 use trunkline_format::Oid;
 
 use super::padding::padded;
@@ -59,7 +58,6 @@ pub(in crate::functions) const SQL_FUNCTIONS: &[(&str, Kernel)] = &[
             Ok(Some(text.map_or_else(|| "NULL".to_owned(), |text| quoted_literal(&text))))
         })
     }),
-    ("network_show", network_show),
 ];
 
 /// `boolean`, `character`, and the types of networks.
@@ -93,17 +91,7 @@ impl<'a> CastToText<'a> {
     }
 }
 
-/// `inet` as text, which always has the length of its prefix.
-fn network_show(call: &Call<'_>) -> Result<ArrayRef, SqlError> {
-    let mut printer = Printer::new(call, 0)?;
-    each_row(call.rows, |row| {
-        Ok(printer.text(row)?.map(|mut text| {
-            show_length(&mut text);
-            text
-        }))
-    })
-}
-
+/// Cast to `text`, an `inet` always has the length of its prefix.
 fn show_length(text: &mut String) {
     if !text.contains('/') {
         text.push_str(if text.contains(':') { "/128" } else { "/32" });
