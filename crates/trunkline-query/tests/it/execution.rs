@@ -123,7 +123,7 @@ fn a_window_accounts_for_its_memory() {
     let sql = "select max(array_length(a, 1)) from \
                (select array_agg(g) over (order by g) from generate_series(1, 3000) g) s(a)";
     let (mut large, mut small) = (large, small);
-    (large.options.work_mem, small.options.work_mem) = (1 << 30, 4 << 20);
+    (large.options.work_mem, small.options.work_mem) = (1 << 30, 1 << 20);
     assert_eq!(lines(&large, &bound(&large, sql).expect("bound")), ["3000"]);
     assert_eq!(failure(&small, sql).code(), SqlState::OUT_OF_MEMORY);
 }
