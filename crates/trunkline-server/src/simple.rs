@@ -1,7 +1,7 @@
 //! The simple protocol: a text of statements, executed one after the other. The first error ends them.
 //! Several statements are one transaction, unless the text itself begins and ends some.
 
-use trunkline_query::{Outcome, TransactionStatus};
+use trunkline_query::Outcome;
 use trunkline_sql::SqlError;
 use trunkline_sql::syntax::parse;
 
@@ -24,9 +24,7 @@ impl Connection {
         self.session.close_statement("");
         match self.statements(&text).await? {
             Ok(()) => {
-                if self.session.transaction_status() == TransactionStatus::Idle {
-                    self.session.sync();
-                }
+                self.session.end_series();
                 Ok(())
             }
             Err(error) => {
@@ -73,9 +71,6 @@ impl Connection {
             if let Err(error) = sent {
                 return Ok(Err(error));
             }
-        }
-        if are_several {
-            self.session.end_series();
         }
         Ok(Ok(()))
     }

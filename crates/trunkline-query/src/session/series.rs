@@ -29,7 +29,7 @@ impl Session {
         }
     }
 
-    /// Ends a text that has several statements, and its implicit block, if it hasn't become another one.
+    /// Ends a text of statements, and its implicit block, if it has one that hasn't become another one.
     pub fn end_series(&mut self) {
         self.series_start = None;
         self.sync();

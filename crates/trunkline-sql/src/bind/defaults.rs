@@ -4,14 +4,12 @@
 //! is bound. For example, `make_interval(days => 1)` gets six zeros.
 
 use trunkline_format::Oid;
-use trunkline_format::text_input::InputOptions;
 use trunkline_format::text_output::TextOptions;
 
 use super::binder::{Binder, Context, Place};
 use super::level::Level;
 use super::scope::Scope;
 use crate::bound::Expr;
-use crate::catalog::{Namespace, SearchPath};
 use crate::error::SqlError;
 use crate::functions::Deparser;
 use crate::syntax::{Expression, RawStatement, SelectBody, Statement, parse};
@@ -48,18 +46,9 @@ impl Binder<'_> {
     fn printed_expression(&mut self, text: &str) -> Result<Expr, SqlError> {
         let parsed = parse(&format!("SELECT {text}"))?;
         let node = only_target(&parsed)?;
-        // The text was printed with the default settings, and with the schema of every name.
-        let defaults = InputOptions {
-            zone: self.input.zone,
-            names: self.input.names,
-            ..InputOptions::new(self.input.major, self.input.catalog, self.input.now_us)
-        };
-        let names = Namespace::new(self.catalog(), SearchPath::of_catalog());
-        let names = std::mem::replace(&mut self.names, names);
-        let input = std::mem::replace(&mut self.input, defaults);
         let (scope, mut level) = (Scope::default(), Level::default());
-        let bound = self.expression(node, &mut Context::new(&scope, Place::From, &mut level));
-        (self.names, self.input) = (names, input);
+        let mut context = Context::new(&scope, Place::From, &mut level);
+        let bound = self.with_catalog_names(|binder| binder.expression(node, &mut context));
         bound.map_err(SqlError::without_position)
     }
 }
