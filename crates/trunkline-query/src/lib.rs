@@ -35,6 +35,7 @@
 
 #![forbid(unsafe_code)]
 
+mod adaptive_join;
 mod aggregate;
 mod append;
 mod children;

@@ -13,6 +13,7 @@
 
 mod aggregate;
 mod grouping;
+mod infallible;
 mod join;
 mod lazy_operands;
 mod limit;

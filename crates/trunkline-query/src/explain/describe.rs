@@ -8,6 +8,7 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::metrics::{Metric, MetricValue};
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
@@ -380,23 +381,32 @@ impl<'a> Describer<'a> {
             return None;
         }
         let metrics = plan.metrics()?;
-        let of = |name: &str| metrics.sum_by_name(name).map(|value| value.as_usize());
-        let spilled = of("spilled_bytes").filter(|&bytes| bytes > 0);
-        let (method, space, kind) = match (spilled, sort.fetch()) {
-            (Some(bytes), _) => ("external merge", Some(bytes), "Disk"),
-            (None, Some(_)) => ("top-N heapsort", of("output_bytes"), "Memory"),
-            (None, None) => ("quicksort", of("output_bytes"), "Memory"),
-        };
-        let mut members = vec![("Sort Method", Value::Text(method.to_owned()))];
-        let mut line = format!("Sort Method: {method}");
-        if let Some(bytes) = space {
-            let kilobytes = bytes.div_ceil(1024);
-            line = format!("{line}  {kind}: {kilobytes}kB");
-            members.push(("Sort Space Used", Value::count(kilobytes as u64)));
-            members.push(("Sort Space Type", Value::Text(kind.to_owned())));
-        }
-        Some(Detail { line: Some(line), members })
+        let is_output = |metric: &Metric| matches!(metric.value(), MetricValue::OutputBytes(_));
+        let output = metrics.sum(is_output).map(|value| value.as_usize());
+        Some(sorted(metrics.spilled_bytes().unwrap_or_default(), sort.fetch(), output))
     }
+}
+
+/// The line of a sort that has written this much to disk. `memory` is the size of its rows.
+pub(super) fn sorted(spilled: usize, fetch: Option<usize>, memory: Option<usize>) -> Detail {
+    match (spilled, fetch) {
+        (0, Some(_)) => sort_detail("top-N heapsort", memory, "Memory"),
+        (0, None) => sort_detail("quicksort", memory, "Memory"),
+        _ => sort_detail("external merge", Some(spilled), "Disk"),
+    }
+}
+
+/// The line of a sort, with the space that it used, in bytes, if it is known.
+fn sort_detail(method: &str, space: Option<usize>, kind: &str) -> Detail {
+    let mut members = vec![("Sort Method", Value::Text(method.to_owned()))];
+    let mut line = format!("Sort Method: {method}");
+    if let Some(bytes) = space {
+        let kilobytes = bytes.div_ceil(1024);
+        line = format!("{line}  {kind}: {kilobytes}kB");
+        members.push(("Sort Space Used", Value::count(kilobytes as u64)));
+        members.push(("Sort Space Type", Value::Text(kind.to_owned())));
+    }
+    Detail { line: Some(line), members }
 }
 
 /// Counts the partitions of a node as one execution if they are executed in order.

@@ -12,7 +12,7 @@ use datafusion::physical_plan::joins::{
 };
 use trunkline_sql::SqlError;
 
-use super::describe::Describer;
+use super::describe::{Describer, sorted};
 use super::expressions::Expressions;
 use super::node::{Detail, PlanNode, Value};
 use super::shown::Shown;
@@ -38,16 +38,14 @@ impl Describer<'_> {
             hash.workers.clear();
             if let Some(metrics) = plan.metrics()
                 && self.options.analyze
-                && let Some(bytes) = metrics.sum_by_name("build_mem_used")
             {
-                let kilobytes = bytes.as_usize().div_ceil(1024) as u64;
-                hash.push(Detail {
-                    line: Some(format!("Batches: 1  Memory Usage: {kilobytes}kB")),
-                    members: vec![
-                        ("Hash Batches", Value::count(1)),
-                        ("Peak Memory Usage", Value::count(kilobytes)),
-                    ],
-                });
+                let kept = metrics.sum_by_name("build_mem_used").map(|value| value.as_usize());
+                match (metrics.spilled_bytes(), kept) {
+                    // Both inputs were sorted, because the table was too large.
+                    (Some(bytes), _) => hash.push(sorted(bytes, None, None)),
+                    (None, Some(bytes)) => hash.push(one_batch(bytes)),
+                    (None, None) => {}
+                }
             }
             let hash = inner(hash.over(input(left)?));
             return Ok(Some(node.over(input(right)?).over(hash)));
@@ -140,6 +138,18 @@ impl Expressions<'_> {
             None
         };
         Ok(text.map(|text| Shown::computed(format!("(ANY {text})"))))
+    }
+}
+
+/// The line of a hash table of this size.
+fn one_batch(bytes: usize) -> Detail {
+    let kilobytes = bytes.div_ceil(1024) as u64;
+    Detail {
+        line: Some(format!("Batches: 1  Memory Usage: {kilobytes}kB")),
+        members: vec![
+            ("Hash Batches", Value::count(1)),
+            ("Peak Memory Usage", Value::count(kilobytes)),
+        ],
     }
 }
 

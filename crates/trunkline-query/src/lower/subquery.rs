@@ -90,7 +90,9 @@ impl Lowering<'_> {
                 (SubplanKind::Exists, Relation::Project { input, columns }, id)
             }
             SubqueryKind::Quantified { quantifier, operands, columns } => {
-                if guards.is_empty() && self.new_outer_columns(&query.relation).is_empty() {
+                let is_eager =
+                    guards.is_empty() || self.cannot_fail(&query.relation, operands, columns);
+                if is_eager && self.new_outer_columns(&query.relation).is_empty() {
                     return self.quantified(plan, query, *quantifier, operands, columns);
                 }
                 let id = self.new_column(BOOL);
@@ -144,15 +146,56 @@ impl Lowering<'_> {
             Quantifier::Any => (matches.clone(), true),
             Quantifier::All => (Expr::new(ExprKind::Not(Box::new(matches.clone())), BOOL), false),
         };
-        let unknown = ExprKind::IsNull { argument: Box::new(matches), is_row: false };
         let (plan, found) = self.marked(plan, query, &decides)?;
-        let (plan, null) = self.marked(plan, query, &Expr::new(unknown, BOOL))?;
+        let (plan, null) = match (operands, columns) {
+            ([(operand, comparison)], [column]) if self.is_strict(comparison.function) => {
+                self.null_compared(plan, query, operand, column)?
+            }
+            _ => self.marked(plan, query, &is_null(matches))?,
+        };
         let value = ExprKind::Case {
             operand: None,
             arms: vec![(found, boolean(decided)), (null, Expr::null(BOOL))],
             otherwise: Box::new(boolean(!decided)),
         };
         Ok((plan, Expr::new(value, BOOL)))
+    }
+
+    /// Adds what says whether a comparison of the operand with a column of a query is null: the query has
+    /// a row, and the operand is null, or the query has a null. Neither depends on the row, so no join is
+    /// needed, which would have to compare all rows with one another.
+    fn null_compared(
+        &mut self,
+        plan: LogicalPlan,
+        query: &Query,
+        operand: &Expr,
+        column: &Expr,
+    ) -> Result<(LogicalPlan, Expr), SqlError> {
+        let input = Box::new(query.relation.clone());
+        let nulls = Relation::Filter { input, condition: is_null(column.clone()) };
+        let (plan, has_null) = self.exists(plan, nulls)?;
+        let (plan, has_row) = self.exists(plan, query.relation.clone())?;
+        let is_compared = ExprKind::And(vec![is_null(operand.clone()), has_row]);
+        let null = ExprKind::Or(vec![has_null, Expr::new(is_compared, BOOL)]);
+        Ok((plan, Expr::new(null, BOOL)))
+    }
+
+    /// Adds a column that says whether a relation without outer columns has a row.
+    fn exists(
+        &mut self,
+        plan: LogicalPlan,
+        relation: Relation,
+    ) -> Result<(LogicalPlan, Expr), SqlError> {
+        let (one, id) = (self.new_column(BOOL), self.new_column(BOOL));
+        let columns = vec![(one, boolean(true))];
+        let relation = Relation::Project { input: Box::new(relation), columns };
+        let plan = self.with_subplan(plan, &relation, SubplanKind::Exists, &[(one, id)], None)?;
+        Ok((plan, self.column_expr(id)))
+    }
+
+    /// Whether a function returns null if an argument is null. If it compares, it does so only then.
+    fn is_strict(&self, function: Oid) -> bool {
+        self.environment.catalog.procedure(function).is_some_and(|row| row.strict)
     }
 
     /// Adds a column that says whether a query has a row that meets a condition.
@@ -284,6 +327,10 @@ fn comparisons(operands: &[(Expr, Comparison)], columns: &[Expr]) -> Result<Expr
         1 => Ok(pairs.remove(0)),
         _ => Ok(Expr::new(ExprKind::And(pairs), BOOL)),
     }
+}
+
+fn is_null(argument: Expr) -> Expr {
+    Expr::new(ExprKind::IsNull { argument: Box::new(argument), is_row: false }, BOOL)
 }
 
 pub(super) fn boolean(value: bool) -> Expr {

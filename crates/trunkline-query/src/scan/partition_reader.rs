@@ -32,6 +32,10 @@ const FIRST_ROWS: usize = 256;
 /// The rows of any other batch.
 const BATCH_ROWS: usize = 8192;
 
+/// The length of values at which a batch is complete, however few rows it has. Nodes keep whole batches,
+/// so this limits their memory where rows are wide.
+const BATCH_BYTES: usize = 1 << 20;
+
 /// The most pages to copy before their TOAST values are fetched.
 const COPIED_PAGES_MAX: usize = 32;
 
@@ -155,7 +159,7 @@ impl PartitionReader {
                     ready!(self.poll_page(context))?;
                 }
             }
-            if self.decoder.rows() >= self.target {
+            if self.decoder.rows() >= self.target || self.decoder.bytes() >= BATCH_BYTES {
                 self.target = BATCH_ROWS;
                 return Poll::Ready(self.decoder.finish().map(Some));
             }

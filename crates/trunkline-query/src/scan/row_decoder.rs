@@ -37,6 +37,8 @@ pub(super) struct RowDecoder {
     relation: Relation,
     schema: SchemaRef,
     rows: usize,
+    /// The length of the values of variable length that were decoded so far.
+    bytes: usize,
     /// For each stored column up to the last one that is wanted, the decoded column.
     wanted: Vec<Option<usize>>,
     /// Decoded columns at a constant offset in rows without nulls.
@@ -95,6 +97,7 @@ impl RowDecoder {
             relation,
             schema,
             rows: 0,
+            bytes: 0,
             wanted,
             constant,
             fixed: offsets.len(),
@@ -107,6 +110,11 @@ impl RowDecoder {
     /// The number of rows decoded so far.
     pub(super) fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// The length of the values of variable length that were decoded so far.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Collects the TOAST pointers of a row in the order in which [`RowDecoder::decode`] will use
@@ -271,6 +279,7 @@ impl RowDecoder {
         };
         let payload = text(column, columns, payload)
             .ok_or_else(|| invalid(&"its characters can't be converted to UTF-8"))?;
+        self.bytes += payload.len();
         builder.append(&payload).map_err(|error| invalid(&error))
     }
 
@@ -284,6 +293,7 @@ impl RowDecoder {
     pub(super) fn finish(&mut self) -> Result<RecordBatch, SqlError> {
         let columns: Vec<ArrayRef> = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
         let rows = std::mem::take(&mut self.rows);
+        self.bytes = 0;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options);
         batch.map_err(|error| SqlError::internal(error.to_string()))

@@ -27,7 +27,8 @@ pub struct StatementOptions {
     pub workers: usize,
     /// `work_mem`, in bytes.
     pub work_mem: usize,
-    /// `hash_mem_multiplier`.
+    /// `hash_mem_multiplier`. With 0, which sessions can't set, all joins whose first input has rows sort
+    /// both.
     pub hash_mem_multiplier: f64,
     /// Where sorts, joins and aggregates put what doesn't fit into memory. Without it, they fail.
     pub temporary_directory: Option<PathBuf>,
@@ -89,12 +90,15 @@ impl StatementOptions {
             .with_round_robin_repartition(false);
         // A rule that fails is a bug, which must not go unnoticed.
         config.options_mut().optimizer.skip_failed_rules = false;
-        let memory = (self.work_mem as f64 * self.hash_mem_multiplier).max(0.0) as usize;
+        let multiplied = |by: f64| (self.work_mem as f64 * by).max(0.0) as usize;
+        let memory = multiplied(self.hash_mem_multiplier.max(1.0));
         // What a sort keeps to be able to merge what it has spilled. By default, it is more than
         // it has.
         let reserved = &mut config.options_mut().execution.sort_spill_reservation_bytes;
         *reserved = (*reserved).min(memory / 8);
         let pool = OperationMemory::new(memory, partitions);
+        // All tasks use one hash table, or each has its part of it.
+        let join_memory = multiplied(self.hash_mem_multiplier).saturating_mul(partitions);
         let mode = match &self.temporary_directory {
             Some(directory) => DiskManagerMode::Directories(vec![directory.clone()]),
             None => DiskManagerMode::Disabled,
@@ -109,7 +113,7 @@ impl StatementOptions {
             .with_runtime_env(runtime)
             .with_analyzer_rules(Vec::new())
             .with_optimizer_rules(logical_rules())
-            .with_physical_optimizer_rules(physical_rules(cancellation))
+            .with_physical_optimizer_rules(physical_rules(cancellation, join_memory))
             .with_query_planner(Arc::new(StatementPlanner::new(cancellation, self.work_mem)))
             .build())
     }

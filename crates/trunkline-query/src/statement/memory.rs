@@ -55,7 +55,9 @@ impl MemoryPool for OperationMemory {
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         let consumer = reservation.consumer();
-        let limit = if consumer.can_spill() { self.spilling } else { self.other };
+        // What has nothing yet has nothing to spill, so it must have at least one batch.
+        let spills = consumer.can_spill() && reservation.size() > 0;
+        let limit = if spills { self.spilling } else { self.other };
         let wanted = reservation.size().saturating_add(additional);
         if wanted > limit {
             return Err(resources_datafusion_err!(
@@ -93,6 +95,10 @@ mod tests {
         let sorts = sorts.map(|sort| sort.register(&pool));
         assert!(sorts.iter().all(|sort| sort.try_grow(100).is_ok()));
         assert!(sorts.iter().all(|sort| sort.try_grow(1).is_err()));
+        let wide = MemoryConsumer::new("Sort").with_can_spill(true).register(&pool);
+        assert!(wide.try_grow(200).is_ok(), "one batch");
+        assert!(wide.try_grow(1).is_err(), "it spills what it has");
+        drop(wide);
         let merge = MemoryConsumer::new("Merge").register(&pool);
         assert!(merge.try_grow(300).is_ok());
         let error = merge.try_grow(2000).expect_err("more than an operation may have");

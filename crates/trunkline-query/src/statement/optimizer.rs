@@ -10,6 +10,7 @@ use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
+use crate::adaptive_join::AdaptiveJoins;
 use crate::append::AppendInOrder;
 use crate::interruption::Interruptible;
 use crate::merge_keys::RestoreMergeKeys;
@@ -29,22 +30,26 @@ pub(super) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 /// Rules for physical plans.
 ///
 /// Ours come last, because the others look for the nodes that ours replace. The keys of sorts are an
-/// exception: filters of scans are made from them.
+/// exception: filters of scans are made from them. `join_memory` is what the hash table of a join may use,
+/// in bytes.
 pub(super) fn physical_rules(
     cancellation: &Cancellation,
+    join_memory: usize,
 ) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     let filters = rules.iter().position(|rule| rule.name() == "FilterPushdown(Post)");
     rules.insert(filters.unwrap_or(rules.len()), Arc::new(RestoreMergeKeys));
     rules.push(Arc::new(AppendInOrder));
     rules.push(Arc::new(Interruptible::new(cancellation)));
+    // After the rule before it, which replaces the conditions of hash joins.
+    rules.push(Arc::new(AdaptiveJoins::new(join_memory)));
     rules
 }
 
 /// The names of the rules for logical and for physical plans, in order.
 pub fn rule_names() -> (Vec<String>, Vec<String>) {
     let logical = logical_rules().iter().map(|rule| rule.name().to_owned()).collect();
-    let physical = physical_rules(&Cancellation::default())
+    let physical = physical_rules(&Cancellation::default(), 0)
         .iter()
         .map(|rule| rule.name().to_owned())
         .collect();

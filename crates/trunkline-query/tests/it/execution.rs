@@ -63,6 +63,47 @@ fn sorts_spill_in_one_task() {
     assert_eq!(failure(&small, sql).code(), SqlState::OUT_OF_MEMORY);
 }
 
+/// Joins of 10,000 rows with 10,000, of which a third matches, and their SQL.
+const LARGE_JOINS: [&str; 9] = [
+    "select count(*), sum(a.n), sum(b.n), sum(b.n - a.n) from A join B on a.k = b.k",
+    "select count(*), sum(a.n), sum(b.n) from A left join B on a.k = b.k and a.n < b.n",
+    "select count(*), sum(a.n), sum(b.n) from A right join B on a.k = b.k and a.n % 2 = b.n % 3",
+    "select count(*), sum(a.n), sum(b.n) from A full join B on a.k = b.k",
+    "select count(*), sum(a.n) from A where exists (select from B where a.k = b.k and b.n > a.n)",
+    "select count(*), sum(a.n) from A where not exists (select from B where a.k = b.k)",
+    "select count(*), count(f), sum(n) filter (where f) from (select n, k in (select b.k from B) f from A) s",
+    "select count(*), sum(a.n) from A where a.k not in (select b.k from B where b.k < 2000)",
+    "select a.n, b.n from A join B on a.k = b.k order by b.n desc, a.n limit 10",
+];
+
+#[test]
+fn joins_sort_what_does_not_fit_into_memory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let temporary_directory = Some(directory.path().to_owned());
+    for workers in [0, 2] {
+        let options = StatementOptions { workers, ..StatementOptions::default() };
+        let large = StatementOptions { work_mem: 1 << 30, ..options.clone() };
+        let temporary_directory = temporary_directory.clone();
+        let little = StatementOptions { work_mem: 64 << 10, temporary_directory, ..options };
+        let (Some(large), Some(little)) = (shop(large), shop(little)) else { return };
+        let mut without = little.clone();
+        without.options.temporary_directory = None;
+        for sql in LARGE_JOINS {
+            let rows = "(select n, case when n % 7 > 0 then n * 3 % 5000 end k \
+                        from generate_series(1, 10000) n)";
+            let sql = sql.replace('A', &format!("{rows} a"));
+            let other = rows.replace("n * 3", "n * 2");
+            let sql = sql.replace('B', &format!("{other} b"));
+            let statement = bound(&large, &sql).expect("bound");
+            assert_eq!(lines(&little, &statement), lines(&large, &statement), "{workers} {sql}");
+            // The parts of three tasks can be sorted in memory.
+            if workers == 0 {
+                assert_eq!(failure(&without, &sql).code(), SqlState::OUT_OF_MEMORY, "{sql}");
+            }
+        }
+    }
+}
+
 /// The error of a statement.
 fn failure(context: &StatementContext, sql: &str) -> SqlError {
     let statement = bound(context, sql).expect("bound");

@@ -383,6 +383,30 @@ fn options_are_checked_as_the_server_does() {
 }
 
 #[test]
+fn sorts_show_what_they_have_written_and_so_do_joins_whose_table_was_too_large() {
+    runtime().block_on(async {
+        let Some(mut session) = open().await else { return };
+        let series = "generate_series(1, 50000)";
+        let settings = "set max_parallel_workers_per_gather = 0; set work_mem = '64kB'; \
+                        explain (analyze, timing off, summary off)";
+        let join = format!("{settings} select from {series} a join {series} b on a = b");
+        let text = run(&mut session, &join).await;
+        let expected = "SET;SET;Hash Join (actual rows=50000.00 loops=1)|\
+                        \x20 Hash Cond: (b.b = a.a)|\
+                        \x20 ->  Function Scan on generate_series b (actual rows=50000.00 loops=1)|\
+                        \x20 ->  Hash (actual rows=50000.00 loops=1)|\
+                        \x20       Sort Method: external merge  Disk: ";
+        assert!(text.starts_with(expected), "{text}");
+        let sort = format!("{settings} select from {series} a order by -a");
+        let text = run(&mut session, &sort).await;
+        assert!(text.contains("|  Sort Method: external merge  Disk: "), "{text}");
+        let little = sort.replace("50000", "50");
+        let text = run(&mut session, &little).await;
+        assert!(text.contains("|  Sort Method: quicksort  Memory: "), "{text}");
+    });
+}
+
+#[test]
 fn an_explain_is_described_before_it_is_executed() {
     runtime().block_on(async {
         let Some(mut session) = open().await else { return };

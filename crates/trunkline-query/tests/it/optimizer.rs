@@ -39,7 +39,7 @@ const LOGICAL: [&str; 25] = [
     "drop_unused_subplans",
 ];
 
-const PHYSICAL: [&str; 24] = [
+const PHYSICAL: [&str; 25] = [
     "OutputRequirements",
     "aggregate_statistics",
     "join_selection",
@@ -64,4 +64,5 @@ const PHYSICAL: [&str; 24] = [
     "SanityCheckPlan",
     "AppendInOrder",
     "Interruptible",
+    "AdaptiveJoins",
 ];

@@ -2,6 +2,7 @@
 //! or refused by name.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use trunkline_format::text_input::InputOptions;
 use trunkline_query::StatementContext;
@@ -162,4 +163,29 @@ fn queries_give_the_rows_of_the_server() {
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
     refusals.check();
+}
+
+/// A context whose joins sort their inputs, as they do if a hash table doesn't fit into memory.
+pub(crate) fn merging(mut context: StatementContext, directory: &Path) -> StatementContext {
+    context.options.hash_mem_multiplier = 0.0;
+    context.options.temporary_directory = Some(directory.to_owned());
+    context
+}
+
+#[test]
+fn joins_that_sort_give_the_rows_of_the_server() {
+    let Some((_, directory)) = versions().pop() else { return };
+    let data = directory.join("../../data");
+    let temporary = tempfile::tempdir().expect("a directory");
+    let mut contexts: BTreeMap<String, StatementContext> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for (area, answer) in all_answers(&directory) {
+        let context = contexts
+            .entry(answer.database.clone())
+            .or_insert_with(|| merging(open(&data, &answer.database), temporary.path()));
+        if let Verdict::Wrong(why) = compare(context, &answer) {
+            wrong.push(format!("{area}/{}: {why}\n    {}", answer.name, answer.sql));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -18,7 +18,7 @@ use trunkline_sql::{SqlError, SqlState};
 
 use crate::answers::versions;
 use crate::cluster::open;
-use crate::queries::{difference, rows};
+use crate::queries::{difference, merging, rows};
 use crate::random_query::generator::Generator;
 use crate::random_query::tables::tables;
 use crate::server::{Server, servers, succeed};
@@ -174,10 +174,12 @@ fn compare(server: &Compared, fixture: &Path, seed: u64, count: usize) -> Tally 
     let queries: Vec<String> = (0..count).map(|_| generator.query()).collect();
     let data = fixture.join("data");
     let expected = server.outcomes(&data, &queries);
-    let context = open(&data, DATABASE);
+    let temporary = tempfile::tempdir().expect("a directory");
+    // Every second query is asked with joins that sort.
+    let contexts = [open(&data, DATABASE), merging(open(&data, DATABASE), temporary.path())];
     let mut tally = Tally::default();
-    for (query, expected) in queries.iter().zip(&expected) {
-        match catch_unwind(AssertUnwindSafe(|| rows(&context, query))) {
+    for ((query, expected), context) in queries.iter().zip(&expected).zip(contexts.iter().cycle()) {
+        match catch_unwind(AssertUnwindSafe(|| rows(context, query))) {
             Ok(found) => {
                 let found = found.map(|rows| rows.expect("one query"));
                 tally.add(query, found, expected);

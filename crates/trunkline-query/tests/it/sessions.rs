@@ -40,11 +40,12 @@ pub(crate) async fn open_on(
     settings.set("shared_buffers", "2MB").expect("a setting");
     let engine = Engine::open(&settings).expect("an engine");
     let cluster = engine.cluster(data).expect("a cluster");
-    let instance = Instance::new(
-        engine,
-        cluster,
-        InstanceOptions { settings: owned(of_instance), ..InstanceOptions::default() },
-    );
+    let options = InstanceOptions {
+        settings: owned(of_instance),
+        temporary_directory: Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR"))),
+        ..InstanceOptions::default()
+    };
+    let instance = Instance::new(engine, cluster, options);
     let instance = instance.expect("an instance");
     let startup = Startup {
         database: database.into(),
