@@ -16,6 +16,7 @@ use std::thread;
 use std::time::Instant;
 
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::tree::Checkout;
 use patch::{FOLDER, Mutant, TestProgram};
 use scratch_tree::{ScratchTree, Verdict};
@@ -24,10 +25,37 @@ use scratch_tree::{ScratchTree, Verdict};
 /// the other, which hardly uses more than one CPU.
 const TREES_MAX: usize = 2;
 
+/// How many parts CI divides the mutants into. It tries one part per commit, because all of them take
+/// half an hour on a machine without a build cache.
+const PARTS: usize = 4;
+
 /// Runs the named mutants, or all of them, and returns one line for the summary.
 pub(crate) fn run(checkout: &Checkout, names: &[&str]) -> Result<String, Failure> {
     let files = checkout.files()?;
-    let mutants = load(checkout, &files, names)?;
+    try_all(checkout, &load(checkout, &files, names)?)
+}
+
+/// Runs the mutants of one part, which the commit's hash chooses, and returns one line for the summary.
+pub(crate) fn run_part(checkout: &Checkout) -> Result<String, Failure> {
+    let git = Invocation::new(&checkout.root, "git", "-c safe.directory=* rev-parse HEAD");
+    let commit = git.capture()?.text;
+    let mutants = load(checkout, &checkout.files()?, &[])?;
+    let (number, part) = part(&mutants, commit.trim());
+    println!("part {} of {PARTS}; `cargo xtask soak mutants` tries all", number + 1);
+    let summary = try_all(checkout, part)?;
+    Ok(format!("{summary} (part {} of {PARTS})", number + 1))
+}
+
+/// The part of the mutants that a commit's hash chooses, with its number. Neighbours share builds, so
+/// a part is a run of them.
+fn part<'m, M>(mutants: &'m [M], commit: &str) -> (usize, &'m [M]) {
+    let digit = commit.bytes().next_back().and_then(|digit| char::from(digit).to_digit(16));
+    let number = digit.unwrap_or_default() as usize % PARTS;
+    let bound = |number: usize| mutants.len() * number / PARTS;
+    (number, mutants.get(bound(number)..bound(number + 1)).unwrap_or_default())
+}
+
+fn try_all(checkout: &Checkout, mutants: &[Mutant]) -> Result<String, Failure> {
     if mutants.is_empty() {
         return Ok("no mutants yet".to_owned());
     }
@@ -36,9 +64,9 @@ pub(crate) fn run(checkout: &Checkout, names: &[&str]) -> Result<String, Failure
         .map(|number| ScratchTree::new(checkout, number))
         .collect::<Result<Vec<_>, _>>()?;
     let programs: BTreeSet<&TestProgram> = mutants.iter().map(|one| &one.program).collect();
-    distribute(&trees, programs, |tree, program| tree.baseline(program, &mutants))?;
+    distribute(&trees, programs, |tree, program| tree.baseline(program, mutants))?;
     println!("{:<9} {:>8}  mutant", "verdict", "time");
-    let caught = distribute(&trees, &mutants, judge)?;
+    let caught = distribute(&trees, mutants, judge)?;
     let survived = caught.iter().filter(|caught| !**caught).count();
     if survived > 0 {
         return Err(Failure::new(format!("{survived} of {} mutants survived", mutants.len())));
@@ -128,6 +156,15 @@ fn load(checkout: &Checkout, files: &[String], names: &[&str]) -> Result<Vec<Mut
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_mutant_is_in_one_part() {
+        let mutants: Vec<usize> = (0..91).collect();
+        let parts = ["0f4", "a5", "6", "7"].map(|commit| part(&mutants, commit));
+        assert_eq!(parts.map(|(number, _)| number), [0, 1, 2, 3]);
+        assert_eq!(parts.map(|(_, part)| part).concat(), mutants);
+        assert_eq!(part(&mutants, "").0, 0);
+    }
 
     #[test]
     fn each_item_is_tried_once() {

@@ -14,6 +14,7 @@ use std::time::Instant;
 use crate::ci::ACCEPTED_PART_SKIPS;
 use crate::failure::Failure;
 use crate::fixtures;
+use crate::mutants;
 use crate::tally::Tally;
 use crate::tree::Checkout;
 use record::Record;
@@ -31,6 +32,7 @@ const USAGE: &str = "\
 usage: cargo xtask soak <name>
 
   faults           a million faults on the simulated disk, under the seeded pool workload
+  mutants          all mutants, of which ci tries a quarter
   stress           the test step of ci ten times in a row, while other threads keep CPUs and
                    disk busy; needs what ci needs
   bare-root        .ci/run in a bare Debian root, which has none of the packages it needs;
@@ -50,6 +52,7 @@ pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
     let (name, args) = args.split_first().ok_or_else(|| Failure::usage(USAGE))?;
     let test: fn(&Checkout, &[&str]) -> Result<String, Failure> = match (*name, args) {
         ("faults", []) => |checkout, _| faults(checkout),
+        ("mutants", []) => |checkout, _| mutants::run(checkout, &[]),
         ("stress", []) => |checkout, _| stress::run(checkout),
         ("bare-root", []) => |checkout, _| bare_root::run(checkout),
         ("servers", [_, ..]) => |checkout, bins| servers(checkout, bins, ""),
