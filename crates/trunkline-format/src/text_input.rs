@@ -32,6 +32,7 @@ mod interval_iso;
 mod interval_sum;
 pub(crate) mod json;
 mod json_parts;
+pub(crate) mod json_path;
 pub(crate) mod jsonb;
 pub(crate) mod network;
 pub(crate) mod numeric;
@@ -45,7 +46,8 @@ mod zone_abbreviations;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use compound::{read_text, write_range};
+pub use compound::{check_text, read_text, write_multirange, write_range};
 pub use error::InputError;
 pub use json_parts::{JsonKind, JsonPart, JsonParts};
+pub use json_path::{JsonPath, PathChain, PathItem, PathOperator};
 pub use options::{DateOrder, InputNames, InputOptions, NoNames};

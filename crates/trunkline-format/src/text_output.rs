@@ -44,7 +44,7 @@ mod tests;
 pub use base::{Base, StringType};
 pub use catalog::{ColumnRow, ObjectClass, TypeCatalog};
 pub use compound::write_text;
-pub use description::{Bounds, Record, Type};
+pub use description::{Bounds, ColumnType, Part, Record, Type};
 pub use error::{TEXT_MAX, UnsupportedReason, UnsupportedType, ValueError};
 pub use jsonb::write_json_string;
 pub use options::{ByteaOutput, IntervalStyle, TextOptions, TimeZone, Utc};

@@ -10,6 +10,7 @@
 
 mod arrays;
 mod constant;
+mod division;
 mod elements;
 mod evaluate;
 mod frame;
@@ -20,10 +21,12 @@ mod planner;
 mod program;
 mod row_values;
 mod scalar_function;
+mod spread;
 mod text;
 mod via_text;
 mod walk;
 
+pub(crate) use division::Division;
 pub(crate) use frame::{Frame, Scatter, failed};
 pub(crate) use keys::{Key, KeyUse};
 pub(crate) use planner::{ExpressionPlanner, OuterColumns};

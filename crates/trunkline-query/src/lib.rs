@@ -49,6 +49,7 @@ mod file_sizes;
 mod instance;
 mod interruption;
 mod lower;
+mod materialized;
 mod merge_keys;
 mod operator;
 mod scan;

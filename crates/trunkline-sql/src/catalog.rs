@@ -31,6 +31,7 @@
 mod candidates;
 mod definitions;
 mod encoding;
+mod encoding_names;
 mod kernel_name;
 mod namespace;
 pub mod oids;
@@ -47,6 +48,7 @@ mod visibility;
 pub use candidates::{CallShape, Candidate};
 pub use definitions::Definitions;
 pub use encoding::NameEncoding;
+pub use encoding_names::{ENCODINGS, encoding_by_name};
 pub use namespace::{Namespace, ObjectName};
 pub use overlay::VirtualRelation;
 pub(crate) use overlay_definitions::DOMAIN_VIOLATION;

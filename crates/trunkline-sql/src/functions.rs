@@ -15,6 +15,7 @@
 mod aggregate;
 mod aggregates;
 mod array;
+mod bits;
 mod call;
 mod catalog;
 mod collation;
@@ -30,6 +31,8 @@ mod integers;
 mod json;
 mod money;
 mod network;
+mod nulls;
+mod numeric_series;
 mod numerics;
 mod printing;
 mod random;
@@ -59,13 +62,13 @@ pub use array::{
     compare_with_elements, slice, subscript,
 };
 pub(crate) use call::Zones;
-pub use call::{Argument, Call, CallSettings, Kernel, ServerFunctions};
+pub use call::{Argument, Call, CallSettings, DefinedRow, Kernel, ServerFunctions};
 pub(crate) use catalog::Deparser;
 pub use catalog::literal;
 pub use collation::{Collation, Collations, Letters, Provider};
 pub use datetime::Interval;
 pub use json::{append_json, append_jsonb_key};
 pub use record::ValueKeys;
-pub use registry::{aggregate, kernel, set_function};
+pub use registry::{aggregate, gives_row_values, kernel, set_function};
 pub use rows::{Input, Output, Reader, binary, each_row, ternary, unary};
 pub use set_rows::{NoRows, SetFunction, SetRows};

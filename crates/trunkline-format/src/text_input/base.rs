@@ -5,7 +5,8 @@
 use super::error::InputError;
 use super::options::InputOptions;
 use super::{
-    date_time, float, geometry, integer, interval, json, jsonb, network, numeric, scalars, strings,
+    date_time, float, geometry, integer, interval, json, json_path, jsonb, network, numeric,
+    scalars, strings,
 };
 use crate::text_output::{Base, RegType, StringType};
 
@@ -116,7 +117,7 @@ fn read_rare(
             out.extend_from_slice(&reg_type(kind, text, options)?.to_le_bytes());
         }
         Base::Xml => return Err(refuse("xml")),
-        Base::Jsonpath => return Err(refuse("jsonpath")),
+        Base::Jsonpath => return json_path::jsonpath(text, major, out),
         Base::Tsvector => return Err(refuse("tsvector")),
         Base::Tsquery => return Err(refuse("tsquery")),
         Base::Aclitem => return Err(refuse("aclitem")),

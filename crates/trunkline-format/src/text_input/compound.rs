@@ -38,6 +38,13 @@ pub fn read_text(
 }
 
 /// Checks that a text is UTF-8 without NULs.
+///
+/// # Errors
+/// 22021, with the first bytes that are wrong.
+pub fn check_text(text: &[u8]) -> Result<(), InputError> {
+    valid_text(text).map(|_| ())
+}
+
 pub(crate) fn valid_text(text: &[u8]) -> Result<&str, InputError> {
     let invalid = |bytes: &[u8]| {
         let digits: Vec<String> = bytes.iter().map(|byte| format!("0x{byte:02x}")).collect();
@@ -165,16 +172,41 @@ pub fn write_range(
     out: &mut Vec<u8>,
 ) -> Result<(), InputError> {
     let rules = rules(ty);
-    let bound = |bound: Option<(Vec<u8>, bool)>| match bound {
-        Some((value, inclusive)) => Bound { value: Some(value), inclusive },
-        None => Bound { value: None, inclusive: false },
-    };
     let value = match range {
-        Some(RangeBounds { lower, upper }) => rules.normalize(bound(lower), bound(upper))?,
+        Some(RangeBounds { lower, upper }) => {
+            rules.normalize(stored_bound(lower), stored_bound(upper))?
+        }
         None => None,
     };
     rules.store(&value, out);
     Ok(())
+}
+
+/// Appends a multirange of the type `oid`, whose ranges may be in any order and overlap.
+///
+/// # Errors
+/// [`InputError`] if the lower bound of a range is greater than its upper one.
+pub fn write_multirange(
+    oid: Oid,
+    ty: &Bounds,
+    ranges: impl IntoIterator<Item = RangeBounds>,
+    out: &mut Vec<u8>,
+) -> Result<(), InputError> {
+    let rules = rules(ty);
+    let values = ranges.into_iter().map(|range| {
+        let (lower, upper) = (stored_bound(range.lower), stored_bound(range.upper));
+        rules.normalize(lower, upper)
+    });
+    let values = values.collect::<Result<Vec<_>, _>>()?;
+    rules.store_multirange(oid, &rules.merge(values)?, out);
+    Ok(())
+}
+
+fn stored_bound(bound: Option<(Vec<u8>, bool)>) -> Bound {
+    match bound {
+        Some((value, inclusive)) => Bound { value: Some(value), inclusive },
+        None => Bound { value: None, inclusive: false },
+    }
 }
 
 /// The rules of a range type.

@@ -48,6 +48,36 @@ pub struct Part {
     pub(crate) domain: bool,
 }
 
+impl Part {
+    /// The type; for a domain, its base type.
+    pub fn ty(&self) -> &Type {
+        &self.ty
+    }
+
+    /// The type's OID: the domain's own if the type is a domain.
+    pub fn oid(&self) -> Oid {
+        self.oid
+    }
+
+    /// Whether the type is a domain, whose constraints only the caller can check.
+    pub fn is_domain(&self) -> bool {
+        self.domain
+    }
+}
+
+/// The type of a composite type's column.
+#[derive(Debug, Clone, Copy)]
+pub struct ColumnType<'a> {
+    /// The type; for a domain, its base type.
+    pub ty: &'a Type,
+    /// The type's OID: the domain's own if the type is a domain.
+    pub oid: Oid,
+    /// `atttypmod`; -1 if there is none.
+    pub modifier: i32,
+    /// Whether the type is a domain.
+    pub is_domain: bool,
+}
+
 /// The columns of a composite type, in order, dropped ones included.
 #[derive(Debug, PartialEq)]
 pub struct Record {
@@ -74,6 +104,23 @@ impl Record {
     /// The types of the columns, in order, without dropped columns.
     pub fn types(&self) -> impl Iterator<Item = &Type> {
         self.fields.iter().filter_map(|field| field.ty.as_ref())
+    }
+
+    /// The columns, in order, without dropped ones.
+    pub fn columns(&self) -> impl Iterator<Item = ColumnType<'_>> {
+        self.fields.iter().filter_map(|field| {
+            let (ty, is_domain) = (field.ty.as_ref()?, field.domain);
+            Some(ColumnType { ty, oid: field.oid, modifier: field.modifier, is_domain })
+        })
+    }
+
+    /// The same columns with these type modifiers, as a column definition list gives them.
+    #[must_use]
+    pub fn with_modifiers(mut self, modifiers: impl IntoIterator<Item = i32>) -> Self {
+        for (field, modifier) in self.fields.iter_mut().zip(modifiers) {
+            field.modifier = modifier;
+        }
+        self
     }
 }
 

@@ -145,8 +145,14 @@ impl<'a> Describer<'a> {
         let is_plain = (plan.is::<ProjectionExec>() && !is_result(plan))
             || plan.is::<InterruptibleExec>()
             || is_barrier(plan)
-            || ["CooperativeExec", "CoalesceBatchesExec", "OutputRequirementExec", "BufferExec"]
-                .contains(&plan.name())
+            || [
+                "CooperativeExec",
+                "MaterializedExec",
+                "CoalesceBatchesExec",
+                "OutputRequirementExec",
+                "BufferExec",
+            ]
+            .contains(&plan.name())
             || (merges && input.output_partitioning().partition_count() == 1);
         if is_plain {
             return Ok(Some(input));

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use datafusion::common::JoinSide;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
-    BinaryExpr, CastExpr, Column, DynamicFilterPhysicalExpr, InListExpr, IsNotNullExpr, IsNullExpr,
-    Literal, NotExpr,
+    BinaryExpr, CaseExpr, CastExpr, Column, DynamicFilterPhysicalExpr, InListExpr, IsNotNullExpr,
+    IsNullExpr, Literal, NotExpr,
 };
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
@@ -68,6 +68,7 @@ impl<'a> Expressions<'a> {
         input: &Arc<dyn ExecutionPlan>,
     ) -> Result<Shown, SqlError> {
         let columns = |column: &Column| self.column(input, column.index());
+        let expr = grouped_column(expr).unwrap_or(expr);
         match expr.downcast_ref::<Column>() {
             Some(column) => columns(column),
             None => Ok(Shown::computed(self.text(expr, None, &columns)?)),
@@ -202,6 +203,7 @@ impl<'a> Expressions<'a> {
         ty: Option<SqlType>,
         columns: &ColumnText<'_>,
     ) -> Result<String, SqlError> {
+        let expr = grouped_column(expr).unwrap_or(expr);
         if let Some(column) = expr.downcast_ref::<Column>() {
             return Ok(columns(column)?.text);
         }
@@ -347,4 +349,15 @@ pub(super) fn program(
 
 fn is_column(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::Column(_))
+}
+
+/// The column that lowering wraps in a `CASE`, so that it is null in grouping sets without it.
+fn grouped_column(expr: &Arc<dyn PhysicalExpr>) -> Option<&Arc<dyn PhysicalExpr>> {
+    let case = expr.downcast_ref::<CaseExpr>()?;
+    match (case.expr(), case.when_then_expr(), case.else_expr()) {
+        (None, [(when, then)], None) if when.is::<IsNotNullExpr>() && then.is::<Column>() => {
+            Some(then)
+        }
+        _ => None,
+    }
 }

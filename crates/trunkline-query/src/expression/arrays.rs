@@ -22,6 +22,8 @@ pub(super) struct ElementType {
     pub(super) oid: Oid,
     pub(super) carrier: Carrier,
     attribute: Attribute,
+    /// For a type of fixed length that has parts, such as `point`, how its own values are held.
+    container: Option<Carrier>,
 }
 
 impl ElementType {
@@ -40,13 +42,27 @@ impl ElementType {
             }
         }
         let missing = || SqlError::internal(format!("type {array} is not an array type"));
+        let fixed = row.as_ref().filter(|row| row.len > 0);
+        let container = match fixed {
+            Some(_) => Some(environment.carrier(array)?),
+            None => None,
+        };
         let oid = row.map(|row| row.element).filter(|oid| *oid != Oid(0)).ok_or_else(missing)?;
         Ok(Self {
             oid,
             carrier: environment.carrier(oid)?,
             attribute: attribute_of(oid, &**catalog)?,
+            container,
         })
     }
+}
+
+/// A part of a value of fixed length, whose parts have one subscript from 0.
+fn fixed_part<'a>(value: &'a [u8], attribute: Attribute, subscripts: &[i32]) -> Option<&'a [u8]> {
+    let [at] = subscripts else { return None };
+    let (at, size) = (usize::try_from(*at).ok()?, usize::try_from(attribute.len).ok()?);
+    let start = at.checked_mul(size)?;
+    value.get(start..start.checked_add(size)?)
 }
 
 /// The values of an argument, row by row, as stored.
@@ -224,7 +240,7 @@ pub(super) fn element(
     subscripts: &[Argument],
     rows: usize,
 ) -> Result<Argument, SqlError> {
-    let mut arrays = Values::new(Carrier::Bytes, array)?;
+    let mut arrays = Values::new(element.container.unwrap_or(Carrier::Bytes), array)?;
     let readers = subscripts.iter().map(|argument| Values::new(Carrier::Int32, argument));
     let mut readers = readers.collect::<Result<Vec<_>, _>>()?;
     let arguments: Vec<&Argument> = std::iter::once(array).chain(subscripts).collect();
@@ -232,6 +248,9 @@ pub(super) fn element(
         let subscripts = readers.iter_mut().map(|reader| int4(reader.get(row)));
         let subscripts: Option<Vec<i32>> = subscripts.collect();
         let found: Option<Cow<'_, [u8]>> = match (arrays.get(row), subscripts) {
+            (Some(payload), Some(at)) if element.container.is_some() => {
+                fixed_part(payload, element.attribute, &at).map(Cow::Borrowed)
+            }
             (Some(payload), Some(at)) => subscript(payload, element.attribute, &at)?,
             _ => None,
         };
@@ -286,6 +305,7 @@ mod tests {
     use super::*;
 
     const INT4: ElementType = ElementType {
+        container: None,
         oid: Oid(23),
         carrier: Carrier::Int32,
         attribute: Attribute { len: 4, align: Align::Int },

@@ -19,6 +19,7 @@ use super::frame::{Frame, Scatter, booleans, expanded, failed, selected};
 use super::function::Function;
 use super::program::{Node, Program};
 use super::row_values;
+use super::spread::spread;
 use super::text::column_name;
 
 impl Program {
@@ -73,6 +74,10 @@ impl Node {
             Self::Call { function, arguments } => {
                 let arguments = evaluate_all(arguments, frame)?;
                 function.call(&arguments, rows, frame.settings())?
+            }
+            Self::Spread { function, arguments } => {
+                let arguments = evaluate_all(arguments, frame)?;
+                spread(function, &arguments, rows, frame.settings())?
             }
             Self::And(operands) => column(connect(operands, frame, false)?),
             Self::Or(operands) => column(connect(operands, frame, true)?),

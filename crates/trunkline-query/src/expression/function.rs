@@ -80,6 +80,40 @@ impl Function {
         }
     }
 
+    /// The type of the result.
+    pub(super) fn result_type(&self) -> Oid {
+        self.result_type
+    }
+
+    /// Computes one result. The last arguments are elements of an array instead of that array, and have
+    /// the type `element`.
+    pub(super) fn call_one(
+        &self,
+        arguments: &[Argument],
+        element: Option<Oid>,
+        settings: &CallSettings,
+    ) -> Result<ArrayRef, SqlError> {
+        let kernel = self.kernel.ok_or_else(|| {
+            let name = &self.name;
+            SqlError::unsupported(format!(
+                "VARIADIC in a call of {name} is not supported by trunkline"
+            ))
+        })?;
+        let others = self.argument_types.split_last().map_or(&[][..], |(_, others)| others);
+        let elements = arguments.len().saturating_sub(others.len());
+        let elements = std::iter::repeat_n(element.unwrap_or_default(), elements);
+        let argument_types: Vec<Oid> = others.iter().copied().chain(elements).collect();
+        kernel(&Call {
+            arguments,
+            rows: 1,
+            argument_types: &argument_types,
+            result_type: self.result_type,
+            collation: self.collation,
+            row: None,
+            settings,
+        })
+    }
+
     /// Computes the results for `rows` rows.
     pub(crate) fn call(
         &self,
@@ -100,6 +134,7 @@ impl Function {
                 argument_types: &self.argument_types,
                 result_type: self.result_type,
                 collation: self.collation,
+                row: None,
                 settings,
             })?,
         };
@@ -134,6 +169,7 @@ impl Function {
             argument_types: &self.argument_types,
             result_type: self.result_type,
             collation: self.collation,
+            row: None,
             settings,
         };
         let result = compare_with_elements(kernel, &call, all)?;

@@ -16,7 +16,7 @@ use arrow_array::ArrayRef;
 use trunkline_format::Oid;
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::{
-    BooleanTest, ColumnId, Comparison, Expr, ExprKind, Quantifier, SqlType, with_stack,
+    BooleanTest, CallForm, ColumnId, Comparison, Expr, ExprKind, Quantifier, SqlType, with_stack,
 };
 use trunkline_sql::values::Carrier;
 
@@ -45,6 +45,11 @@ pub(super) enum Node {
     Column(usize),
     Constant(ArrayRef),
     Call {
+        function: Function,
+        arguments: Vec<Node>,
+    },
+    /// A call whose last argument is an array of arguments.
+    Spread {
         function: Function,
         arguments: Vec<Node>,
     },
@@ -233,10 +238,14 @@ impl Compiler<'_> {
                 let payload = parameter(self.environment, *number)?;
                 Node::Constant(constant(self.environment, expr.ty, payload)?)
             }
-            ExprKind::Call { function, arguments, collation, .. } => {
+            ExprKind::Call { function, arguments, collation, form } => {
                 let types = arguments.iter().map(|argument| argument.ty.oid).collect();
                 let function = self.function(*function, types, expr.ty.oid, *collation)?;
-                Node::Call { function, arguments: self.nodes(arguments)? }
+                let arguments = self.nodes(arguments)?;
+                match form {
+                    CallForm::Variadic => Node::Spread { function, arguments },
+                    _ => Node::Call { function, arguments },
+                }
             }
             ExprKind::And(operands) => Node::And(self.nodes(operands)?),
             ExprKind::Or(operands) => Node::Or(self.nodes(operands)?),

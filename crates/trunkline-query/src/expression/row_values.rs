@@ -111,7 +111,7 @@ pub(super) fn test(
 }
 
 /// The error for a row that is damaged, or whose type can't be used.
-fn damaged(error: ValueError) -> SqlError {
+pub(super) fn damaged(error: ValueError) -> SqlError {
     match error {
         ValueError::Unsupported(error) => SqlError::unsupported(error.to_string()),
         error => SqlError::new(SqlState::DATA_CORRUPTED, error.to_string()),

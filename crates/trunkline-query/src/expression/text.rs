@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use trunkline_sql::bound::{ColumnId, Expr, ExprKind, Location, with_stack};
+use trunkline_sql::bound::{CallForm, ColumnId, Expr, ExprKind, Location, with_stack};
 
 use crate::environment::Environment;
 
@@ -34,7 +34,7 @@ fn append_node(environment: &Environment, expr: &Expr, text: &mut String) {
         ExprKind::Parameter(number) => {
             let _ = write!(text, "${number}");
         }
-        ExprKind::Call { function, arguments, collation, .. } => {
+        ExprKind::Call { function, arguments, collation, form } => {
             match environment.function(*function) {
                 Ok(info) => text.push_str(&info.name),
                 Err(_) => text.push_str("function"),
@@ -42,6 +42,9 @@ fn append_node(environment: &Environment, expr: &Expr, text: &mut String) {
             list(environment, arguments, text);
             // Overloads share a C function, and a result type may depend on the context.
             let _ = write!(text, "#{function}:{}:{collation}", expr.ty.oid);
+            if *form == CallForm::Variadic {
+                text.push_str(":variadic");
+            }
         }
         ExprKind::And(operands) => joined(environment, "AND", operands, text),
         ExprKind::Or(operands) => joined(environment, "OR", operands, text),

@@ -9,7 +9,7 @@ use datafusion::logical_expr::expr::AggregateFunction as PlanAggregate;
 use datafusion::logical_expr::{
     Aggregate as PlanAggregation, AggregateUDF, Expr as PlanExpr, GroupingSet, LogicalPlan,
     LogicalPlanBuilder, bitwise_and, bitwise_or, bitwise_shift_left, bitwise_shift_right, cast,
-    lit,
+    lit, when,
 };
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::{Aggregate, ColumnId, Expr, ExprKind, Relation, SortKey};
@@ -73,12 +73,8 @@ impl Lowering<'_> {
         plan = with_columns(plan, values)?;
         let ids: Vec<ColumnId> = groups.iter().map(|(id, _)| *id).collect();
         let (plan, mut grouping) = self.grouping(plan, &ids)?;
+        let keys = grouping.keys.clone();
         if let Some(sets) = sets {
-            if !grouping.values.is_empty() {
-                let message =
-                    "GROUPING SETS of columns of this type are not supported by trunkline";
-                return Err(SqlError::unsupported(message));
-            }
             let column = |place: &usize| grouping.keys.get(*place).cloned();
             let set = |set: &Vec<usize>| set.iter().filter_map(column).collect::<Vec<_>>();
             let sets = sets.iter().map(set).collect();
@@ -86,7 +82,18 @@ impl Lowering<'_> {
         }
         calls.extend(grouping.values);
         let columns = ids.into_iter().chain(aggregates.iter().map(|(id, _)| *id));
-        let columns = columns.map(|id| field(&column_name(id)));
+        let columns = columns.enumerate().map(|(place, id)| {
+            let (name, value) = (column_name(id), field(&column_name(id)));
+            match keys.get(place) {
+                // The key of a column that a set doesn't group by is null, but not its first value.
+                Some(key) if sets.is_some() && *key != value => {
+                    let kept = when(key.clone().is_not_null(), value).end();
+                    planned(kept).map(|kept| kept.alias(name))
+                }
+                _ => Ok(value),
+            }
+        });
+        let columns = columns.collect::<Result<Vec<PlanExpr>, SqlError>>()?.into_iter();
         let groupings = groupings.iter().map(|(id, places)| {
             let value = sets.map_or_else(|| lit(0_i32), |sets| grouping_bits(places, sets));
             value.alias(column_name(*id))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::SortOptions;
-use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr as PlanExpr, Extension, LogicalPlan, LogicalPlanBuilder};
 use trunkline_sql::bound::{Cte, Expr, ExprKind, JoinKind, Relation, SortKey};
 use trunkline_sql::{SqlError, SqlState};
 
@@ -11,7 +11,8 @@ use super::join::contains_subquery;
 use super::planner::{Lowering, planned, with_columns};
 use super::visible::outer_columns;
 use crate::expression::KeyUse;
-use crate::operator::LimitWithTies;
+use crate::materialized::MaterializedNode;
+use crate::operator::{LimitBy, LimitWithTies};
 
 impl Lowering<'_> {
     pub(super) fn limit(
@@ -21,6 +22,14 @@ impl Lowering<'_> {
         offset: Option<&Expr>,
         ties: Option<&[SortKey]>,
     ) -> Result<LogicalPlan, SqlError> {
+        let is_known = |expr: &Expr| {
+            let mut has_column = contains_subquery(expr);
+            expr.columns(self.subqueries, &mut |_| has_column = true);
+            !has_column
+        };
+        if ties.is_none() && !(limit.is_none_or(is_known) && offset.is_none_or(is_known)) {
+            return self.limit_by(input, limit, offset);
+        }
         let count = |expr: Option<&Expr>, code: SqlState, what: &str| {
             let value = match expr {
                 None => None,
@@ -38,6 +47,44 @@ impl Lowering<'_> {
         let plan = self.relation(input)?;
         let builder = LogicalPlanBuilder::from(plan).limit(skip, fetch);
         planned(builder.and_then(LogicalPlanBuilder::build))
+    }
+
+    /// A limit that is known only when the query is executed. The operator sorts its input itself.
+    fn limit_by(
+        &mut self,
+        input: &Relation,
+        limit: Option<&Expr>,
+        offset: Option<&Expr>,
+    ) -> Result<LogicalPlan, SqlError> {
+        let (unsorted, keys) = match input {
+            Relation::Sort { input, keys } => (&**input, keys.as_slice()),
+            other => (other, &[][..]),
+        };
+        let mut plan = self.relation(unsorted)?;
+        let columns = plan.schema().columns().into_iter().map(PlanExpr::Column);
+        let columns: Vec<PlanExpr> = columns.collect();
+        let (mut added, mut order_by) = (Vec::new(), Vec::new());
+        for key in keys {
+            let name = self.new_name("o");
+            let (next, expr) = self.without_subqueries(plan, &key.expr)?;
+            plan = next;
+            added.push((name.clone(), self.expressions().key(&expr, KeyUse::Order)?));
+            let (descending, nulls_first) = (key.descending, key.nulls_first);
+            order_by.push((name, SortOptions { descending, nulls_first }));
+        }
+        let mut numbers = [None, None];
+        for (expr, number) in [offset, limit].into_iter().zip(&mut numbers) {
+            let Some(expr) = expr else { continue };
+            let name = self.new_name("l");
+            let (next, expr) = self.without_subqueries(plan, expr)?;
+            plan = next;
+            added.push((name.clone(), self.expressions().value(&expr)?));
+            *number = Some(name);
+        }
+        let [offset, limit] = numbers;
+        let operator = LimitBy { order_by, offset, limit };
+        let plan = self.operator(with_columns(plan, added)?, Arc::new(operator))?;
+        planned(LogicalPlanBuilder::from(plan).project(columns).and_then(LogicalPlanBuilder::build))
     }
 
     /// `FETCH FIRST … WITH TIES`. The operator sorts its input itself.
@@ -68,12 +115,15 @@ impl Lowering<'_> {
     }
 
     /// Common table expressions are inlined, which changes nothing unless they are volatile. One that
-    /// is must be evaluated only once.
+    /// is must be evaluated only once, so its rows are kept.
     pub(super) fn with(&mut self, ctes: &[Cte], input: &Relation) -> Result<LogicalPlan, SqlError> {
         for cte in ctes {
+            let mut is_shared = false;
             if self.is_volatile(&cte.relation) {
                 let others = ctes.iter().any(|other| self.references(&other.relation, cte) > 0);
-                if others || self.references(input, cte) > 1 {
+                is_shared = others || self.references(input, cte) > 1;
+                // In a subplan, it would have to be evaluated again for each outer row.
+                if is_shared && (self.depth > 0 || !self.recursive.is_empty()) {
                     let message = "WITH of a query with volatile functions that is used more than \
                                    once is not supported by trunkline";
                     return Err(SqlError::unsupported(message));
@@ -82,7 +132,11 @@ impl Lowering<'_> {
             if self.refers_to_recursion(&cte.relation) {
                 self.recursive.push(cte.number);
             }
-            let plan = self.relation(&cte.relation)?;
+            let mut plan = self.relation(&cte.relation)?;
+            if is_shared {
+                let node = Arc::new(MaterializedNode::new(cte.number, plan));
+                plan = LogicalPlan::Extension(Extension { node });
+            }
             self.ctes.insert(cte.number, (plan, cte.columns.clone()));
         }
         let plan = self.relation(input)?;

@@ -49,6 +49,8 @@ pub(crate) struct Lowering<'a> {
     pub(super) recursive: Vec<u32>,
     /// The columns of outer queries, while a subplan is lowered.
     pub(super) outer: Arc<OuterColumns>,
+    /// The number of subplans around what is being lowered.
+    pub(super) depth: u32,
     /// The number of names made so far.
     names: u32,
 }
@@ -66,8 +68,8 @@ impl<'a> Lowering<'a> {
         subqueries: &'a Subqueries,
     ) -> Self {
         let (columns, ctes, outer) = (columns.clone(), Map::default(), Arc::default());
-        let recursive = Vec::new();
-        Self { environment, tables, subqueries, columns, ctes, recursive, outer, names: 0 }
+        let (recursive, depth, names) = (Vec::new(), 0, 0);
+        Self { environment, tables, subqueries, columns, ctes, recursive, outer, depth, names }
     }
 
     /// The plan of a relation.

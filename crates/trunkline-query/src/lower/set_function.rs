@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use trunkline_format::Oid;
+use trunkline_format::text_output::{RECORD, Record, RecordColumn};
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::{ColumnId, Expr, ExprKind, Relation, RowSource};
-use trunkline_sql::functions::set_function;
+use trunkline_sql::functions::{DefinedRow, gives_row_values, set_function};
 
 use super::join::contains_subquery;
 use super::planner::{Lowering, planned};
 use super::visible::outer_columns;
-use crate::expression::{Program, column_name, expression_text};
+use crate::expression::{Division, Program, column_name, expression_text};
 use crate::operator::{ProjectSet, SetCall};
 use crate::scan::PageCounter;
 
@@ -71,16 +72,18 @@ impl Lowering<'_> {
             SqlError::unsupported(format!("function {name} is not supported by trunkline"))
         };
         // The elements of an array of rows are rows, not columns.
-        if info.source == "array_unnest" && source.row_type.is_some() {
-            let message = "unnest of an array of rows is not supported by trunkline";
-            return Err(SqlError::unsupported(message));
-        }
+        let division = match gives_row_values(&info.source) {
+            true => self.division(source, call.ty.oid)?,
+            false => None,
+        };
         Ok(SetCall {
             function: Some(set_function(&info.source).ok_or_else(refused)?),
             arguments: arguments.iter().map(compile).collect::<Result<_, _>>()?,
             argument_types: arguments.iter().map(|argument| argument.ty.oid).collect(),
             result_type: call.ty.oid,
             collation: *collation,
+            row: self.defined_row(source)?,
+            division,
             columns,
             call: call.clone(),
             text,
@@ -95,10 +98,10 @@ impl Lowering<'_> {
         columns: Vec<(String, arrow_schema::DataType)>,
         text: String,
     ) -> Result<SetCall, SqlError> {
-        if source.returns_set || source.row_type.is_some() || columns.len() != 1 {
-            let message = "a function in FROM that returns a row is not supported by trunkline";
-            return Err(SqlError::unsupported(message));
+        if source.returns_set || (source.row_type.is_none() && columns.len() != 1) {
+            return Err(SqlError::internal("a value with several columns"));
         }
+        let division = self.division(source, call.ty.oid)?;
         let arguments = vec![Program::compile(self.environment, call)?];
         let (argument_types, result_type) = (vec![call.ty.oid], call.ty.oid);
         let (function, collation) = (None, Oid(0));
@@ -108,10 +111,38 @@ impl Lowering<'_> {
             argument_types,
             result_type,
             collation,
+            row: None,
+            division,
             columns,
             call: call.clone(),
             text,
         })
+    }
+
+    /// How rows that are values of this type are divided into columns; `None` for scalars.
+    fn division(&self, source: &RowSource, oid: Oid) -> Result<Option<Division>, SqlError> {
+        let Some(types) = &source.row_type else { return Ok(None) };
+        let carriers = types.iter().map(|ty| self.environment.carrier(ty.oid));
+        let carriers = carriers.collect::<Result<Vec<_>, SqlError>>()?;
+        let types = types.iter().map(|ty| ty.oid).collect();
+        Ok(Some(Division::new(carriers, types, oid == RECORD)))
+    }
+
+    /// The rows that a column definition list describes.
+    fn defined_row(&self, source: &RowSource) -> Result<Option<DefinedRow>, SqlError> {
+        let Some(types) = source.row_type.as_ref().filter(|_| !source.defined.is_empty()) else {
+            return Ok(None);
+        };
+        let columns = types.iter().zip(&source.defined).map(|(ty, name)| RecordColumn {
+            oid: ty.oid,
+            collation: ty.collation,
+            name: name.as_bytes().to_vec(),
+        });
+        let columns: Vec<RecordColumn> = columns.collect();
+        let record = Record::anonymous(&columns, &*self.environment.settings.catalog);
+        let record = record.map_err(|error| SqlError::unsupported(error.to_string()))?;
+        let record = Arc::new(record.with_modifiers(types.iter().map(|ty| ty.modifier)));
+        Ok(Some(DefinedRow { record, columns }))
     }
 
     /// The rows of `right` for each row of `left`, to whose columns it refers; `None` if `right` is of

@@ -76,7 +76,9 @@ impl Lowering<'_> {
         }
         let is_volatile = self.is_volatile(relation);
         let around = std::mem::replace(&mut self.outer, Arc::new(outer));
+        self.depth += 1;
         let inner = self.relation(relation);
+        self.depth -= 1;
         self.outer = around;
         let inner = renamed(inner?, columns.iter().copied())?;
         let fields = columns.iter().map(|(_, id)| {

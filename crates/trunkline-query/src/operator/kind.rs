@@ -15,7 +15,7 @@ pub(crate) enum OperatorKind<'a> {
     ProjectSet(&'a ProjectSet),
     /// Window functions.
     Window(&'a Window),
-    /// `FETCH FIRST … WITH TIES`.
+    /// `FETCH FIRST … WITH TIES`, and limits that are columns.
     Limit,
     /// Passes rows on.
     Barrier,

@@ -22,11 +22,11 @@ use datafusion::common::Result;
 use trunkline_format::Oid;
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::Expr;
-use trunkline_sql::functions::{Argument, Call, CallSettings, SetFunction, SetRows};
+use trunkline_sql::functions::{Argument, Call, CallSettings, DefinedRow, SetFunction, SetRows};
 
 use super::definition::{Operator, Process, Streams};
 use crate::error::to_datafusion;
-use crate::expression::{Frame, Program, column_name};
+use crate::expression::{Division, Frame, Program, column_name};
 use crate::scan::PageCounter;
 
 /// A call of a function, with the columns of its rows.
@@ -41,6 +41,10 @@ pub(crate) struct SetCall {
     pub(crate) result_type: Oid,
     /// The input collation; 0 if none.
     pub(crate) collation: Oid,
+    /// The rows that a column definition list describes.
+    pub(crate) row: Option<DefinedRow>,
+    /// The function gives rows as values, which are divided into the columns.
+    pub(crate) division: Option<Division>,
     /// The names and types of the columns.
     pub(crate) columns: Vec<(String, DataType)>,
     /// The call as the statement has it.
@@ -137,14 +141,19 @@ struct Results {
 
 impl Results {
     /// Makes sure that there are rows, unless the function has ended.
-    fn fill(&mut self, rows_max: usize) -> Result<(), SqlError> {
+    fn fill(
+        &mut self,
+        rows_max: usize,
+        call: &SetCall,
+        settings: &CallSettings,
+    ) -> Result<(), SqlError> {
         while self.left == 0
             && let Some(rows) = &mut self.rows
         {
             match rows.next_rows(rows_max)? {
                 Some(arrays) => {
                     self.left = arrays.first().map_or(0, |array| array.len());
-                    self.ready = arrays;
+                    self.ready = call.divided(arrays, settings)?;
                 }
                 None => self.rows = None,
             }
@@ -239,8 +248,8 @@ fn advance(
         let started = calls.map(|(call, arguments)| call.start(arguments, row, rows, operator));
         input.calls = started.collect::<Result<_, _>>()?;
     }
-    for call in &mut input.calls {
-        call.fill(room)?;
+    for (call, definition) in input.calls.iter_mut().zip(&operator.calls) {
+        call.fill(room, definition, &operator.settings)?;
     }
     let ready = input.calls.iter().map(|call| call.left).filter(|&left| left > 0);
     let mut count = ready.min().unwrap_or_default().min(room);
@@ -284,7 +293,8 @@ impl SetCall {
     ) -> Result<Results, SqlError> {
         let Some(function) = self.function else {
             let value = arguments.iter().map(|value| value.array().slice(value.row(row), 1));
-            return Ok(Results { rows: None, ready: value.collect(), left: 1 });
+            let ready = self.divided(value.collect(), &operator.settings)?;
+            return Ok(Results { rows: None, ready, left: 1 });
         };
         let rows = function(
             &Call {
@@ -293,11 +303,24 @@ impl SetCall {
                 argument_types: &self.argument_types,
                 result_type: self.result_type,
                 collation: self.collation,
+                row: self.row.as_ref(),
                 settings: &operator.settings,
             },
             row,
         )?;
         Ok(Results { rows: Some(rows), ready: Vec::new(), left: 0 })
+    }
+
+    /// The columns of what the function gives.
+    fn divided(
+        &self,
+        arrays: Vec<ArrayRef>,
+        settings: &CallSettings,
+    ) -> Result<Vec<ArrayRef>, SqlError> {
+        match (&self.division, arrays.as_slice()) {
+            (Some(division), [rows]) => division.columns(rows, settings),
+            _ => Ok(arrays),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
+use crate::materialized::MaterializedPlanner;
 use crate::operator::OperatorPlanner;
 use crate::scan::Cancellation;
 use crate::subplan::SubplanPlanner;
@@ -38,6 +39,7 @@ impl QueryPlanner for StatementPlanner {
         DefaultPhysicalPlanner::with_extension_planners(vec![
             Arc::new(operators),
             Arc::new(subplans),
+            Arc::new(MaterializedPlanner),
         ])
         .create_physical_plan(plan, session)
         .await

@@ -5,7 +5,7 @@ use trunkline_format::Oid;
 use trunkline_format::text_input::InputOptions;
 
 use super::function_frame::FunctionFrame;
-use super::level::Level;
+use super::level::{Level, OuterAggregate};
 use super::open_recursion::Recursions;
 use super::parameters::Parameters;
 use super::presence::Markers;
@@ -45,6 +45,8 @@ pub(super) struct Binder<'a> {
     pub(super) record_columns: Map<ColumnId, Vec<RowField>>,
     /// The functions in SQL whose bodies are being bound, from the outermost one.
     pub(super) frames: Vec<FunctionFrame>,
+    /// Aggregates in subqueries that belong to a query around them.
+    pub(super) outer_aggregates: Vec<OuterAggregate>,
     /// The words of the first row lock, such as `FOR UPDATE`.
     pub(super) locking: Option<&'static str>,
 }

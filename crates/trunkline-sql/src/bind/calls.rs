@@ -7,6 +7,8 @@ use trunkline_engine::catalog::Procedure;
 use trunkline_format::Oid;
 
 use super::binder::{Binder, Context, Place};
+use super::level::OuterAggregate;
+use super::outer_aggregate::not_allowed;
 use super::resolved::{Resolved, ResolvedCall, RowField};
 use crate::bound::{
     Aggregate, CallForm, ColumnId, Expr, ExprKind, RowSource, SortKey, SqlType, Window,
@@ -75,6 +77,9 @@ impl Binder<'_> {
             Ok(ResolvedCall::Function(resolved)) => resolved,
         };
         let procedure = self.procedure(resolved.function)?;
+        if procedure.kind != b'f' {
+            self.refuse_spreading(&resolved, at)?;
+        }
         match (procedure.kind, &call.over) {
             (b'a', None) => self.aggregate_call(call, resolved, within, at, context),
             (b'a' | b'w', Some(over)) => {
@@ -141,7 +146,7 @@ impl Binder<'_> {
     }
 
     /// A function's name and argument types, for messages.
-    fn signature(&self, procedure: &Procedure) -> String {
+    pub(super) fn signature(&self, procedure: &Procedure) -> String {
         let name = self.catalog().encoding().decode(&procedure.name);
         let types: Vec<String> =
             procedure.arguments.iter().map(|oid| self.names.type_name(*oid)).collect();
@@ -178,9 +183,20 @@ impl Binder<'_> {
             function: resolved.function,
             arguments: resolved.arguments,
             collation,
-            form,
+            form: if resolved.spreads { CallForm::Variadic } else { form },
         };
         Ok(Expr::new(kind, ty).at(at))
+    }
+
+    /// Elements of an array can't be the arguments of aggregates and set-returning functions here.
+    fn refuse_spreading(&self, resolved: &Resolved, at: u32) -> Result<(), SqlError> {
+        if !resolved.spreads {
+            return Ok(());
+        }
+        let name = self.catalog().encoding().decode(&self.procedure(resolved.function)?.name);
+        let message =
+            format!("VARIADIC in a call of function {name} is not supported by trunkline");
+        Err(SqlError::unsupported(message).at(at))
     }
 
     /// A call of a function of `pg_catalog` whose arguments have exactly its types.
@@ -213,23 +229,10 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(at));
         }
         let place = context.place;
-        if !place.allows_aggregates() {
-            // An aggregate belongs to the innermost query whose columns it uses.
-            let (mut outer, mut own) = (false, false);
-            for argument in &resolved.arguments {
-                argument.columns(
-                    &self.subqueries,
-                    &mut |id| match self.is_outer(id, context.scope) {
-                        true => outer = true,
-                        false => own = true,
-                    },
-                );
-            }
-            if outer && !own {
-                return Err(outer_aggregate(at));
-            }
-            let message = format!("aggregate functions are not allowed in {}", place.clause());
-            return Err(SqlError::new(SqlState::GROUPING_ERROR, message).at(at));
+        // An aggregate belongs to the innermost query whose columns it uses.
+        let is_outer = self.uses_only_outer(&resolved.arguments, context.scope);
+        if !place.allows_aggregates() && !is_outer {
+            return Err(not_allowed(place, at));
         }
         let (ty, function) = (resolved.result, resolved.function);
         let row = self.catalog().aggregate(function);
@@ -245,6 +248,9 @@ impl Binder<'_> {
                 false => format!("WITHIN GROUP is required for ordered-set aggregate {name}"),
             };
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(at));
+        }
+        if kind == b'h' {
+            return self.hypothetical(call, function, direct, within, at, context);
         }
         let arguments = direct.split_off(direct_count.min(direct.len()));
         let order_by = match call.within_group {
@@ -270,9 +276,17 @@ impl Binder<'_> {
         let distinct = call.distinct;
         let aggregate =
             Aggregate { function, arguments, direct, distinct, order_by, filter, ty, collation };
-        self.check_aggregate(&aggregate, at, context)?;
+        let is_outer = self.check_aggregate(&aggregate, at, context)?;
         let name = self.catalog().encoding().decode(&self.procedure(function)?.name);
-        let id = context.level.aggregate(aggregate, || self.column(&name, ty));
+        let id = match is_outer {
+            true => {
+                let id = self.column(&name, ty);
+                self.outer_aggregates.push(OuterAggregate { id, aggregate, at });
+                id
+            }
+            false if !place.allows_aggregates() => return Err(not_allowed(place, at)),
+            false => context.level.aggregate(aggregate, || self.column(&name, ty)),
+        };
         Ok(Expr::new(ExprKind::Column(id), ty).at(at))
     }
 
@@ -294,7 +308,7 @@ impl Binder<'_> {
     }
 
     /// `FILTER`, which can't contain aggregates.
-    fn filter(
+    pub(super) fn filter(
         &mut self,
         call: &FunctionCall,
         context: &mut Context<'_>,
@@ -304,14 +318,14 @@ impl Binder<'_> {
         self.condition(filter, &mut inner).map(Some)
     }
 
-    /// An aggregate can't contain other aggregates, window functions or set-returning functions, and
-    /// it must belong to this query.
-    fn check_aggregate(
+    /// An aggregate can't contain other aggregates, window functions or set-returning functions. Returns
+    /// whether it belongs to a query around this one, because it uses only columns of those.
+    pub(super) fn check_aggregate(
         &self,
         aggregate: &Aggregate,
         at: u32,
         context: &Context<'_>,
-    ) -> Result<(), SqlError> {
+    ) -> Result<bool, SqlError> {
         let mut used: Vec<ColumnId> = Vec::new();
         aggregate.expressions(|expr| expr.columns(&self.subqueries, &mut |id| used.push(id)));
         let level = &context.level;
@@ -333,19 +347,9 @@ impl Binder<'_> {
         if let Some((code, message)) = what {
             return Err(SqlError::new(code, message).at(inner.unwrap_or(at)));
         }
-        let is_own = |id: &ColumnId| {
-            let columns = context.scope.tables.iter().flat_map(|table| table.columns.iter());
-            let mut found = false;
-            for column in columns {
-                column.value.columns(&self.subqueries, &mut |own| found |= own == *id);
-            }
-            found
-        };
+        let is_own = |id: &ColumnId| self.is_of_level(*id, context.scope);
         let is_outer = |id: &ColumnId| self.is_outer(*id, context.scope);
-        if used.iter().any(is_outer) && !used.iter().any(is_own) {
-            return Err(outer_aggregate(at));
-        }
-        Ok(())
+        Ok(used.iter().any(is_outer) && !used.iter().any(is_own))
     }
 
     /// Whether a column belongs to a level around this one.
@@ -448,7 +452,12 @@ impl Binder<'_> {
             true => self.result_columns(procedure, resolved.result, &resolved.arguments),
             false => None,
         };
-        let source = self.row_source(resolved, at)?;
+        let name = self.catalog().kernel_name(procedure.oid).map(std::borrow::Cow::into_owned);
+        let mut source = self.row_source(resolved, at)?;
+        // The rows are values already.
+        if name.is_some_and(|name| crate::functions::gives_row_values(&name)) {
+            source.row_type = None;
+        }
         if context.level.has_row_set {
             // `(f(x)).a, (f(x)).b`, as `(f(x)).*` is stored, are columns of the same rows.
             let mut sets = context.level.sets.iter().flatten();
@@ -506,6 +515,7 @@ impl Binder<'_> {
         resolved: Resolved,
         at: u32,
     ) -> Result<RowSource, SqlError> {
+        self.refuse_spreading(&resolved, at)?;
         let procedure = self.procedure(resolved.function)?;
         let name = self.catalog().kernel_name(procedure.oid);
         if name.is_none_or(|name| crate::functions::set_function(&name).is_none()) {
@@ -522,7 +532,13 @@ impl Binder<'_> {
         };
         let call = Expr::new(kind, ty).at(at);
         let row_type = row_type.map(|fields| fields.iter().map(|field| field.ty).collect());
-        Ok(RowSource { call, returns_set: true, columns: Vec::new(), row_type })
+        Ok(RowSource {
+            call,
+            returns_set: true,
+            columns: Vec::new(),
+            row_type,
+            defined: Vec::new(),
+        })
     }
 
     /// A function that we don't have.
@@ -550,7 +566,7 @@ impl Binder<'_> {
     }
 
     /// The type of a result, with the collation that the arguments give it.
-    fn result_type(&self, result: Oid, derived: Oid) -> SqlType {
+    pub(super) fn result_type(&self, result: Oid, derived: Oid) -> SqlType {
         SqlType { collation: self.result_collation(result, derived), ..self.type_of(result) }
     }
 
@@ -589,9 +605,4 @@ fn location_inside(call: &Aggregate, test: impl Fn(ColumnId) -> bool) -> Option<
         });
     });
     found
-}
-
-fn outer_aggregate(at: u32) -> SqlError {
-    let message = "an aggregate of an outer query is not supported by trunkline";
-    SqlError::unsupported(message).at(at)
 }

@@ -160,7 +160,7 @@ impl Binder<'_> {
         if count > 2 {
             arguments.push(constant(oids::BOOL, &[u8::from(is_explicit)]));
         }
-        self.plain_call(Resolved { function, arguments, result }, form, at)
+        self.plain_call(Resolved { function, arguments, result, spreads: false }, form, at)
     }
 
     /// Converts the elements of an array.
@@ -388,7 +388,7 @@ impl Binder<'_> {
         let arguments = self.converted_arguments(operands, &found.arguments)?;
         let (function, result) = (found.function, found.result);
         let form = CallForm::Operator(found.operator);
-        self.plain_call(Resolved { function, arguments, result }, form, at)
+        self.plain_call(Resolved { function, arguments, result, spreads: false }, form, at)
     }
 
     /// Converts arguments to the types that a function takes.
@@ -462,13 +462,19 @@ impl Binder<'_> {
         };
         let defaults = self.default_arguments(resolved.function, &resolved.defaults)?;
         let mut converted = self.converted_arguments(arguments, &resolved.arguments)?;
-        if is_variadic && resolved.arguments.last() == Some(&oids::ANY) {
-            let message =
-                format!("VARIADIC in a call of function {name} is not supported by trunkline");
-            return Err(SqlError::unsupported(message).at(at));
+        let spreads = is_variadic && resolved.arguments.last() == Some(&oids::ANY);
+        if let Some(last) = converted.last().filter(|_| spreads)
+            && self.catalog().base_element_type(last.ty.oid).is_none()
+        {
+            let message = "VARIADIC argument must be an array";
+            let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message);
+            return Err(error.at(last.location.0.unwrap_or(at)));
         }
+        // The arguments of a hypothetical-set aggregate have the types of its sort keys.
+        let aggregate = self.catalog().aggregate(resolved.function);
+        let is_hypothetical = aggregate.is_some_and(|row| row.kind == b'h');
         // A function of arguments of any type prints a literal as it is.
-        if resolved.function != PG_TYPEOF {
+        if resolved.function != PG_TYPEOF && !is_hypothetical {
             for argument in &mut converted {
                 self.resolve_unknown(argument)?;
             }
@@ -487,6 +493,6 @@ impl Binder<'_> {
         placed.sort_by_key(|(parameter, _)| *parameter);
         let arguments = placed.into_iter().map(|(_, argument)| argument).collect();
         let (function, result) = (resolved.function, resolved.result);
-        Ok(ResolvedCall::Function(Resolved { function, arguments, result }))
+        Ok(ResolvedCall::Function(Resolved { function, arguments, result, spreads }))
     }
 }

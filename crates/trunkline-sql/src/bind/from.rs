@@ -14,6 +14,7 @@ use trunkline_format::catalog::{Generated, RelationKind};
 
 use super::binder::{Binder, Context, Place};
 use super::level::Level;
+use super::outer_aggregate::outer_aggregate;
 use super::scope::{Presence, Scope, ScopeColumn, ScopeTable};
 use crate::bound::{
     Expr, ExprKind, JoinKind, Origin, Query, Relation, SqlType, TableColumn, TableScan,
@@ -231,7 +232,11 @@ impl Binder<'_> {
             true => scope.tables = before.tables.clone(),
             false => scope.hidden = before.names(),
         }
+        let aggregates = self.outer_aggregates.len();
         let query = self.query(&subselect.query, &scope, true)?;
+        if let Some(outer) = self.outer_aggregates.get(aggregates) {
+            return Err(outer_aggregate(outer.at));
+        }
         let name = subselect.alias.as_ref().map(|alias| &*alias.name.text);
         let table = self.query_table(&query, subselect.alias.as_ref(), name)?;
         Ok(FromItem { relation: query.relation, tables: vec![table] })

@@ -15,8 +15,8 @@ use super::resolved::{ResolvedCall, RowField};
 use super::scope::{Presence, Scope, ScopeColumn, ScopeTable};
 use crate::bound::{CallForm, Expr, ExprKind, Relation, RowSource, SqlType};
 use crate::catalog::oids;
-use crate::error::SqlError;
-use crate::syntax::{Expression, ExpressionKind, RangeFunction};
+use crate::error::{SqlError, SqlState};
+use crate::syntax::{ColumnDefinition, Expression, ExpressionKind, RangeFunction};
 
 impl Binder<'_> {
     /// Binds functions in `FROM`, which can refer to the items before them.
@@ -25,13 +25,6 @@ impl Binder<'_> {
         range: &RangeFunction,
         before: &Scope<'_>,
     ) -> Result<FromItem, SqlError> {
-        let at = range.span.start;
-        let defined = range.columns.len()
-            + range.functions.iter().map(|item| item.columns.len()).sum::<usize>();
-        if defined > 0 {
-            let message = "a column definition list for a function is not supported by trunkline";
-            return Err(SqlError::unsupported(message).at(at));
-        }
         let mut scope = Scope::within(before.outer_or_self());
         scope.tables = before.tables.clone();
         let alias = range.alias.as_ref();
@@ -39,8 +32,17 @@ impl Binder<'_> {
         let name = alias.map_or(first_name, |alias| &alias.name.text);
         let (mut functions, mut columns) = (Vec::new(), Vec::new());
         for item in &range.functions {
+            let definitions = match range.columns.is_empty() {
+                true => &item.columns,
+                false => &range.columns,
+            };
             for node in spread(&item.function) {
-                let (mut source, fields) = self.function_item(&node, &scope)?;
+                let found = self.function_item(&node, !definitions.is_empty(), &scope)?;
+                if let Some(first) = range.columns.first() {
+                    check_definition_list(range, first.name.span.start)?;
+                }
+                let (mut source, fields) =
+                    self.defined_columns(found, definitions, node.location)?;
                 let own_name = output_name(&node);
                 let is_only = range.functions.len() == 1;
                 for field in fields {
@@ -92,10 +94,12 @@ impl Binder<'_> {
         })
     }
 
-    /// One function, and the columns of its rows. A scalar has no name of its own.
+    /// One function, and the columns of its rows. A scalar has no name of its own. `is_defined`: it has
+    /// a column definition list.
     fn function_item(
         &mut self,
         node: &Expression,
+        is_defined: bool,
         scope: &Scope<'_>,
     ) -> Result<(RowSource, Vec<ItemColumn>), SqlError> {
         let mut level = Level::default();
@@ -121,7 +125,9 @@ impl Binder<'_> {
         match (procedure.kind, procedure.returns_set) {
             // One that returns a single row is called in the same way.
             (b'f', returns_set)
-                if (returns_set || self.returns_row(procedure, resolved.result))
+                if (returns_set
+                    || self.returns_row(procedure, resolved.result)
+                    || (is_defined && self.has_rows(procedure, resolved.result)))
                     && call.over.is_none()
                     && call.filter.is_none() =>
             {
@@ -134,21 +140,105 @@ impl Binder<'_> {
                 };
                 Ok((source, columns))
             }
-            (b'f', false)
-                if self
-                    .result_columns(procedure, resolved.result, &resolved.arguments)
-                    .is_none() =>
-            {
-                Ok(single(self.plain_call(resolved, CallForm::Function, at)?))
-            }
             (b'f', false) => {
-                let message = "a function in FROM that returns one row is not supported by \
-                               trunkline";
-                Err(SqlError::unsupported(message).at(at))
+                let fields = self.result_columns(procedure, resolved.result, &resolved.arguments);
+                let (mut source, columns) =
+                    single(self.plain_call(resolved, CallForm::Function, at)?);
+                let Some(fields) = fields else { return Ok((source, columns)) };
+                // The only row is divided into its columns.
+                source.row_type = Some(fields.iter().map(|field| field.ty).collect());
+                Ok((source, fields.into_iter().map(ItemColumn::of_field).collect()))
             }
             // This reports what is wrong.
             _ => Ok(single(self.function_call(call, at, &mut context)?)),
         }
+    }
+
+    /// Gives a function that returns `record` the columns of its column definition list, which others
+    /// must not have (`addRangeTableEntryForFunction`).
+    fn defined_columns(
+        &mut self,
+        (mut source, columns): (RowSource, Vec<ItemColumn>),
+        definitions: &[ColumnDefinition],
+        at: u32,
+    ) -> Result<(RowSource, Vec<ItemColumn>), SqlError> {
+        let invalid = |message: &str| SqlError::new(SqlState::SYNTAX_ERROR, message);
+        let is_record = source.call.ty.oid == oids::RECORD;
+        let is_undefined = is_record && source.row_type.as_ref().is_none_or(Vec::is_empty);
+        let Some(first) = definitions.first() else {
+            if is_undefined {
+                let message =
+                    "a column definition list is required for functions returning \"record\"";
+                return Err(invalid(message).at(at));
+            }
+            return Ok((source, columns));
+        };
+        if !is_undefined {
+            let message = match &source.row_type {
+                Some(_) if is_record => {
+                    "a column definition list is redundant for a function with OUT parameters"
+                }
+                Some(_) => {
+                    "a column definition list is redundant for a function returning a named \
+                     composite type"
+                }
+                None => {
+                    "a column definition list is only allowed for functions returning \"record\""
+                }
+            };
+            return Err(invalid(message).at(first.name.span.start));
+        }
+        let mut columns = Vec::with_capacity(definitions.len());
+        for definition in definitions {
+            let ty = self.defined_type(definition)?;
+            columns.push((definition.name.text.as_str().into(), ty));
+        }
+        self.check_defined(&columns)?;
+        source.row_type = Some(columns.iter().map(|(_, ty)| *ty).collect());
+        source.defined = columns.iter().map(|(name, _)| Box::clone(name)).collect();
+        let columns = columns.into_iter().map(|(name, ty)| ItemColumn { name: Some(name), ty });
+        Ok((source, columns.collect()))
+    }
+
+    /// The type of a column in a column definition list.
+    fn defined_type(&self, definition: &ColumnDefinition) -> Result<SqlType, SqlError> {
+        let type_name = &definition.type_name;
+        if type_name.setof {
+            let name = &definition.name.text;
+            let message = format!("column \"{name}\" cannot be declared SETOF");
+            let error = SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message);
+            return Err(error.at(definition.name.span.start));
+        }
+        let ty = self.named_type(type_name)?;
+        let Some(collation) = &definition.collation else { return Ok(ty) };
+        let at = collation.span.start;
+        let row = self.names.collation_named(self.object_name(collation)?);
+        let row = row.map_err(|error| error.at(at))?;
+        if ty.collation == oids::NONE {
+            let name = self.names.type_name(ty.oid);
+            let message = format!("collations are not supported by type {name}");
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).at(at));
+        }
+        Ok(SqlType { collation: row.oid, ..ty })
+    }
+
+    /// The names must differ, and the types have values (`CheckAttributeNamesTypes`).
+    fn check_defined(&self, columns: &[(Box<str>, SqlType)]) -> Result<(), SqlError> {
+        for (at, (name, _)) in columns.iter().enumerate() {
+            if columns.iter().skip(at + 1).any(|(other, _)| other == name) {
+                let message = format!("column name \"{name}\" specified more than once");
+                return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+            }
+        }
+        for (name, ty) in columns {
+            let is_pseudo = self.catalog().data_type(ty.oid).is_some_and(|row| row.kind == b'p');
+            if is_pseudo && ty.oid != oids::RECORD && ty.oid != RECORD_ARRAY {
+                let type_name = self.names.type_name(ty.oid);
+                let message = format!("column \"{name}\" has pseudo-type {type_name}");
+                return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+            }
+        }
+        Ok(())
     }
 
     /// The name of a scalar result: that of the only output parameter, if it has one.
@@ -227,10 +317,44 @@ impl ItemColumn {
     }
 }
 
+/// `record[]`.
+const RECORD_ARRAY: Oid = Oid(2287);
+
+/// A list behind the alias belongs to the only function (`transformRangeFunction`).
+fn check_definition_list(range: &RangeFunction, at: u32) -> Result<(), SqlError> {
+    let functions: usize = range.functions.iter().map(|item| spread(&item.function).len()).sum();
+    let (message, hint) = if functions > 1 && range.rows_from {
+        (
+            "ROWS FROM() with multiple functions cannot have a column definition list",
+            "Put a separate column definition list for each function inside ROWS FROM().",
+        )
+    } else if functions > 1 {
+        (
+            "UNNEST() with multiple arguments cannot have a column definition list",
+            "Use separate UNNEST() calls inside ROWS FROM(), and attach a column definition list \
+             to each one.",
+        )
+    } else if range.ordinality {
+        (
+            "WITH ORDINALITY cannot be used with a column definition list",
+            "Put the column definition list inside ROWS FROM().",
+        )
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::new(SqlState::SYNTAX_ERROR, message).with_hint(hint).at(at))
+}
+
 /// One row with one value.
 fn single(call: Expr) -> (RowSource, Vec<ItemColumn>) {
     let ty = call.ty;
-    let source = RowSource { call, returns_set: false, columns: Vec::new(), row_type: None };
+    let source = RowSource {
+        call,
+        returns_set: false,
+        columns: Vec::new(),
+        row_type: None,
+        defined: Vec::new(),
+    };
     (source, vec![ItemColumn { name: None, ty }])
 }
 

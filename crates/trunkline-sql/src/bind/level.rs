@@ -27,6 +27,16 @@ pub(super) struct Level {
     pub(super) named_windows: Vec<NamedWindow>,
 }
 
+/// An aggregate in a subquery that belongs to a query around it, which hasn't been found yet.
+#[derive(Debug)]
+pub(super) struct OuterAggregate {
+    /// The column of its result.
+    pub(super) id: ColumnId,
+    pub(super) aggregate: Aggregate,
+    /// Where it is written.
+    pub(super) at: u32,
+}
+
 /// A window of the `WINDOW` clause.
 #[derive(Debug, Clone)]
 pub(super) struct NamedWindow {

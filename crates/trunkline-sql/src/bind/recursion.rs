@@ -10,7 +10,9 @@
 
 use super::binder::Binder;
 use super::scope::{Scope, ScopeCte};
+use super::search_cycle::check_selects;
 use super::set_operation::target_locations;
+use super::with::not_recursive;
 use crate::bound::{ColumnId, OutputColumn, Query, Relation, SetOperator, SqlType};
 use crate::catalog::oids;
 use crate::error::{SqlError, SqlState};
@@ -58,7 +60,11 @@ impl Binder<'_> {
                 name.text
             );
             let open = Some(invalid(message, name.span.start));
-            return self.query(statement, &with_own(cte, scope, open), true);
+            let query = self.query(statement, &with_own(cte, scope, open), true)?;
+            return match cte.search.is_some() || cte.cycle.is_some() {
+                true => Err(not_recursive(name.span.start)),
+                false => Ok(query),
+            };
         };
         if statement.with.is_some() {
             let message = "WITH inside of a recursive query is not supported by trunkline";
@@ -70,21 +76,33 @@ impl Binder<'_> {
             name.text
         );
         let open = Some(invalid(message, name.span.start));
-        let first = self.query(left, &with_own(cte, scope, open), false)?;
+        let mut first = self.query(left, &with_own(cte, scope, open), false)?;
         let number = self.next_cte;
         self.next_cte += 1;
-        let (work, columns) = self.work_columns(cte, &first);
-        let own = ScopeCte { name: name.text.as_str().into(), number, columns, open: None };
+        let (mut work, columns) = self.work_columns(cte, &first);
+        let trace = self.trace(cte, &columns, scope)?;
+        let hidden = trace.as_ref().map_or(Vec::new(), |trace| trace.columns());
+        let own = ScopeCte { name: name.text.as_str().into(), number, columns, hidden, open: None };
         let mut inner = Scope::within(scope);
         inner.ctes.push(own);
         self.recursions.begin(number);
         let second = self.query(right, &inner, false);
         let is_recursive = self.recursions.end();
-        let second = second?;
+        let mut second = second?;
         if is_recursive {
             refuse_clauses(statement)?;
         }
         let sides = (&**left, &**right);
+        if let Some(trace) = &trace {
+            if !is_recursive {
+                return Err(not_recursive(name.span.start));
+            }
+            check_selects(sides)?;
+            let types: Vec<SqlType> = work.iter().map(|(_, ty)| *ty).collect();
+            self.trace_first(trace, &mut first, &types)?;
+            self.trace_second(trace, &mut second, &types, &name.text, number)?;
+            work.extend(trace.columns().into_iter().map(|(_, id, ty)| (id, ty)));
+        }
         let mut query = self.set_operation_of(SetOperation::Union, *all, sides, (first, second))?;
         if !is_recursive {
             return self.sort_and_limit(query, statement, &inner);
@@ -169,7 +187,8 @@ fn with_own<'s>(
 ) -> Scope<'s> {
     let mut inner = Scope::within(scope);
     let name = cte.alias.name.text.as_str().into();
-    inner.ctes.push(ScopeCte { name, number: 0, columns: Vec::new(), open });
+    let (columns, hidden) = (Vec::new(), Vec::new());
+    inner.ctes.push(ScopeCte { name, number: 0, columns, hidden, open });
     inner
 }
 

@@ -257,10 +257,20 @@ impl Binder<'_> {
     ) -> Result<Expr, SqlError> {
         let (base, modifier) =
             self.catalog().base_type_and_modifier(array.ty.oid, array.ty.modifier);
+        if base == oids::JSONB {
+            return self.jsonb_subscripts(array, steps, at, context);
+        }
+        let is_slice = steps.iter().any(|step| matches!(step, IndirectionStep::Slice { .. }));
+        let fixed = self.catalog().fixed_element_type(base);
+        if fixed.is_some() && is_slice {
+            // The server notices when it executes this.
+            let message = "slices of fixed-length arrays not implemented";
+            return Err(SqlError::unsupported(message));
+        }
         let element = match base {
             oids::INT2VECTOR => Some(oids::INT2),
             oids::OIDVECTOR => Some(oids::OID),
-            _ => self.catalog().element_type(base),
+            _ => self.catalog().element_type(base).or(fixed),
         };
         let Some(element) = element else {
             let name = self.names.type_name(array.ty.oid);
@@ -274,7 +284,6 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).at(at));
         };
         let collation = array.ty.collation;
-        let is_slice = steps.iter().any(|step| matches!(step, IndirectionStep::Slice { .. }));
         let (mut indexes, mut slice) = (Vec::new(), Vec::new());
         for step in steps {
             match step {

@@ -12,6 +12,8 @@ pub(super) struct Resolved {
     pub(super) arguments: Vec<Expr>,
     /// The type of the result.
     pub(super) result: Oid,
+    /// The last argument is an array whose elements are arguments of any type.
+    pub(super) spreads: bool,
 }
 
 /// What a call stands for.

@@ -13,15 +13,20 @@ use crate::bound::{
 };
 use crate::catalog::oids;
 use crate::error::SqlError;
-use crate::functions::set_function;
+use crate::functions::{gives_row_values, kernel, set_function};
 
 impl Binder<'_> {
     /// Whether a function returns one row with columns, and is executed like one that returns a set.
     pub(super) fn returns_row(&self, procedure: &Procedure, result: Oid) -> bool {
         let name = self.catalog().kernel_name(procedure.oid);
-        result == oids::RECORD
-            && !procedure.returns_set
-            && name.is_some_and(|name| set_function(&name).is_some())
+        let has_kernel = name.is_some_and(|name| kernel(&name).is_some());
+        !procedure.returns_set && !has_kernel && self.has_rows(procedure, result)
+    }
+
+    /// Whether a function returns a `record` and can be executed like one that returns a set.
+    pub(super) fn has_rows(&self, procedure: &Procedure, result: Oid) -> bool {
+        let name = self.catalog().kernel_name(procedure.oid);
+        result == oids::RECORD && name.is_some_and(|name| set_function(&name).is_some())
     }
 
     /// The row that a function returns. `has_from`: the query may have many rows.
@@ -43,6 +48,12 @@ impl Binder<'_> {
         }
         let procedure = self.procedure(resolved.function)?;
         let name = self.catalog().encoding().decode(&procedure.name);
+        if self.catalog().kernel_name(procedure.oid).is_some_and(|name| gives_row_values(&name)) {
+            let message = format!("could not determine row type for result of {name}");
+            let hint = "Provide a non-null record argument, or call the function in the FROM \
+                        clause using a column definition list.";
+            return Err(SqlError::unsupported(message).with_hint(hint));
+        }
         let fields = self.result_columns(procedure, resolved.result, &resolved.arguments);
         let fields = fields.unwrap_or_default();
         let source = self.row_source(resolved, at)?;

@@ -66,6 +66,8 @@ pub(super) struct ScopeCte {
     pub(super) name: Box<str>,
     pub(super) number: u32,
     pub(super) columns: Vec<(Box<str>, ColumnId, SqlType)>,
+    /// Columns behind these that `*` doesn't show: those of `SEARCH` and `CYCLE` in the recursive term.
+    pub(super) hidden: Vec<(Box<str>, ColumnId, SqlType)>,
     /// Why it can't be referred to while it is being defined.
     pub(super) open: Option<SqlError>,
 }

@@ -84,6 +84,7 @@ pub(super) fn new_binder(options: BindOptions<'_>, parameters: Parameters) -> Bi
         recursions: Recursions::default(),
         record_columns: Map::default(),
         frames: Vec::new(),
+        outer_aggregates: Vec::new(),
         locking: None,
     }
 }

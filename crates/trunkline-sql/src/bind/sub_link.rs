@@ -21,10 +21,12 @@ impl Binder<'_> {
         if context.place == Place::ExecuteParameter {
             return Err(SqlError::unsupported("cannot use subquery in EXECUTE parameter").at(at));
         }
+        let aggregates = self.outer_aggregates.len();
         self.recursions.enter("a subquery");
         let query = self.query(select, context.scope, true);
         self.recursions.leave();
         let query = query?;
+        self.adopt_aggregates(aggregates, context)?;
         match kind {
             SubLinkKind::Exists => Ok(self.subquery(SubqueryKind::Exists, query, BOOL)),
             SubLinkKind::Scalar => {
@@ -143,10 +145,12 @@ impl Binder<'_> {
         at: u32,
         context: &mut Context<'_>,
     ) -> Result<Expr, SqlError> {
+        let aggregates = self.outer_aggregates.len();
         self.recursions.enter("a subquery");
         let query = self.query(select, context.scope, true);
         self.recursions.leave();
         let query = query?;
+        self.adopt_aggregates(aggregates, context)?;
         let found = query.output.len();
         if lefts.len() != found {
             let what = if lefts.len() < found { "many" } else { "few" };

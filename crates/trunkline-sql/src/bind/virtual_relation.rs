@@ -21,7 +21,8 @@ impl Binder<'_> {
         let function = relation.function;
         let procedure = self.procedure(function)?;
         let fields = self.result_columns(procedure, procedure.result, &[]).unwrap_or_default();
-        let resolved = Resolved { function, arguments: Vec::new(), result: procedure.result };
+        let resolved =
+            Resolved { function, arguments: Vec::new(), result: procedure.result, spreads: false };
         let mut source = self.row_source(resolved, at)?;
         let mut aliases = alias.map_or(&[][..], |alias| &alias.columns).iter();
         let mut columns = Vec::with_capacity(fields.len());

@@ -24,13 +24,17 @@ impl Binder<'_> {
             }
             let number = self.next_cte;
             self.next_cte += 1;
+            if !with.recursive && (cte.search.is_some() || cte.cycle.is_some()) {
+                return Err(not_recursive(name.span.start));
+            }
             let query = if with.recursive {
                 // A reference to a later one is found, and refused.
                 for later in with.ctes.iter().skip(at + 1) {
                     let (name, columns) = (later.alias.name.text.as_str().into(), Vec::new());
                     let message = "a reference to a later WITH query is not supported by trunkline";
                     let open = Some(SqlError::unsupported(message).at(later.alias.name.span.start));
-                    scope.ctes.push(ScopeCte { name, number, columns, open });
+                    let hidden = Vec::new();
+                    scope.ctes.push(ScopeCte { name, number, columns, hidden, open });
                 }
                 self.recursive_query(cte, scope)?
             } else {
@@ -56,6 +60,7 @@ impl Binder<'_> {
                 name: name.text.as_str().into(),
                 number,
                 columns: columns.collect(),
+                hidden: Vec::new(),
                 open: None,
             });
             ctes.push(Cte {
@@ -101,6 +106,17 @@ impl Binder<'_> {
                 refused: None,
             });
         }
+        for (name, source, ty) in &cte.hidden {
+            let id = self.column(name, *ty);
+            map.push((*source, id));
+            let value = Expr::new(ExprKind::Column(id), *ty);
+            columns.push(ScopeColumn {
+                name: Box::clone(name),
+                value,
+                is_system: true,
+                refused: None,
+            });
+        }
         let table = ScopeTable {
             name: Some(name.into()),
             schema: None,
@@ -115,4 +131,9 @@ impl Binder<'_> {
         let relation = Relation::CteScan { cte: cte.number, columns: map };
         Ok(FromItem { relation, tables: vec![table] })
     }
+}
+
+/// The error for a clause that needs a recursive query.
+pub(super) fn not_recursive(at: u32) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, "WITH query is not recursive").at(at)
 }

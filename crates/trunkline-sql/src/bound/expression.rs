@@ -208,6 +208,9 @@ pub enum ExprKind {
 pub enum CallForm {
     /// `f(x)`.
     Function,
+    /// `f(x, VARIADIC array)` of a function that takes any number of arguments of any type: the
+    /// elements are arguments.
+    Variadic,
     /// An operator: its `pg_operator.oid`.
     Operator(Oid),
     /// `x::t` or `CAST(x AS t)`.

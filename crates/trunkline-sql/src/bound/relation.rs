@@ -189,6 +189,9 @@ pub struct RowSource {
     pub columns: Vec<ColumnId>,
     /// The types of those columns, if the call's type is composite.
     pub row_type: Option<Vec<SqlType>>,
+    /// The names of the columns if a column definition list describes them, because the function's
+    /// type is `record`.
+    pub defined: Vec<Box<str>>,
 }
 
 /// The kinds of joins.

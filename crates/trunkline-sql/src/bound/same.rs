@@ -169,6 +169,7 @@ impl Matching<'_> {
         self.each(one, other, |matching, one, other| {
             one.returns_set == other.returns_set
                 && one.row_type == other.row_type
+                && one.defined == other.defined
                 && matching.expr(&one.call, &other.call)
                 && matching.all_produced(&one.columns, &other.columns)
         })

@@ -31,6 +31,7 @@ oids! {
     CID = 29;
     OIDVECTOR = 30;
     JSON = 114;
+    JSONB = 3802;
     FLOAT4 = 700;
     FLOAT8 = 701;
     UNKNOWN = 705;

@@ -8,6 +8,9 @@ use trunkline_format::Oid;
 use super::oids;
 use super::sql_catalog::SqlCatalog;
 
+/// `F_RAW_ARRAY_SUBSCRIPT_HANDLER`: the `typsubscript` of `point` and its like.
+const RAW_SUBSCRIPT_HANDLER: Oid = Oid(6180);
+
 /// `F_ARRAY_SUBSCRIPT_HANDLER`: the `typsubscript` of true arrays, `int2vector` and `oidvector`.
 const ARRAY_SUBSCRIPT_HANDLER: Oid = Oid(6179);
 
@@ -50,6 +53,14 @@ impl SqlCatalog {
     pub fn element_type(&self, oid: Oid) -> Option<Oid> {
         let row = self.data_type(oid)?;
         let is_array = row.element != oids::NONE && row.subscript == ARRAY_SUBSCRIPT_HANDLER;
+        is_array.then_some(row.element)
+    }
+
+    /// The type of the parts of a fixed-length type that is subscripted like an array from 0, such as
+    /// `point`.
+    pub fn fixed_element_type(&self, oid: Oid) -> Option<Oid> {
+        let row = self.data_type(oid)?;
+        let is_array = row.element != oids::NONE && row.subscript == RAW_SUBSCRIPT_HANDLER;
         is_array.then_some(row.element)
     }
 

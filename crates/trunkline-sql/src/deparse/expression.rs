@@ -247,6 +247,11 @@ impl<'a> ExpressionPrinter<'a> {
     ) -> Result<String, SqlError> {
         let text = |expr: &Expr| self.expression(expr, true, column);
         match (form, arguments) {
+            (CallForm::Variadic, [others @ .., array]) => {
+                let mut list: Vec<String> = others.iter().map(text).collect::<Result<_, _>>()?;
+                list.push(format!("VARIADIC {}", text(array)?));
+                Ok(format!("{}({})", self.function(function)?, list.join(", ")))
+            }
             (CallForm::Operator(operator), [left, right]) => {
                 let operator = self.operator(operator)?;
                 Ok(format!("({} {operator} {})", text(left)?, text(right)?))

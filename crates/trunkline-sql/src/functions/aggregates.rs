@@ -4,6 +4,7 @@
 //! For example, the state of `avg(int4)` is the sum and the number of values.
 
 mod averages;
+mod bit_strings;
 mod extremes;
 mod grouped;
 mod keyed_extremes;
@@ -17,6 +18,7 @@ mod sums;
 mod tests;
 
 pub(super) use averages::AVERAGES;
+pub(super) use bit_strings::BIT_STRINGS;
 pub(super) use extremes::{EXTREMES, TEXT_EXTREMES};
 pub(super) use keyed_extremes::KEYED_EXTREMES;
 pub(super) use logic::LOGIC;

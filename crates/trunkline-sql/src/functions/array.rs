@@ -4,6 +4,7 @@
 //! of `||`, reads two and makes one.
 
 mod aggregates;
+mod array_aggregate;
 mod builder;
 mod comparing;
 mod element_order;
@@ -13,6 +14,7 @@ mod key;
 mod measuring;
 mod quantified;
 mod rows;
+mod sorting;
 mod subscripts;
 mod texts;
 mod values;
@@ -31,9 +33,11 @@ pub use subscripts::{slice, subscript};
 pub use view::{ArrayView, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX, attribute_of};
 
 pub(super) use aggregates::AGGREGATES;
+pub(super) use array_aggregate::ARRAY_AGGREGATES;
 pub(super) use comparing::COMPARING;
 pub(super) use finding::FINDING;
 pub(super) use joining::JOINING;
 pub(super) use measuring::MEASURING;
 pub(super) use rows::SETS;
+pub(super) use sorting::SORTING;
 pub(super) use texts::TEXTS;

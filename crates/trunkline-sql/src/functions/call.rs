@@ -10,7 +10,7 @@ use trunkline_engine::time_zone;
 use trunkline_format::Oid;
 use trunkline_format::text_input::{DateOrder, InputNames, InputOptions};
 use trunkline_format::text_output::{
-    ByteaOutput, IntervalStyle, TextOptions, TimeZone, TypeCatalog,
+    ByteaOutput, IntervalStyle, Record, RecordColumn, TextOptions, TimeZone, TypeCatalog,
 };
 
 use super::collation::{Collation, Collations};
@@ -36,8 +36,19 @@ pub struct Call<'a> {
     pub result_type: Oid,
     /// The input collation; 0 if there is none.
     pub collation: Oid,
+    /// The rows that a column definition list describes; `None` if there is none.
+    pub row: Option<&'a DefinedRow>,
     /// The settings of the session.
     pub settings: &'a CallSettings,
+}
+
+/// The rows that a column definition list describes, as in `json_to_record(…) AS t(a int)`.
+#[derive(Debug)]
+pub struct DefinedRow {
+    /// The types of the columns, with their modifiers.
+    pub record: Arc<Record>,
+    /// The columns as an anonymous record describes them.
+    pub columns: Vec<RecordColumn>,
 }
 
 impl Call<'_> {

@@ -69,6 +69,7 @@ fn check_case(head: &str, case: &str, settings: &CallSettings) -> Result<(), Str
         argument_types: &types,
         result_type: result.chars().next().map_or(Oid(0), type_of),
         collation: Oid(if *collation == "U" { 811 } else { 950 }),
+        row: None,
         settings,
     };
     let kernel = kernel(source).unwrap_or_else(|| panic!("there is no {source}"));

@@ -164,6 +164,7 @@ fn call(group: &Group<'_>, arguments: &str, major: u32, now: i64) -> String {
         argument_types: &[],
         result_type: Oid(0),
         collation: Oid(0),
+        row: None,
         settings: &settings,
     });
     shown(result, group.result, &settings)

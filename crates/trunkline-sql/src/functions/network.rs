@@ -1,12 +1,23 @@
-//! Parts of network addresses: `host`, `family`, `masklen`.
+//! Network addresses. Here are their parts: `host`, `family`, `masklen`.
 //!
 //! For example, `host('10.1.2.3/8')` is `10.1.2.3`. How addresses compare is in the keys of
 //! [`crate::values`].
 
+mod address;
+mod arithmetic;
+mod containment;
+mod hardware;
+mod masks;
+
 use super::call::Kernel;
 use super::printing::Printer;
 use super::rows::{each_row, unary};
-use crate::error::{SqlError, SqlState};
+use address::Address;
+
+pub(super) use arithmetic::ARITHMETIC;
+pub(super) use containment::CONTAINMENT;
+pub(super) use hardware::HARDWARE;
+pub(super) use masks::MASKS;
 
 /// The kernels of this module.
 pub(super) const PARTS: &[(&str, Kernel)] = &[
@@ -22,23 +33,16 @@ pub(super) const PARTS: &[(&str, Kernel)] = &[
             let (Some(text), Some(value)) = (texts.text(row)?, lengths.get(row)) else {
                 return Ok(None);
             };
-            Ok(Some(format!("{}/{}", without_mask(text), parts(value)?.1)))
+            Ok(Some(format!("{}/{}", without_mask(text), Address::parse(value)?.bits)))
         })
     }),
-    ("network_family", |call| unary(call, |value: &[u8]| Ok(parts(value)?.0))),
-    ("network_masklen", |call| unary(call, |value: &[u8]| Ok(i32::from(parts(value)?.1)))),
+    ("network_family", |call| unary(call, |value: &[u8]| Ok(Address::parse(value)?.family()))),
+    ("network_masklen", |call| {
+        unary(call, |value: &[u8]| Ok(i32::from(Address::parse(value)?.bits)))
+    }),
 ];
 
 fn without_mask(mut text: String) -> String {
     text.truncate(text.find('/').unwrap_or(text.len()));
     text
-}
-
-/// The family, 4 or 6, and the bits of the mask.
-fn parts(value: &[u8]) -> Result<(i32, u8), SqlError> {
-    match value {
-        [2, bits, ..] => Ok((4, *bits)),
-        [3, bits, ..] => Ok((6, *bits)),
-        _ => Err(SqlError::new(SqlState::DATA_CORRUPTED, "inet: neither IPv4 nor IPv6")),
-    }
 }

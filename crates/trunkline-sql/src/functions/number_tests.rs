@@ -142,6 +142,7 @@ impl<'a> Function<'a> {
             argument_types: &self.types,
             result_type: self.result_type,
             collation: Oid(0),
+            row: None,
             settings,
         };
         let kernel = kernel(self.source).unwrap_or_else(|| panic!("there is no {}", self.source));

@@ -6,10 +6,12 @@
 use super::aggregate::AggregateDefinition;
 use super::aggregates;
 use super::call::Kernel;
+use super::nulls;
+use super::numeric_series;
 use super::series;
 use super::server;
 use super::set_rows::SetFunction;
-use super::{array, catalog, json, network, random, record, regex, text};
+use super::{array, bits, catalog, json, network, random, record, regex, text};
 use super::{comparisons, float_math, floats, integers, money, numerics};
 use super::{datetime, domain, enums, formatting};
 
@@ -19,6 +21,7 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     array::FINDING,
     array::JOINING,
     array::MEASURING,
+    array::SORTING,
     array::TEXTS,
     catalog::ACCESS_LISTS,
     catalog::COMMENTS,
@@ -37,7 +40,9 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     json::COMPARING,
     json::CONVERTING,
     json::PATHS,
+    json::PATH_QUERIES,
     json::PRETTY,
+    json::RECORDS,
     json::TEXT,
     datetime::ARITHMETIC,
     datetime::COMPARISONS,
@@ -51,10 +56,17 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     datetime::WINDOW,
     formatting::DATES_TO_CHAR,
     formatting::NUMBERS_TO_CHAR,
+    formatting::TO_NUMBER,
     formatting::TO_TIMESTAMP,
+    network::ARITHMETIC,
+    network::CONTAINMENT,
+    network::HARDWARE,
+    network::MASKS,
     network::PARTS,
+    nulls::KERNELS,
     random::KERNELS,
     record::COMPARING,
+    record::MULTIRANGES,
     record::RANGES,
     regex::REPLACING,
     regex::SEARCHING,
@@ -68,6 +80,7 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     float_math::TRIGONOMETRY,
     floats::ARITHMETIC,
     floats::CASTS,
+    bits::KERNELS,
     integers::ARITHMETIC,
     integers::BITS,
     integers::CASTS,
@@ -82,6 +95,7 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     text::CASTS,
     text::COMPARISONS,
     text::CONCATENATION,
+    text::CONVERSION,
     text::ENCODING,
     text::FORMAT,
     text::LETTERS,
@@ -90,6 +104,7 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     text::PARTS,
     text::QUOTING,
     text::SQL_FUNCTIONS,
+    text::UNICODE,
     domain::KERNELS,
     enums::ENUMS,
     numerics::SQL_FUNCTIONS,
@@ -111,7 +126,11 @@ const SETS: &[&[(&str, SetFunction)]] = &[
     catalog::SETS,
     catalog::ACCESS_SETS,
     datetime::SETS,
+    json::PATH_SETS,
+    json::RECORD_SETS,
     json::SETS,
+    numeric_series::SETS,
+    record::MULTIRANGE_SETS,
     series::SETS,
     server::SETS,
 ];
@@ -122,10 +141,30 @@ pub fn set_function(source: &str) -> Option<SetFunction> {
     found.map(|(_, function)| *function)
 }
 
+/// Set-returning functions whose rows are values of one column. `FROM` divides them into columns.
+const ROW_VALUED: &[&str] = &[
+    "array_unnest",
+    "json_populate_record",
+    "json_populate_recordset",
+    "json_to_record",
+    "json_to_recordset",
+    "jsonb_populate_record",
+    "jsonb_populate_recordset",
+    "jsonb_to_record",
+    "jsonb_to_recordset",
+];
+
+/// Whether the rows of the set-returning function whose `pg_proc.prosrc` is `source` are values of one
+/// column, as the elements of an array of rows are.
+pub fn gives_row_values(source: &str) -> bool {
+    ROW_VALUED.contains(&source)
+}
+
 /// The tables of aggregates. A pair of functions occurs only once.
 const AGGREGATES: &[&[AggregateDefinition]] = &[
     datetime::AGGREGATES,
     aggregates::AVERAGES,
+    aggregates::BIT_STRINGS,
     aggregates::EXTREMES,
     aggregates::KEYED_EXTREMES,
     aggregates::LOGIC,
@@ -135,7 +174,9 @@ const AGGREGATES: &[&[AggregateDefinition]] = &[
     aggregates::SUMS,
     aggregates::TEXT_EXTREMES,
     array::AGGREGATES,
+    array::ARRAY_AGGREGATES,
     json::AGGREGATES,
+    record::RANGE_AGGREGATES,
 ];
 
 /// The aggregate whose transition and final functions have these `prosrc`, if we have it. If there is
@@ -160,6 +201,8 @@ mod tests {
         for (name, _) in AREAS.iter().flat_map(|area| area.iter()) {
             assert!(seen.insert(name), "{name} has two kernels");
         }
+        // A function that returns a row has a kernel for its value and can be called in FROM.
+        let mut seen = BTreeSet::new();
         for (name, _) in SETS.iter().flat_map(|area| area.iter()) {
             assert!(seen.insert(name), "{name} has two kernels");
         }

@@ -346,6 +346,7 @@ mod tests {
             argument_types: &[],
             result_type: trunkline_format::Oid(0),
             collation: trunkline_format::Oid(0),
+            row: None,
             settings: &settings,
         })
     }

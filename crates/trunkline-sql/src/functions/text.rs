@@ -7,6 +7,7 @@ mod bytea;
 mod casts;
 mod comparison;
 mod concatenation;
+mod conversion;
 mod encoding;
 mod format;
 mod letters;
@@ -15,6 +16,7 @@ mod padding;
 mod parts;
 mod quoting;
 mod sql_functions;
+mod unicode;
 
 #[cfg(test)]
 mod tests;
@@ -23,6 +25,7 @@ pub(super) use bytea::BYTEA;
 pub(super) use casts::CASTS;
 pub(super) use comparison::{COMPARISONS, difference};
 pub(super) use concatenation::CONCATENATION;
+pub(super) use conversion::CONVERSION;
 pub(super) use encoding::ENCODING;
 pub(super) use format::FORMAT;
 pub(super) use letters::LETTERS;
@@ -31,3 +34,4 @@ pub(super) use padding::PADDING;
 pub(super) use parts::PARTS;
 pub(super) use quoting::QUOTING;
 pub(super) use sql_functions::SQL_FUNCTIONS;
+pub(super) use unicode::UNICODE;

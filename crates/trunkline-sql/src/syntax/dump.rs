@@ -362,7 +362,21 @@ fn select(query: &SelectStatement) -> String {
                 Some(true) => "MATERIALIZED ",
                 Some(false) => "NOT MATERIALIZED ",
             };
-            format!("{} AS {materialized}({})", alias(&cte.alias), select(&cte.query))
+            let query = select(&cte.query);
+            let search = cte.search.as_ref().map_or_else(String::new, |search| {
+                let order = if search.breadth { "BREADTH" } else { "DEPTH" };
+                let columns = list(&search.columns, |name| name.text.clone());
+                format!(" SEARCH {order} FIRST BY {columns} SET {}", search.sequence.text)
+            });
+            let cycle = cte.cycle.as_ref().map_or_else(String::new, |cycle| {
+                let columns = list(&cycle.columns, |name| name.text.clone());
+                let values = cycle.values.as_ref().map_or_else(String::new, |(value, default)| {
+                    format!(" TO {} DEFAULT {}", expression(value), expression(default))
+                });
+                let (mark, path) = (&cycle.mark.text, &cycle.path.text);
+                format!(" CYCLE {columns} SET {mark}{values} USING {path}")
+            });
+            format!("{} AS {materialized}({query}){search}{cycle}", alias(&cte.alias))
         });
         text += &format!("WITH {}{ctes} ", when(with.recursive, "RECURSIVE "));
     }

@@ -480,6 +480,38 @@ pub struct CommonTableExpression {
     pub materialized: Option<bool>,
     /// The query.
     pub query: Box<SelectStatement>,
+    /// SEARCH.
+    pub search: Option<SearchClause>,
+    /// CYCLE.
+    pub cycle: Option<CycleClause>,
+}
+
+/// SEARCH DEPTH FIRST BY or SEARCH BREADTH FIRST BY columns SET sequence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchClause {
+    /// BREADTH.
+    pub breadth: bool,
+    /// The columns by which rows are ordered.
+    pub columns: Vec<Name>,
+    /// The column that is added.
+    pub sequence: Name,
+    /// From the word SEARCH.
+    pub span: Span,
+}
+
+/// CYCLE columns SET mark TO value DEFAULT default USING path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CycleClause {
+    /// The columns that are the same in all rows of a cycle.
+    pub columns: Vec<Name>,
+    /// The column that marks the row that closes a cycle.
+    pub mark: Name,
+    /// The values of the mark for such a row and for others; `true` and `false` if they are not given.
+    pub values: Option<(Expression, Expression)>,
+    /// The column with the rows before.
+    pub path: Name,
+    /// From the word CYCLE.
+    pub span: Span,
 }
 
 /// An item of FROM.

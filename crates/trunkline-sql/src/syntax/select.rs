@@ -5,10 +5,11 @@
 //! is an error.
 
 use super::clauses::{ColumnReference, RangeVariable, SetOperation};
-use super::names::Alias;
+use super::names::{Alias, Name};
 use super::parse_nodes::{
-    CommonTableExpression, DistinctClause, Expression, ExpressionKind, GroupingElement, SelectBody,
-    SelectCore, SelectStatement, TableReference, TargetEntry, ValuesRow, WithClause,
+    CommonTableExpression, CycleClause, DistinctClause, Expression, ExpressionKind,
+    GroupingElement, SearchClause, SelectBody, SelectCore, SelectStatement, TableReference,
+    TargetEntry, ValuesRow, WithClause,
 };
 use super::parser::Parser;
 use super::span::Span;
@@ -310,12 +311,51 @@ impl Parser<'_> {
             Box::new(self.select_statement()?)
         };
         self.expect_symbol(")")?;
-        if matches!(self.word(0), "search" | "cycle") {
-            let clause = self.word(0).to_ascii_uppercase();
-            return Err(Self::unsupported(&clause, self.start()));
-        }
+        let search = if self.at("search") { Some(self.search_clause()?) } else { None };
+        let cycle = if self.at("cycle") { Some(self.cycle_clause()?) } else { None };
         let alias = Alias { name, columns };
-        Ok(CommonTableExpression { alias, materialized, query })
+        Ok(CommonTableExpression { alias, materialized, query, search, cycle })
+    }
+
+    fn search_clause(&mut self) -> Result<SearchClause, SqlError> {
+        let start = self.start();
+        self.expect("search")?;
+        let breadth = self.accept("breadth");
+        if !breadth {
+            self.expect("depth")?;
+        }
+        self.expect("first")?;
+        self.expect("by")?;
+        let columns = self.column_names()?;
+        self.expect("set")?;
+        let sequence = self.column_id()?;
+        Ok(SearchClause { breadth, columns, sequence, span: self.span_from(start) })
+    }
+
+    fn cycle_clause(&mut self) -> Result<CycleClause, SqlError> {
+        let start = self.start();
+        self.expect("cycle")?;
+        let columns = self.column_names()?;
+        self.expect("set")?;
+        let mark = self.column_id()?;
+        let values = if self.accept("to") {
+            let value = self.primary()?;
+            self.expect("default")?;
+            Some((value, self.primary()?))
+        } else {
+            None
+        };
+        self.expect("using")?;
+        let path = self.column_id()?;
+        Ok(CycleClause { columns, mark, values, path, span: self.span_from(start) })
+    }
+
+    fn column_names(&mut self) -> Result<Vec<Name>, SqlError> {
+        let mut names = vec![self.column_id()?];
+        while self.accept_symbol(",") {
+            names.push(self.column_id()?);
+        }
+        Ok(names)
     }
 
     /// Steps to the parenthesis that closes the current one.

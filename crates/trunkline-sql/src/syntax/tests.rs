@@ -69,7 +69,6 @@ fn what_is_not_supported_is_refused_by_name() {
         ("select * from xmltable('a' passing b columns c int)", "XMLTABLE", 15),
         ("select json_object('a': 1)", "JSON_OBJECT with keys and values", 8),
         ("select 1 is json", "IS JSON", 10),
-        ("with a as (select 1) search depth first by b set c select 1", "SEARCH", 22),
         ("do $$ begin end $$", "DO", 1),
     ] {
         let error = parse(sql).expect_err(sql);

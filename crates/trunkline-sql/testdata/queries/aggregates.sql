@@ -126,3 +126,23 @@ select mode() within group (order by status), mode() within group (order by orde
 select customer % 3 as g, min(status), max(status), min(array[items, id % 7]), max(array[items, id % 7]) from orders group by customer % 3 order by 1;
 -- name: max of enums as a window
 select id, max(status) over (order by id) from orders where id < 8 order by id;
+-- name: hypothetical ranks
+select rank(5000) within group (order by salary), dense_rank(7000) within group (order by salary desc), percent_rank(7000) within group (order by salary), cume_dist(7000) within group (order by salary) from employees;
+-- name: hypothetical ranks of nulls
+select rank(null) within group (order by salary), rank(null) within group (order by salary nulls first), rank(1, 'x') within group (order by department, name), dense_rank(null::int) within group (order by salary nulls first), dense_rank(1) within group (order by salary nulls first) from employees;
+-- name: hypothetical ranks by group
+select department, rank(5000) within group (order by salary), cume_dist(5000.5) within group (order by salary desc) from employees group by department order by 1;
+-- name: hypothetical ranks of no rows
+select rank(5) within group (order by salary) filter (where department = 1), percent_rank(3) within group (order by salary) filter (where false), cume_dist(3) within group (order by salary) filter (where false) from employees;
+-- name: hypothetical ranks with too few arguments
+select rank(1) within group (order by salary, name) from employees;
+-- name: hypothetical ranks of another type
+select rank(5) within group (order by name) from employees;
+-- name: a hypothetical rank of an aggregate
+select rank(sum(salary)) within group (order by salary) from employees;
+-- name: types of hypothetical ranks
+select pg_typeof(rank(3) within group (order by salary)), pg_typeof(cume_dist(3) within group (order by salary)) from employees;
+-- name: grouping sets of numerics
+select fixed, small, count(*), grouping(fixed, small) from numbers where id in (1, 4, 6, 7) group by grouping sets ((fixed), (small), (fixed, small), ()) order by 4, 1, 2;
+-- name: rollup of texts with equal values
+select bonus, count(*), grouping(bonus) from employees group by rollup (bonus) order by 3, 1;

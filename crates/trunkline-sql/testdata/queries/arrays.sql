@@ -54,3 +54,37 @@ select array_sort(array[2, 1, null, 3]);
 select enum_range(null::order_status), enum_range('paid'::order_status, 'new'), enum_range(null, 'paid'::order_status), enum_range('paid'::order_status, 'paid'), enum_first(null::order_status), enum_last('new'::order_status), enum_range(null::order_status, null);
 -- name: range of enums of each row
 select id, enum_range(status, null) from orders where id < 5 order by id;
+-- name: unnest of anonymous rows
+select * from unnest(array[row(1,2), null, row(3,null::int)]) as t(a int, b int);
+-- name: unnest of rows with another type
+select * from unnest(array[row(1,2)]) as t(a int, b text);
+-- name: unnest of rows of a type
+select * from unnest(array[row(1,2,'x')::size, null, row(3,4,null)::size]) with ordinality;
+-- name: unnest of rows as values
+select unnest(array[row(1,2,'x')::size, null]), (unnest(array[row(1,2,'x')::size, null])).unit;
+-- name: unnest of rows as rows
+select t from unnest(array[row(1,2,'x')::size, null]) t;
+-- name: unnest of rows without a description
+select * from unnest(array[row(1,2)]);
+-- name: unnest of anonymous rows as values
+select unnest(array[row(1,'a'::text), row(2,'b')]);
+-- name: array_sort (18)
+select array_sort('{3,1,null,2}'::int[]), array_sort('{3,1,null,2}'::int[], true), array_sort('{3,1,null,2}'::int[], true, false), array_sort('[5:7]={3,1,2}'::int[]), array_sort('{{3,1},{2,5},{2,null},{2,4}}'::int[]), array_sort('{}'::int[]), array_sort('{1}'::int[]), array_sort(array['b','a','C']), array_sort(null::int[]);
+-- name: array_reverse (18)
+select array_reverse('{3,1,null,2}'::int[]), array_reverse('[5:7]={3,1,2}'::int[]), array_reverse('{{1,2},{3,4}}'::int[]), array_reverse('{}'::int[]);
+-- name: array_agg of arrays
+select array_agg(a order by a) from (values ('{1,2}'::int[]), ('{3,null}')) v(a);
+-- name: array_agg of arrays by group
+select g, array_agg(array[g, n]) from (values (1, 1), (1, 2), (2, 3)) v(g, n) group by g order by g;
+-- name: array_agg of arrays of different sizes
+select array_agg(a) from (values ('{1,2}'::int[]), ('{3}')) v(a);
+-- name: array_agg of an empty array
+select array_agg(a) from (values ('{}'::int[])) v(a);
+-- name: array_agg of a null array
+select array_agg(a) from (values ('{1}'::int[]), (null)) v(a);
+-- name: variadic arguments of any type
+select concat(variadic array['a',null,'b']), concat_ws(',', variadic array[1,2,null]), format('%s-%s', variadic array['a','b']), concat(variadic null::text[]), format('x', variadic null::text[]), num_nulls(variadic array[1,null]), num_nonnulls(variadic null::int[]), json_build_array(variadic array[1,2]), jsonb_build_object(variadic array['a','b']);
+-- name: variadic arguments of each row
+select id, concat_ws('+', variadic t), num_nulls(variadic i), format('%s %s', variadic t || array['x', 'y']) from arrays order by id;
+-- name: a variadic argument that is not an array
+select concat(variadic 'a');

@@ -110,3 +110,37 @@ with recursive t(n) as (select 1 union all select b.c::int from (select count(*)
 with recursive t(n) as (select 1 union all select x.n + 1 from generate_series(1, 1) g, lateral (select n from t where n > g - 5 order by n limit 5) x where x.n < 4) select * from t;
 -- name: recursion through a query in a lateral subquery
 with recursive t(n) as (select 1 union all select x.n + 1 from generate_series(1, 1) g, lateral (with s as (select n from t) select n from s where n > g - 5 order by n limit 5) x where x.n < 4) select * from t;
+-- name: cycle with its columns
+with recursive t(n) as (select 1 union all select n % 3 + 1 from t) cycle n set looped using path select * from t order by path;
+-- name: cycle with other marks
+with recursive t(n) as (select 1 union all select n % 3 + 1 from t) cycle n set looped to 'Y' default 'N' using path select * from t order by path;
+-- name: search breadth first
+with recursive t(id, parent) as (select id, manager from employees where manager is null union all select e.id, e.manager from employees e join t on e.manager = t.id) search breadth first by id set o select * from t order by o;
+-- name: search and cycle
+with recursive t(id, parent) as (select id, manager from employees where manager is null union all select e.id, e.manager from employees e join t on e.manager = t.id) search depth first by id, parent set o cycle id set m using p select * from t order by o;
+-- name: cycle of a query that is not recursive
+with t(n) as (select 1) cycle n set looped using path select * from t;
+-- name: cycle of a query that does not refer to itself
+with recursive t(n) as (select 1) cycle n set looped using path select * from t;
+-- name: cycle from values
+with recursive t(n) as (values (1) union all select n % 3 + 1 from t) cycle n set looped using path select * from t order by path;
+-- name: cycle of a set operation
+with recursive t(n) as ((select 1 union select 2) union all select n % 3 + 1 from t) cycle n set looped using path select * from t order by path;
+-- name: cycle of a reference in a subquery
+with recursive t(n) as (select 1 union all select n % 3 + 1 from (select * from t) x) cycle n set looped using path select * from t order by path;
+-- name: cycle of an unknown column
+with recursive t(n) as (select 1 union all select n % 3 + 1 from t) cycle x set looped using path select * from t;
+-- name: cycle of a column twice
+with recursive t(n) as (select 1 union all select n % 3 + 1 from t) cycle n, n set looped using path select * from t;
+-- name: cycle with one name twice
+with recursive t(n) as (select 1 union all select n % 3 + 1 from t) cycle n set m using m select * from t;
+-- name: search and cycle with one name
+with recursive t(n) as (select 1 union all select n % 3 + 1 from t) search depth first by n set o cycle n set o using p select * from t;
+-- name: cycle with marks of two types
+with recursive t(n) as (select 1 union all select n % 3 + 1 from t) cycle n set m to 1 default 'x' using p select * from t;
+-- name: cycle with text
+with recursive t(n, s) as (select 1, 'x' union all select n % 3 + 1, s || 'y' from t) cycle n set m using p select * from t;
+-- name: cycle whose mark is used
+with recursive t(n) as (select 1 union all select n % 3 + 1 from t where not m) cycle n set m using p select * from t;
+-- name: cycle with a star
+with recursive t(n) as (select 1 union all select t.* from t) cycle n set m using p select * from t;

@@ -90,3 +90,47 @@ select id from numbers where medium between symmetric 10 and -7 order by id;
 select id from numbers where medium not between -7 and 10 order by id;
 -- name: to_char of numbers
 select to_char(1234.5, '9,999.99'), to_char(-7, '000'), to_char(0.5, 'FM0.00'), to_char(12, 'RN'), to_char(1e10, '9.99EEEE'), to_char(3, 'S9'), to_char(-3, '9PR');
+-- name: casts to bits
+select b'101'::bit(5), b'10110'::bit(3), b'101'::varbit(2), 5::bit(4), (-5)::bit(8), 5::bit(40), (-5)::int8::bit(70), b'101'::int, b'11111111111111111111111111111111'::int, b'101'::int8, 44::bit(10);
+-- name: bits that are too long for an integer
+select b'111111111111111111111111111111111'::int;
+-- name: operators of bits
+select b'1011' & b'0110', b'1011' | b'0110', b'1011' # b'0110', ~b'10110', b'10110' << 2, b'10110' >> 2, b'10110' << -1, b'10110' >> 9, b'101' || b'0011', ''::varbit || b'1', ~''::varbit, b'1010101010' << 9, b'1100110011' >> 8;
+-- name: bits of different lengths
+select b'1011' & b'011';
+-- name: parts of bits
+select substring(b'110010' from 3), substring(b'110010' from 2 for 3), substring(b'110010' from -1 for 4), substring(b'110010' from 9), overlay(b'110010' placing b'111' from 2), overlay(b'110010' placing b'000' from 2 for 1), position(b'001' in b'110010'), position(b'111' in b'110010'), position(''::varbit in b'1'), position(b'1' in ''::varbit), get_bit(b'110010', 1), get_bit(b'110010', 2), set_bit(b'110010', 2, 1), set_bit(b'110010', 0, 0);
+-- name: sizes of bits
+select length(b'1100101011'), bit_length(b'1100101011'), octet_length(b'1100101011'), bit_count(b'1100101011'), length(flags), bit_count(bits) from numbers where id <= 5 order by id;
+-- name: a substring of bits with a negative length
+select substring(b'110010' from 2 for -1);
+-- name: a bit beyond the last one
+select get_bit(b'110010', 6);
+-- name: a bit that is neither 0 nor 1
+select set_bit(b'110010', 1, 2);
+-- name: aggregates of bits
+select bit_and(bits), bit_or(bits), bit_xor(bits), bit_and(bits) filter (where id > 100), count(distinct bits) from numbers;
+-- name: aggregates of bits of different lengths
+select bit_or(flags) from numbers;
+-- name: bits are compared
+select id, bits, flags from numbers where bits > b'00000011' order by bits, id;
+-- name: series of numerics
+select * from generate_series(1, 2.5, 0.5) union all select * from generate_series(3.0, 1) union all select * from generate_series(5, 4.0, -0.25) union all select * from generate_series(1.50, 3);
+-- name: a series of numerics with a step of zero
+select * from generate_series(1.0, 2, 0);
+-- name: a series of numerics without end
+select * from generate_series(1.0, 'infinity');
+-- name: a series of numerics from NaN
+select * from generate_series('nan'::numeric, 1);
+-- name: to_number
+select to_number('12,454.8-', '99G999D9S'), to_number('-34,338,492', '99G999G999'), to_number('<564646.654564>', '999999.999999PR'), to_number('0.00001-', '9.999999S'), to_number('5.01-', 'FM9.999999S'), to_number('5.01-', 'FM9.999999MI'), to_number('5 4 4 4 4 8 . 7 8', '9 9 9 9 9 9 . 9 9'), to_number('.01', 'FM9.99'), to_number('.0', '99999999.99999999'), to_number('0', '99.99'), to_number('.-01', '99.99S'), to_number('.01-', '99.99S'), to_number(' . 0 1-', ' 9 9 . 9 9 S'), to_number('34,50', '999,99'), to_number('123,000', '999G'), to_number('123456', '999G999'), to_number('$1234.56', 'L9,999.99'), to_number('$1,234.56', 'L99,999.99'), to_number('1234.56', 'L9,999.99'), to_number('42nd', '99th'), to_number('123456', '99999V99'), to_number('12', ''), to_number(null, '9'), to_number('+12', 'SG99'), to_number('-12', 'PL99'), to_number('é12', 'x99');
+-- name: to_number of no number
+select to_number('abc', '999');
+-- name: to_number with an exponent
+select to_number('1e3', '9EEEE');
+-- name: to_number of more digits than the picture has
+select to_number('123.45', '9.99');
+-- name: to_number of roman numerals (18)
+select to_number('CvIiI', 'rn'), to_number('  XIV  ', '  RN'), to_number('MMXX', 'RN'), to_number('MCMXCIV', 'FMRN');
+-- name: to_number of no roman numeral (18)
+select to_number('viv', 'RN');

@@ -52,3 +52,9 @@ WITH c AS (SELECT pg_relation_size('orders') r) SELECT count(DISTINCT c.r) FROM 
 SELECT count(*) FROM generate_series(1, 1000) g WHERE pg_relation_size('orders') > 0 AND g % 10 = 0 AND g < 500;
 -- name: a volatile filter of a subquery
 SELECT count((SELECT 10/a)) FILTER (WHERE a <> 0 AND pg_relation_size('orders') > 0) FROM (VALUES (0),(5)) v(a);
+-- name: a volatile query that is used twice
+WITH c AS (SELECT random() AS r FROM generate_series(1, 5)) SELECT count(*) FROM c a JOIN c b ON a.r = b.r;
+-- name: a volatile query that is used in subqueries
+WITH c AS (SELECT random() AS r), d AS (SELECT r FROM c) SELECT (SELECT r FROM c) = (SELECT r FROM d), (SELECT c.r FROM c) = d.r FROM d;
+-- name: a volatile query that is used in a subquery of each row
+WITH c AS (SELECT random() AS r) SELECT count(DISTINCT (SELECT c.r + g * 0 FROM c)) FROM generate_series(1, 5) g, c;

@@ -42,3 +42,35 @@ select distinct r from (values (int4range(1,5)), ('[1,4]'), ('empty')) v(r) orde
 select numrange(1.0, 2) = numrange(1.00, 2.0), numrange(1,2) @> 1.5, tstzrange('2024-01-01', '2024-01-02') @> '2024-01-01 12:00'::timestamptz;
 -- name: range of an outer filter
 select min(salary), max(salary) from employees where int4range(3000, 6000) @> salary::int;
+-- name: multiranges are made
+select int4multirange(), int4multirange(int4range(1,3)), int4multirange(int4range(5,7), int4range(1,3), int4range(2,4), 'empty'::int4range), multirange(int4range(1,3)), nummultirange(numrange(1.5,2), numrange(2,3,'[]')), datemultirange(variadic array[daterange('2024-01-01','2024-02-01')]), int4multirange('empty'::int4range);
+-- name: a multirange with a null
+select int4multirange(int4range(1,3), null);
+-- name: properties of multiranges
+select lower(m), upper(m), isempty(m), lower_inc(m), upper_inc(m), lower_inf(m), upper_inf(m), range_merge(m) from (values ('{[1,3),[5,9)}'::int4multirange), ('{}'), ('{(,)}'), ('{(,3)}'), ('{[3,)}'), (null)) v(m);
+-- name: multiranges and elements
+select m, m @> 5, m @> 3, 2 <@ m from (values ('{[1,3),[5,9)}'::int4multirange), ('{}'), ('{(,)}'), ('{(,3)}'), (null)) v(m);
+-- name: multiranges and ranges
+select m, r, m @> r, m <@ r, r @> m, r <@ m, m && r, r && m, m << r, r << m, m >> r, r >> m, m &< r, r &< m, m &> r, r &> m, m -|- r, r -|- m from (values ('{[1,3),[5,9)}'::int4multirange), ('{}'), ('{(,)}'), ('{(,3)}')) v(m), (values (int4range(2,6)), ('empty'), ('[3,5)'), ('[9,12)'), ('(,1)'), ('(,)')) w(r) order by m, r;
+-- name: multiranges and multiranges
+select a.m, b.m, a.m @> b.m, a.m <@ b.m, a.m && b.m, a.m << b.m, a.m >> b.m, a.m &< b.m, a.m &> b.m, a.m -|- b.m, a.m + b.m, a.m * b.m, a.m - b.m, a.m = b.m, a.m < b.m, a.m >= b.m from (values ('{[1,3),[5,9)}'::int4multirange), ('{}'), ('{(,)}'), ('{[3,5)}')) a(m), (values ('{[1,3),[5,9)}'::int4multirange), ('{}'), ('{[2,4),[6,7),[8,20)}'), ('{[9,12)}')) b(m) order by a.m, b.m;
+-- name: unnest of multiranges
+select unnest('{[1,3),[5,9)}'::int4multirange), unnest('{}'::int4multirange);
+-- name: unnest of multiranges in from
+select m.id, r, lower(r) from moments m, unnest(m.busy) r order by m.id, r;
+-- name: multiranges are grouped
+select busy, count(*) from moments group by busy order by busy;
+-- name: range_agg
+select range_agg(r), range_agg(r) filter (where false), range_intersect_agg(r) from (values (int4range(1,5)), ('[3,8)'), (null), ('[4,20)')) v(r);
+-- name: range_agg by group
+select g, range_agg(int4range(n, n + 2)), range_intersect_agg(int4range(n, n + 3)) from generate_series(1, 9) n, lateral (select n % 2 as g) x group by g order by g;
+-- name: range_agg of multiranges
+select range_agg(m), range_intersect_agg(m) from (values ('{[1,3),[5,9)}'::int4multirange), ('{[2,6)}'), (null), ('{}')) v(m) where m is null or not isempty(m);
+-- name: range_agg of empty multiranges
+select range_agg(m), range_intersect_agg(m) from (values ('{}'::int4multirange)) v(m);
+-- name: range_agg of empty ranges
+select range_agg(r) from (values ('empty'::int4range)) v(r);
+-- name: range_agg of columns
+select range_agg(sold), range_intersect_agg(sold) from products where not isempty(sold) and id < 40;
+-- name: range_agg of nothing
+select range_agg(sold), range_agg(busy), range_intersect_agg(busy) from products, moments where false;

@@ -58,3 +58,13 @@ select x from (values (1.0), (3.0)) a(x) full join (values (1.00), (2.00)) b(x) 
 select (select 6 / (3 - d.id) from employees e where e.id = 1) from departments d limit 2;
 -- name: names of subqueries
 select (values (1)), (select 1::int4)::text, (select 1)::text, (select 1 as x union all select 2 limit 1), case when true then 1 else (select 2) end;
+-- name: an aggregate of the outer query in the select list
+select department, (select max(e.salary) + count(*) from departments) from employees e group by department order by department;
+-- name: an aggregate of the outer query in having
+select department from employees e group by department having exists (select 1 from departments d where d.budget > sum(e.salary)) order by 1;
+-- name: an aggregate of the outer query in where
+select 1 from employees e where (select max(e.salary)) > 5;
+-- name: an aggregate of two queries out
+select department, (select (select count(e.id) from departments limit 1)) from employees e group by department order by department;
+-- name: an aggregate of both queries
+select e.id, (select max(d.id + e.id) from departments d) from employees e order by e.id;

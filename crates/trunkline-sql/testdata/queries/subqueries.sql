@@ -80,3 +80,15 @@ select (with s as (select id from departments where id = e.department) select co
 select e.department in (select d.id from departments d where d.floor > 1) high, count(*) from employees e group by e.department in (select d.id from departments d where d.floor > 1) order by 1;
 -- name: group by in of another column
 select e.department in (select d.id from departments d where d.floor > 1) high, count(*) from employees e group by e.id in (select d.id from departments d where d.floor > 1) order by 1;
+-- name: limit of a subquery
+select id from products order by id desc limit (select 3);
+-- name: offset of a subquery
+select id from products order by price, id offset (select 115);
+-- name: limit of a subquery that is null
+select count(*) from (select id from products limit (select null::int)) s;
+-- name: limit of a negative subquery
+select id from products limit (select -1);
+-- name: limit of an outer column
+select d.id, (select array_agg(e.id) from (select id from employees order by id limit d.id) e) from departments d order by d.id;
+-- name: limit of zero rows
+select id from products order by id limit (select 0);

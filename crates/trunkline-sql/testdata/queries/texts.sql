@@ -83,3 +83,23 @@ select count(*) from orders where comment ilike '%DELIVERY' or comment like E'%\
 select normalize('é', nfd) = 'é', 'é' is nfc normalized, to_ascii('abc', 'LATIN1'), unistr('\00e9');
 -- name: function of a later version
 select casefold('Ä');
+-- name: conversions between encodings
+select convert_from('\xc3a9', 'UTF8'), convert_from('\xe9', 'latin1'), convert_to('é', 'LATIN1'), convert_to('é', 'utf-8'), convert('\xe9', 'iso88591', 'unicode'), convert_to('abc', 'sql_ascii'), convert('\xff', 'SQL_ASCII', 'LATIN1'), convert('\xff', 'LATIN1', 'SQL_ASCII'), convert_from(null, 'utf8');
+-- name: bytes with a zero
+select convert_from('\x6100', 'UTF8');
+-- name: an unknown encoding
+select convert_from('\x61', 'nonsense');
+-- name: an unknown encoding of the result
+select convert_to('a', 'nonsense');
+-- name: a character that an encoding lacks
+select convert_to('€', 'LATIN1');
+-- name: bytes that are not ascii
+select convert_from('\xff', 'SQL_ASCII');
+-- name: normal forms
+select normalize('a' || chr(769)) = 'á', normalize('á', nfd) = 'a' || chr(769), normalize('ﬁ', NFKC), normalize('Å', NFKD) = 'A' || chr(778), 'á' is normalized, ('a' || chr(769)) is nfc normalized, 'a' is not nfkd normalized, normalize('한글', NFD) = '한글', normalize('');
+-- name: normal forms of columns
+select id, t is normalized, normalize(t, nfkd) = t from texts order by id;
+-- name: an unknown normal form
+select is_normalized('a', 'x');
+-- name: casefold of ascii (18)
+select casefold('ABC Straße' collate "C"), casefold('ABC'), casefold(t) from texts where id in (1, 2) order by id;

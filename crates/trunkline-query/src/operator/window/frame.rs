@@ -239,6 +239,7 @@ impl RangeTest {
             argument_types: &[key, key, offset, BOOL, BOOL],
             result_type: BOOL,
             collation: Oid(0),
+            row: None,
             settings,
         })?;
         let result = result.as_boolean_opt().filter(|result| !result.is_null(0));

@@ -200,6 +200,7 @@ fn check_collation(call: &AggregateCall) -> Result<(), SqlError> {
         argument_types: &call.argument_types,
         result_type: call.result_type,
         collation: call.collation,
+        row: None,
         settings: &call.settings,
     };
     call.check_order()

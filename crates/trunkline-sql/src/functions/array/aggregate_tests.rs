@@ -111,6 +111,7 @@ fn comparisons_with_elements_have_three_values() {
         argument_types: &[INT4, INT4],
         result_type: Oid(16),
         collation: Oid(0),
+        row: None,
         settings: &settings,
     };
     let compare = |name, all| {
@@ -133,6 +134,7 @@ fn unnest_gives_the_elements_in_batches() {
         argument_types: &[Oid(1007)],
         result_type: INT4,
         collation: Oid(0),
+        row: None,
         settings: &settings,
     };
     let mut rows = set_function("array_unnest").unwrap()(&call, 0).unwrap();

@@ -36,6 +36,7 @@ fn rows_of(function: &str, json: &str) -> Result<Vec<Vec<Option<String>>>, Strin
         argument_types: &[Oid(3802)],
         result_type: Oid(0),
         collation: Oid(0),
+        row: None,
         settings: &settings,
     };
     let text = |error: crate::error::SqlError| error.to_string();

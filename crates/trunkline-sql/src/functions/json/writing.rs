@@ -99,7 +99,7 @@ fn append_row(
 }
 
 /// The names of a composite type's columns.
-fn column_names(
+pub(super) fn column_names(
     oid: trunkline_format::Oid,
     settings: &CallSettings,
 ) -> Result<Vec<Vec<u8>>, SqlError> {

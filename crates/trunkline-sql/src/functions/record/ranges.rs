@@ -1,20 +1,16 @@
-//! Functions and operators of ranges.
-//!
-//! A bound is a cut between values: before its value or after it. `[1,5)` is what is between the cut
-//! before 1 and the cut before 5, and `(1,5]` what is between those after them. So two ranges overlap if
-//! each begins before the other one ends, whatever kinds of bounds they have.
+//! Functions and operators of ranges. How two ranges relate is decided by their cuts, which are in
+//! [`super::cuts`].
 
 use std::cmp::Ordering;
 
 use arrow_array::ArrayRef;
-use trunkline_format::Oid;
 use trunkline_format::text_input::write_range;
-use trunkline_format::text_output::{Bounds, RangeBounds, Type, range_bounds};
+use trunkline_format::text_output::{RangeBounds, Type, range_bounds};
 
-use super::key::ValueKeys;
+use super::cuts::{Cut, Pair, Range, Ranges, difference, intersection, missing, union};
 use crate::error::{SqlError, SqlState};
-use crate::functions::call::{Call, Kernel};
-use crate::functions::printing::{damaged, resolve};
+use crate::functions::call::{Argument, Call, Kernel};
+use crate::functions::printing::damaged;
 use crate::functions::rows::{Output, Reader, each_row};
 use crate::values::{Carrier, ColumnBuilder, PayloadReader};
 
@@ -56,121 +52,19 @@ pub(in crate::functions) const RANGES: &[(&str, Kernel)] = &[
     ("range_minus", |call| combined(call, difference)),
 ];
 
-/// A cut between values. Its order is that of its place.
-#[derive(Debug, Clone)]
-struct Cut {
-    /// -1 and 1 if it is infinite, else 0.
-    infinity: i8,
-    /// The key of the value.
-    key: Vec<u8>,
-    /// Whether it is after the value, not before it.
-    after: bool,
-    value: Vec<u8>,
-}
-
-impl Cut {
-    fn infinite(infinity: i8) -> Self {
-        Self { infinity, key: Vec::new(), after: false, value: Vec::new() }
-    }
-}
-
-impl PartialEq for Cut {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Cut {}
-
-impl PartialOrd for Cut {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Cut {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let place = |cut: &Self| cut.infinity;
-        let order = place(self).cmp(&place(other));
-        order.then_with(|| self.key.cmp(&other.key)).then_with(|| self.after.cmp(&other.after))
-    }
-}
-
-/// A range that is not empty.
-type Pair = (Cut, Cut);
-
-/// A range: `None` if it is empty.
-type Range = Option<Pair>;
-
-/// Reads ranges of one type.
-struct Ranges<'a> {
-    bounds: std::sync::Arc<Bounds>,
-    keys: ValueKeys<'a>,
-}
-
-impl<'a> Ranges<'a> {
-    fn new(call: &Call<'a>, oid: Oid, order: bool) -> Result<Self, SqlError> {
-        match resolve(oid, call.settings)? {
-            Type::Range(bounds) => Ok(Self { bounds, keys: ValueKeys::new(call.settings, order) }),
-            _ => Err(SqlError::internal(format!("type {oid} is not a range type"))),
-        }
-    }
-
-    /// Those of argument `number`.
-    fn of(call: &Call<'a>, number: usize, order: bool) -> Result<Self, SqlError> {
-        let oid = call.argument_types.get(number).copied();
-        Self::new(call, oid.ok_or_else(missing)?, order)
-    }
-
-    fn cut(&mut self, value: Vec<u8>, after: bool) -> Result<Cut, SqlError> {
-        let mut key = Vec::new();
-        self.keys.append(self.bounds.subtype(), &value, Oid(0), &mut key)?;
-        Ok(Cut { infinity: 0, key, after, value })
-    }
-
-    fn read(&mut self, payload: &[u8]) -> Result<Range, SqlError> {
-        let found = range_bounds(payload, &self.bounds).map_err(damaged)?;
-        let Some(RangeBounds { lower, upper }) = found else { return Ok(None) };
-        let lower = match lower {
-            Some((value, inclusive)) => self.cut(value, !inclusive)?,
-            None => Cut::infinite(-1),
-        };
-        let upper = match upper {
-            Some((value, inclusive)) => self.cut(value, inclusive)?,
-            None => Cut::infinite(1),
-        };
-        Ok(Some((lower, upper)))
-    }
-
-    /// The stored form.
-    fn store(&self, range: Range) -> Result<Vec<u8>, SqlError> {
-        let bounds = range.map(|(lower, upper)| RangeBounds {
-            lower: (lower.infinity == 0).then_some((lower.value, !lower.after)),
-            upper: (upper.infinity == 0).then_some((upper.value, upper.after)),
-        });
-        let mut out = Vec::new();
-        write_range(&self.bounds, bounds, &mut out)?;
-        Ok(out)
-    }
-}
-
-fn missing() -> SqlError {
-    SqlError::internal("an argument is missing")
-}
-
 /// The carrier of an argument's values.
-fn values<'a>(
+pub(super) fn values<'a>(
     call: &'a Call<'_>,
     number: usize,
     ty: &Type,
-) -> Result<(&'a crate::functions::call::Argument, PayloadReader<'a>), SqlError> {
+) -> Result<(&'a Argument, PayloadReader<'a>), SqlError> {
     let argument = call.arguments.get(number).ok_or_else(missing)?;
     Ok((argument, PayloadReader::new(Carrier::of(ty), argument.array())?))
 }
 
 /// A range of two bounds, and with `flagged`, which of them are included. A null bound is infinite.
 fn made(call: &Call<'_>, flagged: bool) -> Result<ArrayRef, SqlError> {
-    let ranges = Ranges::new(call, call.result_type, true)?;
+    let ranges = Ranges::new(call.settings, call.result_type, true)?;
     let (lower, mut lowers) = values(call, 0, ranges.bounds.subtype())?;
     let (upper, mut uppers) = values(call, 1, ranges.bounds.subtype())?;
     let flags = if flagged { Some(Reader::<&str>::new(call, 2)?) } else { None };
@@ -311,39 +205,4 @@ fn combined(
     combine: fn(Range, Range) -> Result<Range, SqlError>,
 ) -> Result<ArrayRef, SqlError> {
     pairs(call, true, |left, right, ranges| ranges.store(combine(left, right)?))
-}
-
-/// What both ranges cover. If `strict`, there must be nothing between them.
-fn union(left: Range, right: Range, strict: bool) -> Result<Range, SqlError> {
-    let (Some(left), Some(right)) = (left.clone(), right.clone()) else {
-        return Ok(left.or(right));
-    };
-    if strict && (left.1 < right.0 || right.1 < left.0) {
-        let message = "result of range union would not be contiguous";
-        return Err(SqlError::new(SqlState::DATA_EXCEPTION, message));
-    }
-    Ok(Some((left.0.min(right.0), left.1.max(right.1))))
-}
-
-fn intersection(left: Range, right: Range) -> Range {
-    let (left, right) = (left?, right?);
-    let (lower, upper) = (left.0.max(right.0), left.1.min(right.1));
-    (lower < upper).then_some((lower, upper))
-}
-
-/// The left range without the right one, which must be at one of its ends.
-fn difference(left: Range, right: Range) -> Result<Range, SqlError> {
-    let (Some(left), Some(right)) = (left.clone(), right) else { return Ok(left) };
-    if left.1 <= right.0 || right.1 <= left.0 {
-        return Ok(Some(left));
-    }
-    match (left.0 < right.0, left.1 > right.1) {
-        (true, true) => {
-            let message = "result of range difference would not be contiguous";
-            Err(SqlError::new(SqlState::DATA_EXCEPTION, message))
-        }
-        (true, false) => Ok(Some((left.0, right.0))),
-        (false, true) => Ok(Some((right.1, left.1))),
-        (false, false) => Ok(None),
-    }
 }

@@ -108,7 +108,7 @@ fn is_the_same_in_all_versions(letter: char) -> bool {
 }
 
 /// Unicode's simple lower case. Where it differs from the full one, the latter has two characters.
-fn simple_lower(letter: char) -> char {
+pub(super) fn simple_lower(letter: char) -> char {
     let mut lower = letter.to_lowercase();
     match (lower.next(), lower.next()) {
         (Some(lower), None) => lower,
@@ -119,7 +119,7 @@ fn simple_lower(letter: char) -> char {
 
 /// Unicode's simple upper case. Where it differs from the full one, the latter has several
 /// characters. These are Greek letters with a iota below, whose simple upper case has the iota, too.
-fn simple_upper(letter: char) -> char {
+pub(super) fn simple_upper(letter: char) -> char {
     let mut upper = letter.to_uppercase();
     match (upper.next(), upper.next()) {
         (Some(upper), None) => upper,

@@ -123,6 +123,7 @@ mod tests {
                 argument_types: types,
                 result_type: Oid(25),
                 collation: Oid(950),
+                row: None,
                 settings: &settings,
             };
             kernel(&call).expect("a result")

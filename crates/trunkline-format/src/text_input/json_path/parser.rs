@@ -1,0 +1,539 @@
+//! The grammar of paths. Operators bind as in C, comparisons can't be chained, and predicates can only
+//! be where truth values are wanted, or in parentheses before a method.
+
+use super::lexer::{Token, Word, syntax, words};
+use super::{JsonPath, PathChain, PathItem, PathOperator};
+use crate::text_input::error::InputError;
+use crate::text_input::numeric::numeric;
+
+/// How deep a path may nest.
+const DEPTH_MAX: usize = 500;
+
+struct Parser {
+    words: Vec<Word>,
+    at: usize,
+    major: u32,
+    depth: usize,
+    /// Filters and subscripts around, in which `@` and `last` have a meaning.
+    filters: usize,
+    subscripts: usize,
+    /// The text of the last number.
+    number: String,
+}
+
+/// Reads a path.
+pub(super) fn parse(text: &str, major: u32) -> Result<JsonPath, InputError> {
+    let words = words(text)?;
+    if words.len() == 1 {
+        let message = format!("invalid input syntax for type jsonpath: \"{text}\"");
+        return Err(InputError::new("22P02", message));
+    }
+    let (filters, subscripts, number) = (0, 0, String::new());
+    let mut parser = Parser { words, at: 0, major, depth: 0, filters, subscripts, number };
+    let lax = match parser.keyword() {
+        "strict" => false,
+        "lax" => true,
+        _ => {
+            let items = parser.whole()?;
+            return Ok(JsonPath { lax: true, items });
+        }
+    };
+    parser.at += 1;
+    let items = parser.whole()?;
+    Ok(JsonPath { lax, items })
+}
+
+/// Keywords, which are written in any case unless they are values.
+const KEYWORDS: [&str; 33] = [
+    "abs",
+    "bigint",
+    "boolean",
+    "ceiling",
+    "date",
+    "datetime",
+    "decimal",
+    "double",
+    "exists",
+    "false",
+    "flag",
+    "floor",
+    "integer",
+    "is",
+    "keyvalue",
+    "last",
+    "lax",
+    "like_regex",
+    "null",
+    "number",
+    "size",
+    "starts",
+    "strict",
+    "string",
+    "time",
+    "time_tz",
+    "timestamp",
+    "timestamp_tz",
+    "to",
+    "true",
+    "type",
+    "unknown",
+    "with",
+];
+
+impl Parser {
+    fn token(&self) -> &Token {
+        self.words.get(self.at).map_or(&Token::End, |(token, _)| token)
+    }
+
+    /// The keyword here; empty if there is none.
+    fn keyword(&self) -> &'static str {
+        self.keyword_at(self.at)
+    }
+
+    fn keyword_at(&self, at: usize) -> &'static str {
+        let Some((Token::Name(name), _)) = self.words.get(at) else { return "" };
+        let found = KEYWORDS.iter().copied().find(|word| {
+            let is_value = matches!(*word, "null" | "true" | "false");
+            if is_value { word == name } else { word.eq_ignore_ascii_case(name) }
+        });
+        match found.unwrap_or_default() {
+            "bigint" | "boolean" | "date" | "decimal" | "integer" | "number" | "string"
+            | "time" | "time_tz" | "timestamp" | "timestamp_tz"
+                if self.major < 17 =>
+            {
+                ""
+            }
+            found => found,
+        }
+    }
+
+    fn is_symbol(&self, symbol: &str) -> bool {
+        matches!(self.token(), Token::Symbol(found) if *found == symbol)
+    }
+
+    fn accept(&mut self, symbol: &str) -> bool {
+        let found = self.is_symbol(symbol);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn accept_word(&mut self, word: &str) -> bool {
+        let found = self.keyword() == word;
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, symbol: &str) -> Result<(), InputError> {
+        if self.accept(symbol) { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    fn expect_word(&mut self, word: &str) -> Result<(), InputError> {
+        if self.accept_word(word) { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    /// The error for the word here.
+    fn unexpected(&self) -> InputError {
+        match self.words.get(self.at) {
+            // The server's scanner is at the end when it has read a name.
+            Some((Token::Name(_), _)) if self.at + 2 >= self.words.len() => {
+                syntax("syntax error at end of jsonpath input")
+            }
+            None | Some((Token::End, _)) => syntax("syntax error at end of jsonpath input"),
+            Some((_, text)) => {
+                syntax(&format!("syntax error at or near \"{text}\" of jsonpath input"))
+            }
+        }
+    }
+
+    fn whole(&mut self) -> Result<PathChain, InputError> {
+        let items = self.or()?;
+        match self.token() {
+            Token::End => Ok(items),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn nested<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, InputError>,
+    ) -> Result<T, InputError> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(InputError::new("54001", "stack depth limit exceeded"));
+        }
+        let found = read(self);
+        self.depth -= 1;
+        found
+    }
+
+    fn predicate(&mut self) -> Result<PathChain, InputError> {
+        let found = self.or()?;
+        if is_predicate(&found) { Ok(found) } else { Err(self.unexpected()) }
+    }
+
+    fn value(&mut self) -> Result<PathChain, InputError> {
+        let found = self.or()?;
+        if is_predicate(&found) { Err(self.unexpected()) } else { Ok(found) }
+    }
+
+    fn or(&mut self) -> Result<PathChain, InputError> {
+        self.nested(|parser| {
+            let mut left = parser.and()?;
+            while parser.is_symbol("||") && is_predicate(&left) {
+                parser.at += 1;
+                let right = parser.and()?;
+                parser.require_predicate(&right)?;
+                left = vec![PathItem::Binary(PathOperator::Or, left, right)];
+            }
+            Ok(left)
+        })
+    }
+
+    fn and(&mut self) -> Result<PathChain, InputError> {
+        let mut left = self.comparison()?;
+        while self.is_symbol("&&") && is_predicate(&left) {
+            self.at += 1;
+            let right = self.comparison()?;
+            self.require_predicate(&right)?;
+            left = vec![PathItem::Binary(PathOperator::And, left, right)];
+        }
+        Ok(left)
+    }
+
+    fn require_predicate(&self, chain: &PathChain) -> Result<(), InputError> {
+        if is_predicate(chain) { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    fn comparison(&mut self) -> Result<PathChain, InputError> {
+        if self.accept("!") {
+            let operand = self.delimited()?;
+            return Ok(vec![PathItem::Unary(PathOperator::Not, operand)]);
+        }
+        if self.keyword() == "exists" {
+            return self.delimited();
+        }
+        let left = self.sum()?;
+        if is_predicate(&left) {
+            return Ok(left);
+        }
+        let operator = match self.token() {
+            Token::Symbol("==" | "=") => PathOperator::Equal,
+            Token::Symbol("!=" | "<>") => PathOperator::NotEqual,
+            Token::Symbol("<") => PathOperator::Less,
+            Token::Symbol(">") => PathOperator::Greater,
+            Token::Symbol("<=") => PathOperator::LessOrEqual,
+            Token::Symbol(">=") => PathOperator::GreaterOrEqual,
+            _ => return self.text_comparison(left),
+        };
+        self.at += 1;
+        let right = self.sum()?;
+        if is_predicate(&right) {
+            return Err(self.unexpected());
+        }
+        Ok(vec![PathItem::Binary(operator, left, right)])
+    }
+
+    /// `starts with` and `like_regex`, or only the operand.
+    fn text_comparison(&mut self, left: PathChain) -> Result<PathChain, InputError> {
+        if self.accept_word("starts") {
+            self.expect_word("with")?;
+            let start = match self.token().clone() {
+                Token::Text(text) => PathItem::String(text),
+                Token::Variable(name) => PathItem::Variable(name),
+                _ => return Err(self.unexpected()),
+            };
+            self.at += 1;
+            return Ok(vec![PathItem::Binary(PathOperator::StartsWith, left, vec![start])]);
+        }
+        if self.accept_word("like_regex") {
+            let pattern = self.text()?;
+            let mut bits = 0;
+            if self.accept_word("flag") {
+                for flag in self.text()?.chars() {
+                    let Some(bit) = "ismxq".find(flag) else {
+                        let detail = format!(
+                            "Unrecognized flag character \"{flag}\" in LIKE_REGEX predicate."
+                        );
+                        let error = syntax("invalid input syntax for type jsonpath");
+                        return Err(error.with_detail(detail));
+                    };
+                    bits |= 1 << bit;
+                }
+            }
+            return Ok(vec![PathItem::LikeRegex(left, pattern, bits)]);
+        }
+        Ok(left)
+    }
+
+    fn text(&mut self) -> Result<String, InputError> {
+        let Token::Text(text) = self.token().clone() else { return Err(self.unexpected()) };
+        self.at += 1;
+        Ok(text)
+    }
+
+    /// A predicate in parentheses, or `exists`.
+    fn delimited(&mut self) -> Result<PathChain, InputError> {
+        if self.accept_word("exists") {
+            self.expect("(")?;
+            let value = self.value()?;
+            self.expect(")")?;
+            return Ok(vec![PathItem::Unary(PathOperator::Exists, value)]);
+        }
+        self.expect("(")?;
+        let predicate = self.predicate()?;
+        self.expect(")")?;
+        Ok(predicate)
+    }
+
+    fn sum(&mut self) -> Result<PathChain, InputError> {
+        let mut left = self.product()?;
+        while !is_predicate(&left) {
+            let operator = match self.token() {
+                Token::Symbol("+") => PathOperator::Add,
+                Token::Symbol("-") => PathOperator::Subtract,
+                _ => break,
+            };
+            self.at += 1;
+            let right = self.product()?;
+            self.require_value(&right)?;
+            left = vec![PathItem::Binary(operator, left, right)];
+        }
+        Ok(left)
+    }
+
+    fn product(&mut self) -> Result<PathChain, InputError> {
+        let mut left = self.signed()?;
+        while !is_predicate(&left) {
+            let operator = match self.token() {
+                Token::Symbol("*") => PathOperator::Multiply,
+                Token::Symbol("/") => PathOperator::Divide,
+                Token::Symbol("%") => PathOperator::Modulo,
+                _ => break,
+            };
+            self.at += 1;
+            let right = self.signed()?;
+            self.require_value(&right)?;
+            left = vec![PathItem::Binary(operator, left, right)];
+        }
+        Ok(left)
+    }
+
+    fn require_value(&self, chain: &PathChain) -> Result<(), InputError> {
+        if is_predicate(chain) { Err(self.unexpected()) } else { Ok(()) }
+    }
+
+    fn signed(&mut self) -> Result<PathChain, InputError> {
+        let operator = match self.token() {
+            Token::Symbol("+") => PathOperator::Plus,
+            Token::Symbol("-") => PathOperator::Minus,
+            _ => return self.accessors(),
+        };
+        self.at += 1;
+        let operand = self.nested(Self::signed)?;
+        self.require_value(&operand)?;
+        // The sign of a number belongs to it.
+        if let [PathItem::Number(_)] = operand.as_slice() {
+            if operator == PathOperator::Minus {
+                self.number = match self.number.strip_prefix('-') {
+                    Some(positive) => positive.to_owned(),
+                    None => format!("-{}", self.number),
+                };
+            }
+            return Ok(vec![PathItem::Number(number(&self.number, self.major)?)]);
+        }
+        Ok(vec![PathItem::Unary(operator, operand)])
+    }
+
+    /// A value and what is applied to it.
+    fn accessors(&mut self) -> Result<PathChain, InputError> {
+        let mut chain = if self.accept("(") {
+            let inside = self.or()?;
+            self.expect(")")?;
+            if is_predicate(&inside) && self.keyword() == "is" {
+                self.at += 1;
+                self.expect_word("unknown")?;
+                return Ok(vec![PathItem::Unary(PathOperator::IsUnknown, inside)]);
+            }
+            inside
+        } else {
+            vec![self.primary()?]
+        };
+        while let Some(item) = self.accessor()? {
+            chain.push(item);
+        }
+        Ok(chain)
+    }
+
+    fn primary(&mut self) -> Result<PathItem, InputError> {
+        let item = match self.token().clone() {
+            Token::Text(text) => PathItem::String(text),
+            Token::Variable(name) => PathItem::Variable(name),
+            Token::Integer(text) | Token::Number(text) => {
+                let payload = number(&text, self.major)?;
+                self.number = text;
+                PathItem::Number(payload)
+            }
+            Token::Symbol("$") => PathItem::Root,
+            Token::Symbol("@") if self.filters == 0 => {
+                return Err(syntax("@ is not allowed in root expressions"));
+            }
+            Token::Symbol("@") => PathItem::Current,
+            Token::Name(_) => match self.keyword() {
+                "null" => PathItem::Null,
+                "true" => PathItem::Bool(true),
+                "false" => PathItem::Bool(false),
+                "last" if self.subscripts == 0 => {
+                    return Err(syntax("LAST is allowed only in array subscripts"));
+                }
+                "last" => PathItem::Last,
+                _ => return Err(self.unexpected()),
+            },
+            _ => return Err(self.unexpected()),
+        };
+        self.at += 1;
+        Ok(item)
+    }
+
+    fn accessor(&mut self) -> Result<Option<PathItem>, InputError> {
+        if self.accept("?") {
+            self.expect("(")?;
+            self.filters += 1;
+            let predicate = self.predicate()?;
+            self.filters -= 1;
+            self.expect(")")?;
+            return Ok(Some(PathItem::Unary(PathOperator::Filter, predicate)));
+        }
+        if self.accept("[") {
+            return self.subscript_list().map(Some);
+        }
+        if !self.accept(".") {
+            return Ok(None);
+        }
+        if self.accept("*") {
+            return Ok(Some(PathItem::AnyKey));
+        }
+        if self.accept("**") {
+            return self.levels().map(Some);
+        }
+        let name = match self.token() {
+            Token::Text(text) => {
+                let key = PathItem::Key(text.clone());
+                self.at += 1;
+                return Ok(Some(key));
+            }
+            Token::Name(name) => name.clone(),
+            _ => return Err(self.unexpected()),
+        };
+        let method = self.keyword();
+        let is_call = matches!(self.words.get(self.at + 1), Some((Token::Symbol("("), _)));
+        self.at += 1;
+        match is_call {
+            true => self.method(method).map(Some),
+            false => Ok(Some(PathItem::Key(name))),
+        }
+    }
+
+    fn subscript_list(&mut self) -> Result<PathItem, InputError> {
+        if self.accept("*") {
+            self.expect("]")?;
+            return Ok(PathItem::AnyArray);
+        }
+        self.subscripts += 1;
+        let mut list = Vec::new();
+        loop {
+            let from = self.value()?;
+            let to = if self.accept_word("to") { Some(self.value()?) } else { None };
+            list.push((from, to));
+            if !self.accept(",") {
+                break;
+            }
+        }
+        self.subscripts -= 1;
+        self.expect("]")?;
+        Ok(PathItem::Subscripts(list))
+    }
+
+    fn levels(&mut self) -> Result<PathItem, InputError> {
+        if !self.accept("{") {
+            return Ok(PathItem::Any(0, u32::MAX));
+        }
+        let first = self.level()?;
+        let last = if self.accept_word("to") { self.level()? } else { first };
+        self.expect("}")?;
+        Ok(PathItem::Any(first, last))
+    }
+
+    fn level(&mut self) -> Result<u32, InputError> {
+        if self.accept_word("last") {
+            return Ok(u32::MAX);
+        }
+        let Token::Integer(text) = self.token() else { return Err(self.unexpected()) };
+        let level = text.parse::<i32>().ok().and_then(|level| u32::try_from(level).ok());
+        let level = level.ok_or_else(|| {
+            let message = format!("value \"{text}\" is out of range for type integer");
+            InputError::new("22003", message)
+        })?;
+        self.at += 1;
+        Ok(level)
+    }
+
+    fn method(&mut self, name: &str) -> Result<PathItem, InputError> {
+        use PathOperator as O;
+        let (operator, arguments_max) = match name {
+            "abs" => (O::Abs, 0),
+            "size" => (O::Size, 0),
+            "type" => (O::Type, 0),
+            "floor" => (O::Floor, 0),
+            "double" => (O::Double, 0),
+            "ceiling" => (O::Ceiling, 0),
+            "keyvalue" => (O::KeyValue, 0),
+            "bigint" => (O::Bigint, 0),
+            "boolean" => (O::Boolean, 0),
+            "date" => (O::Date, 0),
+            "integer" => (O::Integer, 0),
+            "number" => (O::Number, 0),
+            "string" => (O::String, 0),
+            "decimal" => (O::Decimal, 2),
+            "datetime" => (O::Datetime, 1),
+            "time" => (O::Time, 1),
+            "time_tz" => (O::TimeTz, 1),
+            "timestamp" => (O::Timestamp, 1),
+            "timestamp_tz" => (O::TimestampTz, 1),
+            _ => return Err(self.unexpected()),
+        };
+        self.expect("(")?;
+        let mut arguments = Vec::new();
+        while !self.is_symbol(")") && arguments.len() < arguments_max {
+            if !arguments.is_empty() {
+                self.expect(",")?;
+            }
+            let item = match (operator, self.token().clone()) {
+                (O::Datetime, Token::Text(text)) => PathItem::String(text),
+                (O::Decimal, Token::Symbol(sign @ ("+" | "-"))) => {
+                    self.at += 1;
+                    let Token::Integer(text) = self.token() else { return Err(self.unexpected()) };
+                    let sign = if sign == "-" { "-" } else { "" };
+                    PathItem::Number(number(&format!("{sign}{text}"), self.major)?)
+                }
+                (O::Datetime, _) => return Err(self.unexpected()),
+                (_, Token::Integer(text)) => PathItem::Number(number(&text, self.major)?),
+                _ => return Err(self.unexpected()),
+            };
+            self.at += 1;
+            arguments.push(vec![item]);
+        }
+        self.expect(")")?;
+        Ok(PathItem::Method(operator, arguments))
+    }
+}
+
+fn is_predicate(chain: &PathChain) -> bool {
+    matches!(chain.as_slice(), [only] if only.is_predicate())
+}
+
+/// The stored form of a number.
+fn number(text: &str, major: u32) -> Result<Vec<u8>, InputError> {
+    let mut payload = Vec::new();
+    numeric(text, -1, major, &mut payload)?;
+    Ok(payload)
+}
