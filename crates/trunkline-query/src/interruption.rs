@@ -101,8 +101,7 @@ impl PhysicalOptimizerRule for Interruptible {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|plan| {
             let Some(input) = self.join(&plan)? else { return Ok(Transformed::no(plan)) };
-            let cancellation = self.cancellation.clone();
-            Ok(Transformed::yes(Arc::new(InterruptibleExec { input, cancellation }) as _))
+            Ok(Transformed::yes(InterruptibleExec::over(input, &self.cancellation)))
         })
         .data()
     }
@@ -121,6 +120,16 @@ impl PhysicalOptimizerRule for Interruptible {
 pub(crate) struct InterruptibleExec {
     input: Arc<dyn ExecutionPlan>,
     cancellation: Cancellation,
+}
+
+impl InterruptibleExec {
+    /// A node over this one, until the statement is cancelled.
+    pub(crate) fn over(
+        input: Arc<dyn ExecutionPlan>,
+        cancellation: &Cancellation,
+    ) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self { input, cancellation: cancellation.clone() })
+    }
 }
 
 impl DisplayAs for InterruptibleExec {

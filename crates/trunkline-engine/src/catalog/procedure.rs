@@ -207,6 +207,7 @@ mod tests {
             support: Oid(0),
             kind: b'f',
             strict: true,
+            leakproof: false,
             returns_set: false,
             volatility: b'i',
             argument_count: 2,

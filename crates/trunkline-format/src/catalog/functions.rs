@@ -60,6 +60,8 @@ describe_catalog! {
         kind: u8 = prokind,
         /// `proisstrict`: whether its result is null if any argument is.
         strict: bool = proisstrict,
+        /// `proleakproof`: whether it tells nothing about its arguments but by its result, so it can't fail.
+        leakproof: bool = proleakproof,
         /// `proretset`: whether it returns a set.
         returns_set: bool = proretset,
         /// `provolatile`: `i` immutable, `s` stable, `v` volatile.

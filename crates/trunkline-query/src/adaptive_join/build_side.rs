@@ -1,23 +1,21 @@
-//! The first input of a join, collected until it ends or reaches the limit.
+//! The build side of a join, collected until it ends or reaches the limit.
 
 use std::pin::pin;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use datafusion::common::Result;
-use datafusion::common::runtime::JoinSet;
 use datafusion::common::utils::memory::{RecordBatchMemoryCounter, estimate_memory_size};
-use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
-use futures::future::{Either, select};
+use futures::future::{Either, select, try_join_all};
 use futures::{StreamExt, stream};
 use tokio::sync::watch;
 use trunkline_aio::facade::atomic::{AtomicUsize, Ordering};
 
-/// All partitions of the input.
+/// All partitions of the build side.
 pub(super) struct BuildSide {
     /// Their rows: those that were collected, and then the rest.
     pub(super) partitions: Vec<SendableRecordBatchStream>,
@@ -25,7 +23,7 @@ pub(super) struct BuildSide {
     pub(super) is_complete: bool,
 }
 
-/// What the partitions have collected together.
+/// Totals over all partitions.
 #[derive(Debug, Default)]
 struct Collected {
     bytes: AtomicUsize,
@@ -56,12 +54,11 @@ impl BuildSide {
         limit: usize,
         context: &Arc<TaskContext>,
     ) -> Result<Self> {
-        let collected = Arc::new(Collected::default());
+        let collected = Collected::default();
         let (full, is_full) = watch::channel(false);
-        let full = Arc::new(full);
         let mut partitions = Vec::new();
         for partition in 0..input.output_partitioning().partition_count() {
-            let consumer = MemoryConsumer::new("the first input of a join");
+            let consumer = MemoryConsumer::new("BuildSide");
             partitions.push(Partition {
                 rows: input.execute(partition, Arc::clone(context))?,
                 batches: Vec::new(),
@@ -70,22 +67,12 @@ impl BuildSide {
                 ended: false,
             });
         }
-        let mut tasks = JoinSet::new();
-        for (number, mut partition) in partitions.into_iter().enumerate() {
-            let (collected, full) = (Arc::clone(&collected), Arc::clone(&full));
-            let mut is_full = is_full.clone();
-            tasks.spawn(async move {
-                partition.collect(limit, &collected, &full, &mut is_full).await?;
-                Ok::<_, DataFusionError>((number, partition))
-            });
-        }
-        let mut done = Vec::new();
-        while let Some(task) = tasks.join_next().await {
-            done.push(task.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))??);
-        }
-        done.sort_by_key(|(number, _)| *number);
-        let is_complete = done.iter().all(|(_, partition)| partition.ended);
-        let partitions = done.into_iter().map(|(_, partition)| partition.all_rows()).collect();
+        let collecting = partitions
+            .into_iter()
+            .map(|partition| partition.collect(limit, &collected, &full, is_full.clone()));
+        let done = try_join_all(collecting).await?;
+        let is_complete = done.iter().all(|partition| partition.ended);
+        let partitions = done.into_iter().map(Partition::all_rows).collect();
         Ok(Self { partitions, is_complete })
     }
 }
@@ -93,7 +80,8 @@ impl BuildSide {
 /// A partition of the input.
 struct Partition {
     rows: SendableRecordBatchStream,
-    batches: Vec<RecordBatch>,
+    /// With the memory that was reserved for each of them, in bytes.
+    batches: Vec<(RecordBatch, usize)>,
     reservation: MemoryReservation,
     counter: RecordBatchMemoryCounter,
     /// Whether there are no more rows.
@@ -103,19 +91,19 @@ struct Partition {
 impl Partition {
     /// Collects rows until there are no more, or until all partitions together have reached the limit.
     async fn collect(
-        &mut self,
+        mut self,
         limit: usize,
         collected: &Collected,
         full: &watch::Sender<bool>,
-        is_full: &mut watch::Receiver<bool>,
-    ) -> Result<()> {
+        mut is_full: watch::Receiver<bool>,
+    ) -> Result<Self> {
         loop {
             let stopped = pin!(is_full.wait_for(|is_full| *is_full));
             let batch = match select(stopped, self.rows.next()).await {
-                Either::Left(_) => return Ok(()),
+                Either::Left(_) => return Ok(self),
                 Either::Right((None, _)) => {
                     self.ended = true;
-                    return Ok(());
+                    return Ok(self);
                 }
                 Either::Right((Some(batch), _)) => batch?,
             };
@@ -123,7 +111,7 @@ impl Partition {
             let rows = batch.num_rows();
             // The limit is checked below; this only shows what is used.
             self.reservation.grow(bytes);
-            self.batches.push(batch);
+            self.batches.push((batch, bytes));
             if collected.add(bytes, rows)? > limit {
                 full.send_replace(true);
             }
@@ -134,9 +122,9 @@ impl Partition {
     fn all_rows(self) -> SendableRecordBatchStream {
         let schema = self.rows.schema();
         let (rest, reservation) = (self.rows, self.reservation);
-        let collected = stream::iter(self.batches).map(move |batch| {
+        let collected = stream::iter(self.batches).map(move |(batch, bytes)| {
             // The next node accounts for what it keeps.
-            reservation.free();
+            reservation.shrink(bytes);
             Ok(batch)
         });
         let rest = if self.ended { stream::empty().left_stream() } else { rest.right_stream() };

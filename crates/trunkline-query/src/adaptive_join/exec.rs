@@ -1,4 +1,4 @@
-//! The node, which decides when it has collected its first input.
+//! The node, which decides when it has collected its build side.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::stream::{EmptyRecordBatchStream, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{
@@ -23,6 +23,7 @@ use super::build_side::BuildSide;
 use super::merge_plan::MergePlan;
 use super::supply::SupplyExec;
 use crate::children::with_new_children;
+use crate::scan::Cancellation;
 
 /// How a join is executed.
 #[derive(Debug, Clone)]
@@ -42,26 +43,34 @@ pub(super) struct AdaptiveJoinExec {
     join: Arc<HashJoinExec>,
     /// What the hash table may use, in bytes.
     limit: usize,
+    cancellation: Cancellation,
     /// Made by the first partition that is executed.
     decision: Mutex<Option<Decision>>,
 }
 
 impl AdaptiveJoinExec {
-    pub(super) fn new(join: Arc<HashJoinExec>, limit: usize) -> Self {
-        Self { join, limit, decision: Mutex::new(None) }
+    pub(super) fn new(join: Arc<HashJoinExec>, limit: usize, cancellation: &Cancellation) -> Self {
+        let cancellation = cancellation.clone();
+        Self { join, limit, cancellation, decision: Mutex::new(None) }
     }
 
-    /// Decides how to execute a join.
-    async fn decide(
+    /// The same with another join, which was not executed yet.
+    fn with_join(&self, join: HashJoinExec) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self::new(Arc::new(join), self.limit, &self.cancellation))
+    }
+
+    /// Collects the build side, and decides how to execute a join.
+    async fn choose_method(
         join: Arc<HashJoinExec>,
         limit: usize,
+        cancellation: Cancellation,
         context: Arc<TaskContext>,
     ) -> Result<Method> {
         let input = join.left();
         let build = BuildSide::collect(input, limit, &context).await?;
         let left = Arc::new(SupplyExec::new(build.partitions, input.properties()));
         if !build.is_complete {
-            return Ok(Method::Merge(Arc::new(MergePlan::new(&join, left)?)));
+            return Ok(Method::Merge(Arc::new(MergePlan::new(&join, left, &cancellation)?)));
         }
         let children: Vec<Arc<dyn ExecutionPlan>> = vec![left, Arc::clone(join.right())];
         Ok(Method::Hash(join.builder().with_new_children(children)?.build_exec()?))
@@ -116,8 +125,7 @@ impl ExecutionPlan for AdaptiveJoinExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let join = self.join.builder().with_new_children(children)?.build()?;
-        Ok(Arc::new(Self::new(Arc::new(join), self.limit)))
+        Ok(self.with_join(self.join.builder().with_new_children(children)?.build()?))
     }
 
     fn with_new_children(
@@ -128,8 +136,7 @@ impl ExecutionPlan for AdaptiveJoinExec {
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        let join = self.join.builder().reset_state().build()?;
-        Ok(Arc::new(Self::new(Arc::new(join), self.limit)))
+        Ok(self.with_join(self.join.builder().reset_state().build()?))
     }
 
     fn execute(
@@ -139,16 +146,15 @@ impl ExecutionPlan for AdaptiveJoinExec {
     ) -> Result<SendableRecordBatchStream> {
         let decide = || {
             let (join, context) = (Arc::clone(&self.join), Arc::clone(&context));
-            Self::decide(join, self.limit, context).map_err(Arc::new).boxed().shared()
+            let method = Self::choose_method(join, self.limit, self.cancellation.clone(), context);
+            method.map_err(Arc::new).boxed().shared()
         };
         let decision = self.decision.lock().get_or_insert_with(decide).clone();
-        let is_one = *self.join.partition_mode() == PartitionMode::CollectLeft;
         let schema = self.schema();
         let rows = async move {
             match decision.await.map_err(|error| DataFusionError::from(&error))? {
                 Method::Hash(join) => join.execute(partition, context),
-                // The first partition has all rows.
-                Method::Merge(merge) if is_one && partition > 0 => {
+                Method::Merge(merge) if partition >= merge.partitions() => {
                     Ok(Box::pin(EmptyRecordBatchStream::new(merge.plan.schema())) as _)
                 }
                 Method::Merge(merge) => merge.plan.execute(partition, context),

@@ -5,22 +5,27 @@ use std::sync::Arc;
 use arrow_schema::{Schema, SortOptions};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{JoinSide, Result, internal_datafusion_err};
-use datafusion::physical_expr::expressions::Column;
+use datafusion::error::DataFusionError;
+use datafusion::physical_expr::expressions::{Column, UnKnownColumn};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode, SortMergeJoinExec};
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::metrics::{Metric, MetricValue, MetricsSet};
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
+
+use crate::interruption::InterruptibleExec;
+use crate::scan::Cancellation;
 
 /// A join of sorted inputs.
 #[derive(Debug)]
 pub(super) struct MergePlan {
-    /// Its partitions are those of the hash join. If a hash join would hash one input for all
-    /// partitions of the other, there is only the first partition.
+    /// Its partitions are those of the hash join. If those are not divided by a hash and the build side is
+    /// one for all of them, there is only the first partition.
     pub(super) plan: Arc<dyn ExecutionPlan>,
     /// The nodes that spill.
     spilling: Vec<Arc<dyn ExecutionPlan>>,
@@ -31,12 +36,22 @@ impl MergePlan {
     ///
     /// # Errors
     /// Inputs that can't be joined, which would be a bug.
-    pub(super) fn new(join: &HashJoinExec, left: Arc<dyn ExecutionPlan>) -> Result<Self> {
+    pub(super) fn new(
+        join: &HashJoinExec,
+        left: Arc<dyn ExecutionPlan>,
+        cancellation: &Cancellation,
+    ) -> Result<Self> {
         let mut spilling = Vec::new();
         let is_one = *join.partition_mode() == PartitionMode::CollectLeft;
         let (left_keys, right_keys) = join.on().iter().cloned().unzip();
-        let left = sorted(left, left_keys, is_one, &mut spilling)?;
-        let right = sorted(Arc::clone(join.right()), right_keys, is_one, &mut spilling)?;
+        let mut input = |input, keys| {
+            let (sort, plan) = sort_input(input, keys, is_one)?;
+            spilling.push(sort);
+            // The join may read for long without returning rows.
+            Ok::<_, DataFusionError>(InterruptibleExec::over(plan, cancellation))
+        };
+        let left = input(left, left_keys)?;
+        let right = input(Arc::clone(join.right()), right_keys)?;
         let merge: Arc<dyn ExecutionPlan> = Arc::new(SortMergeJoinExec::try_new(
             left,
             right,
@@ -48,6 +63,11 @@ impl MergePlan {
         )?);
         spilling.push(Arc::clone(&merge));
         let mut plan = projected(join, merge)?;
+        // Nodes above rely on how the hash join's rows are divided.
+        let partitioning = join.properties().output_partitioning();
+        if is_one && is_known_hash(partitioning)? {
+            plan = Arc::new(RepartitionExec::try_new(plan, partitioning.clone())?);
+        }
         if let Some(order) = join.properties().output_ordering() {
             let sort = SortExec::new(order.clone(), plan).with_preserve_partitioning(true);
             plan = Arc::new(sort.with_fetch(join.fetch()));
@@ -56,6 +76,11 @@ impl MergePlan {
             plan = Arc::new(LocalLimitExec::new(plan, fetch));
         }
         Ok(Self { plan, spilling })
+    }
+
+    /// The number of partitions.
+    pub(super) fn partitions(&self) -> usize {
+        self.plan.output_partitioning().partition_count()
     }
 
     /// Adds what was spilled, by all nodes.
@@ -69,24 +94,34 @@ impl MergePlan {
     }
 }
 
-/// Sorts each partition of an input by these keys; with `is_one`, merges the partitions.
-fn sorted(
+/// Sorts each partition of an input by these keys; with `is_one`, merges the partitions. Returns the sort,
+/// and the whole plan.
+fn sort_input(
     input: Arc<dyn ExecutionPlan>,
     keys: Vec<Arc<dyn PhysicalExpr>>,
     is_one: bool,
-    spilling: &mut Vec<Arc<dyn ExecutionPlan>>,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let keys =
-        keys.into_iter().map(|expr| PhysicalSortExpr { expr, options: SortOptions::default() });
+) -> Result<(Arc<dyn ExecutionPlan>, Arc<dyn ExecutionPlan>)> {
+    let options = SortOptions::default();
+    let keys = keys.into_iter().map(|expr| PhysicalSortExpr { expr, options });
     let order = LexOrdering::new(keys)
         .ok_or_else(|| internal_datafusion_err!("a hash join has at least one key"))?;
     let sort = SortExec::new(order.clone(), input).with_preserve_partitioning(true);
     let sort: Arc<dyn ExecutionPlan> = Arc::new(sort);
-    spilling.push(Arc::clone(&sort));
-    match is_one && sort.output_partitioning().partition_count() > 1 {
-        true => Ok(Arc::new(SortPreservingMergeExec::new(order, sort))),
-        false => Ok(sort),
+    let plan = match is_one && sort.output_partitioning().partition_count() > 1 {
+        true => Arc::new(SortPreservingMergeExec::new(order, Arc::clone(&sort))),
+        false => Arc::clone(&sort),
+    };
+    Ok((sort, plan))
+}
+
+/// Whether rows are divided by a hash of columns that nodes above can see.
+fn is_known_hash(partitioning: &Partitioning) -> Result<bool> {
+    let Partitioning::Hash(keys, _) = partitioning else { return Ok(false) };
+    let mut is_known = true;
+    for key in keys {
+        is_known &= !key.exists(|part| Ok(part.is::<UnKnownColumn>()))?;
     }
+    Ok(is_known)
 }
 
 /// A condition whose columns of the first input come before those of the second. Merge joins rely on this

@@ -389,12 +389,16 @@ impl<'a> Describer<'a> {
         let metrics = plan.metrics()?;
         let is_output = |metric: &Metric| matches!(metric.value(), MetricValue::OutputBytes(_));
         let output = metrics.sum(is_output).map(|value| value.as_usize());
-        Some(sorted(metrics.spilled_bytes().unwrap_or_default(), sort.fetch(), output))
+        Some(sort_method_detail(metrics.spilled_bytes().unwrap_or_default(), sort.fetch(), output))
     }
 }
 
 /// The line of a sort that has written this much to disk. `memory` is the size of its rows.
-pub(super) fn sorted(spilled: usize, fetch: Option<usize>, memory: Option<usize>) -> Detail {
+pub(super) fn sort_method_detail(
+    spilled: usize,
+    fetch: Option<usize>,
+    memory: Option<usize>,
+) -> Detail {
     match (spilled, fetch) {
         (0, Some(_)) => sort_detail("top-N heapsort", memory, "Memory"),
         (0, None) => sort_detail("quicksort", memory, "Memory"),

@@ -12,7 +12,7 @@ use datafusion::physical_plan::joins::{
 };
 use trunkline_sql::SqlError;
 
-use super::describe::{Describer, sorted};
+use super::describe::{Describer, sort_method_detail};
 use super::expressions::Expressions;
 use super::node::{Detail, PlanNode, Value};
 use super::shown::Shown;
@@ -42,7 +42,7 @@ impl Describer<'_> {
                 let kept = metrics.sum_by_name("build_mem_used").map(|value| value.as_usize());
                 match (metrics.spilled_bytes(), kept) {
                     // Both inputs were sorted, because the table was too large.
-                    (Some(bytes), _) => hash.push(sorted(bytes, None, None)),
+                    (Some(bytes), _) => hash.push(sort_method_detail(bytes, None, None)),
                     (None, Some(bytes)) => hash.push(one_batch(bytes)),
                     (None, None) => {}
                 }

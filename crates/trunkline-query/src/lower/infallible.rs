@@ -1,4 +1,4 @@
-//! What can be evaluated for rows that don't need it.
+//! **Infallible subqueries**, which can be evaluated for rows that don't need them.
 //!
 //! A subquery in an operand that is not always evaluated is executed row by row, because an error in it
 //! must not be noticed in rows that don't need its value. Most subqueries can't fail, so they are
@@ -14,43 +14,21 @@ use trunkline_sql::bound::{Comparison, Expr, ExprKind, JoinKind, Relation};
 
 use super::planner::Lowering;
 
-/// Types whose comparisons don't fail, as the names of their functions begin.
-const TYPES: [&str; 22] = [
-    "bool",
-    "char",
-    "name",
-    "text",
-    "oid",
-    "int2",
-    "int4",
-    "int8",
-    "int24",
-    "int42",
-    "int28",
-    "int82",
-    "int48",
-    "int84",
-    "float4",
-    "float8",
-    "numeric",
-    "date",
-    "time",
-    "timestamp",
-    "timestamptz",
-    "uuid",
-];
+/// The comparisons of `numeric`.
+const NUMERIC: [&str; 6] =
+    ["numeric_eq", "numeric_ne", "numeric_lt", "numeric_le", "numeric_gt", "numeric_ge"];
 
 impl Lowering<'_> {
-    /// Whether neither the rows of a relation nor comparisons of them with these operands can fail.
+    /// Whether neither the rows of a relation nor a comparison of them with the operand can fail.
     pub(super) fn cannot_fail(
         &self,
         relation: &Relation,
-        operands: &[(Expr, Comparison)],
-        columns: &[Expr],
+        (operand, comparison): &(Expr, Comparison),
+        column: &Expr,
     ) -> bool {
-        operands.iter().all(|(operand, comparison)| {
-            self.is_infallible(operand) && self.compares(comparison.function)
-        }) && columns.iter().all(|column| self.is_infallible(column))
+        self.compares(comparison.function)
+            && self.is_infallible(operand)
+            && self.is_infallible(column)
             && self.has_rows_without_failing(relation)
     }
 
@@ -74,24 +52,27 @@ impl Lowering<'_> {
     fn is_infallible(&self, expr: &Expr) -> bool {
         !expr.any(&mut |part| match &part.kind {
             ExprKind::Column(_)
+            | ExprKind::Parameter(_)
             | ExprKind::Constant(_)
             | ExprKind::And(_)
             | ExprKind::Or(_)
             | ExprKind::Not(_)
             | ExprKind::IsNull { .. }
+            | ExprKind::IsNotNull { .. }
+            | ExprKind::Relabel(_)
             | ExprKind::BooleanTest { .. } => false,
             ExprKind::Call { function, .. } => !self.compares(*function),
             _ => true,
         })
     }
 
-    /// Whether a function only compares values.
-    fn compares(&self, function: Oid) -> bool {
-        let Ok(info) = self.environment.function(function) else { return false };
-        let name = info.source.as_str();
-        ["eq", "ne", "lt", "le", "gt", "ge"].iter().any(|operator| {
-            let ty = name.strip_suffix(operator).map(|ty| ty.strip_suffix('_').unwrap_or(ty));
-            ty.is_some_and(|ty| TYPES.contains(&ty))
-        })
+    /// Whether a function only compares values: it can't fail, and is null only if an argument is. Functions
+    /// that can't fail are marked as leakproof, but for those of `numeric`, which may in future versions
+    /// of PostgreSQL print a value in an error.
+    pub(super) fn compares(&self, function: Oid) -> bool {
+        let Some(row) = self.environment.catalog.procedure(function) else { return false };
+        let source = self.environment.catalog.kernel_name(function);
+        let is_numeric = source.is_some_and(|source| NUMERIC.contains(&&*source));
+        row.strict && row.result == Oid(16) && (row.leakproof || is_numeric)
     }
 }

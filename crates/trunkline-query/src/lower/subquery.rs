@@ -90,9 +90,17 @@ impl Lowering<'_> {
                 (SubplanKind::Exists, Relation::Project { input, columns }, id)
             }
             SubqueryKind::Quantified { quantifier, operands, columns } => {
-                let is_eager =
-                    guards.is_empty() || self.cannot_fail(&query.relation, operands, columns);
-                if is_eager && self.new_outer_columns(&query.relation).is_empty() {
+                // Several parts of a plan evaluate them.
+                let is_volatile = self.is_volatile(&query.relation)
+                    || operands.iter().any(|(operand, _)| self.calls_volatile(operand));
+                let cannot_fail = || match (&**operands, &**columns) {
+                    ([operand], [column]) => self.cannot_fail(&query.relation, operand, column),
+                    _ => false,
+                };
+                if !is_volatile
+                    && self.new_outer_columns(&query.relation).is_empty()
+                    && (guards.is_empty() || cannot_fail())
+                {
                     return self.quantified(plan, query, *quantifier, operands, columns);
                 }
                 let id = self.new_column(BOOL);
@@ -148,8 +156,8 @@ impl Lowering<'_> {
         };
         let (plan, found) = self.marked(plan, query, &decides)?;
         let (plan, null) = match (operands, columns) {
-            ([(operand, comparison)], [column]) if self.is_strict(comparison.function) => {
-                self.null_compared(plan, query, operand, column)?
+            ([(operand, comparison)], [column]) if self.compares(comparison.function) => {
+                self.with_null_comparison(plan, query, operand, column)?
             }
             _ => self.marked(plan, query, &is_null(matches))?,
         };
@@ -161,10 +169,9 @@ impl Lowering<'_> {
         Ok((plan, Expr::new(value, BOOL)))
     }
 
-    /// Adds what says whether a comparison of the operand with a column of a query is null: the query has
-    /// a row, and the operand is null, or the query has a null. Neither depends on the row, so no join is
+    /// Adds an expression that is true if a comparison of the operand with a query's column is null: the query has a row, and the operand is null, or the query has a null. Neither depends on the row, so no join is
     /// needed, which would have to compare all rows with one another.
-    fn null_compared(
+    fn with_null_comparison(
         &mut self,
         plan: LogicalPlan,
         query: &Query,
@@ -173,15 +180,15 @@ impl Lowering<'_> {
     ) -> Result<(LogicalPlan, Expr), SqlError> {
         let input = Box::new(query.relation.clone());
         let nulls = Relation::Filter { input, condition: is_null(column.clone()) };
-        let (plan, has_null) = self.exists(plan, nulls)?;
-        let (plan, has_row) = self.exists(plan, query.relation.clone())?;
+        let (plan, has_null) = self.with_exists(plan, nulls)?;
+        let (plan, has_row) = self.with_exists(plan, query.relation.clone())?;
         let is_compared = ExprKind::And(vec![is_null(operand.clone()), has_row]);
         let null = ExprKind::Or(vec![has_null, Expr::new(is_compared, BOOL)]);
         Ok((plan, Expr::new(null, BOOL)))
     }
 
     /// Adds a column that says whether a relation without outer columns has a row.
-    fn exists(
+    fn with_exists(
         &mut self,
         plan: LogicalPlan,
         relation: Relation,
@@ -191,11 +198,6 @@ impl Lowering<'_> {
         let relation = Relation::Project { input: Box::new(relation), columns };
         let plan = self.with_subplan(plan, &relation, SubplanKind::Exists, &[(one, id)], None)?;
         Ok((plan, self.column_expr(id)))
-    }
-
-    /// Whether a function returns null if an argument is null. If it compares, it does so only then.
-    fn is_strict(&self, function: Oid) -> bool {
-        self.environment.catalog.procedure(function).is_some_and(|row| row.strict)
     }
 
     /// Adds a column that says whether a query has a row that meets a condition.

@@ -42,7 +42,7 @@ pub(super) fn physical_rules(
     rules.push(Arc::new(AppendInOrder));
     rules.push(Arc::new(Interruptible::new(cancellation)));
     // After the rule before it, which replaces the conditions of hash joins.
-    rules.push(Arc::new(AdaptiveJoins::new(join_memory)));
+    rules.push(Arc::new(AdaptiveJoins::new(join_memory, cancellation)));
     rules
 }
 

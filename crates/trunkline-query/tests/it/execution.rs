@@ -5,12 +5,12 @@ use std::task::{Context, Poll};
 
 use trunkline_aio::facade::channel::bounded;
 use trunkline_aio::facade::thread::spawn;
-use trunkline_query::{StatementContext, StatementOptions, execute};
+use trunkline_query::{StatementContext, StatementOptions, execute, explain};
 use trunkline_sql::{SqlError, SqlState};
 
 use crate::answers::versions;
 use crate::cluster::{lines, open, runtime};
-use crate::queries::bound;
+use crate::queries::{bound, merging};
 
 /// The database of the newest server that the queries were asked on.
 fn shop(options: StatementOptions) -> Option<StatementContext> {
@@ -64,11 +64,12 @@ fn sorts_spill_in_one_task() {
 }
 
 /// Joins of 10,000 rows with 10,000, of which a third matches, and their SQL.
-const LARGE_JOINS: [&str; 9] = [
+const LARGE_JOINS: [&str; 10] = [
     "select count(*), sum(a.n), sum(b.n), sum(b.n - a.n) from A join B on a.k = b.k",
     "select count(*), sum(a.n), sum(b.n) from A left join B on a.k = b.k and a.n < b.n",
     "select count(*), sum(a.n), sum(b.n) from A right join B on a.k = b.k and a.n % 2 = b.n % 3",
     "select count(*), sum(a.n), sum(b.n) from A full join B on a.k = b.k",
+    "select count(*), sum(a.n), sum(b.n) from A full join B on a.k = b.k and a.n % 3 = b.n % 3",
     "select count(*), sum(a.n) from A where exists (select from B where a.k = b.k and b.n > a.n)",
     "select count(*), sum(a.n) from A where not exists (select from B where a.k = b.k)",
     "select count(*), count(f), sum(n) filter (where f) from (select n, k in (select b.k from B) f from A) s",
@@ -101,6 +102,35 @@ fn joins_sort_what_does_not_fit_into_memory() {
                 assert_eq!(failure(&without, &sql).code(), SqlState::OUT_OF_MEMORY, "{sql}");
             }
         }
+    }
+}
+
+/// The rows of the hash join in the middle are divided by the groups below it, and nodes above rely on that.
+#[test]
+fn a_join_that_sorts_divides_its_rows_as_its_parents_expect() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (Some(hashing), Some(sorting)) =
+        (shop(StatementOptions::default()), shop(StatementOptions::default()))
+    else {
+        return;
+    };
+    let sorting = merging(sorting, directory.path());
+    let groups = "(select n % 1000 k, count(*) c from generate_series(1, 5000) n group by 1) g";
+    let rows = "(select n % 1000 k from generate_series(1, 2000) n) b";
+    for sql in [
+        format!(
+            "select count(*), sum(k), max(amname::text) from {groups} join pg_am d on d.oid::int8 = g.c - 3 \
+             join {rows} using (k)"
+        ),
+        format!(
+            "select count(*), sum(n) from (select k, count(*) n from (select k from {groups} \
+             join pg_am d on d.oid::int8 = g.c - 3 union all select k from {rows}) u group by k) x"
+        ),
+    ] {
+        let statement = bound(&hashing, &sql).expect("bound");
+        assert_eq!(lines(&sorting, &statement), lines(&hashing, &statement), "{sql}");
+        let plan = runtime().block_on(explain(&statement, &hashing)).expect("a plan");
+        assert!(plan.contains("mode=CollectLeft"), "{plan}");
     }
 }
 

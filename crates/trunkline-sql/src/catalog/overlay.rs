@@ -126,6 +126,7 @@ fn procedure(definition: &FunctionDefinition) -> Procedure {
         support: oids::NONE,
         kind: b'f',
         strict: definition.strict,
+        leakproof: false,
         returns_set,
         volatility: definition.volatility,
         argument_count: definition.arguments.len() as u16,
