@@ -29,6 +29,7 @@ mod floats;
 mod formatting;
 mod integers;
 mod json;
+mod json_path;
 mod money;
 mod network;
 mod nulls;

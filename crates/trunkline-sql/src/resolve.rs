@@ -32,7 +32,8 @@ mod polymorphic;
 pub use coercion::{Coercion, CoercionContext, ModifierCoercion, coercion, modifier_coercion};
 pub use common_type::{common_modifier, common_type, is_common_type};
 pub use function::{
-    FunctionArguments, FunctionKind, ResolvedCall, ResolvedFunction, VariadicArray, function,
+    FunctionArguments, FunctionKind, NOT_AN_ARRAY, ResolvedCall, ResolvedFunction, VariadicArray,
+    function,
 };
 pub use operator::{
     ResolvedOperator, array_operator, binary_operator, prefix_operator, sort_operators,

@@ -1,4 +1,4 @@
-//! The physical node.
+//! The physical node: it executes its input, unless the rows are there already.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Plans the nodes.
+//! Plans materialized rows: all physical nodes of a logical one share its cell.
 
 use std::sync::Arc;
 

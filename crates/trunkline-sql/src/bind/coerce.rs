@@ -17,9 +17,9 @@ use crate::bound::{CallForm, Comparison, Expr, ExprKind, Quantifier, SqlType, wi
 use crate::catalog::{ObjectName, oids};
 use crate::error::{SqlError, SqlState};
 use crate::resolve::{
-    self, Coercion, CoercionContext, FunctionArguments, ModifierCoercion, array_operator,
-    binary_operator, coercion, common_modifier, function, is_common_type, modifier_coercion,
-    prefix_operator,
+    self, Coercion, CoercionContext, FunctionArguments, ModifierCoercion, NOT_AN_ARRAY,
+    array_operator, binary_operator, coercion, common_modifier, function, is_common_type,
+    modifier_coercion, prefix_operator,
 };
 use crate::syntax::OperatorName;
 
@@ -448,7 +448,12 @@ impl Binder<'_> {
     ) -> Result<ResolvedCall, SqlError> {
         let types: Vec<Oid> = arguments.iter().map(|argument| argument.ty.oid).collect();
         let shape = FunctionArguments { types: &types, names: argument_names, is_variadic };
-        let found = function(&self.names, name, shape).map_err(|error| error.at(at))?;
+        let last = arguments.last().and_then(|last| last.location.0);
+        let found = function(&self.names, name, shape).map_err(|error| match error.message() {
+            // This error is where the argument is.
+            NOT_AN_ARRAY => error.at(last.unwrap_or(at)),
+            _ => error.at(at),
+        })?;
         let resolved = match found {
             resolve::ResolvedCall::Function(resolved) => resolved,
             resolve::ResolvedCall::Cast(target) => {
@@ -463,13 +468,6 @@ impl Binder<'_> {
         let defaults = self.default_arguments(resolved.function, &resolved.defaults)?;
         let mut converted = self.converted_arguments(arguments, &resolved.arguments)?;
         let spreads = is_variadic && resolved.arguments.last() == Some(&oids::ANY);
-        if let Some(last) = converted.last().filter(|_| spreads)
-            && self.catalog().base_element_type(last.ty.oid).is_none()
-        {
-            let message = "VARIADIC argument must be an array";
-            let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message);
-            return Err(error.at(last.location.0.unwrap_or(at)));
-        }
         // The arguments of a hypothetical-set aggregate have the types of its sort keys.
         let aggregate = self.catalog().aggregate(resolved.function);
         let is_hypothetical = aggregate.is_some_and(|row| row.kind == b'h');

@@ -62,6 +62,10 @@ impl Binder<'_> {
         let is_scalar = functions.len() == 1
             && functions.iter().all(|source| source.row_type.is_none())
             && !range.ordinality;
+        let row_type = match functions.as_slice() {
+            [only] if !range.ordinality && only.row_type.is_some() => Some(only.call.ty.oid),
+            _ => None,
+        };
         let ordinality = range.ordinality.then(|| {
             let ty = SqlType::new(oids::INT8);
             let id = self.column_of(Some(name), "ordinality", ty, None);
@@ -84,7 +88,7 @@ impl Binder<'_> {
             columns: columns.into(),
             columns_visible: true,
             name_visible: true,
-            row_type: None,
+            row_type,
             is_scalar,
             presence: Presence::Always,
         };

@@ -1,5 +1,7 @@
 //! The recursive queries around what is being bound, and where they can't be referred to.
 
+use crate::error::{SqlError, SqlState};
+
 /// Recursive queries that are being bound.
 #[derive(Debug, Default)]
 pub(super) struct Recursions {
@@ -65,4 +67,9 @@ impl Recursion {
         self.query = query;
         self.references
     }
+}
+
+/// The error for a clause that needs a recursive query.
+pub(super) fn not_recursive(at: u32) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, "WITH query is not recursive").at(at)
 }

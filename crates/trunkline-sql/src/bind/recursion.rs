@@ -9,10 +9,10 @@
 //! rows would have to be known twice or in full. Its columns have the types of the non-recursive term.
 
 use super::binder::Binder;
+use super::open_recursion::not_recursive;
 use super::scope::{Scope, ScopeCte};
 use super::search_cycle::check_selects;
 use super::set_operation::target_locations;
-use super::with::not_recursive;
 use crate::bound::{ColumnId, OutputColumn, Query, Relation, SetOperator, SqlType};
 use crate::catalog::oids;
 use crate::error::{SqlError, SqlState};

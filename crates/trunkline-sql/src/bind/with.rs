@@ -2,6 +2,7 @@
 
 use super::binder::Binder;
 use super::from::{FromItem, check_alias_count};
+use super::open_recursion::not_recursive;
 use super::scope::{Presence, Scope, ScopeColumn, ScopeCte, ScopeTable};
 use crate::bound::{Cte, Expr, ExprKind, Relation};
 use crate::error::{SqlError, SqlState};
@@ -131,9 +132,4 @@ impl Binder<'_> {
         let relation = Relation::CteScan { cte: cte.number, columns: map };
         Ok(FromItem { relation, tables: vec![table] })
     }
-}
-
-/// The error for a clause that needs a recursive query.
-pub(super) fn not_recursive(at: u32) -> SqlError {
-    SqlError::new(SqlState::SYNTAX_ERROR, "WITH query is not recursive").at(at)
 }

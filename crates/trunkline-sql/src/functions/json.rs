@@ -3,20 +3,19 @@
 //! Of a `jsonb`, nothing is parsed but the containers on the way to what is wanted. For example, `jsonb -> 'a'` finds
 //! the key by its length and bytes, and copies its value.
 
-mod access;
+pub(super) mod access;
 mod aggregates;
 mod casts;
 mod changing;
 mod comparing;
-mod container;
+pub(super) mod container;
 mod converting;
 mod key;
-mod path;
 mod paths;
 mod populating;
 mod pretty;
 mod records;
-mod rows;
+pub(super) mod rows;
 mod text;
 mod writing;
 
@@ -32,7 +31,6 @@ pub(super) use casts::CASTS;
 pub(super) use changing::CHANGING;
 pub(super) use comparing::COMPARING;
 pub(super) use converting::CONVERTING;
-pub(super) use path::{PATH_QUERIES, PATH_SETS};
 pub(super) use paths::PATHS;
 pub(super) use pretty::PRETTY;
 pub(super) use records::{RECORD_SETS, RECORDS};

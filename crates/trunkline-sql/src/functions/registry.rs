@@ -6,6 +6,7 @@
 use super::aggregate::AggregateDefinition;
 use super::aggregates;
 use super::call::Kernel;
+use super::json_path;
 use super::nulls;
 use super::numeric_series;
 use super::series;
@@ -40,7 +41,7 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     json::COMPARING,
     json::CONVERTING,
     json::PATHS,
-    json::PATH_QUERIES,
+    json_path::PATH_QUERIES,
     json::PRETTY,
     json::RECORDS,
     json::TEXT,
@@ -126,7 +127,7 @@ const SETS: &[&[(&str, SetFunction)]] = &[
     catalog::SETS,
     catalog::ACCESS_SETS,
     datetime::SETS,
-    json::PATH_SETS,
+    json_path::PATH_SETS,
     json::RECORD_SETS,
     json::SETS,
     numeric_series::SETS,

@@ -13,6 +13,9 @@ use super::polymorphic::settle;
 use crate::catalog::{CallShape, Candidate, Category, Namespace, ObjectName, oids};
 use crate::error::{SqlError, SqlState};
 
+/// The message for `VARIADIC` with something else than an array.
+pub const NOT_AN_ARRAY: &str = "VARIADIC argument must be an array";
+
 /// `FUNC_MAX_ARGS`.
 const ARGUMENTS_MAX: usize = 100;
 
@@ -208,8 +211,7 @@ fn resolved(
         && let Some(&last) = types.last()
         && catalog.base_element_type(last).is_none()
     {
-        let message = "VARIADIC argument must be an array";
-        return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+        return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, NOT_AN_ARRAY));
     }
     let variadic = match found.variadic_count {
         count if count > 0 && row.variadic != oids::ANY => {

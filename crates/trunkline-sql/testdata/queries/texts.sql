@@ -102,4 +102,4 @@ select id, t is normalized, normalize(t, nfkd) = t from texts order by id;
 -- name: an unknown normal form
 select is_normalized('a', 'x');
 -- name: casefold of ascii (18)
-select casefold('ABC Straße' collate "C"), casefold('ABC'), casefold(t) from texts where id in (1, 2) order by id;
+select casefold(t collate "C"), casefold(t), casefold('ABC'::text) from texts where id in (1, 2) order by id;

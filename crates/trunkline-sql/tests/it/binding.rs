@@ -101,6 +101,12 @@ fn is_found_by_execution(error: &ServerError) -> bool {
         "cannot compare dissimilar column types",
         "invalid range bound flags",
         "formatting field \"",
+        "function return row and query-specified",
+        "could not determine row type for result of jsonb_populate_record",
+        "first argument of jsonb_populate_record",
+        "could not find jsonpath variable",
+        "\"EEEE\" not supported for input",
+        "\"RN\" not supported for input",
     ];
     classes.iter().any(|class| error.sqlstate.starts_with(class))
         || messages.iter().any(|message| error.message.starts_with(message))

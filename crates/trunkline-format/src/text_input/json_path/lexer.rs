@@ -1,4 +1,6 @@
-//! The words of a path.
+//! The words of a path, and where in the text they are.
+//!
+//! For example, `$.a[1]` has the words `$`, `.`, `a`, `[`, `1` and `]`.
 
 use crate::text_input::error::InputError;
 

@@ -1,8 +1,8 @@
 //! The grammar of paths. Operators bind as in C, comparisons can't be chained, and predicates can only
-//! be where truth values are wanted, or in parentheses before a method.
+//! be where booleans are wanted, or in parentheses before a method.
 
 use super::lexer::{Token, Word, syntax, words};
-use super::{JsonPath, PathChain, PathItem, PathOperator};
+use super::tree::{JsonPath, PathChain, PathItem, PathOperator};
 use crate::text_input::error::InputError;
 use crate::text_input::numeric::numeric;
 

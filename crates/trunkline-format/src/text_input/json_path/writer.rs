@@ -3,7 +3,7 @@
 //! Offsets are relative to the item that has them. An item begins at a multiple of four, counted with
 //! the headers, and the offset of the next item is written when that is known (`flattenJsonPathParseItem`).
 
-use super::{JsonPath, PathChain, PathItem, PathOperator};
+use super::tree::{JsonPath, PathChain, PathItem, PathOperator};
 
 /// `JSONPATH_VERSION` and `JSONPATH_LAX`.
 const VERSION: u32 = 1;

@@ -70,7 +70,7 @@ pub(in crate::functions) const ACCESS: &[(&str, Kernel)] = &[
 ];
 
 /// The name of a scalar's type.
-pub(super) fn type_name(kind: Kind) -> &'static str {
+pub(in crate::functions) fn type_name(kind: Kind) -> &'static str {
     match kind {
         Kind::String => "string",
         Kind::Number => "number",
@@ -107,7 +107,10 @@ fn text_of<'a, K: Input<'a>>(
 }
 
 /// A value as text: a string without quotes, and a JSON null as null.
-pub(super) fn text(value: Value<'_>, call: &Call<'_>) -> Result<Option<String>, SqlError> {
+pub(in crate::functions) fn text(
+    value: Value<'_>,
+    call: &Call<'_>,
+) -> Result<Option<String>, SqlError> {
     let (base, payload) = match value.kind {
         Kind::Null => return Ok(None),
         Kind::False => return Ok(Some("false".to_owned())),

@@ -24,7 +24,7 @@ const LENGTH_MAX: usize = COUNT as usize;
 
 /// What a value is, by the number in its entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::functions) enum Kind {
     String = 0,
     Number = 1,
     False = 2,
@@ -35,9 +35,9 @@ pub(super) enum Kind {
 
 /// A value in a container: its kind and its bytes, without padding. A number has a varlena header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Value<'a> {
-    pub(super) kind: Kind,
-    pub(super) bytes: &'a [u8],
+pub(in crate::functions) struct Value<'a> {
+    pub(in crate::functions) kind: Kind,
+    pub(in crate::functions) bytes: &'a [u8],
 }
 
 fn damaged(what: &str) -> SqlError {
@@ -46,18 +46,18 @@ fn damaged(what: &str) -> SqlError {
 
 /// A container and its entries.
 #[derive(Debug)]
-pub(super) struct Container<'a> {
-    pub(super) is_object: bool,
-    pub(super) is_scalar: bool,
+pub(in crate::functions) struct Container<'a> {
+    pub(in crate::functions) is_object: bool,
+    pub(in crate::functions) is_scalar: bool,
     /// The keys of an object.
-    pub(super) keys: Vec<&'a [u8]>,
+    pub(in crate::functions) keys: Vec<&'a [u8]>,
     /// The elements of an array, or the values of an object.
-    pub(super) values: Vec<Value<'a>>,
+    pub(in crate::functions) values: Vec<Value<'a>>,
 }
 
 impl<'a> Container<'a> {
     /// Reads the entries of a container.
-    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, SqlError> {
+    pub(in crate::functions) fn parse(bytes: &'a [u8]) -> Result<Self, SqlError> {
         let header = bytes.first_chunk().map(|word| u32::from_le_bytes(*word));
         let header = header.ok_or_else(|| damaged("too short"))?;
         let (is_object, is_scalar) = (header & OBJECT != 0, header & SCALAR != 0);
@@ -98,14 +98,14 @@ impl<'a> Container<'a> {
     }
 
     /// The value of a key.
-    pub(super) fn get(&self, key: &[u8]) -> Option<Value<'a>> {
+    pub(in crate::functions) fn get(&self, key: &[u8]) -> Option<Value<'a>> {
         let order = |found: &&[u8]| found.len().cmp(&key.len()).then_with(|| (**found).cmp(key));
         let at = self.keys.binary_search_by(order).ok()?;
         self.values.get(at).copied()
     }
 
     /// The element with this number, from 0 or, if it is negative, from the end.
-    pub(super) fn nth(&self, number: i32) -> Option<Value<'a>> {
+    pub(in crate::functions) fn nth(&self, number: i32) -> Option<Value<'a>> {
         if self.is_object {
             return None;
         }
@@ -117,14 +117,14 @@ impl<'a> Container<'a> {
     }
 
     /// The value itself if this is not really a container.
-    pub(super) fn scalar(&self) -> Option<Value<'a>> {
+    pub(in crate::functions) fn scalar(&self) -> Option<Value<'a>> {
         self.values.first().copied().filter(|_| self.is_scalar)
     }
 }
 
 impl<'a> Value<'a> {
     /// The entries of this value, if it is a container.
-    pub(super) fn container(&self) -> Result<Option<Container<'a>>, SqlError> {
+    pub(in crate::functions) fn container(&self) -> Result<Option<Container<'a>>, SqlError> {
         match self.kind {
             Kind::Container => Container::parse(self.bytes).map(Some),
             _ => Ok(None),
@@ -132,12 +132,12 @@ impl<'a> Value<'a> {
     }
 
     /// The payload of a number.
-    pub(super) fn number(&self) -> Result<&'a [u8], SqlError> {
+    pub(in crate::functions) fn number(&self) -> Result<&'a [u8], SqlError> {
         self.bytes.get(4..).ok_or_else(|| damaged("a number without a header"))
     }
 
     /// This value as a `jsonb` of its own.
-    pub(super) fn to_jsonb(self) -> Result<Vec<u8>, SqlError> {
+    pub(in crate::functions) fn to_jsonb(self) -> Result<Vec<u8>, SqlError> {
         match self.kind {
             Kind::Container => Ok(self.bytes.to_vec()),
             _ => write(ARRAY | SCALAR, &[], &[self]),
@@ -146,12 +146,14 @@ impl<'a> Value<'a> {
 }
 
 /// An array of these elements.
-pub(super) fn array(elements: &[Value<'_>]) -> Result<Vec<u8>, SqlError> {
+pub(in crate::functions) fn array(elements: &[Value<'_>]) -> Result<Vec<u8>, SqlError> {
     write(ARRAY, &[], elements)
 }
 
 /// An object of these pairs. Of equal keys, the last one counts.
-pub(super) fn object(mut pairs: Vec<(&[u8], Value<'_>)>) -> Result<Vec<u8>, SqlError> {
+pub(in crate::functions) fn object(
+    mut pairs: Vec<(&[u8], Value<'_>)>,
+) -> Result<Vec<u8>, SqlError> {
     pairs.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
     pairs.reverse();
     pairs.dedup_by(|later, earlier| later.0 == earlier.0);

@@ -64,7 +64,7 @@ impl SetRows for Rows {
     }
 }
 
-pub(super) fn rows(columns: Vec<ArrayRef>) -> Box<dyn SetRows> {
+pub(in crate::functions) fn rows(columns: Vec<ArrayRef>) -> Box<dyn SetRows> {
     Box::new(Rows { columns, at: 0 })
 }
 

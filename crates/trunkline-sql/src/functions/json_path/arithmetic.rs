@@ -1,10 +1,10 @@
-//! Arithmetic in paths.
+//! Arithmetic in paths: `+ - * / %` of single numbers, and signs of any number of them.
 
 use trunkline_format::text_input::{PathChain, PathItem, PathOperator};
 
 use super::failure::{Failure, NUMBER_NOT_FOUND, SINGLETON_REQUIRED, failed};
 use super::value::Node;
-use super::walk::{Found, Walk};
+use super::walk::{Results, Walk};
 use crate::numeric::Numeric;
 
 fn symbol(operator: PathOperator) -> &'static str {
@@ -25,7 +25,7 @@ impl<'a> Walk<'a, '_> {
         (left, right): (&PathChain, &PathChain),
         next: &[PathItem],
         node: &Node<'a>,
-        found: Found<'_, 'a>,
+        found: Results<'_, 'a>,
     ) -> Result<bool, Failure> {
         let lefts = self.operand(left, node, true)?;
         let rights = self.operand(right, node, true)?;
@@ -61,7 +61,7 @@ impl<'a> Walk<'a, '_> {
         operand: &PathChain,
         next: &[PathItem],
         node: &Node<'a>,
-        mut found: Found<'_, 'a>,
+        mut found: Results<'_, 'a>,
     ) -> Result<bool, Failure> {
         let mut has_result = false;
         for value in self.operand(operand, node, true)? {

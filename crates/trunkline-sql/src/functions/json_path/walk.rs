@@ -5,7 +5,7 @@ use trunkline_format::text_input::{PathChain, PathItem, PathOperator};
 use super::failure::{
     ARRAY_NOT_FOUND, Failure, INVALID_SUBSCRIPT, MEMBER_NOT_FOUND, OBJECT_NOT_FOUND, failed,
 };
-use super::value::{Node, Truth};
+use super::value::{Logical, Node};
 use crate::error::{SqlError, SqlState};
 use crate::functions::call::Call;
 use crate::functions::json::container::Kind;
@@ -33,7 +33,7 @@ pub(super) struct Walk<'a, 'c> {
 }
 
 /// Where results are collected; `None` if only their existence counts.
-pub(super) type Found<'f, 'a> = Option<&'f mut Vec<Node<'a>>>;
+pub(super) type Results<'f, 'a> = Option<&'f mut Vec<Node<'a>>>;
 
 /// Whether there is a result.
 type Walked = Result<bool, Failure>;
@@ -51,7 +51,7 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         items: &[PathItem],
         node: &Node<'a>,
-        found: Found<'_, 'a>,
+        found: Results<'_, 'a>,
     ) -> Walked {
         let unwrap = self.lax;
         self.items(items, node, found, unwrap)
@@ -62,7 +62,7 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         items: &[PathItem],
         node: &Node<'a>,
-        mut found: Found<'_, 'a>,
+        mut found: Results<'_, 'a>,
         unwrap: bool,
     ) -> Walked {
         let Some((item, next)) = items.split_first() else {
@@ -80,19 +80,19 @@ impl<'a> Walk<'a, '_> {
         next: &[PathItem],
         items: &[PathItem],
         node: &Node<'a>,
-        found: Found<'_, 'a>,
+        found: Results<'_, 'a>,
         unwrap: bool,
     ) -> Walked {
         if item.is_predicate() {
             if next.is_empty() && found.is_none() {
                 // It has a value in any case.
-                self.truth(item, node)?;
+                self.logical(item, node)?;
                 return Ok(true);
             }
-            let value = match self.truth(item, node)? {
-                Truth::True => Node::bool(true),
-                Truth::False => Node::bool(false),
-                Truth::Unknown => Node::null(),
+            let value = match self.logical(item, node)? {
+                Logical::True => Node::bool(true),
+                Logical::False => Node::bool(false),
+                Logical::Unknown => Node::null(),
             };
             return self.chain(next, &value, found);
         }
@@ -121,53 +121,21 @@ impl<'a> Walk<'a, '_> {
                 self.chain(next, &last, found)
             }
             PathItem::Key(key) => self.key(key, next, items, node, found, unwrap),
-            PathItem::AnyKey => {
-                if node.is_object()? {
-                    return self.parts(
-                        next,
-                        node,
-                        found,
-                        Levels { first: 1, last: 1 },
-                        false,
-                        true,
-                    );
-                }
-                if unwrap && node.is_array()? {
-                    return self.unwrapped(items, node, found);
-                }
-                let what = "jsonpath wildcard member accessor can only be applied to an object";
-                self.structural(OBJECT_NOT_FOUND, what)
-            }
-            PathItem::AnyArray => {
-                if node.is_array()? {
-                    return self.parts(
-                        next,
-                        node,
-                        found,
-                        Levels { first: 1, last: 1 },
-                        false,
-                        true,
-                    );
-                }
-                if self.lax {
-                    return self.chain(next, node, found);
-                }
-                let what = "jsonpath wildcard array accessor can only be applied to an array";
-                self.structural(ARRAY_NOT_FOUND, what)
-            }
+            PathItem::AnyKey => self.any_key(next, items, node, found, unwrap),
+            PathItem::AnyArray => self.any_array(next, node, found),
             PathItem::Subscripts(list) => self.subscripts(list, next, node, found),
             PathItem::Any(first, last) => {
                 self.any(Levels { first: *first, last: *last }, next, node, found)
             }
+            PathItem::Unary(PathOperator::Filter, _) if unwrap && node.is_array()? => {
+                self.unwrapped(items, node, found)
+            }
             PathItem::Unary(PathOperator::Filter, predicate) => {
-                if unwrap && node.is_array()? {
-                    return self.unwrapped(items, node, found);
-                }
                 let around = std::mem::replace(&mut self.current, node.clone());
-                let truth = self.truth_of(predicate, node);
+                let logical = self.logical_of(predicate, node);
                 self.current = around;
-                match truth? {
-                    Truth::True => self.chain(next, node, found),
+                match logical? {
+                    Logical::True => self.chain(next, node, found),
                     _ => Ok(false),
                 }
             }
@@ -184,12 +152,43 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
+    /// `.*`.
+    fn any_key(
+        &mut self,
+        next: &[PathItem],
+        items: &[PathItem],
+        node: &Node<'a>,
+        found: Results<'_, 'a>,
+        unwrap: bool,
+    ) -> Walked {
+        if node.is_object()? {
+            return self.parts(next, node, found, Levels { first: 1, last: 1 }, false, true);
+        }
+        if unwrap && node.is_array()? {
+            return self.unwrapped(items, node, found);
+        }
+        let what = "jsonpath wildcard member accessor can only be applied to an object";
+        self.structural(OBJECT_NOT_FOUND, what)
+    }
+
+    /// `[*]`.
+    fn any_array(&mut self, next: &[PathItem], node: &Node<'a>, found: Results<'_, 'a>) -> Walked {
+        if node.is_array()? {
+            return self.parts(next, node, found, Levels { first: 1, last: 1 }, false, true);
+        }
+        if self.lax {
+            return self.chain(next, node, found);
+        }
+        let what = "jsonpath wildcard array accessor can only be applied to an array";
+        self.structural(ARRAY_NOT_FOUND, what)
+    }
+
     /// The items on each element of an array instead of the array itself.
     pub(super) fn unwrapped(
         &mut self,
         items: &[PathItem],
         node: &Node<'a>,
-        found: Found<'_, 'a>,
+        found: Results<'_, 'a>,
     ) -> Walked {
         self.parts(items, node, found, Levels { first: 1, last: 1 }, false, false)
     }
@@ -205,7 +204,7 @@ impl<'a> Walk<'a, '_> {
         next: &[PathItem],
         items: &[PathItem],
         node: &Node<'a>,
-        found: Found<'_, 'a>,
+        found: Results<'_, 'a>,
         unwrap: bool,
     ) -> Walked {
         if node.is_object()? {
@@ -224,7 +223,7 @@ impl<'a> Walk<'a, '_> {
         self.structural(MEMBER_NOT_FOUND, what)
     }
 
-    fn variable(&mut self, name: &str, next: &[PathItem], found: Found<'_, 'a>) -> Walked {
+    fn variable(&mut self, name: &str, next: &[PathItem], found: Results<'_, 'a>) -> Walked {
         let value = match &self.variables {
             Some(variables) => variables.member(name)?,
             None => None,
@@ -247,7 +246,7 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         items: &[PathItem],
         node: &Node<'a>,
-        mut found: Found<'_, 'a>,
+        mut found: Results<'_, 'a>,
         levels: Levels,
         is_loose: bool,
         unwraps: bool,
@@ -259,7 +258,7 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         items: &[PathItem],
         node: &Node<'a>,
-        found: &mut Found<'_, 'a>,
+        found: &mut Results<'_, 'a>,
         (level, levels): (u32, Levels),
         is_loose: bool,
         unwraps: bool,
@@ -299,7 +298,7 @@ impl<'a> Walk<'a, '_> {
         levels: Levels,
         next: &[PathItem],
         node: &Node<'a>,
-        mut found: Found<'_, 'a>,
+        mut found: Results<'_, 'a>,
     ) -> Walked {
         let mut has_result = false;
         if levels.first == 0 {
@@ -320,7 +319,7 @@ impl<'a> Walk<'a, '_> {
         list: &[(PathChain, Option<PathChain>)],
         next: &[PathItem],
         node: &Node<'a>,
-        mut found: Found<'_, 'a>,
+        mut found: Results<'_, 'a>,
     ) -> Walked {
         let is_array = node.is_array()?;
         if !is_array && !self.lax {

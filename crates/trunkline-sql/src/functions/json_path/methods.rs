@@ -6,7 +6,7 @@ use trunkline_format::text_output::{Base, Type};
 
 use super::failure::{ARRAY_NOT_FOUND, Failure, NON_NUMERIC, OBJECT_NOT_FOUND, failed};
 use super::value::Node;
-use super::walk::{Found, Walk};
+use super::walk::{Results, Walk};
 use crate::error::{SqlError, SqlState};
 use crate::functions::json::access::{text, type_name};
 use crate::functions::json::container::{Kind, Value, object};
@@ -54,7 +54,7 @@ impl<'a> Walk<'a, '_> {
         next: &[PathItem],
         items: &[PathItem],
         node: &Node<'a>,
-        found: Found<'_, 'a>,
+        found: Results<'_, 'a>,
         unwrap: bool,
     ) -> Result<bool, Failure> {
         use PathOperator as O;
@@ -263,7 +263,7 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         next: &[PathItem],
         node: &Node<'a>,
-        mut found: Found<'_, 'a>,
+        mut found: Results<'_, 'a>,
     ) -> Result<bool, Failure> {
         if !node.is_object()? {
             let what = "jsonpath item method .keyvalue() can only be applied to an object";

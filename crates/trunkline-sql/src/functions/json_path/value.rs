@@ -8,13 +8,13 @@ use crate::numeric::Numeric;
 
 /// The value of a predicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Truth {
+pub(super) enum Logical {
     True,
     False,
     Unknown,
 }
 
-impl From<bool> for Truth {
+impl From<bool> for Logical {
     fn from(value: bool) -> Self {
         if value { Self::True } else { Self::False }
     }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use trunkline_format::text_input::{PathChain, PathItem, PathOperator};
 
 use super::failure::Failure;
-use super::value::{Node, Truth};
+use super::value::{Logical, Node};
 use super::walk::Walk;
 use crate::error::SqlError;
 use crate::functions::json::container::Kind;
@@ -13,50 +13,54 @@ use crate::functions::regex::{Flags, matches};
 
 impl<'a> Walk<'a, '_> {
     /// The value of a chain that is a predicate.
-    pub(super) fn truth_of(
+    pub(super) fn logical_of(
         &mut self,
         chain: &PathChain,
         node: &Node<'a>,
-    ) -> Result<Truth, SqlError> {
+    ) -> Result<Logical, SqlError> {
         match chain.as_slice() {
-            [item] => self.truth(item, node),
+            [item] => self.logical(item, node),
             _ => Err(SqlError::internal("a predicate is one item")),
         }
     }
 
     /// The value of a predicate.
-    pub(super) fn truth(&mut self, item: &PathItem, node: &Node<'a>) -> Result<Truth, SqlError> {
+    pub(super) fn logical(
+        &mut self,
+        item: &PathItem,
+        node: &Node<'a>,
+    ) -> Result<Logical, SqlError> {
         use PathOperator as O;
         match item {
             PathItem::Binary(O::And, left, right) => {
-                let left = self.truth_of(left, node)?;
-                if left == Truth::False {
+                let left = self.logical_of(left, node)?;
+                if left == Logical::False {
                     return Ok(left);
                 }
-                let right = self.truth_of(right, node)?;
-                Ok(if right == Truth::True { left } else { right })
+                let right = self.logical_of(right, node)?;
+                Ok(if right == Logical::True { left } else { right })
             }
             PathItem::Binary(O::Or, left, right) => {
-                let left = self.truth_of(left, node)?;
-                if left == Truth::True {
+                let left = self.logical_of(left, node)?;
+                if left == Logical::True {
                     return Ok(left);
                 }
-                let right = self.truth_of(right, node)?;
-                Ok(if right == Truth::False { left } else { right })
+                let right = self.logical_of(right, node)?;
+                Ok(if right == Logical::False { left } else { right })
             }
-            PathItem::Unary(O::Not, operand) => Ok(match self.truth_of(operand, node)? {
-                Truth::True => Truth::False,
-                Truth::False => Truth::True,
-                Truth::Unknown => Truth::Unknown,
+            PathItem::Unary(O::Not, operand) => Ok(match self.logical_of(operand, node)? {
+                Logical::True => Logical::False,
+                Logical::False => Logical::True,
+                Logical::Unknown => Logical::Unknown,
             }),
             PathItem::Unary(O::IsUnknown, operand) => {
-                Ok((self.truth_of(operand, node)? == Truth::Unknown).into())
+                Ok((self.logical_of(operand, node)? == Logical::Unknown).into())
             }
             PathItem::Unary(O::Exists, operand) => self.exists(operand, node),
             PathItem::Binary(O::StartsWith, left, right) => {
                 self.compared(left, Some(right), node, false, |_, left, right| {
                     let (Some(text), Some(start)) = (left.text(), right.text()) else {
-                        return Ok(Truth::Unknown);
+                        return Ok(Logical::Unknown);
                     };
                     Ok(text.starts_with(&*start).into())
                 })
@@ -70,7 +74,7 @@ impl<'a> Walk<'a, '_> {
             PathItem::LikeRegex(operand, pattern, bits) => {
                 let flags = regex_flags(*bits)?;
                 self.compared(operand, None, node, false, |walk, left, _| {
-                    let Some(text) = left.text() else { return Ok(Truth::Unknown) };
+                    let Some(text) = left.text() else { return Ok(Logical::Unknown) };
                     let regex = walk.regexes.get(pattern, flags)?;
                     Ok((!matches(regex, &text, false)?.is_empty()).into())
                 })
@@ -79,13 +83,13 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn exists(&mut self, operand: &PathChain, node: &Node<'a>) -> Result<Truth, SqlError> {
+    fn exists(&mut self, operand: &PathChain, node: &Node<'a>) -> Result<Logical, SqlError> {
         let mut values = Vec::new();
         // In strict mode, all values are needed to know that there is no error.
         let found = if self.lax { None } else { Some(&mut values) };
         match self.chain(operand, node, found) {
             Ok(has_result) => Ok(has_result.into()),
-            Err(Failure::Path(_)) => Ok(Truth::Unknown),
+            Err(Failure::Path(_)) => Ok(Logical::Unknown),
             Err(Failure::Statement(error)) => Err(error),
         }
     }
@@ -98,18 +102,18 @@ impl<'a> Walk<'a, '_> {
         right: Option<&PathChain>,
         node: &Node<'a>,
         unwrap_right: bool,
-        test: impl Fn(&mut Self, &Node<'a>, &Node<'a>) -> Result<Truth, SqlError>,
-    ) -> Result<Truth, SqlError> {
+        test: impl Fn(&mut Self, &Node<'a>, &Node<'a>) -> Result<Logical, SqlError>,
+    ) -> Result<Logical, SqlError> {
         let lefts = match self.operand(left, node, true) {
             Ok(values) => values,
-            Err(Failure::Path(_)) => return Ok(Truth::Unknown),
+            Err(Failure::Path(_)) => return Ok(Logical::Unknown),
             Err(Failure::Statement(error)) => return Err(error),
         };
         let rights = match right {
             None => vec![Node::null()],
             Some(right) => match self.operand(right, node, unwrap_right) {
                 Ok(values) => values,
-                Err(Failure::Path(_)) => return Ok(Truth::Unknown),
+                Err(Failure::Path(_)) => return Ok(Logical::Unknown),
                 Err(Failure::Statement(error)) => return Err(error),
             },
         };
@@ -117,18 +121,18 @@ impl<'a> Walk<'a, '_> {
         for left in &lefts {
             for right in &rights {
                 match test(self, left, right)? {
-                    Truth::Unknown if !self.lax => return Ok(Truth::Unknown),
-                    Truth::Unknown => is_unknown = true,
-                    Truth::True if self.lax => return Ok(Truth::True),
-                    Truth::True => is_found = true,
-                    Truth::False => {}
+                    Logical::Unknown if !self.lax => return Ok(Logical::Unknown),
+                    Logical::Unknown => is_unknown = true,
+                    Logical::True if self.lax => return Ok(Logical::True),
+                    Logical::True => is_found = true,
+                    Logical::False => {}
                 }
             }
         }
         Ok(match (is_found, is_unknown) {
-            (true, _) => Truth::True,
-            (false, true) => Truth::Unknown,
-            (false, false) => Truth::False,
+            (true, _) => Logical::True,
+            (false, true) => Logical::Unknown,
+            (false, false) => Logical::False,
         })
     }
 }
@@ -157,7 +161,7 @@ fn regex_flags(bits: u32) -> Result<Flags, SqlError> {
 }
 
 /// Compares two values. Only scalars of one kind can be compared, and a null with anything.
-fn compare(operator: PathOperator, left: &Node<'_>, right: &Node<'_>) -> Result<Truth, SqlError> {
+fn compare(operator: PathOperator, left: &Node<'_>, right: &Node<'_>) -> Result<Logical, SqlError> {
     let is_bool = |kind: Kind| matches!(kind, Kind::True | Kind::False);
     let order = match (left.kind, right.kind) {
         (Kind::Null, Kind::Null) => Ordering::Equal,
@@ -167,11 +171,11 @@ fn compare(operator: PathOperator, left: &Node<'_>, right: &Node<'_>) -> Result<
         (a, b) if is_bool(a) && is_bool(b) => (a == Kind::True).cmp(&(b == Kind::True)),
         (Kind::Number, Kind::Number) => match (left.to_numeric()?, right.to_numeric()?) {
             (Some(left), Some(right)) => left.compare(&right),
-            _ => return Ok(Truth::Unknown),
+            _ => return Ok(Logical::Unknown),
         },
         // The order of UTF-8 is that of code points.
         (Kind::String, Kind::String) => left.bytes.cmp(&right.bytes),
-        _ => return Ok(Truth::Unknown),
+        _ => return Ok(Logical::Unknown),
     };
     Ok(match operator {
         PathOperator::Equal => order.is_eq(),
