@@ -29,6 +29,7 @@ mod error;
 mod files;
 mod pidfile;
 mod problem;
+mod sizes;
 mod small_file;
 
 use std::fs;

@@ -45,6 +45,7 @@ mod definitions;
 mod describe;
 mod description;
 mod encoding_name;
+mod extensions;
 mod functions;
 mod objects;
 mod operators;
@@ -65,6 +66,7 @@ pub use description::{
     NAME_SIZE,
 };
 pub use encoding_name::encoding_name;
+pub use extensions::*;
 pub use functions::*;
 pub use objects::{InternalFunction, ObjectRow};
 pub use operators::*;
@@ -76,7 +78,7 @@ pub use tuple::{CatalogRow, CatalogTuple, ColumnValue, RowError};
 pub use type_modifier::type_with_modifier;
 
 /// All declared catalogs.
-pub static CATALOGS: [&CatalogTable; 36] = [
+pub static CATALOGS: [&CatalogTable; 39] = [
     &PG_CLASS,
     &PG_ATTRIBUTE,
     &PG_INDEX,
@@ -113,4 +115,7 @@ pub static CATALOGS: [&CatalogTable; 36] = [
     &PG_CONVERSION,
     &PG_TS_PARSER,
     &PG_TS_TEMPLATE,
+    &PG_EXTENSION,
+    &PG_FOREIGN_DATA_WRAPPER,
+    &PG_FOREIGN_SERVER,
 ];

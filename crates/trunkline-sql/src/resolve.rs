@@ -26,8 +26,10 @@ mod choice;
 mod coercion;
 mod common_type;
 mod function;
+mod object_name;
 mod operator;
 mod polymorphic;
+mod signature;
 
 pub use coercion::{Coercion, CoercionContext, ModifierCoercion, coercion, modifier_coercion};
 pub use common_type::{common_modifier, common_type, is_common_type};
@@ -35,6 +37,7 @@ pub use function::{
     FunctionArguments, FunctionKind, NOT_AN_ARRAY, ResolvedCall, ResolvedFunction, VariadicArray,
     function,
 };
+pub use object_name::{name_parts, named_object, named_type, named_type_text, object_name};
 pub use operator::{
     ResolvedOperator, array_operator, binary_operator, prefix_operator, sort_operators,
 };

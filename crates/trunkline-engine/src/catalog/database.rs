@@ -10,7 +10,7 @@ use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::btree::{KeyColumn, KeyLayout, Order};
 use trunkline_format::catalog::{
     CatalogTable, DatabaseRow, IndexRow, NamespaceRow, OperatorClassRow, Persistence, RangeRow,
-    RelationKind, RewriteRow, TypeRow,
+    RelationKind, RewriteRow, TablespaceRow, TypeRow,
 };
 use trunkline_format::text_output::{ObjectClass, UnsupportedReason, UnsupportedType};
 use trunkline_format::{BLOCK_SIZE, Fork, Oid, PgVersion};
@@ -88,6 +88,16 @@ impl Database {
     /// The database's `pg_database` row.
     pub fn info(&self) -> &DatabaseRow {
         &self.info
+    }
+
+    /// All databases of the cluster, by name.
+    pub fn databases(&self) -> &[DatabaseRow] {
+        &self.cluster.databases
+    }
+
+    /// All tablespaces of the cluster, by OID, with `pg_default` and `pg_global`.
+    pub fn tablespaces(&self) -> &[TablespaceRow] {
+        &self.cluster.tablespaces
     }
 
     /// The version of the cluster.

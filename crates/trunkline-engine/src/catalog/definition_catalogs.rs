@@ -6,9 +6,10 @@
 //! compressed or stored out of line are kept as plain payloads.
 
 use trunkline_format::catalog::{
-    ColumnDefaultRow, ConstraintRow, ConversionRow, DescriptionRow, IndexExpressionsRow,
-    PartitionBoundRow, PartitionedTableRow, RoleRow, SharedDescriptionRow, StatisticsRow,
-    TextSearchConfigRow, TextSearchDictionaryRow, TextSearchParserRow, TextSearchTemplateRow,
+    ColumnDefaultRow, ConstraintRow, ConversionRow, DescriptionRow, ExtensionRow,
+    ForeignDataWrapperRow, ForeignServerRow, IndexExpressionsRow, PartitionBoundRow,
+    PartitionedTableRow, RoleRow, SharedDescriptionRow, StatisticsRow, TextSearchConfigRow,
+    TextSearchDictionaryRow, TextSearchParserRow, TextSearchTemplateRow,
 };
 
 /// The rows of these catalogs, in no particular order. Where a row type says that a field is a stored
@@ -43,4 +44,10 @@ pub struct DefinitionCatalogs {
     pub text_search_configs: Vec<TextSearchConfigRow>,
     /// `pg_ts_dict`.
     pub text_search_dictionaries: Vec<TextSearchDictionaryRow>,
+    /// `pg_extension`.
+    pub extensions: Vec<ExtensionRow>,
+    /// `pg_foreign_data_wrapper`.
+    pub foreign_data_wrappers: Vec<ForeignDataWrapperRow>,
+    /// `pg_foreign_server`.
+    pub foreign_servers: Vec<ForeignServerRow>,
 }

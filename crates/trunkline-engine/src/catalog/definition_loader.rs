@@ -77,6 +77,9 @@ impl Database {
             text_search_templates: self.rows_on_demand(backend)?,
             text_search_configs: self.rows_on_demand(backend)?,
             text_search_dictionaries: self.rows_on_demand(backend)?,
+            extensions: self.rows_on_demand(backend)?,
+            foreign_data_wrappers: self.rows_on_demand(backend)?,
+            foreign_servers: self.rows_on_demand(backend)?,
         })
     }
 

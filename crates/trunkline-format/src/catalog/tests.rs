@@ -155,6 +155,9 @@ fn tables() -> Vec<(&'static CatalogTable, Given)> {
         (&PG_CONVERSION, vec![]),
         (&PG_TS_PARSER, vec![]),
         (&PG_TS_TEMPLATE, vec![]),
+        (&PG_EXTENSION, vec![("extversion", b"\x07ab".to_vec())]),
+        (&PG_FOREIGN_DATA_WRAPPER, vec![]),
+        (&PG_FOREIGN_SERVER, vec![]),
     ]
 }
 
@@ -203,6 +206,9 @@ fn read(tuple: &CatalogTuple<'_, '_>) -> Result<String, RowError> {
         "pg_ts_config" => text::<TextSearchConfigRow>(tuple),
         "pg_ts_dict" => text::<TextSearchDictionaryRow>(tuple),
         "pg_authid" => text::<RoleRow>(tuple),
+        "pg_extension" => text::<ExtensionRow>(tuple),
+        "pg_foreign_data_wrapper" => text::<ForeignDataWrapperRow>(tuple),
+        "pg_foreign_server" => text::<ForeignServerRow>(tuple),
         _ => ObjectRow::decode(tuple).map(|row| format!("{row:?}")),
     }
 }

@@ -35,6 +35,11 @@ impl InputError {
         self.hint.as_deref()
     }
 
+    /// An error of [`super::InputNames::object`].
+    pub fn of_name(code: &'static str, message: impl Into<String>, hint: Option<&str>) -> Self {
+        Self { hint: hint.map(str::to_owned), ..Self::new(code, message) }
+    }
+
     pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), detail: None, hint: None }
     }

@@ -32,16 +32,6 @@ impl Session {
     }
 
     fn input_options(&self) -> InputOptions<'_> {
-        let settings = &self.settings;
-        InputOptions {
-            zone: &*settings.zone,
-            interval_style: settings.interval_style,
-            date_order: settings.date_order,
-            ..InputOptions::new(
-                settings.major,
-                &**self.database().database(),
-                settings.transaction_start,
-            )
-        }
+        self.settings.input_options()
     }
 }

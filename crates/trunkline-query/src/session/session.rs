@@ -381,7 +381,7 @@ impl Session {
         let session = Arc::new(SessionCatalog {
             catalog: self.database.catalog().clone(),
             path: self.path.clone(),
-            sizes: Arc::new(FileSizes::new(self.database.database())),
+            sizes: Arc::new(FileSizes::new(self.database.database(), self.instance.cluster())),
         });
         let functions = SessionFunctions {
             instance: Arc::clone(&self.instance),

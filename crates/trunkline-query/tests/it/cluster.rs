@@ -49,7 +49,7 @@ pub(crate) fn open(data: &Path, database: &str) -> StatementContext {
     let session = SessionCatalog {
         path: SearchPath::new(&sql, &["$user", "public"], Some("postgres")),
         catalog: sql.clone(),
-        sizes: Arc::new(FileSizes::new(&database)),
+        sizes: Arc::new(FileSizes::new(&database, &cluster)),
     };
     let settings = CallSettings {
         major,

@@ -8,9 +8,10 @@ use crate::bound::{
 };
 use crate::catalog::{ObjectName, oids};
 use crate::error::{SqlError, SqlState};
+use crate::resolve::named_type;
 use crate::syntax::{
     CaseBranch, Constant, Expression, ExpressionKind, OperatorName, QualifiedName,
-    SqlValueFunction, SubLinkKind, TypeModifierValue, TypeName,
+    SqlValueFunction, SubLinkKind, TypeName,
 };
 
 /// The type of conditions.
@@ -522,31 +523,13 @@ impl Binder<'_> {
 
     /// The type that a type name stands for.
     pub(super) fn named_type(&self, type_name: &TypeName) -> Result<SqlType, SqlError> {
-        let at = type_name.span.start;
-        let name = self.object_name(&type_name.name)?;
         if type_name.setof {
             let message = "cannot cast to a set";
-            return Err(SqlError::new(SqlState::CANNOT_COERCE, message).at(at));
+            let error = SqlError::new(SqlState::CANNOT_COERCE, message);
+            return Err(error.at(type_name.span.start));
         }
-        let row = self.names.type_named(name).map_err(|error| error.at(at))?;
-        let constants: Vec<String> = (type_name.modifiers.iter())
-            .map(|modifier| match &modifier.value {
-                TypeModifierValue::Integer(number) => number.to_string(),
-                TypeModifierValue::Text(text) => text.clone(),
-            })
-            .collect();
-        let constants: Vec<&str> = constants.iter().map(String::as_str).collect();
-        let modifier = self.catalog().type_modifier(row.oid, name, &constants);
-        let modifier = modifier.map_err(|error| error.at(at))?;
-        if type_name.array_bounds.is_empty() {
-            return Ok(self.type_with(row.oid, modifier));
-        }
-        let array = self.catalog().promoted_array_type(row.oid).ok_or_else(|| {
-            let name = self.names.type_name(row.oid);
-            let message = format!("could not find array type for data type {name}");
-            SqlError::new(SqlState::UNDEFINED_OBJECT, message).at(at)
-        })?;
-        Ok(self.type_with(array, modifier))
+        let (oid, modifier) = named_type(self.names, type_name)?;
+        Ok(self.type_with(oid, modifier))
     }
 
     /// `COLLATE`.

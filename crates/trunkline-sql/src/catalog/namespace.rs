@@ -184,12 +184,14 @@ impl<'c> Namespace<'c> {
         };
         // In each schema, a collation for this encoding precedes one for all encodings.
         let rows = of_encoding(encoding).chain(of_encoding(-1));
-        self.first(given, rows, |row| row.schema).ok_or_else(|| {
-            let encoding = encoding_name(encoding);
-            let message =
-                format!("collation \"{name}\" for encoding \"{encoding}\" does not exist");
-            SqlError::new(SqlState::UNDEFINED_OBJECT, message)
-        })
+        self.first(given, rows, |row| row.schema).ok_or_else(|| self.no_collation(name))
+    }
+
+    /// 42704: there is no such collation.
+    pub fn no_collation(&self, name: ObjectName<'_>) -> SqlError {
+        let encoding = encoding_name(self.catalog.database().info().encoding);
+        let message = format!("collation \"{name}\" for encoding \"{encoding}\" does not exist");
+        SqlError::new(SqlState::UNDEFINED_OBJECT, message)
     }
 
     /// Whether the name of a type alone stands for that type (`TypeIsVisible`).

@@ -73,6 +73,14 @@ const fn prewarm(oid: u32, arguments: &'static [(&'static str, Oid)]) -> Functio
     FunctionDefinition { strict: false, ..function(oid, "pg_prewarm", arguments, Value(INT8)) }
 }
 
+/// Extensions whose functions are in the overlay: name, version and comment. `test_aio` belongs to
+/// PostgreSQL's own tests.
+pub const BUILT_IN_EXTENSIONS: [(&str, &str, &str); 3] = [
+    ("pg_buffercache", "1.6", "look into the shared buffers of trunkline"),
+    ("pg_prewarm", "1.1", "read relations into the shared buffers of trunkline"),
+    ("test_aio", "1.0", "read streams over given blocks"),
+];
+
 /// The functions.
 pub(super) const FUNCTIONS: &[FunctionDefinition] = &[
     function(9500, "pg_get_aios", &[], Rows(AIOS)),

@@ -20,6 +20,19 @@ pub trait ObjectSizes: Send + Sync {
     /// # Errors
     /// The directory can't be read.
     fn fork(&self, relation: Oid, fork: Fork) -> Result<u64, SqlError>;
+
+    /// The bytes of all files of a database; 0 if there is no such database.
+    ///
+    /// # Errors
+    /// As for [`ObjectSizes::fork`], here and below.
+    fn database(&self, database: Oid) -> Result<u64, SqlError>;
+
+    /// The bytes of all files in a tablespace; `None` if it has no directory.
+    fn tablespace(&self, tablespace: Oid) -> Result<Option<u64>, SqlError>;
+
+    /// The directory of a tablespace, which is empty if it is part of the data directory. `None` if
+    /// there is no such tablespace.
+    fn tablespace_location(&self, tablespace: Oid) -> Result<Option<String>, SqlError>;
 }
 
 /// A catalog, the session's search path, and the sizes of files.

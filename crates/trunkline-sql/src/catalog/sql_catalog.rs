@@ -263,6 +263,13 @@ impl SqlCatalog {
         Some(self.0.encoding.decode(&found.name))
     }
 
+    /// Whether there is a language with this name.
+    pub fn has_language(&self, name: &str) -> bool {
+        let mut languages = self.0.expressions.languages().iter();
+        let stored = self.0.encoding.encode(name);
+        stored.is_some_and(|stored| languages.any(|row| *row.name == *stored))
+    }
+
     /// The default operator classes of an access method.
     pub(super) fn default_classes(&self, method: Oid) -> impl Iterator<Item = &OperatorClassRow> {
         let classes = self.0.database.operator_classes();

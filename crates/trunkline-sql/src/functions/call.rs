@@ -212,7 +212,10 @@ impl CallSettings {
         InputOptions {
             major: self.major,
             catalog: &*self.catalog,
-            names: &Zones,
+            names: match &self.session {
+                Some(session) => &**session,
+                None => &Zones,
+            },
             zone: &*self.zone,
             date_order: self.date_order,
             interval_style: self.interval_style,

@@ -7,7 +7,7 @@
 use arrow_array::ArrayRef;
 
 use super::call::{Call, Kernel};
-use super::set_rows::{SetFunction, SetRows};
+use super::set_rows::{AllRows, SetFunction};
 use crate::error::SqlError;
 
 /// Set-returning functions by `pg_proc.prosrc`.
@@ -68,52 +68,12 @@ fn refused(name: &str) -> SqlError {
     SqlError::unsupported(format!("function {name} is not supported by trunkline here"))
 }
 
-fn rows(name: &str, call: &Call<'_>, row: usize) -> Result<ServerRows, SqlError> {
+fn rows(name: &str, call: &Call<'_>, row: usize) -> Result<AllRows, SqlError> {
     let server = call.settings.server.as_ref().ok_or_else(|| refused(name))?;
-    Ok(ServerRows { columns: server.rows(name, call.arguments, row)?, next: 0 })
+    Ok(AllRows::new(server.rows(name, call.arguments, row)?))
 }
 
 fn values(name: &str, call: &Call<'_>) -> Result<ArrayRef, SqlError> {
     let server = call.settings.server.as_ref().ok_or_else(|| refused(name))?;
     server.values(name, call.arguments, call.rows)
-}
-
-/// Rows that have all been made, returned in parts.
-#[derive(Debug)]
-struct ServerRows {
-    columns: Vec<ArrayRef>,
-    next: usize,
-}
-
-impl SetRows for ServerRows {
-    fn next_rows(&mut self, rows_max: usize) -> Result<Option<Vec<ArrayRef>>, SqlError> {
-        let count = self.columns.first().map_or(0, |column| column.len());
-        let rows = rows_max.min(count.saturating_sub(self.next));
-        if rows == 0 {
-            return Ok(None);
-        }
-        let part = self.columns.iter().map(|column| column.slice(self.next, rows)).collect();
-        self.next += rows;
-        Ok(Some(part))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use arrow_array::Int32Array;
-    use arrow_array::cast::AsArray;
-    use arrow_array::types::Int32Type;
-    use std::sync::Arc;
-
-    #[test]
-    fn all_rows_are_returned_in_parts() {
-        let column: ArrayRef = Arc::new(Int32Array::from_iter_values(0..5));
-        let mut rows = ServerRows { columns: vec![column], next: 0 };
-        let mut parts = Vec::new();
-        while let Some(part) = rows.next_rows(2).expect("no error") {
-            parts.push(part[0].as_primitive::<Int32Type>().values().to_vec());
-        }
-        assert_eq!(parts, [vec![0, 1], vec![2, 3], vec![4]]);
-    }
 }

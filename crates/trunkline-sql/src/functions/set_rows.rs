@@ -37,3 +37,50 @@ impl SetRows for NoRows {
         Ok(None)
     }
 }
+
+/// Rows that have all been made, returned in parts.
+#[derive(Debug)]
+pub(crate) struct AllRows {
+    columns: Vec<ArrayRef>,
+    next: usize,
+}
+
+impl AllRows {
+    /// These columns.
+    pub(crate) fn new(columns: Vec<ArrayRef>) -> Self {
+        Self { columns, next: 0 }
+    }
+}
+
+impl SetRows for AllRows {
+    fn next_rows(&mut self, rows_max: usize) -> Result<Option<Vec<ArrayRef>>, SqlError> {
+        let count = self.columns.first().map_or(0, |column| column.len());
+        let rows = rows_max.min(count.saturating_sub(self.next));
+        if rows == 0 {
+            return Ok(None);
+        }
+        let part = self.columns.iter().map(|column| column.slice(self.next, rows)).collect();
+        self.next += rows;
+        Ok(Some(part))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::Int32Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int32Type;
+    use std::sync::Arc;
+
+    #[test]
+    fn all_rows_are_returned_in_parts() {
+        let column: ArrayRef = Arc::new(Int32Array::from_iter_values(0..5));
+        let mut rows = AllRows::new(vec![column]);
+        let mut parts = Vec::new();
+        while let Some(part) = rows.next_rows(2).expect("no error") {
+            parts.push(part[0].as_primitive::<Int32Type>().values().to_vec());
+        }
+        assert_eq!(parts, [vec![0, 1], vec![2, 3], vec![4]]);
+    }
+}

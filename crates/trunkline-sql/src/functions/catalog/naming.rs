@@ -1,13 +1,15 @@
-//! Names of objects: `format_type`, `pg_get_userbyid`, `pg_encoding_to_char`, `to_regclass`.
+//! Names of objects: `format_type`, `pg_get_userbyid`, `pg_encoding_to_char`, `to_regclass` and the
+//! like.
 
-use trunkline_engine::catalog::QualifiedName;
 use trunkline_format::Oid;
 use trunkline_format::catalog::encoding_name;
+use trunkline_format::text_output::{ObjectClass, RegType};
 
-use crate::catalog::{ObjectName, SessionCatalog};
+use crate::catalog::{ENCODINGS, SessionCatalog, encoding_by_name};
 use crate::error::{SqlError, SqlState};
 use crate::functions::call::{Call, Kernel};
 use crate::functions::rows::{Reader, each_row, unary};
+use crate::resolve::{named_object, named_type_text};
 
 /// The kernels of this module.
 pub(in crate::functions) const NAMING: &[(&str, Kernel)] = &[
@@ -55,45 +57,40 @@ pub(in crate::functions) const NAMING: &[(&str, Kernel)] = &[
         let ty = call.argument_types.first().map(|ty| ty.0);
         each_row(call.rows, |_| Ok(ty))
     }),
-    ("PG_encoding_to_char", |call| unary(call, |encoding: i32| Ok(encoding_name(encoding)))),
+    ("PG_encoding_to_char", |call| {
+        unary(call, |encoding: i32| {
+            let at = usize::try_from(encoding).ok();
+            Ok(at.and_then(|at| ENCODINGS.get(at)).copied().unwrap_or_default())
+        })
+    }),
+    ("PG_char_to_encoding", |call| {
+        unary(call, |name: &str| Ok(encoding_by_name(name).unwrap_or(-1)))
+    }),
     ("getdatabaseencoding", |call| {
         let encoding = call.settings.session()?.catalog.database().info().encoding;
         each_row(call.rows, |_| Ok(Some(encoding_name(encoding))))
     }),
-    ("to_regclass", |call| {
-        let session = call.settings.session()?;
-        let texts = Reader::<&str>::new(call, 0)?;
-        each_row(call.rows, |row| match texts.get(row) {
-            Some(text) => {
-                unless_missing(relation_named(session, text)).map(|oid| oid.map(|oid| oid.0))
-            }
-            None => Ok(None),
-        })
-    }),
-    ("to_regnamespace", |call| {
+    ("to_regclass", |call| look_up(call, RegType::Named(ObjectClass::Relation))),
+    ("to_regcollation", |call| look_up(call, RegType::Named(ObjectClass::Collation))),
+    ("to_regnamespace", |call| look_up(call, RegType::Named(ObjectClass::Schema))),
+    ("to_regoper", |call| look_up(call, RegType::Oper)),
+    ("to_regoperator", |call| look_up(call, RegType::Operator)),
+    ("to_regproc", |call| look_up(call, RegType::Proc)),
+    ("to_regprocedure", |call| look_up(call, RegType::Procedure)),
+    ("to_regrole", |call| look_up(call, RegType::Named(ObjectClass::Role))),
+    ("to_regtype", |call| look_up(call, RegType::Type)),
+    ("to_regtypemod", |call| {
         let session = call.settings.session()?;
         let texts = Reader::<&str>::new(call, 0)?;
         each_row(call.rows, |row| {
             let Some(text) = texts.get(row) else { return Ok(None) };
-            match name_parts(text)? {
-                (None, name) => {
-                    unless_missing(session.names().schema(&name)).map(|oid| oid.map(|oid| oid.0))
-                }
-                (Some(_), _) => Err(SqlError::new(SqlState::INVALID_NAME, "invalid name syntax")),
-            }
+            let found = named_type_text(session.names(), text).map(|(_, modifier)| modifier);
+            unless_missing(found, RegType::Type, call.settings.major)
         })
     }),
-    ("to_regrole", |call| {
-        let catalog = &call.settings.session()?.catalog;
-        let texts = Reader::<&str>::new(call, 0)?;
-        each_row(call.rows, |row| {
-            let Some(text) = texts.get(row) else { return Ok(None) };
-            let (None, name) = name_parts(text)? else {
-                return Err(SqlError::new(SqlState::INVALID_NAME, "invalid name syntax"));
-            };
-            let name = catalog.encoding().encode(&name).unwrap_or_default();
-            Ok(catalog.definitions().role_named(&name)?.map(|role| role.oid.0))
-        })
+    ("text_regclass", |call| {
+        let session = call.settings.session()?;
+        unary(call, |text: &str| relation_named(session, text).map(|oid| oid.0))
     }),
     ("pg_relation_filenode", |call| {
         let catalog = &call.settings.session()?.catalog;
@@ -132,31 +129,58 @@ fn each_relation(
 
 /// The relation that a text names.
 pub(super) fn relation_named(session: &SessionCatalog, text: &str) -> Result<Oid, SqlError> {
-    let (schema, name) = name_parts(text)?;
-    let name = ObjectName { schema: schema.as_deref(), name: &name };
-    Ok(session.names().relation_named(name)?.oid)
+    named_object(session.names(), RegType::Named(ObjectClass::Relation), text)
 }
 
-/// Splits a name as the input functions do: folded to lower case unless quoted.
-pub(super) fn name_parts(text: &str) -> Result<(Option<String>, String), SqlError> {
-    let wrong = || SqlError::new(SqlState::INVALID_NAME, "invalid name syntax");
-    let name = QualifiedName::parse(text.as_bytes()).map_err(|_| wrong())?;
-    let utf8 = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| wrong());
-    let schema = name.schema.as_deref().map(utf8).transpose()?;
-    Ok((schema, utf8(&name.relation)?))
+/// `to_regclass` and the like: null if there is no such object. Since version 16, they take numbers,
+/// too.
+fn look_up(call: &Call<'_>, kind: RegType) -> Result<arrow_array::ArrayRef, SqlError> {
+    let session = call.settings.session()?;
+    let major = call.settings.major;
+    let is_operator = matches!(kind, RegType::Oper | RegType::Operator);
+    let texts = Reader::<&str>::new(call, 0)?;
+    each_row(call.rows, |row| {
+        let Some(text) = texts.get(row) else { return Ok(None) };
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if major >= 16 && is_number {
+            return Ok(text.parse().ok());
+        }
+        if major >= 16 && text == "-" && !is_operator {
+            return Ok(Some(0));
+        }
+        let found = named_object(session.names(), kind, text).map(|oid| oid.0);
+        unless_missing(found, kind, major)
+    })
 }
 
-/// Null if an object doesn't exist.
-fn unless_missing<T>(found: Result<T, SqlError>) -> Result<Option<T>, SqlError> {
+/// Null if an object doesn't exist. Since version 16, most wrong names give null, too.
+fn unless_missing<T>(
+    found: Result<T, SqlError>,
+    kind: RegType,
+    major: u32,
+) -> Result<Option<T>, SqlError> {
+    let of_name: &[SqlState] = match kind {
+        // The types of the arguments must exist.
+        RegType::Procedure | RegType::Operator => &[SqlState::UNDEFINED_FUNCTION],
+        RegType::Proc | RegType::Oper => {
+            &[SqlState::UNDEFINED_FUNCTION, SqlState::AMBIGUOUS_FUNCTION]
+        }
+        RegType::Type | RegType::Named(_) => {
+            &[SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME, SqlState::UNDEFINED_OBJECT]
+        }
+    };
+    let later: &[SqlState] = &[
+        SqlState::UNDEFINED_OBJECT,
+        SqlState::INVALID_SCHEMA_NAME,
+        SqlState::INVALID_NAME,
+        SqlState::INVALID_TEXT_REPRESENTATION,
+        SqlState::UNDEFINED_PARAMETER,
+        SqlState::TOO_MANY_ARGUMENTS,
+    ];
     match found {
         Ok(found) => Ok(Some(found)),
         Err(error)
-            if [
-                SqlState::UNDEFINED_TABLE,
-                SqlState::INVALID_SCHEMA_NAME,
-                SqlState::UNDEFINED_OBJECT,
-            ]
-            .contains(&error.code()) =>
+            if of_name.contains(&error.code()) || major >= 16 && later.contains(&error.code()) =>
         {
             Ok(None)
         }

@@ -2,10 +2,9 @@
 //!
 //! For a relation that is not partitioned and not a partition, there are no rows.
 
-use std::fmt;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, Int32Array, UInt32Array};
+use arrow_array::{BooleanArray, Int32Array, UInt32Array};
 use trunkline_format::Oid;
 use trunkline_format::catalog::RelationKind;
 
@@ -13,7 +12,7 @@ use crate::catalog::SqlCatalog;
 use crate::error::SqlError;
 use crate::functions::call::{Call, Kernel};
 use crate::functions::rows::{Reader, each_row};
-use crate::functions::set_rows::{NoRows, SetFunction, SetRows};
+use crate::functions::set_rows::{AllRows, NoRows, SetFunction, SetRows};
 
 /// The kernels of this module.
 pub(in crate::functions) const PARTITIONS: &[(&str, Kernel)] = &[("pg_partition_root", |call| {
@@ -62,7 +61,7 @@ fn partition_ancestors(call: &Call<'_>, row: usize) -> Result<Box<dyn SetRows>, 
     match Reader::<u32>::new(call, 0)?.get(row) {
         Some(oid) if is_in_tree(catalog, Oid(oid)) => {
             let line = ancestors(catalog, Oid(oid)).into_iter().map(|oid| oid.0);
-            Ok(Box::new(Once(Some(vec![Arc::new(line.collect::<UInt32Array>())]))))
+            Ok(Box::new(AllRows::new(vec![Arc::new(line.collect::<UInt32Array>())])))
         }
         _ => Ok(Box::new(NoRows)),
     }
@@ -95,32 +94,10 @@ fn partition_tree(call: &Call<'_>, row: usize) -> Result<Box<dyn SetRows>, SqlEr
         ));
         levels.push(i32::try_from(level).unwrap_or(i32::MAX));
     }
-    Ok(Box::new(Once(Some(vec![
+    Ok(Box::new(AllRows::new(vec![
         Arc::new(UInt32Array::from(oids)),
         Arc::new(UInt32Array::from(parents)),
         Arc::new(BooleanArray::from(leaves)),
         Arc::new(Int32Array::from(levels)),
-    ]))))
-}
-
-/// All rows at once. A tree is never larger than the catalogs, which are in memory too.
-struct Once(Option<Vec<ArrayRef>>);
-
-impl fmt::Debug for Once {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Once").finish_non_exhaustive()
-    }
-}
-
-impl SetRows for Once {
-    fn next_rows(&mut self, rows_max: usize) -> Result<Option<Vec<ArrayRef>>, SqlError> {
-        let Some(arrays) = self.0.take() else { return Ok(None) };
-        let count = arrays.first().map_or(0, |array| array.len());
-        if count > rows_max {
-            let rest = arrays.iter().map(|array| array.slice(rows_max, count - rows_max));
-            self.0 = Some(rest.collect());
-            return Ok(Some(arrays.iter().map(|array| array.slice(0, rows_max)).collect()));
-        }
-        Ok((count > 0).then_some(arrays))
-    }
+    ])))
 }

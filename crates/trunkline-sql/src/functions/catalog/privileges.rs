@@ -6,12 +6,13 @@
 
 use trunkline_format::Oid;
 use trunkline_format::catalog::RelationKind;
-use trunkline_format::text_output::ObjectClass;
+use trunkline_format::text_output::RegType;
 
 use super::naming::relation_named;
 use crate::error::{SqlError, SqlState};
 use crate::functions::call::{Call, Kernel};
 use crate::functions::rows::{Reader, each_row};
+use crate::resolve::named_object;
 
 /// A class of objects with privileges.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,10 @@ enum Class {
     Schema,
     Type,
     Role,
+    Server,
+    Wrapper,
+    Tablespace,
+    Parameter,
 }
 
 /// The kernels for a class: without and with a role, which is a name or an OID, as is the object.
@@ -42,6 +47,17 @@ macro_rules! has_privilege {
         ("has_column_privilege_name_attnum", |call| check(call, Class::Column, false)),
         ("has_column_privilege_id_name", |call| check(call, Class::Column, false)),
         ("has_column_privilege_id_attnum", |call| check(call, Class::Column, false)),
+        ("has_column_privilege_name_name_name", |call| check(call, Class::Column, true)),
+        ("has_column_privilege_name_name_attnum", |call| check(call, Class::Column, true)),
+        ("has_column_privilege_name_id_name", |call| check(call, Class::Column, true)),
+        ("has_column_privilege_name_id_attnum", |call| check(call, Class::Column, true)),
+        ("has_column_privilege_id_name_name", |call| check(call, Class::Column, true)),
+        ("has_column_privilege_id_name_attnum", |call| check(call, Class::Column, true)),
+        ("has_column_privilege_id_id_name", |call| check(call, Class::Column, true)),
+        ("has_column_privilege_id_id_attnum", |call| check(call, Class::Column, true)),
+        ("has_parameter_privilege_name", |call| check(call, Class::Parameter, false)),
+        ("has_parameter_privilege_name_name", |call| check(call, Class::Parameter, true)),
+        ("has_parameter_privilege_id_name", |call| check(call, Class::Parameter, true)),
         ("row_security_active", |call| {
             let oids = Reader::<u32>::new(call, 0)?;
             each_row(call.rows, |row| Ok(oids.get(row).map(|_| false)))
@@ -60,6 +76,9 @@ pub(in crate::functions) const PRIVILEGES: &[(&str, Kernel)] = has_privilege! {
     "has_language_privilege" Language;
     "has_schema_privilege" Schema;
     "has_type_privilege" Type;
+    "has_server_privilege" Server;
+    "has_foreign_data_wrapper_privilege" Wrapper;
+    "has_tablespace_privilege" Tablespace;
     "pg_has_role" Role;
 };
 
@@ -158,6 +177,8 @@ fn exists(call: &Call<'_>, class: Class, objects: &[Value<'_>]) -> Result<Option
     let session = call.settings.session()?;
     let (catalog, names) = (&session.catalog, session.names());
     let Some(object) = objects.first() else { return Ok(None) };
+    // Since version 17, a superuser's privileges are known before the object is looked up.
+    let shortcut = call.settings.major >= 17;
     let is_there = match (class, object) {
         (Class::Table | Class::Column | Class::Sequence, object) => {
             let oid = match object {
@@ -177,21 +198,33 @@ fn exists(call: &Call<'_>, class: Class, objects: &[Value<'_>]) -> Result<Option
             }
         }
         (Class::Schema, Value::Name(name)) => names.schema(name).map(|_| true)?,
-        (Class::Schema, Value::Oid(oid)) => catalog.database().schema(*oid).is_some(),
+        (Class::Schema, Value::Oid(oid)) => catalog.database().schema(*oid).is_some() || shortcut,
         (Class::Database, Value::Name(name)) => {
             let stored = catalog.encoding().encode(name).unwrap_or_default();
-            let rows = call.settings.catalog.objects_named(ObjectClass::Database, &stored);
-            if rows.is_empty() {
+            let mut all = catalog.database().databases().iter();
+            if !all.any(|row| *row.name == *stored) {
                 return Err(missing("database", name, SqlState::INVALID_CATALOG_NAME));
             }
             true
         }
         (Class::Database, Value::Oid(oid)) => {
-            call.settings.catalog.object(ObjectClass::Database, *oid).is_some()
+            catalog.database().databases().iter().any(|row| row.oid == *oid) || shortcut
         }
-        (Class::Function, Value::Oid(oid)) => catalog.procedure(*oid).is_some(),
-        (Class::Language, Value::Oid(oid)) => catalog.language(*oid).is_some(),
-        (Class::Type, Value::Oid(oid)) => catalog.data_type(*oid).is_some(),
+        (Class::Function, Value::Name(text)) => {
+            named_object(names, RegType::Procedure, text).map(|_| true)?
+        }
+        (Class::Function, Value::Oid(oid)) => catalog.procedure(*oid).is_some() || shortcut,
+        (Class::Language, Value::Name(name)) => {
+            if !catalog.has_language(name) {
+                return Err(missing("language", name, SqlState::UNDEFINED_OBJECT));
+            }
+            true
+        }
+        (Class::Language, Value::Oid(oid)) => catalog.language(*oid).is_some() || shortcut,
+        (Class::Type, Value::Name(text)) => {
+            named_object(names, RegType::Type, text).map(|_| true)?
+        }
+        (Class::Type, Value::Oid(oid)) => catalog.data_type(*oid).is_some() || shortcut,
         (Class::Role, Value::Name(name)) => {
             let stored = catalog.encoding().encode(name).unwrap_or_default();
             if catalog.definitions().role_named(&stored)?.is_none() {
@@ -199,15 +232,48 @@ fn exists(call: &Call<'_>, class: Class, objects: &[Value<'_>]) -> Result<Option
             }
             true
         }
-        // The server doesn't check whether a role with this OID exists.
-        (Class::Role, _) => true,
-        _ => {
-            let message = "privileges of an object of this class, given by its name, are not \
-                           supported by trunkline";
-            return Err(SqlError::unsupported(message));
+        // The server doesn't check whether a role with this OID exists, nor a setting.
+        (Class::Role | Class::Parameter, _) => true,
+        (Class::Server, object) => {
+            let rows = catalog.definitions().catalogs()?.foreign_servers.iter();
+            let rows = rows.map(|row| (row.oid, &*row.name));
+            is_among(call, object, rows, "server")? || shortcut
         }
+        (Class::Wrapper, object) => {
+            let rows = catalog.definitions().catalogs()?.foreign_data_wrappers.iter();
+            let rows = rows.map(|row| (row.oid, &*row.name));
+            is_among(call, object, rows, "foreign-data wrapper")? || shortcut
+        }
+        (Class::Tablespace, object) => {
+            let rows = catalog.database().tablespaces().iter();
+            is_among(call, object, rows.map(|row| (row.oid, &*row.name)), "tablespace")? || shortcut
+        }
+        (_, Value::Number(_)) => return Err(SqlError::internal("an object by a number")),
     };
     Ok(is_there.then_some(()))
+}
+
+/// Whether an object is among those of a catalog, which are given as OID and stored name.
+///
+/// # Errors
+/// A name stands for none of them.
+fn is_among<'r>(
+    call: &Call<'_>,
+    object: &Value<'_>,
+    mut rows: impl Iterator<Item = (Oid, &'r [u8])>,
+    what: &str,
+) -> Result<bool, SqlError> {
+    match object {
+        Value::Name(name) => {
+            let stored = call.settings.session()?.catalog.encoding().encode(name);
+            if !stored.is_some_and(|stored| rows.any(|(_, found)| *found == *stored)) {
+                return Err(missing(what, name, SqlState::UNDEFINED_OBJECT));
+            }
+            Ok(true)
+        }
+        Value::Oid(oid) => Ok(rows.any(|(found, _)| found == *oid)),
+        Value::Number(_) => Ok(false),
+    }
 }
 
 fn has_column(
@@ -249,7 +315,9 @@ fn parse_privileges(class: Class, text: &str, major: u32) -> Result<bool, SqlErr
         Class::Sequence => &["USAGE", "SELECT", "UPDATE"],
         Class::Database => &["CREATE", "TEMPORARY", "TEMP", "CONNECT"],
         Class::Function => &["EXECUTE"],
-        Class::Language | Class::Type => &["USAGE"],
+        Class::Language | Class::Type | Class::Server | Class::Wrapper => &["USAGE"],
+        Class::Tablespace => &["CREATE"],
+        Class::Parameter => &["SET", "ALTER SYSTEM"],
         Class::Schema => &["CREATE", "USAGE"],
         Class::Role if major >= 16 => &["USAGE", "MEMBER", "SET"],
         Class::Role => &["USAGE", "MEMBER"],

@@ -1,4 +1,5 @@
-//! Sizes: `pg_relation_size` and its family, and `pg_size_pretty`.
+//! Sizes: `pg_relation_size` and its family, `pg_database_size`, `pg_tablespace_size`, and where a
+//! tablespace is.
 //!
 //! A table's size includes its TOAST table with its index, and all forks of both. The total adds its
 //! indexes.
@@ -37,7 +38,63 @@ pub(in crate::functions) const SIZES: &[(&str, Kernel)] = &[
             Ok(table_size(session, relation)? + indexes_size(session, relation)?)
         })
     }),
-    ("pg_size_pretty", |call| unary(call, |size: i64| Ok(pretty(size)))),
+    ("pg_database_size_oid", |call| {
+        let session = call.settings.session()?;
+        let oids = Reader::<u32>::new(call, 0)?;
+        each_row(call.rows, |row| {
+            let Some(oid) = oids.get(row) else { return Ok(None) };
+            // A database without files is one that doesn't exist.
+            Ok(Some(session.sizes.database(Oid(oid))? as i64).filter(|bytes| *bytes > 0))
+        })
+    }),
+    ("pg_database_size_name", |call| {
+        let session = call.settings.session()?;
+        let catalog = &session.catalog;
+        unary(call, |name: &str| {
+            let stored = catalog.encoding().encode(name).unwrap_or_default();
+            let row = catalog.database().databases().iter().find(|row| *row.name == *stored);
+            let row = row.ok_or_else(|| {
+                let message = format!("database \"{name}\" does not exist");
+                SqlError::new(SqlState::INVALID_CATALOG_NAME, message)
+            })?;
+            Ok(session.sizes.database(row.oid)? as i64)
+        })
+    }),
+    ("pg_tablespace_size_oid", |call| {
+        let session = call.settings.session()?;
+        let oids = Reader::<u32>::new(call, 0)?;
+        each_row(call.rows, |row| match oids.get(row) {
+            Some(oid) => tablespace_size(call, session, Oid(oid)),
+            None => Ok(None),
+        })
+    }),
+    ("pg_tablespace_size_name", |call| {
+        let session = call.settings.session()?;
+        let catalog = &session.catalog;
+        let names = Reader::<&str>::new(call, 0)?;
+        each_row(call.rows, |row| {
+            let Some(name) = names.get(row) else { return Ok(None) };
+            let stored = catalog.encoding().encode(name).unwrap_or_default();
+            let row = catalog.database().tablespaces().iter().find(|row| *row.name == *stored);
+            let row = row.ok_or_else(|| {
+                let message = format!("tablespace \"{name}\" does not exist");
+                SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+            })?;
+            tablespace_size(call, session, row.oid)
+        })
+    }),
+    ("pg_tablespace_location", |call| {
+        let session = call.settings.session()?;
+        let own = session.catalog.database().info().tablespace;
+        unary(call, |oid: u32| {
+            let oid = if oid == 0 { own } else { Oid(oid) };
+            session.sizes.tablespace_location(oid)?.ok_or_else(|| {
+                let message =
+                    format!("could not stat file \"pg_tblspc/{oid}\": No such file or directory");
+                SqlError::new(SqlState::UNDEFINED_FILE, message)
+            })
+        })
+    }),
 ];
 
 /// The size of each relation; null if there is none.
@@ -86,60 +143,16 @@ fn table_size(session: &SessionCatalog, relation: &RelationInfo) -> Result<u64, 
     Ok(size)
 }
 
-/// Units with the size below which they are used, whether they are rounded, and their power of two.
-const UNITS: [(&str, u64, bool, u32); 6] = [
-    ("bytes", 10 * 1024, false, 0),
-    ("kB", 20 * 1024 - 1, true, 10),
-    ("MB", 20 * 1024 - 1, true, 20),
-    ("GB", 20 * 1024 - 1, true, 30),
-    ("TB", 20 * 1024 - 1, true, 40),
-    ("PB", 20 * 1024 - 1, true, 50),
-];
-
-/// A size in the largest unit that leaves at least two digits. One more bit than the unit needs is
-/// kept for rounding.
-fn pretty(mut size: i64) -> String {
-    let mut units = UNITS.iter().peekable();
-    while let Some(&(name, limit, rounds, bits)) = units.next() {
-        match units.peek() {
-            Some(&&(_, _, next_rounds, next_bits)) if size.unsigned_abs() >= limit => {
-                let shift = next_bits - bits - u32::from(next_rounds) + u32::from(rounds);
-                size /= 1_i64 << shift;
-            }
-            _ => {
-                let shown = match (rounds, size < 0) {
-                    (true, false) => (size + 1) / 2,
-                    (true, true) => (size - 1) / 2,
-                    (false, _) => size,
-                };
-                return format!("{shown} {name}");
-            }
-        }
+/// The size of a tablespace. If there is none, null, or since version 18 an error.
+fn tablespace_size(
+    call: &Call<'_>,
+    session: &SessionCatalog,
+    tablespace: Oid,
+) -> Result<Option<i64>, SqlError> {
+    let all = session.catalog.database().tablespaces();
+    if call.settings.major >= 18 && !all.iter().any(|row| row.oid == tablespace) {
+        let message = format!("tablespace with OID {tablespace} does not exist");
+        return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
     }
-    String::new()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The expected texts are those of a server.
-    #[test]
-    fn sizes_are_rounded_as_in_the_server() {
-        for (size, expected) in [
-            (0, "0 bytes"),
-            (10_239, "10239 bytes"),
-            (10_240, "10 kB"),
-            (10_752, "11 kB"),
-            (10_751, "10 kB"),
-            (-10_752, "-11 kB"),
-            (10_485_247, "10239 kB"),
-            (10_485_248, "10 MB"),
-            (1_234_567_890, "1177 MB"),
-            (i64::MAX, "8192 PB"),
-            (i64::MIN, "-8192 PB"),
-        ] {
-            assert_eq!(pretty(size), expected, "{size}");
-        }
-    }
+    Ok(session.sizes.tablespace(tablespace)?.map(|bytes| bytes as i64))
 }
