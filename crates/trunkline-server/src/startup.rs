@@ -20,6 +20,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use trunkline_query::encode::ClientEncoding;
 use trunkline_query::{Session, Startup};
+use trunkline_sql::catalog::Addresses;
 use trunkline_sql::{SqlError, SqlState};
 
 use crate::authentication::{authenticate, request};
@@ -87,7 +88,7 @@ async fn start(
     shared: &Shared,
     accepted: Accepted,
 ) -> Result<Option<(Connection, Registration)>, Broken> {
-    let (opened, address) = match accepted {
+    let (opened, addresses) = match accepted {
         // Others aren't listened to: they could keep places of starting connections.
         Accepted::Unix(mut stream) if !is_own_user(&stream) => {
             let error = SqlError::new(
@@ -100,7 +101,8 @@ async fn start(
             return Ok(None);
         }
         Accepted::Unix(stream) => (negotiate(stream, None, shared).await?, None),
-        Accepted::Tcp(stream, address) => {
+        Accepted::Tcp(stream, client) => {
+            let server = stream.local_addr()?;
             let tls = shared.options.tls.as_ref();
             let mut first = [0];
             let is_direct = stream.peek(&mut first).await? == 1 && first == [HANDSHAKE];
@@ -114,7 +116,7 @@ async fn start(
                 }
                 None => negotiate(stream, tls, shared).await?,
             };
-            (opened, Some(address))
+            (opened, Some(Addresses { client, server }))
         }
     };
     let Some(Opened { reader, writer, packet, is_encrypted }) = opened else { return Ok(None) };
@@ -122,7 +124,7 @@ async fn start(
     let mut outgoing = Outgoing::new(writer, shared.stopping.subscribe());
     let started = match packet {
         Ok(packet) => {
-            let client = Client { shared, packet, address, is_encrypted };
+            let client = Client { shared, packet, addresses, is_encrypted };
             client.start(&mut incoming, &mut outgoing).await?
         }
         Err(error) => Err(error),
@@ -213,7 +215,7 @@ struct Client<'a> {
     shared: &'a Shared,
     packet: Start,
     /// `None` for a local connection.
-    address: Option<SocketAddr>,
+    addresses: Option<Addresses>,
     is_encrypted: bool,
 }
 
@@ -233,12 +235,12 @@ impl Client<'_> {
         if let Err(error) = self.check() {
             return Ok(Err(error));
         }
-        let Self { shared, packet, address, is_encrypted, .. } = self;
+        let Self { shared, packet, addresses, is_encrypted, .. } = self;
         let user = packet.get("user").unwrap_or_default().to_owned();
         if packet.minor > MINOR || packet.protocol_options().next().is_some() {
             negotiate_version(outgoing, &packet);
         }
-        if address.is_some()
+        if addresses.is_some()
             && let Err(error) =
                 authenticate(&shared.users, &user, is_encrypted, incoming, outgoing).await?
         {
@@ -262,7 +264,7 @@ impl Client<'_> {
             application_name: packet.get("application_name").unwrap_or_default().to_owned(),
             user,
             settings,
-            client_address: address,
+            addresses,
         };
         let mut session = match Session::open(&shared.instance, startup).await {
             Ok(session) => session,
@@ -290,7 +292,7 @@ impl Client<'_> {
 
     /// Refuses clients that can't be served, whatever their password.
     fn check(&self) -> Result<(), SqlError> {
-        let Self { packet, address, is_encrypted, .. } = self;
+        let Self { packet, addresses, is_encrypted, .. } = self;
         if packet.get("user").is_none_or(str::is_empty) {
             let message = "no PostgreSQL user name specified in startup packet";
             return Err(SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message));
@@ -301,7 +303,8 @@ impl Client<'_> {
         {
             return Err(SqlError::unsupported("replication is not supported by trunkline"));
         }
-        if address.is_some_and(|address| !address.ip().is_loopback()) && !is_encrypted {
+        if addresses.is_some_and(|addresses| !addresses.client.ip().is_loopback()) && !is_encrypted
+        {
             let message = "connections from other machines must be encrypted";
             let code = SqlState::INVALID_AUTHORIZATION_SPECIFICATION;
             return Err(SqlError::new(code, message).with_hint("Use sslmode=require."));

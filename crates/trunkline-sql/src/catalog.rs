@@ -55,7 +55,7 @@ pub use overlay::VirtualRelation;
 pub use overlay_definitions::BUILT_IN_EXTENSIONS;
 pub(crate) use overlay_definitions::DOMAIN_VIOLATION;
 pub use search_path::SearchPath;
-pub use session_catalog::{ObjectSizes, SessionCatalog};
+pub use session_catalog::{Addresses, ObjectSizes, SessionCatalog};
 pub use sql_catalog::{SYSTEM_COLUMNS, SqlCatalog, SystemColumn, ViewQueries};
 pub use type_operators::TypeOperators;
 pub use type_properties::Category;

@@ -43,6 +43,7 @@ mod registry;
 mod rows;
 mod series;
 mod server;
+mod session;
 mod set_rows;
 mod text;
 
@@ -72,4 +73,5 @@ pub use json::{append_json, append_jsonb_key};
 pub use record::ValueKeys;
 pub use registry::{aggregate, gives_row_values, kernel, set_function};
 pub use rows::{Input, Output, Reader, binary, each_row, ternary, unary};
+pub use session::stored_address;
 pub use set_rows::{NoRows, SetFunction, SetRows};

@@ -140,7 +140,7 @@ fn startup(
         user: user.unwrap_or_else(|| "postgres".to_owned()),
         application_name: "trunkline".to_owned(),
         settings,
-        client_address: None,
+        addresses: None,
     })
 }
 

@@ -12,7 +12,7 @@ use std::ops::Deref;
 
 use trunkline_format::Oid;
 use trunkline_format::catalog::{
-    PG_PROC, ProcedureRow, RowError, array_chars, array_oids, array_texts,
+    PG_PROC, ProcedureRow, RowError, array_chars, array_oids, array_texts, settings_of,
 };
 
 /// How an argument is used (`proargmodes`).
@@ -67,8 +67,10 @@ pub struct Procedure {
     parameters: Vec<Parameter>,
     defaults: Option<Box<[u8]>>,
     source: Box<[u8]>,
+    binary: Option<Box<[u8]>>,
     body: Option<Box<[u8]>>,
-    has_settings: bool,
+    settings: Option<Box<[u8]>>,
+    has_transforms: bool,
 }
 
 impl Deref for Procedure {
@@ -98,7 +100,9 @@ impl Procedure {
         let defaults = read("proargdefaults", row.defaults.take())?;
         let source = read("prosrc", row.source.take())?;
         let body = read("prosqlbody", row.body.take())?;
-        let has_settings = row.settings.take().is_some();
+        let binary = read("probin", row.binary.take())?;
+        let settings = read("proconfig", row.settings.take())?;
+        let has_transforms = row.transforms.take().is_some();
         let types = match &types {
             Some(array) => array_oids(array).ok_or_else(|| wrong("proallargtypes", array))?,
             None => row.arguments.clone(),
@@ -132,14 +136,23 @@ impl Procedure {
             .collect();
         let source = source.unwrap_or_default().into();
         let (defaults, body) = (defaults.map(Into::into), body.map(Into::into));
-        Ok(Self { row, parameters, defaults, source, body, has_settings })
+        let (binary, settings) = (binary.map(Into::into), settings.map(Into::into));
+        Ok(Self { row, parameters, defaults, source, binary, body, settings, has_transforms })
     }
 
     /// A function that isn't in the catalog: its row, in which the columns that can be long are null,
     /// with its arguments and its source.
     pub fn described(row: ProcedureRow, parameters: Vec<Parameter>, source: &str) -> Self {
-        let (source, defaults, body) = (source.as_bytes().into(), None, None);
-        Self { row, parameters, defaults, source, body, has_settings: false }
+        Self {
+            row,
+            parameters,
+            defaults: None,
+            source: source.as_bytes().into(),
+            binary: None,
+            body: None,
+            settings: None,
+            has_transforms: false,
+        }
     }
 
     /// All of its arguments, in the order of their declaration.
@@ -165,6 +178,11 @@ impl Procedure {
         &self.source
     }
 
+    /// `probin`: for a function in C, the file that has it.
+    pub fn binary(&self) -> Option<&[u8]> {
+        self.binary.as_deref()
+    }
+
     /// `prosqlbody`: the body of a function in SQL that was parsed when it was created, as a
     /// `pg_node_tree`.
     pub fn body(&self) -> Option<&[u8]> {
@@ -173,7 +191,21 @@ impl Procedure {
 
     /// Whether settings are in force while it runs (`proconfig`).
     pub fn has_settings(&self) -> bool {
-        self.has_settings
+        self.settings.is_some()
+    }
+
+    /// Names and values of the settings that are in force while it runs; `None` if the array is
+    /// damaged.
+    pub fn settings(&self) -> Option<Vec<(&[u8], &[u8])>> {
+        match &self.settings {
+            Some(array) => settings_of(array),
+            None => Some(Vec::new()),
+        }
+    }
+
+    /// Whether it uses transforms of types (`protrftypes`).
+    pub fn has_transforms(&self) -> bool {
+        self.has_transforms
     }
 }
 
@@ -206,6 +238,11 @@ mod tests {
             variadic: Oid(0),
             support: Oid(0),
             kind: b'f',
+            cost: 1.0,
+            rows: 0.0,
+            security_definer: false,
+            leakproof: false,
+            parallel: b's',
             strict: true,
             leakproof: false,
             returns_set: false,
@@ -220,7 +257,9 @@ mod tests {
             modes: modes.map(|modes| array(18, modes.len(), modes.to_vec())),
             names: names.map(|names| array(25, names.len(), names.iter().flat_map(text).collect())),
             defaults: None,
+            transforms: None,
             source: Some(b"f_c"[..].into()),
+            binary: None,
             body: None,
             settings: None,
         }

@@ -215,6 +215,8 @@ describe_catalog! {
     }
     /// A row of `pg_attrdef`.
     row ColumnDefaultRow {
+        /// Its OID.
+        oid: Oid = oid,
         /// The OID of the table.
         relation: Oid = adrelid,
         /// The number of the column.

@@ -58,6 +58,14 @@ describe_catalog! {
         support: Oid = prosupport,
         /// `prokind`: `f` function, `p` procedure, `a` aggregate, `w` window function.
         kind: u8 = prokind,
+        /// `procost`: what the planner takes for the cost of a call.
+        cost: f32 = procost,
+        /// `prorows`: how many rows the planner expects; 0 unless it returns a set.
+        rows: f32 = prorows,
+        /// `prosecdef`: whether it runs with the privileges of its owner.
+        security_definer: bool = prosecdef,
+        /// `proleakproof`: whether it reveals nothing about its arguments.
+        leakproof: bool = proleakproof,
         /// `proisstrict`: whether its result is null if any argument is.
         strict: bool = proisstrict,
         /// `proleakproof`: whether it tells nothing about its arguments but by its result, so it can't fail.
@@ -66,6 +74,8 @@ describe_catalog! {
         returns_set: bool = proretset,
         /// `provolatile`: `i` immutable, `s` stable, `v` volatile.
         volatility: u8 = provolatile,
+        /// `proparallel`: `s` safe, `r` restricted, `u` unsafe in parallel workers.
+        parallel: u8 = proparallel,
         /// `pronargs`: the number of its input arguments.
         argument_count: u16 = pronargs,
         /// `pronargdefaults`: how many of the last input arguments have a default.
@@ -82,8 +92,12 @@ describe_catalog! {
         names: Option<Box<[u8]>> = proargnames,
         /// `proargdefaults` as stored: a list of expressions.
         defaults: Option<Box<[u8]>> = proargdefaults,
+        /// `protrftypes` as stored: the types whose transforms it uses.
+        transforms: Option<Box<[u8]>> = protrftypes,
         /// `prosrc` as stored. For an internal function, it is the name of the function in C.
         source: Option<Box<[u8]>> = prosrc,
+        /// `probin` as stored: for a function in C, the file that has it.
+        binary: Option<Box<[u8]>> = probin,
         /// `prosqlbody` as stored: the body of a function in SQL that was parsed when it was created.
         body: Option<Box<[u8]>> = prosqlbody,
         /// `proconfig` as stored: settings that are in force while the function runs.

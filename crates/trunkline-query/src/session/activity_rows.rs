@@ -3,12 +3,11 @@
 //! A session that waits for its client shows `ClientRead`. What a running statement waits for isn't
 //! recorded: its tasks are many, and `pg_aios` shows their I/O. So it shows no wait event.
 
-use std::net::{IpAddr, SocketAddr};
-
 use arrow_array::ArrayRef;
 use trunkline_format::Oid;
 use trunkline_format::text_output::Type;
 use trunkline_sql::SqlError;
+use trunkline_sql::functions::stored_address;
 use trunkline_sql::values::Carrier;
 
 use super::functions::SessionFunctions;
@@ -17,9 +16,6 @@ use crate::server::{RowBuilder, Value};
 
 /// `pg_stat_get_activity(int4)`.
 const FUNCTION: Oid = Oid(2022);
-
-/// `PGSQL_AF_INET` and `PGSQL_AF_INET6`.
-const FAMILIES: [u8; 2] = [2, 3];
 
 impl SessionFunctions {
     /// `pg_stat_get_activity(pid)`: the row of one session, or all rows.
@@ -77,7 +73,9 @@ fn session_value(session: &Activity, user: Option<Oid>, name: &[u8]) -> Value {
         b"query_start" => time(session.query_start),
         b"backend_start" => Value::Time(session.backend_start),
         b"state_change" => Value::Time(session.state_change),
-        b"client_addr" => session.client_address.map_or(Value::Null, address),
+        b"client_addr" => {
+            session.client_address.map_or(Value::Null, |at| Value::Bytes(stored_address(at)))
+        }
         // A local client has the port -1.
         b"client_port" => {
             Value::Int4(session.client_address.map_or(-1, |address| address.port().into()))
@@ -94,30 +92,5 @@ fn worker_value(worker: i32, name: &[u8]) -> Value {
         b"query" => Value::Text(String::new()),
         b"backend_type" => Value::Text("io worker".to_owned()),
         _ => Value::Null,
-    }
-}
-
-/// An address as `inet` is stored.
-fn address(address: SocketAddr) -> Value {
-    let [v4, v6] = FAMILIES;
-    Value::Bytes(match address.ip().to_canonical() {
-        IpAddr::V4(ip) => [&[v4, 32][..], &ip.octets()].concat(),
-        IpAddr::V6(ip) => [&[v6, 128][..], &ip.octets()].concat(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_stored_with_family_and_length() {
-        let stored = |text: &str| address(text.parse().expect("an address"));
-        assert_eq!(stored("127.0.0.1:5432"), Value::Bytes(vec![2, 32, 127, 0, 0, 1]));
-        assert_eq!(stored("[::ffff:1.2.3.4]:1"), Value::Bytes(vec![2, 32, 1, 2, 3, 4]));
-        let mut loopback = vec![3, 128];
-        loopback.extend([0; 15]);
-        loopback.push(1);
-        assert_eq!(stored("[::1]:1"), Value::Bytes(loopback));
     }
 }

@@ -21,8 +21,6 @@ pub(super) struct SessionFunctions {
     pub(super) instance: Arc<Instance>,
     pub(super) store: Arc<Mutex<SettingsStore>>,
     pub(super) names: Arc<SessionCatalog>,
-    pub(super) database: String,
-    pub(super) user: String,
     pub(super) pid: i32,
     /// When the instance was started, in microseconds since 2000.
     pub(super) start_time: i64,
@@ -64,10 +62,6 @@ impl ServerFunctions for SessionFunctions {
             Ok::<ArrayRef, SqlError>(Arc::new(texts))
         };
         Ok(match function {
-            "current_database" => every(Some(&self.database)),
-            // The user can't change: there is neither SET ROLE nor SECURITY DEFINER.
-            "current_user" | "session_user" => every(Some(&self.user)),
-            "current_schema" => every(self.current_schema().as_deref()),
             "pgsql_version" => {
                 let version = self.store.lock().value("server_version");
                 let own = env!("CARGO_PKG_VERSION");
@@ -108,12 +102,6 @@ impl SessionFunctions {
             self.notices.lock().push(Notice { severity: Severity::Warning, fields });
         }
         is_session
-    }
-
-    fn current_schema(&self) -> Option<String> {
-        let catalog = &self.names.catalog;
-        let schema = catalog.database().schema(*self.names.path.listed().first()?)?;
-        Some(catalog.encoding().decode(&schema.name))
     }
 
     fn show(

@@ -9,7 +9,7 @@ use trunkline_aio::facade::Mutex;
 use trunkline_format::text_input::DateOrder;
 use trunkline_format::text_output::{ByteaOutput, IntervalStyle, Utc};
 use trunkline_sql::bind::Bound;
-use trunkline_sql::catalog::{Namespace, SearchPath, SessionCatalog};
+use trunkline_sql::catalog::{Addresses, Namespace, SearchPath, SessionCatalog};
 use trunkline_sql::functions::CallSettings;
 use trunkline_sql::syntax::{
     CopySource, CopyTarget, CopyTo, RawStatement, Statement, TransactionStatement, parse,
@@ -46,6 +46,7 @@ pub struct Session {
     instance: Arc<Instance>,
     database: Arc<OpenedDatabase>,
     user: String,
+    addresses: Option<Addresses>,
     pub(super) path: SearchPath,
     pub(super) settings: Arc<CallSettings>,
     /// Shared with the functions of a statement, because `set_config` is one.
@@ -120,7 +121,7 @@ impl Session {
             database: startup.database.clone(),
             user: startup.user.clone(),
             application_name: store.value("application_name"),
-            client_address: startup.client_address,
+            client_address: startup.addresses.map(|addresses| addresses.client),
             backend_start: now,
             transaction_start: None,
             query_start: None,
@@ -137,6 +138,7 @@ impl Session {
             notices,
             function_notices: Arc::default(),
             user: startup.user,
+            addresses: startup.addresses,
             prepared: Arc::default(),
             portals: BTreeMap::new(),
             cursors: BTreeMap::new(),
@@ -382,13 +384,13 @@ impl Session {
             catalog: self.database.catalog().clone(),
             path: self.path.clone(),
             sizes: Arc::new(FileSizes::new(self.database.database(), self.instance.cluster())),
+            user: self.user.clone(),
+            addresses: self.addresses,
         });
         let functions = SessionFunctions {
             instance: Arc::clone(&self.instance),
             store: Arc::clone(&self.store),
             names: Arc::clone(&session),
-            database: self.database.name().to_owned(),
-            user: self.user.clone(),
             pid: self.activity.pid(),
             start_time: self.instance.start_time(),
             prepared: Arc::clone(&self.prepared),

@@ -1,6 +1,6 @@
 //! What a session is opened with.
 
-use std::net::SocketAddr;
+use trunkline_sql::catalog::Addresses;
 
 /// The parameters of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -13,6 +13,6 @@ pub struct Startup {
     pub application_name: String,
     /// Settings, as names and values.
     pub settings: Vec<(String, String)>,
-    /// The client's address; `None` for a local socket, or without a client.
-    pub client_address: Option<SocketAddr>,
+    /// Both ends of the connection; `None` for a local socket, or without a client.
+    pub addresses: Option<Addresses>,
 }

@@ -50,6 +50,8 @@ pub(crate) fn open(data: &Path, database: &str) -> StatementContext {
         path: SearchPath::new(&sql, &["$user", "public"], Some("postgres")),
         catalog: sql.clone(),
         sizes: Arc::new(FileSizes::new(&database, &cluster)),
+        user: "postgres".into(),
+        addresses: None,
     };
     let settings = CallSettings {
         major,

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use trunkline_sql::catalog::Addresses;
+
 use crate::cluster::runtime;
 use crate::sessions::{open, open_on, open_with, run};
 
@@ -142,7 +144,10 @@ fn activity_shows_other_sessions_between_statements() {
             database: "postgres".into(),
             user: "visitor".into(),
             application_name: "other".into(),
-            client_address: Some("10.1.2.3:4567".parse().expect("an address")),
+            addresses: Some(Addresses {
+                client: "10.1.2.3:4567".parse().expect("an address"),
+                server: "10.1.2.1:5432".parse().expect("an address"),
+            }),
             ..Default::default()
         };
         let mut other =

@@ -4,6 +4,7 @@
 //! directory. Nothing here does I/O, so the sizes come through a trait.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use trunkline_format::{Fork, Oid};
@@ -35,7 +36,7 @@ pub trait ObjectSizes: Send + Sync {
     fn tablespace_location(&self, tablespace: Oid) -> Result<Option<String>, SqlError>;
 }
 
-/// A catalog, the session's search path, and the sizes of files.
+/// A catalog, the session's search path, the sizes of files, and who is connected.
 #[derive(Clone)]
 pub struct SessionCatalog {
     /// The catalogs of the database.
@@ -44,6 +45,19 @@ pub struct SessionCatalog {
     pub path: SearchPath,
     /// The sizes of the database's files.
     pub sizes: Arc<dyn ObjectSizes>,
+    /// The user.
+    pub user: String,
+    /// Both ends of the connection; `None` if it isn't one over TCP.
+    pub addresses: Option<Addresses>,
+}
+
+/// The two ends of a connection over TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// The client's.
+    pub client: SocketAddr,
+    /// That at which it was accepted.
+    pub server: SocketAddr,
 }
 
 impl fmt::Debug for SessionCatalog {

@@ -263,6 +263,12 @@ impl SqlCatalog {
         Some(self.0.encoding.decode(&found.name))
     }
 
+    /// The stored name of a language.
+    pub fn language_name(&self, oid: Oid) -> Option<&[u8]> {
+        let found = self.0.expressions.languages().iter().find(|row| row.oid == oid)?;
+        Some(&found.name)
+    }
+
     /// Whether there is a language with this name.
     pub fn has_language(&self, name: &str) -> bool {
         let mut languages = self.0.expressions.languages().iter();

@@ -35,6 +35,7 @@ pub use view::{ArrayView, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX, attribute_of}
 pub(super) use aggregates::AGGREGATES;
 pub(super) use array_aggregate::ARRAY_AGGREGATES;
 pub(super) use comparing::COMPARING;
+pub(super) use element_order::order_of;
 pub(super) use finding::FINDING;
 pub(super) use joining::JOINING;
 pub(super) use measuring::MEASURING;

@@ -12,7 +12,7 @@ use super::numeric_series;
 use super::series;
 use super::server;
 use super::set_rows::SetFunction;
-use super::{array, bits, catalog, json, network, random, record, regex, text};
+use super::{array, bits, catalog, json, network, random, record, regex, session, text};
 use super::{comparisons, float_math, floats, integers, money, numerics};
 use super::{datetime, domain, enums, formatting};
 
@@ -27,11 +27,13 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     catalog::ACCESS_LISTS,
     catalog::COMMENTS,
     catalog::DEFINITIONS,
+    catalog::DESCRIPTIONS,
     catalog::INFORMATION,
     catalog::NAMING,
     catalog::PARTITIONS,
     catalog::PRIVILEGES,
     catalog::ROUTINES,
+    catalog::ROUTINE_DEFINITIONS,
     catalog::SIZES,
     catalog::SIZE_TEXTS,
     catalog::UPDATABLE,
@@ -74,6 +76,7 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     regex::SEARCHING,
     regex::SIMILAR,
     server::VALUES,
+    session::SESSION,
     comparisons::EQUALITIES,
     comparisons::FLOATS,
     comparisons::INTEGERS,

@@ -45,9 +45,6 @@ pub(super) const SETS: &[(&str, SetFunction)] = sets! {
 
 /// The other functions of this area.
 pub(super) const VALUES: &[(&str, Kernel)] = values! {
-    "current_database"
-    "current_schema"
-    "current_user"
     "pg_backend_pid"
     "pg_cancel_backend"
     "pg_conf_load_time"
@@ -57,7 +54,6 @@ pub(super) const VALUES: &[(&str, Kernel)] = values! {
     "pg_reload_conf"
     "pg_stat_reset_shared"
     "pgsql_version"
-    "session_user"
     "set_config_by_name"
     "show_config_by_name"
     "show_config_by_name_missing_ok"

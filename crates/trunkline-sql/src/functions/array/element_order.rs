@@ -91,7 +91,12 @@ fn base_order(
     if matches!(base, Base::Text(_) | Base::Name) {
         check(call)?;
     }
-    Ok(match base {
+    Ok(order_of(base))
+}
+
+/// How stored values of a type compare, if their order is that of their bytes for texts.
+pub(in crate::functions) fn order_of(base: Base) -> Option<Order> {
+    match base {
         Base::Bool | Base::Char => Some(Order::Byte),
         Base::Int2 => Some(Order::Int2),
         Base::Int4 | Base::Date => Some(Order::Int4),
@@ -117,7 +122,7 @@ fn base_order(
         Base::Bits(_) => Some(Order::Bits),
         Base::Vector("oidvector") => Some(Order::OidVector),
         _ => None,
-    })
+    }
 }
 
 /// An array with its elements.

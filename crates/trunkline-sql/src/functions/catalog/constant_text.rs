@@ -4,7 +4,7 @@ use trunkline_format::Oid;
 use trunkline_format::node_tree::{Node, NodeValue};
 use trunkline_format::text_output::{TextOptions, Type, write_text};
 
-use super::node_fields::{damaged, oid, unsupported};
+use super::node_fields::{damaged, oid};
 use crate::catalog::{Namespace, oids};
 use crate::error::SqlError;
 
@@ -17,11 +17,6 @@ pub(super) fn constant(
 ) -> Result<String, SqlError> {
     let ty = oid(node, "consttype")?;
     let modifier = i32::try_from(node.number("consttypmod").unwrap_or(-1)).unwrap_or(-1);
-    let own = names.catalog().data_type(ty).map_or(Oid(0), |row| row.collation);
-    let collation = oid(node, "constcollid")?;
-    if label.is_some() && collation != Oid(0) && collation != own {
-        return Err(unsupported("a constant with a collation"));
-    }
     let value = match node.flag("constisnull") {
         true => None,
         false => Some(payload(node)?),
@@ -98,7 +93,7 @@ pub(super) fn object_number(node: &Node) -> Result<Option<String>, SqlError> {
 }
 
 /// The stored value of a constant.
-fn payload(node: &Node) -> Result<&[u8], SqlError> {
+pub(super) fn payload(node: &Node) -> Result<&[u8], SqlError> {
     let Some(NodeValue::Datum(bytes)) = node.field("constvalue") else {
         return Err(damaged("constvalue"));
     };

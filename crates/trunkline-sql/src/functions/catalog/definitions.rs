@@ -10,6 +10,7 @@ use trunkline_format::catalog::{ConstraintRow, array_shorts};
 use super::deparse::Deparser;
 use super::index_definition::index_definition;
 use super::node_fields::{damaged, unsupported};
+use super::partition_constraint::partition_constraint;
 use crate::error::SqlError;
 use crate::functions::call::{Call, Kernel};
 use crate::functions::rows::{Reader, each_row};
@@ -46,14 +47,7 @@ pub(in crate::functions) const DEFINITIONS: &[(&str, Kernel)] = &[
     ("pg_get_partkeydef", |call| each(call, 1, partition_key)),
     ("pg_get_statisticsobjdef_columns", |call| each(call, 1, statistics_columns)),
     ("pg_get_partition_constraintdef", |call| {
-        each(call, 1, |deparser, oid| {
-            // A table that is not a partition has no constraint.
-            let relation = deparser.names.catalog().database().relation(oid);
-            match relation.filter(|relation| relation.is_partition) {
-                Some(_) => Err(unsupported("the constraint of a partition")),
-                None => Ok(None),
-            }
-        })
+        each(call, 1, |deparser, oid| partition_constraint(&deparser, call.settings, oid))
     }),
     ("pg_get_viewdef", |call| each(call, 1, view)),
     ("pg_get_viewdef_ext", |call| each(call, 1, view)),
@@ -62,8 +56,6 @@ pub(in crate::functions) const DEFINITIONS: &[(&str, Kernel)] = &[
     ("pg_get_ruledef_ext", |call| refuse(call, "a rule")),
     ("pg_get_triggerdef", |call| refuse(call, "a trigger")),
     ("pg_get_triggerdef_ext", |call| refuse(call, "a trigger")),
-    ("pg_get_functiondef", |call| refuse(call, "a function")),
-    ("pg_get_function_sqlbody", |call| refuse(call, "the body of a function")),
 ];
 
 /// Fails for every row that has an argument, so that a statement without such rows works.

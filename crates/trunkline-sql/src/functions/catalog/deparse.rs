@@ -7,6 +7,7 @@
 //! Without `pretty`, every operator is in parentheses. With it, those that the precedence of the
 //! operators makes unnecessary are left out. A kind of node that is not here is refused by its name.
 
+use trunkline_engine::catalog::Procedure;
 use trunkline_format::Oid;
 use trunkline_format::node_tree::{Node, NodeValue};
 use trunkline_format::text_output::{TextOptions, write_identifier};
@@ -48,6 +49,8 @@ pub(crate) struct Deparser<'a> {
     pub(super) query: Option<&'a QueryNames<'a>>,
     /// The indentation, if a query is laid out in lines.
     pub(super) indent: Option<i32>,
+    /// The function whose body is printed, for the names of its arguments.
+    pub(super) function: Option<&'a Procedure>,
 }
 
 impl<'a> Deparser<'a> {
@@ -55,14 +58,32 @@ impl<'a> Deparser<'a> {
     pub(super) fn new(settings: &'a CallSettings, names: Namespace<'a>, pretty: bool) -> Self {
         let options = settings.text_options();
         let (relation, query) = (Oid(0), None);
-        Self { options, names, relation, pretty, binding: false, query, indent: None }
+        Self {
+            options,
+            names,
+            relation,
+            pretty,
+            binding: false,
+            query,
+            indent: None,
+            function: None,
+        }
     }
 
     /// A deparser for texts that are bound again.
     pub(crate) fn for_binding(options: TextOptions<'a>, catalog: &'a SqlCatalog) -> Self {
         let names = Namespace::new(catalog, SearchPath::of_catalog());
         let (relation, query) = (Oid(0), None);
-        Self { options, names, relation, pretty: false, binding: true, query, indent: None }
+        Self {
+            options,
+            names,
+            relation,
+            pretty: false,
+            binding: true,
+            query,
+            indent: None,
+            function: None,
+        }
     }
 }
 
@@ -93,13 +114,19 @@ impl Deparser<'_> {
         self.names.catalog().encoding().decode(&text)
     }
 
-    fn constant(&self, node: &Node, label: Option<bool>) -> Result<String, SqlError> {
+    pub(super) fn constant(&self, node: &Node, label: Option<bool>) -> Result<String, SqlError> {
         if self.binding
             && let Some(text) = object_number(node)?
         {
             return Ok(text);
         }
-        constant(&self.options, self.names, node, label)
+        let text = constant(&self.options, self.names, node, label)?;
+        if label.is_none() {
+            return Ok(text);
+        }
+        let ty = self.names.catalog().data_type(oid(node, "consttype")?);
+        let own = ty.map_or(Oid(0), |row| row.collation);
+        Ok(text + &self.collation(Some(&oid(node, "constcollid")?), own)?)
     }
 
     pub(super) fn list<'n>(
@@ -214,12 +241,28 @@ impl Deparser<'_> {
             // An argument of a function in SQL.
             "PARAM" if node.number("paramkind") == Some(0) => {
                 let number = node.number("paramid").ok_or_else(|| damaged("paramid"))?;
-                Ok(format!("${number}"))
+                Ok(self.argument_name(number).unwrap_or_else(|| format!("${number}")))
             }
             "CASE" | "CASEEXPR" if !self.pretty || self.query.is_some() => self.case(node),
             "SQLVALUEFUNCTION" => self.value_function(node),
             _ => self.query_expression(node, implicit),
         }
+    }
+
+    /// The name of an argument of the function. Where there are tables, it is printed with the
+    /// function's name.
+    fn argument_name(&self, number: i64) -> Option<String> {
+        let function = self.function?;
+        let at = usize::try_from(number).ok()?.checked_sub(1)?;
+        let name = &function.parameters().get(at)?.name;
+        if name.is_empty() {
+            return None;
+        }
+        let mut levels = std::iter::successors(self.query, |level| level.outer);
+        Some(match levels.any(|level| !level.tables.is_empty()) {
+            true => format!("{}.{}", self.quoted(&function.name), self.quoted(name)),
+            false => self.quoted(name),
+        })
     }
 
     /// Whether an expression is a row.

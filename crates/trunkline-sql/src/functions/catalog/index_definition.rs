@@ -134,7 +134,7 @@ impl<'n, E: Iterator<Item = &'n Node>> Parts<'_, 'n, E> {
 }
 
 /// The type and collation of an index expression.
-fn type_of(node: &Node) -> Result<(Oid, Oid), SqlError> {
+pub(super) fn type_of(node: &Node) -> Result<(Oid, Oid), SqlError> {
     let (ty, collation) = match node.kind() {
         "FUNCEXPR" => ("funcresulttype", "funccollid"),
         "OPEXPR" => ("opresulttype", "opcollid"),

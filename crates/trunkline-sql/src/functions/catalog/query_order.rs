@@ -4,7 +4,6 @@
 
 use trunkline_format::node_tree::{Node, NodeValue};
 
-use super::constant_text::constant;
 use super::deparse::Deparser;
 use super::node_fields::{child, damaged, oid};
 use crate::error::SqlError;
@@ -88,7 +87,7 @@ impl Deparser<'_> {
         }
         match expr.kind() {
             // A bare number would be the number of a column.
-            "CONST" => constant(&self.options, self.names, expr, Some(true)),
+            "CONST" => self.constant(expr, Some(true)),
             "VAR" => self.expression(expr, false),
             kind => {
                 let text = self.expression(expr, true)?;

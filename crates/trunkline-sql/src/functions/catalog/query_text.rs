@@ -130,7 +130,7 @@ impl Deparser<'_> {
 }
 
 /// The text without spaces at the ends of lines, except in literals and quoted names.
-fn without_spaces(text: &str) -> String {
+pub(super) fn without_spaces(text: &str) -> String {
     let (mut shown, mut quote) = (String::with_capacity(text.len()), None);
     for letter in text.chars() {
         match (letter, quote) {

@@ -42,7 +42,7 @@ fn each(
 }
 
 /// The type of a function's results; null for a procedure.
-fn result(names: Namespace<'_>, found: &Procedure) -> Result<Option<String>, SqlError> {
+pub(super) fn result(names: Namespace<'_>, found: &Procedure) -> Result<Option<String>, SqlError> {
     if found.kind == b'p' {
         return Ok(None);
     }
@@ -55,7 +55,7 @@ fn result(names: Namespace<'_>, found: &Procedure) -> Result<Option<String>, Sql
 }
 
 /// The defaults of the last input arguments.
-fn default_texts(
+pub(super) fn default_texts(
     call: &Call<'_>,
     names: Namespace<'_>,
     found: &Procedure,
@@ -65,7 +65,7 @@ fn default_texts(
 }
 
 /// The arguments of a function, or with `table`, the columns of its result.
-fn arguments(
+pub(super) fn arguments(
     names: Namespace<'_>,
     found: &Procedure,
     table: bool,
