@@ -15,7 +15,7 @@ mod live;
 mod shared;
 mod time_limits;
 
-pub use activity::{Activity, ActivityState};
+pub use activity::{Activity, ActivityState, SessionWait};
 pub(crate) use activity::{ActivityEntry, Interrupts};
 pub use configuration::configure_engine;
 pub use database::{DatabaseViews, OpenedDatabase};

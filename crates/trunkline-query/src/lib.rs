@@ -65,13 +65,13 @@ pub use environment::{Environment, ParameterValue, collations};
 pub use extension::create_extension;
 pub use file_sizes::FileSizes;
 pub use instance::{
-    Activity, ActivityState, DatabaseViews, Instance, InstanceOptions, OpenedDatabase,
+    Activity, ActivityState, DatabaseViews, Instance, InstanceOptions, OpenedDatabase, SessionWait,
     configure_engine,
 };
 pub use scan::{CancelCause, Cancellation};
 pub use session::{
-    Notice, Outcome, Session, SessionCanceller, Severity, Startup, StatementDescription,
-    TransactionStatus,
+    ClientWrite, Notice, Outcome, Session, SessionCanceller, Severity, Startup,
+    StatementDescription, TransactionStatus,
 };
 pub use statement::{
     ResultColumn, Rows, StatementContext, StatementOptions, execute, explain, result_columns,

@@ -25,7 +25,7 @@ mod text_encoding;
 pub(crate) use access::TableAccess;
 pub(crate) use cancellation::cancelled;
 pub use cancellation::{CancelCause, Cancellation};
-pub(crate) use columns::ScanColumns;
+pub(crate) use columns::{ScanColumns, catalog_error};
 pub(crate) use counters::{PageCounter, ScanCounts};
 pub(crate) use exec::ScanExec;
 pub(crate) use failure::{read_error, storage_error};

@@ -21,6 +21,7 @@ mod io_statistics;
 mod prewarm;
 mod residency;
 mod row_builder;
+mod sequences;
 mod view;
 
 #[cfg(test)]

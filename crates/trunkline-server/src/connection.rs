@@ -100,13 +100,12 @@ impl Connection {
                 None => std::future::pending().await,
             }
         };
+        let canceller = self.session.canceller();
         let Self { incoming, stopping, .. } = self;
         let read = tokio::select! {
             biased;
-            _ = stopping.wait_for(|stopping| *stopping) => {
-                let message = "terminating connection due to administrator command";
-                Err(ReadError::Fatal(SqlError::new(SqlState::ADMIN_SHUTDOWN, message)))
-            }
+            _ = stopping.wait_for(|stopping| *stopping) => Err(terminated()),
+            () = canceller.terminated() => Err(terminated()),
             read = read_message(incoming) => read,
             error = expired => Err(ReadError::Fatal(error)),
         };
@@ -215,6 +214,26 @@ impl Connection {
     /// As for [`Connection::decode`].
     pub(crate) fn name(&self, text: &[u8]) -> Result<String, SqlError> {
         self.decode(text).map_err(|error| protocol_violation(error.message()))
+    }
+}
+
+/// The error of a session that is ended from outside.
+fn terminated() -> ReadError {
+    let message = "terminating connection due to administrator command";
+    ReadError::Fatal(SqlError::new(SqlState::ADMIN_SHUTDOWN, message))
+}
+
+/// Writes to a client, which other sessions see. If the session is terminated while the client takes
+/// nothing, it can't be told.
+pub(crate) async fn until_terminated(
+    canceller: &SessionCanceller,
+    written: impl Future<Output = io::Result<()>>,
+) -> io::Result<()> {
+    let _writing = canceller.write_to_client();
+    tokio::select! {
+        biased;
+        written = written => written,
+        () = canceller.terminated() => Err(io::ErrorKind::ConnectionAborted.into()),
     }
 }
 

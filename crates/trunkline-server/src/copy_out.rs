@@ -4,7 +4,7 @@ use trunkline_query::Rows;
 use trunkline_query::encode::{CopyFormat, CopyOptions};
 use trunkline_sql::SqlError;
 
-use crate::connection::{Broken, Connection, watched};
+use crate::connection::{Broken, Connection, until_terminated, watched};
 use crate::reply;
 
 impl Connection {
@@ -59,6 +59,7 @@ impl Connection {
                     // A shared reference across the wait would need rows that threads can share.
                     let rows = &mut rows;
                     let written = outgoing.write(move || rows.release_ahead());
+                    let written = until_terminated(&canceller, written);
                     watched(incoming, &canceller, written).await?;
                 }
                 sent += 1;

@@ -45,6 +45,7 @@ mod series;
 mod server;
 mod session;
 mod set_rows;
+mod statistics;
 mod text;
 
 #[cfg(test)]

@@ -35,6 +35,8 @@ pub enum RowFilter {
     /// All tuples that have a normal line pointer, whatever their state, like `pageinspect` shows
     /// them.
     All,
+    /// The row of a sequence, whose page has a special space.
+    Sequence,
 }
 
 impl RowFilter {
@@ -42,12 +44,15 @@ impl RowFilter {
     #[inline]
     fn passes(self, state: RowState) -> bool {
         match self {
-            Self::Visible => state == RowState::Live,
+            Self::Visible | Self::Sequence => state == RowState::Live,
             Self::Dead => state == RowState::Dead,
             Self::All => true,
         }
     }
 }
+
+/// Where the special space of a sequence's page starts: it has one word, aligned to 8 bytes.
+const SEQUENCE_SPECIAL: usize = BLOCK_SIZE - 8;
 
 /// The rows of a page that pass the filter. The scan reuses this memory for every page.
 #[derive(Debug, Default, Clone)]
@@ -103,7 +108,11 @@ impl PageRows {
         // The checksum and the page header are OK, so presumably this is not a damaged page, but a
         // page of an index or a sequence. If we interpreted its items as tuples, we would return
         // garbage.
-        if usize::from(special) != BLOCK_SIZE {
+        let expected = match rows {
+            RowFilter::Sequence => SEQUENCE_SPECIAL,
+            _ => BLOCK_SIZE,
+        };
+        if usize::from(special) != expected {
             return Err(HeapError::NotATable { location: relation.location(block), special });
         }
         if is_all_visible(page) {

@@ -59,14 +59,33 @@ pub struct Activity {
     pub state_change: i64,
     /// What it does.
     pub state: ActivityState,
+    /// What it waits for, if it waits. This is known only when the activity is copied.
+    pub wait: Option<SessionWait>,
     /// The text of the last statement.
     pub query: String,
 }
 
-/// What other sessions can do to a session.
+/// What a session waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionWait {
+    /// The client, which hasn't sent a statement.
+    ClientRead,
+    /// The client, which doesn't take rows.
+    ClientWrite,
+    /// Pages that are read.
+    Io,
+}
+
+/// What other sessions can see of a session, and do to it.
 pub(crate) trait Interrupts: Send + Sync {
     /// Cancels the statement that runs, if there is one.
     fn cancel(&self);
+
+    /// Ends the session.
+    fn terminate(&self);
+
+    /// What the statement that runs waits for.
+    fn wait(&self) -> Option<SessionWait>;
 }
 
 /// The entries of all sessions.
@@ -109,7 +128,15 @@ impl ActivityRegistry {
 
     /// Copies of all entries, by number.
     pub(super) fn all(&self) -> Vec<Activity> {
-        self.0.lock().values().map(|entry| entry.activity.clone()).collect()
+        let entries = self.0.lock();
+        let copy = |entry: &Entry| {
+            let wait = match entry.activity.state {
+                ActivityState::Active => entry.interrupts.wait(),
+                _ => Some(SessionWait::ClientRead),
+            };
+            Activity { wait, ..entry.activity.clone() }
+        };
+        entries.values().map(copy).collect()
     }
 }
 

@@ -225,6 +225,17 @@ impl Instance {
         }
     }
 
+    /// Ends a session. `false`: there is no session with this number.
+    pub(crate) fn terminate(&self, pid: i32) -> bool {
+        match self.activity.interrupts(pid) {
+            Some(session) => {
+                session.terminate();
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Adds a session to the activity. The entry makes the activity from the session's number.
     pub(crate) fn add_activity(
         &self,

@@ -8,7 +8,7 @@ use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
 use trunkline_engine::Engine;
 use trunkline_engine::catalog::{Database, RelationInfo, TableFiles};
-use trunkline_engine::heap::ScanOptions;
+use trunkline_engine::heap::{RowFilter, ScanOptions};
 use trunkline_engine::pool::{Backend, Strategy};
 use trunkline_engine::read_stream::{StatementStreams, StreamOptions};
 use trunkline_engine::settings::Settings;
@@ -49,6 +49,7 @@ pub(crate) struct TableAccess {
     blocks: u32,
     /// The estimated number of rows.
     rows: Option<f64>,
+    filter: RowFilter,
 }
 
 impl fmt::Debug for TableAccess {
@@ -106,6 +107,10 @@ impl TableAccess {
             },
             blocks,
             rows: known.map(|rows| (density(rows) * f64::from(blocks)).round()),
+            filter: match relation.kind {
+                RelationKind::Sequence => RowFilter::Sequence,
+                _ => RowFilter::Visible,
+            },
         })
     }
 
@@ -142,7 +147,7 @@ impl TableAccess {
 
     /// How a partition reads. A large table doesn't displace others from the pool.
     pub(super) fn scan_options(&self, unordered: bool) -> ScanOptions {
-        let options = ScanOptions::of(&self.io);
+        let options = ScanOptions { rows: self.filter, ..ScanOptions::of(&self.io) };
         let large = self.blocks > self.engine.pool().buffers() / 4;
         let strategy = if large { Strategy::BulkRead } else { Strategy::Normal };
         let stream = StreamOptions { strategy, unordered, ..options.stream };

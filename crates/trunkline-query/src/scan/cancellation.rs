@@ -11,7 +11,7 @@
 use std::fmt;
 
 use trunkline_aio::Canceller;
-use trunkline_aio::facade::atomic::{AtomicU8, Ordering};
+use trunkline_aio::facade::atomic::{AtomicU8, AtomicU32, Ordering};
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_sql::{SqlError, SqlState};
 
@@ -53,6 +53,17 @@ struct Shared {
     /// 0, or the first cause as a number.
     cause: AtomicU8,
     sessions: Mutex<Vec<Canceller>>,
+    /// How many tasks of the statement wait for I/O.
+    waiting: AtomicU32,
+}
+
+/// A task of a statement waits for I/O while this exists.
+pub(crate) struct IoWait(Arc<Shared>);
+
+impl Drop for IoWait {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl fmt::Debug for Cancellation {
@@ -97,6 +108,17 @@ impl Cancellation {
     /// The error of the cause.
     pub fn check(&self) -> Result<(), SqlError> {
         self.cause().map_or(Ok(()), |cause| Err(cause.error()))
+    }
+
+    /// Lets others see that a task of the statement waits for I/O.
+    pub(crate) fn wait_for_io(&self) -> IoWait {
+        self.0.waiting.fetch_add(1, Ordering::Relaxed);
+        IoWait(Arc::clone(&self.0))
+    }
+
+    /// Whether a task of the statement waits for I/O.
+    pub(crate) fn waits_for_io(&self) -> bool {
+        self.0.waiting.load(Ordering::Relaxed) > 0
     }
 
     /// Adds a session of the statement.

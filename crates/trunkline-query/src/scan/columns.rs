@@ -157,7 +157,7 @@ fn system_column(number: i16) -> Result<Decoded, SqlError> {
 }
 
 /// A damaged or unsupported catalog entry.
-pub(super) fn catalog_error(error: &CatalogError) -> SqlError {
+pub(crate) fn catalog_error(error: &CatalogError) -> SqlError {
     let code = match error {
         CatalogError::NotReadable { .. } => SqlState::WRONG_OBJECT_TYPE,
         _ => SqlState::DATA_CORRUPTED,

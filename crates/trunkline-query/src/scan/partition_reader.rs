@@ -21,6 +21,7 @@ use trunkline_engine::read_stream::{ParallelRange, RegisteredStream, StreamOptio
 use trunkline_sql::SqlError;
 
 use super::access::TableAccess;
+use super::cancellation::IoWait;
 use super::columns::ScanColumns;
 use super::counters::{ScanCounters, ScanCounts};
 use super::failure::{page_error, read_error, row_error};
@@ -60,6 +61,8 @@ pub(super) struct PartitionReader {
     may_toast: bool,
     /// Where to count, and as which partition.
     counters: (ScanCounters, usize),
+    /// The last poll ended before a page, or a value of TOAST, had been read.
+    waiting: Option<IoWait>,
 }
 
 enum State {
@@ -124,7 +127,18 @@ impl PartitionReader {
         let decoder = RowDecoder::new(columns, &access.files.rows, schema, BATCH_ROWS);
         let (state, copied) = (State::Start, PageBatch::new());
         let target = FIRST_ROWS;
-        Self { access, parts, unordered, decoder, target, state, copied, may_toast, counters }
+        Self {
+            access,
+            parts,
+            unordered,
+            decoder,
+            target,
+            state,
+            copied,
+            may_toast,
+            counters,
+            waiting: None,
+        }
     }
 
     /// Returns the next batch, or `None` at the end. After an error, the reader has ended.
@@ -141,12 +155,14 @@ impl PartitionReader {
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<RecordBatch>, SqlError>> {
         let mut pages = 0;
+        self.waiting = None;
         loop {
             self.access.cancellation.check()?;
             match &mut self.state {
                 State::Start => self.state = State::Reading(Box::new(self.open()?)),
                 State::Fetching { task, .. } => {
-                    let fetched = ready!(Pin::new(task).poll(context));
+                    let polled = Pin::new(task).poll(context);
+                    let fetched = ready!(self.io(polled));
                     self.fetched(fetched)?;
                 }
                 State::Ended => return Poll::Ready(self.last_batch()),
@@ -156,7 +172,8 @@ impl PartitionReader {
                         return Poll::Pending;
                     }
                     pages += 1;
-                    ready!(self.poll_page(context))?;
+                    let polled = self.poll_page(context);
+                    ready!(self.io(polled))?;
                 }
             }
             if self.decoder.rows() >= self.target || self.decoder.bytes() >= BATCH_BYTES {
@@ -164,6 +181,14 @@ impl PartitionReader {
                 return Poll::Ready(self.decoder.finish().map(Some));
             }
         }
+    }
+
+    /// Notes whether a poll has to wait for I/O.
+    fn io<T>(&mut self, polled: Poll<T>) -> Poll<T> {
+        if polled.is_pending() {
+            self.waiting = Some(self.access.cancellation.wait_for_io());
+        }
+        polled
     }
 
     fn last_batch(&mut self) -> Result<Option<RecordBatch>, SqlError> {

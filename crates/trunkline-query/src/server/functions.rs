@@ -37,6 +37,14 @@ impl ServerFunctions for ServerView {
             "trunkline_io_method" => self.io_method(),
             "trunkline_io_relations" => self.relation_totals(),
             "trunkline_residency" => self.residency(),
+            "pg_get_sequence_data" => match oid(arguments, 0, row) {
+                Some(relation) => self.sequence_data(relation),
+                None => Ok(Vec::new()),
+            },
+            "pg_sequence_parameters" => match oid(arguments, 0, row) {
+                Some(sequence) => self.sequence_parameters(sequence),
+                None => Ok(Vec::new()),
+            },
             _ => match &self.session_functions {
                 Some(next) => next.rows(function, arguments, row),
                 None => Err(SqlError::unsupported_function(function)),
@@ -54,6 +62,22 @@ impl ServerFunctions for ServerView {
             "pg_prewarm" => {
                 let loaded = (0..rows).map(|row| self.prewarm(arguments, row).map(Some));
                 Ok(Arc::new(loaded.collect::<Result<Int64Array, _>>()?))
+            }
+            "pg_stat_get_blocks_fetched" | "pg_stat_get_blocks_hit" => {
+                let only_hits = function == "pg_stat_get_blocks_hit";
+                let counts = self.blocks_by_relation(only_hits);
+                let values = (0..rows).map(|row| {
+                    let relation = oid(arguments, 0, row)?;
+                    Some(counts.get(&relation).copied().unwrap_or_default())
+                });
+                Ok(Arc::new(values.collect::<Int64Array>()))
+            }
+            "pg_sequence_last_value" => {
+                let values = (0..rows).map(|row| match oid(arguments, 0, row) {
+                    Some(relation) => self.sequence_last_value(relation),
+                    None => Ok(None),
+                });
+                Ok(Arc::new(values.collect::<Result<Int64Array, _>>()?))
             }
             // The results are void, whose text is empty.
             "pg_stat_reset_shared" => {

@@ -105,6 +105,19 @@ impl ServerView {
         Ok(rows.finish())
     }
 
+    /// The blocks of each relation that were looked for in the buffer pool, or only those that were
+    /// found there, by OID.
+    pub(super) fn blocks_by_relation(&self, only_hits: bool) -> BTreeMap<u32, i64> {
+        let mut counts: BTreeMap<u32, i64> = BTreeMap::new();
+        for (key, tally) in self.engine.pool().counts() {
+            let Some(relation) = self.database.relation_at(key.relation) else { continue };
+            let blocks = if only_hits { tally.hits } else { tally.hits + tally.read_blocks };
+            let count = counts.entry(relation.oid.0).or_default();
+            *count = count.saturating_add(i64::try_from(blocks).unwrap_or(i64::MAX));
+        }
+        counts
+    }
+
     /// `pg_stat_reset_shared(target)`. Returns whether the result isn't null.
     pub(super) fn reset_statistics(
         &self,

@@ -1,9 +1,13 @@
 //! The rows of `pg_stat_activity`: a row for each session, and one for each I/O worker.
 //!
-//! A session that waits for its client shows `ClientRead`. What a running statement waits for isn't
-//! recorded: its tasks are many, and `pg_aios` shows their I/O. So it shows no wait event.
+//! A session that waits for its client shows `ClientRead`, or `ClientWrite` while the client doesn't take
+//! its rows. The tasks of a running statement are many. It shows an event of I/O while one of them waits
+//! for pages, with PostgreSQL's names for the I/O method in use, and `pg_aios` shows what they read. With
+//! the method `sync`, a task reads without leaving its thread, and only values in TOAST tables, which
+//! other threads fetch, are waited for.
 
 use arrow_array::ArrayRef;
+use trunkline_aio::MethodKind;
 use trunkline_format::Oid;
 use trunkline_format::text_output::Type;
 use trunkline_sql::SqlError;
@@ -11,7 +15,7 @@ use trunkline_sql::functions::stored_address;
 use trunkline_sql::values::Carrier;
 
 use super::functions::SessionFunctions;
-use crate::instance::{Activity, ActivityState};
+use crate::instance::{Activity, SessionWait};
 use crate::server::{RowBuilder, Value};
 
 /// `pg_stat_get_activity(int4)`.
@@ -35,6 +39,7 @@ impl SessionFunctions {
         }
         let is_shown = |found: i32| pid.is_none_or(|pid| pid == found);
         let mut rows = RowBuilder::new(&carriers);
+        let method = self.instance.engine().aio().method_status().used;
         let workers = self.instance.engine().aio().worker_count();
         for worker in (1..).take(workers).filter(|worker| is_shown(*worker)) {
             let row: Vec<Value> = names.iter().map(|name| worker_value(worker, name)).collect();
@@ -42,7 +47,7 @@ impl SessionFunctions {
         }
         for session in self.instance.activity().iter().filter(|one| is_shown(one.pid)) {
             let user = self.role(&session.user)?;
-            let row = names.iter().map(|name| session_value(session, user, name));
+            let row = names.iter().map(|name| session_value(session, user, method, name));
             rows.push(&row.collect::<Vec<_>>())?;
         }
         Ok(rows.finish())
@@ -57,9 +62,8 @@ impl SessionFunctions {
 }
 
 /// A column of a session's row. Those that we don't know are null.
-fn session_value(session: &Activity, user: Option<Oid>, name: &[u8]) -> Value {
+fn session_value(session: &Activity, user: Option<Oid>, method: MethodKind, name: &[u8]) -> Value {
     let time = |time: Option<i64>| time.map_or(Value::Null, Value::Time);
-    let waits = session.state != ActivityState::Active;
     match name {
         b"datid" => Value::Oid(session.database_oid.0),
         b"pid" => Value::Int4(session.pid),
@@ -67,8 +71,8 @@ fn session_value(session: &Activity, user: Option<Oid>, name: &[u8]) -> Value {
         b"application_name" => Value::Text(session.application_name.clone()),
         b"state" => Value::Text(session.state.name().to_owned()),
         b"query" => Value::Text(session.query.clone()),
-        b"wait_event_type" => Value::text(waits.then_some("Client")),
-        b"wait_event" => Value::text(waits.then_some("ClientRead")),
+        b"wait_event_type" => Value::text(session.wait.map(|wait| wait_event(wait, method).0)),
+        b"wait_event" => Value::text(session.wait.map(|wait| wait_event(wait, method).1)),
         b"xact_start" => time(session.transaction_start),
         b"query_start" => time(session.query_start),
         b"backend_start" => Value::Time(session.backend_start),
@@ -82,6 +86,17 @@ fn session_value(session: &Activity, user: Option<Oid>, name: &[u8]) -> Value {
         }
         b"backend_type" => Value::Text("client backend".to_owned()),
         _ => Value::Null,
+    }
+}
+
+/// `wait_event_type` and `wait_event`.
+fn wait_event(wait: SessionWait, method: MethodKind) -> (&'static str, &'static str) {
+    match (wait, method) {
+        (SessionWait::ClientRead, _) => ("Client", "ClientRead"),
+        (SessionWait::ClientWrite, _) => ("Client", "ClientWrite"),
+        (SessionWait::Io, MethodKind::Sync) => ("IO", "DataFileRead"),
+        (SessionWait::Io, MethodKind::Worker | MethodKind::Custom) => ("IO", "AioIoCompletion"),
+        (SessionWait::Io, MethodKind::IoUring) => ("IO", "AioIoUringExecution"),
     }
 }
 

@@ -4,16 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, StringViewArray};
+use arrow_array::types::{Int32Type, Int64Type, UInt32Type};
+use arrow_array::{
+    Array, ArrayRef, BinaryViewArray, BooleanArray, Int32Array, Int64Array, StringViewArray,
+};
 use trunkline_aio::facade::Mutex;
-use trunkline_sql::catalog::SessionCatalog;
-use trunkline_sql::functions::{Argument, ServerFunctions};
+use trunkline_sql::catalog::{SessionCatalog, oids};
+use trunkline_sql::functions::{Argument, ArrayBuilder, ServerFunctions, attribute_of};
+use trunkline_sql::values::Carrier;
 use trunkline_sql::{SqlError, SqlState};
 
-use super::outcome::{Notice, Severity};
+use super::outcome::Notice;
 use super::prepared::{CursorEntry, Prepared};
 use crate::instance::Instance;
+use crate::server::{RowBuilder, Value};
 use crate::settings::SettingsStore;
 
 /// What the functions of one statement see of their session.
@@ -44,6 +48,27 @@ impl ServerFunctions for SessionFunctions {
             "pg_cursor" => self.cursors(),
             "pg_stat_get_activity" => self.activity(int4(arguments, 0, row)),
             "show_all_settings" => self.settings(),
+            // Nothing is locked, because nothing is written.
+            "pg_lock_status" => Ok(Vec::new()),
+            // There is no shared memory, and nothing is replicated.
+            "pg_get_shmem_allocations"
+            | "pg_get_shmem_allocations_numa"
+            | "pg_stat_get_subscription"
+            | "pg_stat_get_wal_receiver"
+            | "pg_stat_get_wal_senders" => Ok(Vec::new()),
+            "pg_stat_get_archiver" | "pg_stat_get_recovery_prefetch" | "pg_stat_get_wal" => {
+                self.idle_row(function, None)
+            }
+            "pg_stat_get_subscription_stats" => match oid(arguments, 0, row) {
+                Some(subscription) => self.idle_row(function, Some(subscription)),
+                None => Ok(Vec::new()),
+            },
+            "pg_stat_get_progress_info" => self.progress(arguments, row),
+            "pg_get_wait_events" => self.wait_events(),
+            "pg_prepared_xact" => self.none_in("pg_twophase", "a prepared transaction"),
+            "pg_get_replication_slots" => self.none_in("pg_replslot", "a replication slot"),
+            "pg_show_replication_origin_status" => self.replication_origins(),
+            "pg_config" => self.configuration(),
             _ => Err(SqlError::unsupported_function(function)),
         }
     }
@@ -62,23 +87,42 @@ impl ServerFunctions for SessionFunctions {
             Ok::<ArrayRef, SqlError>(Arc::new(texts))
         };
         Ok(match function {
-            "pgsql_version" => {
-                let version = self.store.lock().value("server_version");
-                let own = env!("CARGO_PKG_VERSION");
-                every(Some(&format!("PostgreSQL {version} (trunkline {own})")))
-            }
+            "pgsql_version" => every(Some(&self.version())),
             "pg_backend_pid" => Arc::new(Int32Array::from_value(self.pid, rows)),
             "pg_cancel_backend" => {
                 let cancelled = (0..rows)
                     .map(|row| int4(arguments, 0, row).map(|pid| self.cancel_backend(pid)));
                 Arc::new(cancelled.collect::<BooleanArray>())
             }
+            "pg_terminate_backend" => {
+                let ended = (0..rows).map(|row| {
+                    let pid = int4(arguments, 0, row).zip(int8(arguments, 1, row));
+                    pid.map(|(pid, timeout)| self.terminate_backend(pid, timeout)).transpose()
+                });
+                Arc::new(ended.collect::<Result<BooleanArray, _>>()?)
+            }
+            "pg_client_encoding" => every(Some(&self.store.lock().value("client_encoding"))),
+            // Nobody waits for a lock.
+            "pg_blocking_pids" | "pg_safe_snapshot_blocking_pids" => {
+                let attribute = attribute_of(oids::INT4, &**self.names.catalog.database())?;
+                let none = ArrayBuilder::new(oids::INT4, attribute).finish_list()?;
+                let each = (0..rows).map(|row| int4(arguments, 0, row).map(|_| &*none));
+                Arc::new(each.collect::<BinaryViewArray>())
+            }
             "pg_reload_conf" => {
                 self.instance.reload_configuration()?;
                 Arc::new(BooleanArray::from(vec![true; rows]))
             }
             "pg_is_in_recovery" => Arc::new(BooleanArray::from(vec![false; rows])),
-            "pg_postmaster_start_time" | "pg_conf_load_time" => {
+            "pg_stat_get_db_numbackends" => {
+                let counts = (0..rows)
+                    .map(|row| oid(arguments, 0, row).map(|database| self.sessions_in(database)));
+                Arc::new(counts.collect::<Int32Array>())
+            }
+            "pg_postmaster_start_time"
+            | "pg_conf_load_time"
+            | "pg_stat_get_bgwriter_stat_reset_time"
+            | "pg_stat_get_checkpointer_stat_reset_time" => {
                 Arc::new(Int64Array::from_value(self.start_time, rows))
             }
             "show_config_by_name" => each(&|row| self.show(arguments, row, false))?,
@@ -93,15 +137,16 @@ impl ServerFunctions for SessionFunctions {
 }
 
 impl SessionFunctions {
-    /// `pg_cancel_backend`. Every user can cancel the statements of all: there is only one kind of user.
-    fn cancel_backend(&self, pid: i32) -> bool {
-        let is_session = self.instance.cancel(pid);
-        if !is_session {
-            let message = format!("PID {pid} is not a PostgreSQL backend process");
-            let fields = SqlError::new(SqlState::WARNING, message);
-            self.notices.lock().push(Notice { severity: Severity::Warning, fields });
-        }
-        is_session
+    /// `pg_config()`: how the server was built, of which we only have a version.
+    fn configuration(&self) -> Result<Vec<ArrayRef>, SqlError> {
+        let mut rows = RowBuilder::new(&[Carrier::Text, Carrier::Text]);
+        rows.push(&[Value::Text("VERSION".to_owned()), Value::Text(self.version())])?;
+        Ok(rows.finish())
+    }
+
+    fn version(&self) -> String {
+        let version = self.store.lock().value("server_version");
+        format!("PostgreSQL {version} (trunkline {})", env!("CARGO_PKG_VERSION"))
     }
 
     fn show(
@@ -148,8 +193,24 @@ fn int4(arguments: &[Argument], number: usize, row: usize) -> Option<i32> {
     (!array.is_null(row)).then(|| array.value(row))
 }
 
+/// An `int8` argument.
+fn int8(arguments: &[Argument], number: usize, row: usize) -> Option<i64> {
+    let argument = arguments.get(number)?;
+    let array = argument.array().as_primitive_opt::<Int64Type>()?;
+    let row = argument.row(row);
+    (!array.is_null(row)).then(|| array.value(row))
+}
+
+/// An argument that is an OID.
+fn oid(arguments: &[Argument], number: usize, row: usize) -> Option<u32> {
+    let argument = arguments.get(number)?;
+    let array = argument.array().as_primitive_opt::<UInt32Type>()?;
+    let row = argument.row(row);
+    (!array.is_null(row)).then(|| array.value(row))
+}
+
 /// A text argument.
-fn text(arguments: &[Argument], number: usize, row: usize) -> Option<&str> {
+pub(super) fn text(arguments: &[Argument], number: usize, row: usize) -> Option<&str> {
     let argument = arguments.get(number)?;
     let array = argument.array().as_string_view_opt()?;
     let row = argument.row(row);

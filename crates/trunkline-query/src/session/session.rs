@@ -127,6 +127,7 @@ impl Session {
             query_start: None,
             state_change: now,
             state: ActivityState::Idle,
+            wait: None,
             query: String::new(),
         });
         Ok(Self {

@@ -172,11 +172,13 @@ fn activity_shows_other_sessions_between_statements() {
         drop(other);
         assert_eq!(run(&mut session, shown).await, "");
         assert_eq!(run(&mut session, &cancel).await, "f");
+        let terminate = cancel.replace("cancel", "terminate");
+        assert_eq!(run(&mut session, &terminate).await, "f");
         let notices = session.take_notices();
         let messages: Vec<&str> = notices.iter().map(|one| one.fields.message()).collect();
         let expected = cancel.replace("select pg_cancel_backend(", "PID ");
-        let expected = expected.replace(')', " is not a PostgreSQL backend process");
-        assert_eq!(messages, [expected]);
+        let expected = &*expected.replace(')', " is not a PostgreSQL backend process");
+        assert_eq!(messages, [expected, expected]);
     });
 }
 
@@ -190,5 +192,89 @@ fn every_version_has_the_columns_of_its_server() {
             let sql = "select count(*) > 0 from pg_settings where name = 'server_version'";
             assert_eq!(run(&mut session, sql).await, "t");
         }
+    });
+}
+
+#[test]
+fn a_terminated_session_executes_nothing() {
+    runtime().block_on(async {
+        let Some(mut session) = open().await else { return };
+        let startup = trunkline_query::Startup {
+            database: "postgres".into(),
+            user: "postgres".into(),
+            ..Default::default()
+        };
+        let mut other =
+            trunkline_query::Session::open(session.instance(), startup).await.expect("a session");
+        let terminate = format!("select pg_terminate_backend({})", other.pid());
+        assert_eq!(run(&mut session, &terminate).await, "t");
+        let ended = "57P01 terminating connection due to administrator command";
+        assert_eq!(run(&mut other, "select 1").await, ended);
+        other.canceller().terminated().await;
+        for (arguments, expected) in [
+            ("1, -1", "22003 \"timeout\" must not be negative"),
+            ("1, null", "\\N"),
+            ("1, 100", "0A000 pg_terminate_backend with a timeout is not supported by trunkline"),
+        ] {
+            let sql = format!("select pg_terminate_backend({arguments})");
+            assert_eq!(run(&mut session, &sql).await, expected, "{sql}");
+        }
+    });
+}
+
+#[test]
+fn nothing_is_locked_and_nobody_is_blocked() {
+    runtime().block_on(async {
+        let Some(mut session) = open().await else { return };
+        for (sql, expected) in [
+            ("select count(*) from pg_locks", "0"),
+            ("select pg_blocking_pids(pg_backend_pid())", "{}"),
+            ("select name, setting = version() from pg_config", "VERSION\tt"),
+            ("select pg_client_encoding()", "UTF8"),
+            (
+                "select inet_client_addr(), inet_client_port(), inet_server_addr(), \
+                 inet_server_port()",
+                "\\N\t\\N\t\\N\t\\N",
+            ),
+        ] {
+            assert_eq!(run(&mut session, sql).await, expected, "{sql}");
+        }
+    });
+}
+
+#[test]
+fn a_session_knows_both_ends_of_its_connection() {
+    runtime().block_on(async {
+        let Some(session) = open().await else { return };
+        let startup = trunkline_query::Startup {
+            database: "fixture".into(),
+            user: "postgres".into(),
+            addresses: Some(Addresses {
+                client: "[::ffff:10.1.2.3]:4567".parse().expect("an address"),
+                server: "[fe80::1]:5432".parse().expect("an address"),
+            }),
+            ..Default::default()
+        };
+        let mut session =
+            trunkline_query::Session::open(session.instance(), startup).await.expect("a session");
+        let sql = "select inet_client_addr(), inet_client_port(), inet_server_addr(), \
+                   inet_server_port()";
+        assert_eq!(run(&mut session, sql).await, "10.1.2.3\t4567\tfe80::1\t5432");
+    });
+}
+
+#[test]
+fn extensions_are_those_installed_and_those_built_in() {
+    runtime().block_on(async {
+        let Some(mut session) = open().await else { return };
+        let sql = "select name, default_version, installed_version from pg_available_extensions \
+                   where name in ('pg_buffercache', 'pg_prewarm', 'plpgsql') order by 1";
+        let found = run(&mut session, sql).await;
+        assert_eq!(found, "pg_buffercache\t1.6\t\\N|pg_prewarm\t1.1\t\\N|plpgsql\t1.0\t1.0");
+        let sql = "select version, installed, superuser, trusted, relocatable, schema, requires \
+                   from pg_available_extension_versions where name in ('pg_prewarm', 'plpgsql') \
+                   order by name";
+        let expected = "1.1\tf\tf\tt\tf\tpg_catalog\t\\N|1.0\tt\t\\N\t\\N\tf\tpg_catalog\t\\N";
+        assert_eq!(run(&mut session, sql).await, expected);
     });
 }

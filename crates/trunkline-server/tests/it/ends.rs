@@ -3,7 +3,7 @@
 
 use std::io::Read as _;
 
-use trunkline_query::ActivityState;
+use trunkline_query::{ActivityState, SessionWait};
 
 use crate::client::{Client, bind, execute, message, packet, parse, sync, text};
 use crate::serving::{Serving, wait_until};
@@ -212,4 +212,39 @@ fn nothing_is_left_of_clients_that_went() {
     };
     zero(&mut client, "select count(*) from pg_buffercache where pinning_backends > 0");
     zero(&mut client, "select count(*) from pg_aios");
+}
+
+#[test]
+fn another_session_terminates_idle_busy_and_blocked_ones() {
+    let Some(serving) = Serving::start() else { return };
+    let mut idle = Client::connect(&serving);
+    let mut active = Client::connect(&serving);
+    active.send(&message(b'Q', &text(ENDLESS)));
+    let mut blocked = Client::connect(&serving);
+    blocked.send(&message(b'Q', &text(MANY)));
+    assert_eq!(blocked.read().map(|(kind, _)| kind), Some(b'T'));
+    let waits = |pid: i32| {
+        let all = serving.instance.activity();
+        all.into_iter().find(|it| it.pid == pid).and_then(|it| it.wait)
+    };
+    wait_until("a client that takes nothing", || {
+        waits(blocked.pid) == Some(SessionWait::ClientWrite)
+    });
+    assert_eq!(waits(idle.pid), Some(SessionWait::ClientRead));
+    let mut other = Client::connect(&serving);
+    for pid in [idle.pid, active.pid, blocked.pid] {
+        let found = other.query(&format!("select pg_terminate_backend({pid})"));
+        assert_eq!(found.get(1).map(String::as_str), Some("D t"), "{found:?}");
+    }
+    let error = "E FATAL 57P01 terminating connection due to administrator command";
+    assert_eq!(idle.until_ready(), [error, "end"]);
+    let found = active.until_ready();
+    assert_eq!(found.get(found.len() - 2..), Some(&[error.to_owned(), "end".to_owned()][..]));
+    serving.wait_for_sessions(1);
+    // It can't be told why, because it has taken nothing.
+    let mut rest = Vec::new();
+    let _ended = blocked.stream.read_to_end(&mut rest);
+    let found = other.query("select pg_terminate_backend(pg_backend_pid())");
+    assert_eq!(found.get(found.len() - 2..), Some(&[error.to_owned(), "end".to_owned()][..]));
+    serving.wait_for_sessions(0);
 }

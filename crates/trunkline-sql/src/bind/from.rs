@@ -144,11 +144,8 @@ impl Binder<'_> {
             | RelationKind::PartitionedTable
             | RelationKind::MaterializedView
             | RelationKind::View
+            | RelationKind::Sequence
             | RelationKind::Toast => Ok(()),
-            RelationKind::Sequence => {
-                let message = format!("reading sequence \"{name}\" is not supported by trunkline");
-                Err(SqlError::unsupported(message))
-            }
             RelationKind::Index => wrong("indexes"),
             RelationKind::PartitionedIndex => wrong("partitioned indexes"),
             RelationKind::CompositeType => wrong("composite types"),

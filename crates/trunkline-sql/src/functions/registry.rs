@@ -12,7 +12,8 @@ use super::numeric_series;
 use super::series;
 use super::server;
 use super::set_rows::SetFunction;
-use super::{array, bits, catalog, json, network, random, record, regex, session, text};
+use super::{array, bits, catalog, json, network, random, record, regex, session};
+use super::{statistics, text};
 use super::{comparisons, float_math, floats, integers, money, numerics};
 use super::{datetime, domain, enums, formatting};
 
@@ -77,6 +78,8 @@ const AREAS: &[&[(&str, Kernel)]] = &[
     regex::SIMILAR,
     server::VALUES,
     session::SESSION,
+    statistics::NEVER,
+    statistics::NOT_COUNTED,
     comparisons::EQUALITIES,
     comparisons::FLOATS,
     comparisons::INTEGERS,
@@ -131,6 +134,7 @@ const SETS: &[&[(&str, SetFunction)]] = &[
     catalog::SETS,
     catalog::ACCESS_SETS,
     catalog::EXTENSIONS,
+    catalog::OPTIONS,
     catalog::TEXT_SEARCH,
     datetime::SETS,
     json_path::PATH_SETS,

@@ -173,15 +173,17 @@ pub fn named_type_text(names: Namespace<'_>, text: &str) -> Result<(Oid, i32), S
         SqlError::new(SqlState::SYNTAX_ERROR, message)
     };
     // The grammar of types is that of casts. A position would be one in the text made here.
-    let parsed = parse(&format!("select null::{text}"))
-        .map_err(|error| SqlError::new(SqlState::SYNTAX_ERROR, error.message()))?;
+    let sql = format!("select null::{text}");
+    let parsed =
+        parse(&sql).map_err(|error| SqlError::new(SqlState::SYNTAX_ERROR, error.message()))?;
     let [statement] = &*parsed else { return Err(wrong()) };
     let Statement::Select(select) = &statement.statement else { return Err(wrong()) };
     let SelectBody::Select(core) = &select.body else { return Err(wrong()) };
     match &*core.targets {
         [target] => match &target.expression.kind {
             ExpressionKind::TypeCast { type_name, .. } if target.name.is_none() => {
-                if type_name.setof {
+                let behind = sql.get(type_name.span.end() as usize..).unwrap_or_default();
+                if type_name.setof || !behind.trim().is_empty() {
                     return Err(wrong());
                 }
                 let found = named_type(names, type_name);

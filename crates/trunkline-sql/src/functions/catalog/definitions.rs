@@ -11,7 +11,9 @@ use super::deparse::Deparser;
 use super::index_definition::index_definition;
 use super::node_fields::{damaged, unsupported};
 use super::partition_constraint::partition_constraint;
+use crate::catalog::oids::TEXT;
 use crate::error::SqlError;
+use crate::functions::array::{ArrayBuilder, attribute_of};
 use crate::functions::call::{Call, Kernel};
 use crate::functions::rows::{Reader, each_row};
 
@@ -46,6 +48,13 @@ pub(in crate::functions) const DEFINITIONS: &[(&str, Kernel)] = &[
     }),
     ("pg_get_partkeydef", |call| each(call, 1, partition_key)),
     ("pg_get_statisticsobjdef_columns", |call| each(call, 1, statistics_columns)),
+    ("pg_get_statisticsobjdef_expressions", |call| {
+        let oids = Reader::<u32>::new(call, 0)?;
+        each_row(call.rows, |row| match oids.get(row) {
+            Some(oid) => statistics_expressions(&deparser(call, false)?, call, Oid(oid)),
+            None => Ok(None),
+        })
+    }),
     ("pg_get_partition_constraintdef", |call| {
         each(call, 1, |deparser, oid| partition_constraint(&deparser, call.settings, oid))
     }),
@@ -244,6 +253,24 @@ fn partition_key(deparser: Deparser<'_>, table: Oid) -> Result<Option<String>, S
         parts.push(part);
     }
     Ok(Some(format!("{word} ({})", parts.join(", "))))
+}
+
+/// `pg_get_statisticsobjdef_expressions`, a `text[]`: null if there is no such object, or if it is only
+/// about columns.
+fn statistics_expressions(
+    deparser: &Deparser<'_>,
+    call: &Call<'_>,
+    oid: Oid,
+) -> Result<Option<Vec<u8>>, SqlError> {
+    let catalog = deparser.names.catalog();
+    let Some(row) = catalog.definitions().statistics(oid)? else { return Ok(None) };
+    let Some(stored) = row.expressions.as_deref() else { return Ok(None) };
+    let deparser = Deparser { relation: row.relation, ..*deparser };
+    let mut array = ArrayBuilder::new(TEXT, attribute_of(TEXT, &*call.settings.catalog)?);
+    for text in deparser.elements(stored)? {
+        array.push(Some(&catalog.encoding().encode(&text).unwrap_or_default()))?;
+    }
+    array.finish_list().map(Some)
 }
 
 /// `pg_get_statisticsobjdef_columns`: null if there is no such object.

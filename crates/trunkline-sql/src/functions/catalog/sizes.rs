@@ -43,6 +43,11 @@ pub(in crate::functions) const SIZES: &[(&str, Kernel)] = &[
         let oids = Reader::<u32>::new(call, 0)?;
         each_row(call.rows, |row| {
             let Some(oid) = oids.get(row) else { return Ok(None) };
+            let mut all = session.catalog.database().databases().iter();
+            if call.settings.major >= 18 && !all.any(|row| row.oid == Oid(oid)) {
+                let message = format!("database with OID {oid} does not exist");
+                return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+            }
             // A database without files is one that doesn't exist.
             Ok(Some(session.sizes.database(Oid(oid))? as i64).filter(|bytes| *bytes > 0))
         })
