@@ -75,9 +75,10 @@ pub(crate) async fn serve(
     let mut session = JoinSet::new();
     let run = async move {
         let _started = started;
-        // The connection is broken, or its client knows why it ends.
-        let _ended = connection.run().await;
-        connection.outgoing.close().await;
+        // Unless the connection is broken, its client knows why it ends.
+        if !matches!(connection.run().await, Err(Broken::Io)) {
+            connection.outgoing.close().await;
+        }
     };
     session.spawn_on(run, &statements);
     session.join_next().await;

@@ -42,6 +42,7 @@ describe_catalog! {
         fdwowner: Oid,
         fdwhandler: Oid,
         fdwvalidator: Oid,
+        fdwconnection: Oid.since(V19),
         fdwacl: AclItemArray,
         fdwoptions: TextArray,
     }

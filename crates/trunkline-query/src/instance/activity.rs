@@ -128,15 +128,16 @@ impl ActivityRegistry {
 
     /// Copies of all entries, by number.
     pub(super) fn all(&self) -> Vec<Activity> {
-        let entries = self.0.lock();
-        let copy = |entry: &Entry| {
-            let wait = match entry.activity.state {
-                ActivityState::Active => entry.interrupts.wait(),
+        let copy = |entry: &Entry| (entry.activity.clone(), Arc::clone(&entry.interrupts));
+        let entries: Vec<_> = self.0.lock().values().map(copy).collect();
+        let with_wait = |(activity, interrupts): (Activity, Arc<dyn Interrupts>)| {
+            let wait = match activity.state {
+                ActivityState::Active => interrupts.wait(),
                 _ => Some(SessionWait::ClientRead),
             };
-            Activity { wait, ..entry.activity.clone() }
+            Activity { wait, ..activity }
         };
-        entries.values().map(copy).collect()
+        entries.into_iter().map(with_wait).collect()
     }
 }
 

@@ -17,6 +17,9 @@ use trunkline_sql::catalog::{SearchPath, SessionCatalog, SqlCatalog};
 use trunkline_sql::functions::CallSettings;
 use trunkline_sql::values::PayloadReader;
 
+/// When the transactions of these tests start: in May 2025, in microseconds since 2000.
+const NOW_US: i64 = 800_000_000_000_000;
+
 /// The available data directories.
 #[expect(clippy::disallowed_methods, reason = "a test has no main that could pass this down")]
 pub(crate) fn fixtures() -> Vec<PathBuf> {
@@ -63,8 +66,8 @@ pub(crate) fn open(data: &Path, database: &str) -> StatementContext {
         bytea_output: ByteaOutput::Hex,
         date_order: Default::default(),
         interval_style: IntervalStyle::Postgres,
-        transaction_start: 0,
-        statement_start: 0,
+        transaction_start: NOW_US,
+        statement_start: NOW_US,
         server: None,
     };
     let environment =

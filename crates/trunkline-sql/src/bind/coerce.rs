@@ -85,6 +85,10 @@ impl Binder<'_> {
         context: CoercionContext,
     ) -> Result<Expr, SqlError> {
         let (source, at) = (expr.ty.oid, expr.location.0.unwrap_or_default());
+        // The type of a null is known even where the type of its elements isn't, as in pg_stats.
+        if target.oid == oids::ANYARRAY && matches!(expr.kind, ExprKind::Constant(None)) {
+            return self.coerce_unknown(expr, target);
+        }
         if source == target.oid || oids::is_polymorphic(target.oid) || target.oid == oids::ANY {
             return Ok(expr);
         }

@@ -5,7 +5,7 @@ use trunkline_format::Oid;
 use trunkline_format::catalog::encoding_name;
 use trunkline_format::text_output::{ObjectClass, RegType};
 
-use crate::catalog::{ENCODINGS, SessionCatalog, encoding_by_name};
+use crate::catalog::{ENCODINGS, SessionCatalog, encoding_by_name, oids};
 use crate::error::{SqlError, SqlState};
 use crate::functions::call::{Call, Kernel};
 use crate::functions::rows::{Reader, each_row, unary};
@@ -100,7 +100,26 @@ pub(in crate::functions) const NAMING: &[(&str, Kernel)] = &[
             Ok(relation.and_then(|found| found.locator).map(|locator| locator.relfilenode))
         })
     }),
+    // Only B-trees have phases besides those of all indexes.
+    ("pg_indexam_progress_phasename", |call| {
+        let (methods, phases) = (Reader::<u32>::new(call, 0)?, Reader::<i64>::new(call, 1)?);
+        each_row(call.rows, |row| {
+            let method = methods.get(row).filter(|&method| Oid(method) == oids::BTREE);
+            let phase = method.and_then(|_| phases.get(row)?.checked_sub(1));
+            let phase = phase.and_then(|phase| usize::try_from(phase).ok());
+            Ok(phase.and_then(|phase| BTREE_PHASES.get(phase)).copied())
+        })
+    }),
     ("pg_relation_is_publishable", |call| each_relation(call, is_publishable)),
+];
+
+/// The phases of building a B-tree, from number 1 on.
+const BTREE_PHASES: [&str; 5] = [
+    "initializing",
+    "scanning table",
+    "sorting live tuples",
+    "sorting dead tuples",
+    "loading tuples in tree",
 ];
 
 /// A table of the user that is logged: partitioned or plain, and not one of the system's.
