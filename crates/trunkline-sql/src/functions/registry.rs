@@ -13,9 +13,9 @@ use super::series;
 use super::server;
 use super::set_rows::SetFunction;
 use super::{array, bits, catalog, json, network, random, record, regex, session};
-use super::{statistics, text};
 use super::{comparisons, float_math, floats, integers, money, numerics};
 use super::{datetime, domain, enums, formatting};
+use super::{statistics, text};
 
 /// The tables of all areas. A name occurs only once.
 const AREAS: &[&[(&str, Kernel)]] = &[
