@@ -224,7 +224,7 @@ fn terminated() -> ReadError {
 }
 
 /// Writes to a client, which other sessions see. If the session is terminated while the client takes
-/// nothing, it can't be told.
+/// nothing, there is no way to report that.
 pub(crate) async fn until_terminated(
     canceller: &SessionCanceller,
     written: impl Future<Output = io::Result<()>>,

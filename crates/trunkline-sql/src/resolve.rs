@@ -26,6 +26,7 @@ mod choice;
 mod coercion;
 mod common_type;
 mod function;
+mod name_parts;
 mod object_name;
 mod operator;
 mod polymorphic;
@@ -37,7 +38,8 @@ pub use function::{
     FunctionArguments, FunctionKind, NOT_AN_ARRAY, ResolvedCall, ResolvedFunction, VariadicArray,
     function,
 };
-pub use object_name::{name_parts, named_object, named_type, named_type_text, object_name};
+pub use name_parts::name_parts;
+pub use object_name::{named_object, named_type, named_type_text, object_name};
 pub use operator::{
     ResolvedOperator, array_operator, binary_operator, prefix_operator, sort_operators,
 };

@@ -244,7 +244,6 @@ mod tests {
             leakproof: false,
             parallel: b's',
             strict: true,
-            leakproof: false,
             returns_set: false,
             volatility: b'i',
             argument_count: 2,

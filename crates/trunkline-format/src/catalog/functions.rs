@@ -64,12 +64,10 @@ describe_catalog! {
         rows: f32 = prorows,
         /// `prosecdef`: whether it runs with the privileges of its owner.
         security_definer: bool = prosecdef,
-        /// `proleakproof`: whether it reveals nothing about its arguments.
+        /// `proleakproof`: whether only its result reveals something about its arguments, so it can't fail.
         leakproof: bool = proleakproof,
         /// `proisstrict`: whether its result is null if any argument is.
         strict: bool = proisstrict,
-        /// `proleakproof`: whether it tells nothing about its arguments but by its result, so it can't fail.
-        leakproof: bool = proleakproof,
         /// `proretset`: whether it returns a set.
         returns_set: bool = proretset,
         /// `provolatile`: `i` immutable, `s` stable, `v` volatile.

@@ -102,7 +102,7 @@ impl ServerFunctions for SessionFunctions {
                 Arc::new(ended.collect::<Result<BooleanArray, _>>()?)
             }
             "pg_client_encoding" => every(Some(&self.store.lock().value("client_encoding"))),
-            // Nobody waits for a lock.
+            // No session waits for a lock.
             "pg_blocking_pids" | "pg_safe_snapshot_blocking_pids" => {
                 let attribute = attribute_of(oids::INT4, &**self.names.catalog.database())?;
                 let none = ArrayBuilder::new(oids::INT4, attribute).finish_list()?;

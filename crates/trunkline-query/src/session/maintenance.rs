@@ -2,7 +2,8 @@
 //! they hold.
 //!
 //! Every user can end the statements and sessions of all: there is only one kind of user. Sessions hold
-//! no locks, because nothing is ever written, so `pg_locks` has no rows and nobody blocks anybody.
+//! no locks, because nothing is ever written. So `pg_locks` has no rows, and no session blocks another
+//! one.
 
 use trunkline_sql::{SqlError, SqlState};
 

@@ -223,7 +223,7 @@ fn a_terminated_session_executes_nothing() {
 }
 
 #[test]
-fn nothing_is_locked_and_nobody_is_blocked() {
+fn nothing_is_locked_and_no_session_is_blocked() {
     runtime().block_on(async {
         let Some(mut session) = open().await else { return };
         for (sql, expected) in [

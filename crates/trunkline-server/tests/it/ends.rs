@@ -241,7 +241,7 @@ fn another_session_terminates_idle_busy_and_blocked_ones() {
     let found = active.until_ready();
     assert_eq!(found.get(found.len() - 2..), Some(&[error.to_owned(), "end".to_owned()][..]));
     serving.wait_for_sessions(1);
-    // It can't be told why, because it has taken nothing.
+    // It reads no reason, because it has taken nothing.
     let mut rest = Vec::new();
     let _ended = blocked.stream.read_to_end(&mut rest);
     let found = other.query("select pg_terminate_backend(pg_backend_pid())");

@@ -131,7 +131,6 @@ fn procedure(definition: &FunctionDefinition) -> Procedure {
         leakproof: false,
         parallel: b'u',
         strict: definition.strict,
-        leakproof: false,
         returns_set,
         volatility: definition.volatility,
         argument_count: definition.arguments.len() as u16,

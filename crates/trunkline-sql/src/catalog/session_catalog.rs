@@ -36,7 +36,7 @@ pub trait ObjectSizes: Send + Sync {
     fn tablespace_location(&self, tablespace: Oid) -> Result<Option<String>, SqlError>;
 }
 
-/// A catalog, the session's search path, the sizes of files, and who is connected.
+/// A catalog, the session's search path, the sizes of files, the user and the connection.
 #[derive(Clone)]
 pub struct SessionCatalog {
     /// The catalogs of the database.

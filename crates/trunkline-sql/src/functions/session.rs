@@ -1,4 +1,5 @@
-//! Who is connected, to what, and from where: `current_user`, `current_schema`, `inet_client_addr`.
+//! The user, the database and the connection of a session: `current_user`, `current_schema`,
+//! `inet_client_addr`.
 //!
 //! The user can't change: there is neither `SET ROLE` nor `SECURITY DEFINER`. Without a connection over
 //! TCP, there are no addresses, and their functions are null.

@@ -14,13 +14,11 @@ use trunkline_format::Oid;
 use trunkline_format::text_input::{InputError, InputNames};
 use trunkline_format::text_output::{ObjectClass, RegType, TimeZone, TypeCatalog as _};
 
+use super::name_parts::{name_parts, wrong_syntax};
 use super::signature::{Signature, parse_signature};
 use crate::catalog::{Namespace, ObjectName, SessionCatalog, oids};
 use crate::error::{SqlError, SqlState};
 use crate::syntax::{ExpressionKind, SelectBody, Statement, TypeModifierValue, TypeName, parse};
-
-/// `NAMEDATALEN` without the zero at the end.
-const NAME_MAX: usize = 63;
 
 /// The object of a `reg*` type that a text names.
 ///
@@ -291,57 +289,6 @@ fn single_part(parts: &[String]) -> Result<&str, SqlError> {
     }
 }
 
-fn wrong_syntax() -> SqlError {
-    SqlError::new(SqlState::INVALID_NAME, "invalid name syntax")
-}
-
-/// The parts of a name between its dots, around which there may be spaces
-/// (`stringToQualifiedNameList`).
-///
-/// # Errors
-/// 42602: a part is empty, or isn't a name.
-pub fn name_parts(text: &str) -> Result<Vec<String>, SqlError> {
-    let is_space = |letter: char| matches!(letter, ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}');
-    let mut parts = Vec::new();
-    let mut rest = text.trim_start_matches(is_space);
-    loop {
-        let (part, behind) = match rest.strip_prefix('"') {
-            Some(quoted) => quoted_part(quoted)?,
-            None => {
-                let end = rest.find(|letter| letter == '.' || is_space(letter));
-                let (part, behind) = rest.split_at(end.unwrap_or(rest.len()));
-                if part.is_empty() {
-                    return Err(wrong_syntax());
-                }
-                (part.to_ascii_lowercase(), behind)
-            }
-        };
-        let length = part.floor_char_boundary(NAME_MAX);
-        parts.push(part.get(..length).unwrap_or_default().to_owned());
-        rest = behind.trim_start_matches(is_space);
-        if rest.is_empty() {
-            return Ok(parts);
-        }
-        rest = rest.strip_prefix('.').ok_or_else(wrong_syntax)?.trim_start_matches(is_space);
-    }
-}
-
-/// A part up to its closing quote, and what is behind. Two quotes stand for one.
-fn quoted_part(text: &str) -> Result<(String, &str), SqlError> {
-    let (mut part, mut rest) = (String::new(), text);
-    loop {
-        let (before, behind) = rest.split_once('"').ok_or_else(wrong_syntax)?;
-        part.push_str(before);
-        match behind.strip_prefix('"') {
-            Some(behind) => {
-                part.push('"');
-                rest = behind;
-            }
-            None => return Ok((part, behind)),
-        }
-    }
-}
-
 /// The input of values finds objects as the session sees them.
 impl InputNames for SessionCatalog {
     fn time_zone(&self, name: &str) -> Option<std::sync::Arc<dyn TimeZone>> {
@@ -352,34 +299,5 @@ impl InputNames for SessionCatalog {
         named_object(self.names(), kind, name).map_err(|error| {
             InputError::of_name(error.code().as_str(), error.message(), error.hint())
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_split_at_dots() {
-        let parts = |text: &str| name_parts(text).map(|parts| parts.join("|"));
-        for (text, expected) in [
-            ("Pick", "pick"),
-            (" public . \"A b\"\"c\" ", "public|A b\"c"),
-            ("a.b.c.d", "a|b|c|d"),
-            ("pg_catalog.||/", "pg_catalog|||/"),
-            ("\"a.b\".c", "a.b|c"),
-        ] {
-            assert_eq!(parts(text).as_deref(), Ok(expected), "{text}");
-        }
-        for text in ["", " ", "a b", "a.", ".a", "a..b", "\"a", "\"a\"b"] {
-            let error = parts(text).expect_err("not a name");
-            assert_eq!(error.code(), SqlState::INVALID_NAME, "{text}");
-        }
-    }
-
-    #[test]
-    fn long_names_are_cut_off() {
-        let parts = name_parts(&"ä".repeat(40)).expect("a name");
-        assert_eq!(parts.first().map(String::len), Some(62));
     }
 }

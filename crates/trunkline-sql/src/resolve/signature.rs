@@ -1,7 +1,7 @@
 //! The texts of `regprocedure` and `regoperator`: a name and the types of arguments
 //! (`parseNameAndArgTypes`).
 
-use super::object_name::name_parts;
+use super::name_parts::name_parts;
 use crate::error::{SqlError, SqlState};
 
 /// `FUNC_MAX_ARGS`.

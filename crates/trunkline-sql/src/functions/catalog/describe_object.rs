@@ -128,6 +128,16 @@ impl Deparser<'_> {
             2601 => {
                 database.access_method(object).map(|name| format!("access method {}", plain(name)))
             }
+            _ => return self.described_by_name(class, object),
+        })
+    }
+
+    /// An object of a class whose objects have a name only.
+    fn described_by_name(&self, class: u32, object: Oid) -> Result<Option<String>, SqlError> {
+        let catalog = self.names.catalog();
+        let (database, definitions) = (catalog.database(), catalog.definitions());
+        let plain = |name: &[u8]| catalog.encoding().decode(name);
+        Ok(match class {
             // pg_namespace
             2615 => database.schema(object).map(|row| format!("schema {}", plain(&row.name))),
             // pg_statistic_ext
