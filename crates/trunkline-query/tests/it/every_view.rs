@@ -16,7 +16,7 @@ const VIEWS: &str = "select n.nspname, c.relname from pg_class c \
 
 #[test]
 fn views_of_the_server_give_rows_or_are_refused_by_name() {
-    // The oldest and the newest version: some views join so many catalogs that all versions would take
+    // The oldest and the newest version: some views join a dozen catalogs, so all versions would take
     // minutes.
     let all = versions();
     for (major, directory) in all.iter().step_by(all.len().max(2) - 1) {

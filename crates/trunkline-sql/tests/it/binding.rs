@@ -107,6 +107,15 @@ fn is_found_by_execution(error: &ServerError) -> bool {
         "could not find jsonpath variable",
         "\"EEEE\" not supported for input",
         "\"RN\" not supported for input",
+        "server \"nosuch\"",
+        "database \"nosuch\"",
+        "database with OID",
+        "tablespace with OID",
+        "could not stat file",
+        "\"sum\" is an aggregate function",
+        "text search parser \"nosuch\"",
+        "\"orders\" is not a sequence",
+        "cannot open relation \"orders\"",
     ];
     classes.iter().any(|class| error.sqlstate.starts_with(class))
         || messages.iter().any(|message| error.message.starts_with(message))

@@ -1,7 +1,8 @@
 //! The stored form of paths. How it is laid out is in the module that prints it.
 //!
-//! Offsets are relative to the item that has them. An item begins at a multiple of four, counted with
-//! the headers, and the offset of the next item is written when that is known (`flattenJsonPathParseItem`).
+//! Offsets are relative to the item that has them. An item begins with a byte for its kind, which may be
+//! anywhere. The offset of the next item follows at a multiple of four, counted with the headers, and is
+//! written when that is known (`flattenJsonPathParseItem`).
 
 use super::tree::{JsonPath, PathChain, PathItem, PathOperator};
 
@@ -51,7 +52,7 @@ impl Writer<'_> {
         for item in items {
             let place = self.item(item);
             if let Some(&before) = places.last() {
-                self.set(before + 4, place - before);
+                self.set(next_word(before), place - before);
             }
             places.push(place);
         }
@@ -65,9 +66,9 @@ impl Writer<'_> {
     }
 
     fn item(&mut self, item: &PathItem) -> usize {
-        self.align();
         let place = self.place();
-        self.out.extend_from_slice(&[kind(item), 0, 0, 0]);
+        self.out.push(kind(item));
+        self.align();
         self.word(0);
         match item {
             PathItem::Null
@@ -145,6 +146,11 @@ impl Writer<'_> {
         self.out.extend_from_slice(text.as_bytes());
         self.out.push(0);
     }
+}
+
+/// The place of the word with the distance to the next item, for an item at this place.
+fn next_word(item: usize) -> usize {
+    (item + 1).next_multiple_of(4)
 }
 
 /// The number of an item's kind (`JsonPathItemType`).
