@@ -16,24 +16,13 @@ use super::error::InputError;
 
 pub use tree::{JsonPath, PathChain, PathItem, PathOperator};
 
-/// The methods of strings that version 19 has added.
-const STRING_METHODS: [&str; 8] =
-    ["lower", "upper", "initcap", "replace", "split_part", "ltrim", "rtrim", "btrim"];
-
 impl JsonPath {
     /// Reads a path.
     ///
     /// # Errors
-    /// 42601 or 22P02 if the text isn't one; 0A000 if it may use a method of version 19, which we don't
-    /// read. Regular expressions are not looked into.
+    /// 42601 or 22P02 if the text isn't one; 0A000 for methods that version 19 has added. Regular expressions are not looked into.
     pub fn parse(text: &str, major: u32) -> Result<Self, InputError> {
-        let is_new = || major >= 19 && STRING_METHODS.iter().any(|method| text.contains(method));
-        parser::parse(text, major).map_err(|error| match is_new() {
-            true => InputError::unsupported(
-                "methods of strings in JSON paths are not supported by trunkline",
-            ),
-            false => error,
-        })
+        parser::parse(text, major)
     }
 
     /// Appends the stored form.

@@ -66,9 +66,8 @@ impl Lowering<'_> {
         })
     }
 
-    /// Whether a function only compares values: it can't fail, and is null only if an argument is. Functions
-    /// that can't fail are marked as leakproof, but for those of `numeric`, which may in future versions
-    /// of PostgreSQL print a value in an error.
+    /// Whether a function only compares values: it can't fail, and is null only if an argument is. PostgreSQL
+    /// marks such functions as leakproof, but not those of `numeric`, which don't fail either.
     pub(super) fn compares(&self, function: Oid) -> bool {
         let Some(row) = self.environment.catalog.procedure(function) else { return false };
         let source = self.environment.catalog.kernel_name(function);

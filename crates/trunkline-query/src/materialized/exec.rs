@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::utils::memory::RecordBatchMemoryCounter;
 use datafusion::common::{Result, exec_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -47,9 +48,11 @@ async fn collected(
 ) -> Result<(Vec<RecordBatch>, MemoryReservation)> {
     let memory = MemoryConsumer::new("Materialized").register(context.memory_pool());
     let mut rows = input.execute(0, context)?;
+    // Batches may share buffers.
+    let mut counter = RecordBatchMemoryCounter::new();
     let mut batches = Vec::new();
     while let Some(batch) = rows.next().await.transpose()? {
-        memory.try_grow(batch.get_array_memory_size())?;
+        memory.try_grow(counter.count_batch(&batch))?;
         batches.push(batch);
     }
     Ok((batches, memory))

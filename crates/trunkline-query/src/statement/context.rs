@@ -27,9 +27,11 @@ pub struct StatementOptions {
     pub workers: usize,
     /// `work_mem`, in bytes.
     pub work_mem: usize,
-    /// `hash_mem_multiplier`. With 0, which sessions can't set, all joins whose first input has rows sort
-    /// both.
+    /// `hash_mem_multiplier`.
     pub hash_mem_multiplier: f64,
+    /// The memory limit of a join's hash table, in bytes. Without it, it is that of the two settings above
+    /// for each task.
+    pub join_memory: Option<usize>,
     /// Where sorts, joins and aggregates put what doesn't fit into memory. Without it, they fail.
     pub temporary_directory: Option<PathBuf>,
     /// How tables are read, such as `effective_io_concurrency`. Without it, as the engine's settings
@@ -43,6 +45,7 @@ impl Default for StatementOptions {
             workers: 2,
             work_mem: 4 << 20,
             hash_mem_multiplier: 2.0,
+            join_memory: None,
             temporary_directory: None,
             io: None,
         }
@@ -90,15 +93,14 @@ impl StatementOptions {
             .with_round_robin_repartition(false);
         // A rule that fails is a bug, which must not go unnoticed.
         config.options_mut().optimizer.skip_failed_rules = false;
-        let multiplied = |by: f64| (self.work_mem as f64 * by).max(0.0) as usize;
-        let memory = multiplied(self.hash_mem_multiplier.max(1.0));
+        let memory = (self.work_mem as f64 * self.hash_mem_multiplier).max(0.0) as usize;
         // What a sort keeps to be able to merge what it has spilled. By default, it is more than
         // it has.
         let reserved = &mut config.options_mut().execution.sort_spill_reservation_bytes;
         *reserved = (*reserved).min(memory / 8);
         let pool = OperationMemory::new(memory, partitions);
         // All tasks use one hash table, or each has its part of it.
-        let join_memory = multiplied(self.hash_mem_multiplier).saturating_mul(partitions);
+        let join_memory = self.join_memory.unwrap_or(memory.saturating_mul(partitions));
         let mode = match &self.temporary_directory {
             Some(directory) => DiskManagerMode::Directories(vec![directory.clone()]),
             None => DiskManagerMode::Disabled,

@@ -167,7 +167,7 @@ fn queries_give_the_rows_of_the_server() {
 
 /// A context whose joins sort their inputs, as they do if a hash table doesn't fit into memory.
 pub(crate) fn merging(mut context: StatementContext, directory: &Path) -> StatementContext {
-    context.options.hash_mem_multiplier = 0.0;
+    context.options.join_memory = Some(0);
     context.options.temporary_directory = Some(directory.to_owned());
     context
 }

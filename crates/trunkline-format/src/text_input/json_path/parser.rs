@@ -80,6 +80,10 @@ const KEYWORDS: [&str; 33] = [
     "with",
 ];
 
+/// The methods of strings that version 19 has added. We don't read them.
+const STRING_METHODS: [&str; 8] =
+    ["lower", "upper", "initcap", "replace", "split_part", "ltrim", "rtrim", "btrim"];
+
 impl Parser {
     fn token(&self) -> &Token {
         self.words.get(self.at).map_or(&Token::End, |(token, _)| token)
@@ -426,6 +430,11 @@ impl Parser {
         };
         let method = self.keyword();
         let is_call = matches!(self.words.get(self.at + 1), Some((Token::Symbol("("), _)));
+        let is_new = |method: &&str| method.eq_ignore_ascii_case(&name);
+        if is_call && self.major >= 19 && STRING_METHODS.iter().any(is_new) {
+            let message = format!("method {name}() of JSON paths is not supported by trunkline");
+            return Err(InputError::unsupported(message));
+        }
         self.at += 1;
         match is_call {
             true => self.method(method).map(Some),

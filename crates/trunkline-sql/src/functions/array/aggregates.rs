@@ -40,12 +40,35 @@ pub(in crate::functions) const AGGREGATES: &[AggregateDefinition] = &[
 /// `MaxAllocSize`: the most bytes that a value may have.
 const VALUE_MAX: usize = 0x3FFF_FFFF;
 
-fn missing() -> SqlError {
+pub(super) fn missing() -> SqlError {
     SqlError::internal("an aggregate's argument or state is missing")
 }
 
-fn of_group<T>(states: &mut [T], group: usize) -> Result<&mut T, SqlError> {
+pub(super) fn of_group<T>(states: &mut [T], group: usize) -> Result<&mut T, SqlError> {
     states.get_mut(group).ok_or_else(|| SqlError::internal("a group beyond their number"))
+}
+
+/// Removes the first states.
+fn take<T>(states: &mut Vec<Option<T>>, count: usize) -> Vec<Option<T>> {
+    states.resize_with(count.max(states.len()), || None);
+    states.drain(..count).collect()
+}
+
+/// Removes the first states. Returns their values, which are null for groups without a state.
+pub(super) fn finish_states<T>(
+    carrier: Carrier,
+    states: &mut Vec<Option<T>>,
+    count: usize,
+    value: impl Fn(T) -> Result<Vec<u8>, SqlError>,
+) -> Result<ArrayRef, SqlError> {
+    let mut column = ColumnBuilder::new(carrier, count);
+    for state in take(states, count) {
+        match state {
+            Some(state) => column.append(&value(state)?).map_err(damaged)?,
+            None => column.append_null(),
+        }
+    }
+    Ok(column.finish())
 }
 
 /// States of `array_agg`. A group without rows has none, and its result is null.
@@ -101,15 +124,7 @@ impl Aggregation for ArrayAggregation {
     }
 
     fn finish(&mut self, count: usize) -> Result<ArrayRef, SqlError> {
-        let mut column = ColumnBuilder::new(Carrier::Bytes, count);
-        self.states.resize_with(count.max(self.states.len()), || None);
-        for state in self.states.drain(..count) {
-            match state {
-                Some(state) => column.append(&state.finish_list()?).map_err(damaged)?,
-                None => column.append_null(),
-            }
-        }
-        Ok(column.finish())
+        finish_states(Carrier::Bytes, &mut self.states, count, ArrayBuilder::finish_list)
     }
 
     fn partial(&mut self, count: usize) -> Result<Vec<ArrayRef>, SqlError> {
@@ -154,12 +169,6 @@ impl StringAggregation {
         parts.iter().for_each(|part| state.bytes.extend_from_slice(part));
         Ok(())
     }
-
-    /// Removes the first states.
-    fn take(&mut self, count: usize) -> Vec<Option<Collected>> {
-        self.states.resize_with(count.max(self.states.len()), || None);
-        self.states.drain(..count).collect()
-    }
 }
 
 impl Aggregation for StringAggregation {
@@ -195,23 +204,16 @@ impl Aggregation for StringAggregation {
     }
 
     fn finish(&mut self, count: usize) -> Result<ArrayRef, SqlError> {
-        let mut column = ColumnBuilder::new(self.carrier, count);
-        for state in self.take(count) {
-            match state {
-                Some(state) => {
-                    let result = state.bytes.get(state.first..).unwrap_or_default();
-                    column.append(result).map_err(damaged)?;
-                }
-                None => column.append_null(),
-            }
-        }
-        Ok(column.finish())
+        finish_states(self.carrier, &mut self.states, count, |mut state| {
+            state.bytes.drain(..state.first.min(state.bytes.len()));
+            Ok(state.bytes)
+        })
     }
 
     fn partial(&mut self, count: usize) -> Result<Vec<ArrayRef>, SqlError> {
         let mut bytes = ColumnBuilder::new(Carrier::Bytes, count);
         let mut firsts = ColumnBuilder::new(Carrier::Int32, count);
-        for state in self.take(count) {
+        for state in take(&mut self.states, count) {
             let Some(state) = state else {
                 bytes.append_null();
                 firsts.append_null();

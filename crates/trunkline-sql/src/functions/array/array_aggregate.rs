@@ -6,12 +6,12 @@
 use arrow_array::ArrayRef;
 use trunkline_format::deform::Attribute;
 
+use super::aggregates::{finish_states, missing, of_group};
 use super::builder::ArrayBuilder;
 use super::view::{ArrayView, DIMENSIONS_MAX, Dimension, attribute_of};
 use crate::error::{SqlError, SqlState};
 use crate::functions::aggregate::{AggregateCall, AggregateDefinition, Aggregation, GroupedRows};
-use crate::functions::printing::damaged;
-use crate::values::{Carrier, ColumnBuilder, PayloadReader};
+use crate::values::{Carrier, PayloadReader};
 
 /// The aggregates of this module.
 pub(in crate::functions) const ARRAY_AGGREGATES: &[AggregateDefinition] = &[AggregateDefinition {
@@ -84,18 +84,10 @@ impl Arrays {
     }
 }
 
-impl ArraysAggregation {
-    fn state(&mut self, group: usize) -> Result<&mut Option<Arrays>, SqlError> {
-        let state = self.states.get_mut(group);
-        state.ok_or_else(|| SqlError::internal("a group beyond their number"))
-    }
-}
-
 impl Aggregation for ArraysAggregation {
     fn update(&mut self, rows: &GroupedRows<'_>) -> Result<(), SqlError> {
         self.states.resize_with(rows.group_count, || None);
-        let argument = rows.arguments.first();
-        let argument = argument.ok_or_else(|| SqlError::internal("an argument is missing"))?;
+        let argument = rows.arguments.first().ok_or_else(missing)?;
         let mut values = PayloadReader::new(Carrier::Bytes, argument.array())?;
         for (row, group) in rows.rows() {
             let array = values.get(argument.row(row)).ok_or_else(|| {
@@ -103,17 +95,11 @@ impl Aggregation for ArraysAggregation {
                 SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message)
             })?;
             let view = ArrayView::parse(array)?;
-            let first = match self.state(group)? {
-                Some(_) => None,
-                None => Some(Arrays::new(&view, &self.call)?),
+            let state = match of_group(&mut self.states, group)? {
+                Some(state) => state,
+                none => none.insert(Arrays::new(&view, &self.call)?),
             };
-            let state = self.state(group)?;
-            if first.is_some() {
-                *state = first;
-            }
-            if let Some(state) = state {
-                state.add(&view, view.dimensions(), 1)?;
-            }
+            state.add(&view, view.dimensions(), 1)?;
         }
         Ok(())
     }
@@ -125,14 +111,13 @@ impl Aggregation for ArraysAggregation {
         group_count: usize,
     ) -> Result<(), SqlError> {
         self.states.resize_with(group_count, || None);
-        let states = states.first().ok_or_else(|| SqlError::internal("a state is missing"))?;
-        let mut values = PayloadReader::new(Carrier::Bytes, states)?;
+        let mut values = PayloadReader::new(Carrier::Bytes, states.first().ok_or_else(missing)?)?;
         for (row, &group) in groups.iter().enumerate() {
             let Some(array) = values.get(row) else { continue };
             let view = ArrayView::parse(array)?;
             let Some((outer, inner)) = view.dimensions().split_first() else { continue };
             let attribute = attribute_of(view.element(), &*self.call.settings.catalog)?;
-            let state = self.state(group)?.get_or_insert_with(|| Arrays {
+            let state = of_group(&mut self.states, group)?.get_or_insert_with(|| Arrays {
                 builder: ArrayBuilder::new(view.element(), attribute),
                 attribute,
                 dimensions: inner.to_vec(),
@@ -144,15 +129,7 @@ impl Aggregation for ArraysAggregation {
     }
 
     fn finish(&mut self, count: usize) -> Result<ArrayRef, SqlError> {
-        let mut column = ColumnBuilder::new(Carrier::Bytes, count);
-        self.states.resize_with(count.max(self.states.len()), || None);
-        for state in self.states.drain(..count) {
-            match state {
-                Some(state) => column.append(&state.finish()?).map_err(damaged)?,
-                None => column.append_null(),
-            }
-        }
-        Ok(column.finish())
+        finish_states(Carrier::Bytes, &mut self.states, count, Arrays::finish)
     }
 
     fn partial(&mut self, count: usize) -> Result<Vec<ArrayRef>, SqlError> {
