@@ -59,7 +59,7 @@ mod toast_table;
 pub use error::{HeapError, RowError, RowProblem};
 pub use page::{HeapPage, HeapRow, RowFilter, Rows};
 pub use page_batch::PageBatch;
-pub use scan::{HeapScan, ScanOptions};
+pub use scan::{HeapScan, PageUse, ScanOptions};
 pub use toast_batch::ToastBatch;
 pub use toast_error::{ToastError, ToastProblem};
 pub use toast_reader::ToastReader;

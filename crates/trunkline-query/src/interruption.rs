@@ -18,12 +18,13 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Schema};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, exec_err};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{
@@ -31,13 +32,10 @@ use datafusion::physical_plan::joins::{
 };
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
-};
 use futures::StreamExt;
 
-use crate::children::{only_child, with_new_children};
 use crate::error::to_datafusion;
+use crate::pass_through::{PassThroughExec, Work};
 use crate::scan::Cancellation;
 
 /// Makes the joins of a plan check whether the statement was cancelled.
@@ -101,7 +99,7 @@ impl PhysicalOptimizerRule for Interruptible {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|plan| {
             let Some(input) = self.join(&plan)? else { return Ok(Transformed::no(plan)) };
-            Ok(Transformed::yes(InterruptibleExec::over(input, &self.cancellation)))
+            Ok(Transformed::yes(Interrupt::over(input, &self.cancellation)))
         })
         .data()
     }
@@ -117,79 +115,28 @@ impl PhysicalOptimizerRule for Interruptible {
 
 /// Passes on the batches of its input until the statement is cancelled.
 #[derive(Debug, Clone)]
-pub(crate) struct InterruptibleExec {
-    input: Arc<dyn ExecutionPlan>,
-    cancellation: Cancellation,
-}
+pub(crate) struct Interrupt(Cancellation);
 
-impl InterruptibleExec {
+impl Interrupt {
     /// A node over this one, until the statement is cancelled.
     pub(crate) fn over(
         input: Arc<dyn ExecutionPlan>,
         cancellation: &Cancellation,
     ) -> Arc<dyn ExecutionPlan> {
-        Arc::new(Self { input, cancellation: cancellation.clone() })
+        PassThroughExec::over(input, Self(cancellation.clone()))
     }
 }
 
-impl DisplayAs for InterruptibleExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("InterruptibleExec")
-    }
-}
+impl Work for Interrupt {
+    const NAME: &'static str = "InterruptibleExec";
 
-impl ExecutionPlan for InterruptibleExec {
-    fn name(&self) -> &'static str {
-        "InterruptibleExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self { input: only_child(children)?, ..(*self).clone() }))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        with_new_children(self, children)
-    }
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        let input = self.input.execute(partition, context)?;
-        let (schema, cancellation) = (input.schema(), self.cancellation.clone());
-        let checked = input.map(move |batch| {
+    fn pass(&self, rows: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        let (schema, cancellation) = (rows.schema(), self.0.clone());
+        let checked = rows.map(move |batch| {
             cancellation.check().map_err(to_datafusion)?;
             batch
         });
-        let checked = RecordBatchStreamAdapter::new(schema, checked);
-        Ok(Box::pin(cooperative(checked)))
+        Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, checked)))
     }
 }
 

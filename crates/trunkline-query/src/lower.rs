@@ -29,3 +29,4 @@ mod visible;
 mod window;
 
 pub(crate) use planner::{Lowering, TableSource, field};
+pub(crate) use table::scanned_files;

@@ -20,9 +20,10 @@ mod failure;
 mod partition_reader;
 mod row_decoder;
 mod table;
+mod table_sizes;
 mod text_encoding;
 
-pub(crate) use access::TableAccess;
+pub(crate) use access::{StatementReads, TableAccess, table_files};
 pub(crate) use cancellation::cancelled;
 pub use cancellation::{CancelCause, Cancellation};
 pub(crate) use columns::{ScanColumns, catalog_error};
@@ -30,4 +31,5 @@ pub(crate) use counters::{PageCounter, ScanCounts};
 pub(crate) use exec::ScanExec;
 pub(crate) use failure::{read_error, storage_error};
 pub(crate) use table::ScanTable;
+pub(crate) use table_sizes::TableSizes;
 pub(crate) use text_encoding::TextEncoding;

@@ -69,7 +69,11 @@ impl TableCopy<'_> {
     /// Copies the table's rows. The statistics of its streams are added to the results even if
     /// there was an error.
     pub(super) fn run(&mut self, job: &Job, backend: &mut Backend) -> Result<(), Stop> {
-        let options = ScanOptions { stream: self.options.stream, rows: self.options.rows };
+        let options = ScanOptions {
+            stream: self.options.stream,
+            rows: self.options.rows,
+            ..ScanOptions::default()
+        };
         let table = &self.plan.files.rows;
         let mut scan = match HeapScan::of_table(backend, table, self.transactions, options) {
             Ok(scan) => scan,

@@ -11,7 +11,7 @@
 
 use std::fmt;
 
-use trunkline_format::heap_tuple::is_all_visible;
+use trunkline_format::heap_tuple::{TUPLE_HEADER_SIZE, is_all_visible};
 use trunkline_format::page::{
     LinePointer, LinePointerFlags, PageHeader, is_new, line_pointer, line_pointers,
 };
@@ -261,6 +261,26 @@ impl<'s> HeapPage<'s> {
             data.push(tuple.data());
         }
         Ok(true)
+    }
+
+    /// Counts the rows that pass the filter. On an all-visible page, only the line pointers are read,
+    /// so an item that isn't a tuple is counted if it is long enough for one.
+    ///
+    /// # Errors
+    /// That of the first invalid row.
+    pub fn count_rows(&self) -> Result<usize, RowError> {
+        let rows = self.rows();
+        if !self.page_rows.all_visible {
+            return rows.map(|row| row.map(|_| 1)).sum();
+        }
+        let mut count = 0;
+        for (item, line) in normal_lines(&self.page) {
+            match line.item(&self.page) {
+                Some(bytes) if bytes.len() >= usize::from(TUPLE_HEADER_SIZE) => count += 1,
+                _ => return Err(rows.outside(item)),
+            }
+        }
+        Ok(count)
     }
 
     /// The table that the page belongs to.

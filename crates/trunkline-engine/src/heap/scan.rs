@@ -12,8 +12,9 @@ use std::task::{Context, Poll, ready};
 
 use trunkline_aio::PolledWait;
 use trunkline_aio::facade::Arc;
-use trunkline_format::BlockNo;
-use trunkline_format::page::load_into_cache;
+use trunkline_format::heap_tuple::{TUPLE_HEADER_SIZE, is_all_visible};
+use trunkline_format::page::{load_into_cache, load_item_starts};
+use trunkline_format::{BlockNo, PageBytes};
 
 use super::error::HeapError;
 use super::page::{HeapPage, PageRows, RowFilter};
@@ -27,6 +28,19 @@ use crate::storage::{Relation, StorageError};
 use crate::transactions::{StatusPages, Transactions};
 use crate::waiting::{Waiting, slept};
 
+/// What the caller of a scan reads of a page. That part is loaded into the CPU's cache at once. The
+/// caller may read more than it said, which only takes longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PageUse {
+    /// Most of it.
+    #[default]
+    Rows,
+    /// This many bytes of each row, tuple header included.
+    RowStarts(u16),
+    /// How many rows there are ([`HeapPage::count_rows`]).
+    Count,
+}
+
 /// How a scan reads, and which tuples it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanOptions {
@@ -34,13 +48,15 @@ pub struct ScanOptions {
     pub stream: StreamOptions,
     /// Which row versions to return.
     pub rows: RowFilter,
+    /// What is read of them.
+    pub page_use: PageUse,
 }
 
 impl ScanOptions {
     /// Visible rows, read in order, with the configured read-ahead.
     pub fn of(settings: &Settings) -> Self {
         let stream = StreamOptions { sequential: true, ..StreamOptions::of(settings) };
-        Self { stream, rows: RowFilter::Visible }
+        Self { stream, rows: RowFilter::Visible, page_use: PageUse::Rows }
     }
 }
 
@@ -48,7 +64,7 @@ impl Default for ScanOptions {
     /// Visible rows, read in order.
     fn default() -> Self {
         let stream = StreamOptions { sequential: true, ..StreamOptions::default() };
-        Self { stream, rows: RowFilter::Visible }
+        Self { stream, rows: RowFilter::Visible, page_use: PageUse::Rows }
     }
 }
 
@@ -68,6 +84,7 @@ struct Judge {
     transactions: Arc<Transactions>,
     statuses: StatusPages,
     rows: RowFilter,
+    page_use: PageUse,
     page_rows: PageRows,
     /// The stream's current page has not been judged, because a poll had to wait or the session was
     /// cancelled.
@@ -124,6 +141,7 @@ impl<S: BlockSource> HeapScan<S> {
                 transactions: Arc::clone(transactions),
                 statuses: StatusPages::default(),
                 rows: options.rows,
+                page_use: options.page_use,
                 page_rows: PageRows::default(),
                 unfinished: false,
                 lock_wait: None,
@@ -240,6 +258,17 @@ fn next<'s, S: BlockSource>(
 }
 
 impl Judge {
+    /// Loads what we and the caller will read of a page.
+    fn load(&self, page: &PageBytes) {
+        match self.page_use {
+            PageUse::Rows => load_into_cache(page),
+            PageUse::RowStarts(bytes) => load_item_starts(page, bytes),
+            // The line pointers are next to each other, so the CPU loads them by itself.
+            PageUse::Count if is_all_visible(page) => {}
+            PageUse::Count => load_item_starts(page, TUPLE_HEADER_SIZE),
+        }
+    }
+
     /// Locks the page and determines the visibility of its rows.
     fn judge<'p>(
         &mut self,
@@ -252,8 +281,7 @@ impl Judge {
             // If an earlier poll has left a page unread, we read it before we lock anything.
             ready!(self.transactions.load(&mut self.statuses, backend.session(), waiting))?;
             let page = ready!(backend.lock_shared(waiting, pin, &mut self.lock_wait))?;
-            // The rows, and soon the caller, read most of the page.
-            load_into_cache(&page);
+            self.load(&page);
             let mut lookup = self.transactions.lookup(&mut self.statuses);
             self.page_rows.prepare(&page, &self.relation, block, self.rows, &mut lookup)?;
             if self.statuses.is_complete() {

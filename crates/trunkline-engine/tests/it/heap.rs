@@ -24,6 +24,7 @@ fn places(
     let (mut scan, mut places) = (scan.expect("a table"), Vec::new());
     while let Some(page) = scan.next_page(&mut cluster.backend).expect("reads") {
         assert_eq!(page.len(), page.rows().count());
+        assert_eq!(page.len(), page.count_rows().expect("sound"));
         for row in page.rows() {
             let row = row.expect("sound");
             assert_eq!((row.tid.block, row.tid.item), (page.block(), row.tuple.item()));

@@ -18,7 +18,8 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
-use crate::interruption::InterruptibleExec;
+use crate::compaction::Compact;
+use crate::interruption::Interrupt;
 use crate::scan::Cancellation;
 
 /// A join of sorted inputs.
@@ -48,7 +49,7 @@ impl MergePlan {
             let (sort, plan) = sort_input(input, keys, is_one)?;
             spilling.push(sort);
             // The join may read for long without returning rows.
-            Ok::<_, DataFusionError>(InterruptibleExec::over(plan, cancellation))
+            Ok::<_, DataFusionError>(Interrupt::over(plan, cancellation))
         };
         let left = input(left, left_keys)?;
         let right = input(Arc::clone(join.right()), right_keys)?;
@@ -107,9 +108,10 @@ fn sort_input(
         .ok_or_else(|| internal_datafusion_err!("a hash join has at least one key"))?;
     let sort = SortExec::new(order.clone(), input).with_preserve_partitioning(true);
     let sort: Arc<dyn ExecutionPlan> = Arc::new(sort);
+    let compact = Compact::over(Arc::clone(&sort));
     let plan = match is_one && sort.output_partitioning().partition_count() > 1 {
-        true => Arc::new(SortPreservingMergeExec::new(order, Arc::clone(&sort))),
-        false => Arc::clone(&sort),
+        true => Arc::new(SortPreservingMergeExec::new(order, compact)),
+        false => compact,
     };
     Ok((sort, plan))
 }

@@ -28,12 +28,12 @@ use super::instrument::{measured, sum};
 use super::node::{Detail, PlanNode, Value};
 use super::options::ExplainOptions;
 use super::shape::{
-    is_barrier, is_limit_of_one_row, is_over_scan, is_result, takes_filter, workers,
+    is_barrier, is_limit_of_one_row, is_over_scan, is_pass_through, is_result, takes_filter,
+    workers,
 };
 use super::subplans::Subplans;
 use crate::append::AppendExec;
 use crate::environment::Environment;
-use crate::interruption::InterruptibleExec;
 use crate::operator::{OperatorExec, OperatorKind};
 use crate::scan::ScanExec;
 use crate::subplan::{SubplanExec, SubplanKind};
@@ -143,7 +143,7 @@ impl<'a> Describer<'a> {
         }
         let merges = plan.is::<CoalescePartitionsExec>() || plan.is::<SortPreservingMergeExec>();
         let is_plain = (plan.is::<ProjectionExec>() && !is_result(plan))
-            || plan.is::<InterruptibleExec>()
+            || is_pass_through(plan)
             || is_barrier(plan)
             || [
                 "CooperativeExec",

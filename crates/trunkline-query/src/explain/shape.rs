@@ -17,8 +17,11 @@ use datafusion::physical_plan::work_table::WorkTableExec;
 
 use super::instrument::measured;
 use super::node::Worker;
-use crate::interruption::InterruptibleExec;
+use crate::compaction::Compact;
+use crate::hidden_constants::HideConstants;
+use crate::interruption::Interrupt;
 use crate::operator::{OperatorExec, OperatorKind};
+use crate::pass_through::PassThroughExec;
 use crate::scan::ScanExec;
 use crate::subplan::{SubplanExec, SubplanKind};
 
@@ -75,11 +78,18 @@ pub(super) fn is_over_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
 /// Whether a filter above a node can be shown below it.
 pub(super) fn passes_on(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<ProjectionExec>()
-        || plan.is::<InterruptibleExec>()
+        || is_pass_through(plan)
         || is_barrier(plan)
         || (plan.is::<SubplanExec>() && !is_lateral(plan))
         || plan.name() == "CooperativeExec"
         || is_limit_of_one_row(plan)
+}
+
+/// Whether a node passes on rows for a reason that isn't part of the query.
+pub(super) fn is_pass_through(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<PassThroughExec<Interrupt>>()
+        || plan.is::<PassThroughExec<Compact>>()
+        || plan.is::<PassThroughExec<HideConstants>>()
 }
 
 /// Whether a node only passes rows on.

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder};
 use trunkline_aio::facade::hash::Map;
-use trunkline_engine::Engine;
 use trunkline_engine::catalog::Database;
-use trunkline_engine::read_stream::StatementStreams;
-use trunkline_engine::settings::Settings;
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::{
     Column as BoundColumn, ColumnId, Columns, Expr, ExprKind, Relation, SqlType, Subqueries,
@@ -19,18 +16,14 @@ use crate::environment::Environment;
 use crate::error::from_datafusion;
 use crate::expression::{ExpressionPlanner, Frame, OuterColumns, Program, column_name};
 use crate::operator::{Operator, OperatorNode};
-use crate::scan::Cancellation;
+use crate::scan::StatementReads;
 use crate::server::ServerView;
 
 /// Where the tables of a statement come from.
 #[derive(Debug, Clone)]
 pub(crate) struct TableSource {
-    pub(crate) engine: Engine,
-    /// How the statement reads.
-    pub(crate) io: Arc<Settings>,
     pub(crate) database: Arc<Database>,
-    pub(crate) streams: StatementStreams,
-    pub(crate) cancellation: Cancellation,
+    pub(crate) reads: StatementReads,
     /// What functions see of the server.
     pub(crate) server: Arc<ServerView>,
 }

@@ -4,13 +4,56 @@ use std::sync::Arc;
 
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, Union};
-use trunkline_engine::catalog::RelationInfo;
+use trunkline_engine::catalog::{Database, RelationInfo};
+use trunkline_engine::storage::Relation as RelationFiles;
+use trunkline_format::Oid;
 use trunkline_sql::SqlError;
-use trunkline_sql::bound::TableScan;
+use trunkline_sql::bound::{BoundStatement, Relation, TableScan, with_stack};
 
-use super::planner::{Lowering, field, planned};
+use super::planner::{Lowering, TableSource, field, planned};
 use crate::expression::column_name;
-use crate::scan::{ScanColumns, ScanTable, TableAccess};
+use crate::scan::{ScanColumns, ScanTable, TableAccess, table_files};
+
+/// The tables whose rows are those of `parent`: itself, or tables that inherit from it.
+fn scanned<'d>(
+    database: &'d Database,
+    parent: &'d RelationInfo,
+    inherit: bool,
+) -> Vec<&'d RelationInfo> {
+    match (inherit, parent.is_partitioned()) {
+        (true, true) => database.leaves(parent),
+        // ONLY of a partitioned table has no rows.
+        (false, true) => Vec::new(),
+        (true, false) => database.inheritors(parent),
+        (false, false) => vec![parent],
+    }
+}
+
+/// The files of all tables that a statement reads. Those without files are left out: they are reported
+/// when they are lowered.
+pub(crate) fn scanned_files(
+    statement: &BoundStatement,
+    database: &Database,
+) -> Vec<(Oid, RelationFiles)> {
+    let mut files = Vec::new();
+    let subqueries = &statement.subqueries;
+    let queries = subqueries.ids().into_iter().map(|id| subqueries.get(id));
+    for query in queries.chain([&statement.query]) {
+        add_files(&query.relation, database, &mut files);
+    }
+    files
+}
+
+fn add_files(relation: &Relation, database: &Database, files: &mut Vec<(Oid, RelationFiles)>) {
+    if let Relation::Table(scan) = relation
+        && let Some(parent) = database.relation(scan.table)
+    {
+        for table in scanned(database, parent, scan.inherit) {
+            files.extend(table_files(database, table).ok().map(|found| (table.oid, found.rows)));
+        }
+    }
+    with_stack(|| relation.inputs(|input| add_files(input, database, files)));
+}
 
 impl Lowering<'_> {
     pub(super) fn table(&mut self, scan: &TableScan) -> Result<LogicalPlan, SqlError> {
@@ -18,13 +61,7 @@ impl Lowering<'_> {
         let parent = database.relation(scan.table).ok_or_else(|| {
             SqlError::internal(format!("could not open relation with OID {}", scan.table))
         })?;
-        let tables = match (scan.inherit, parent.is_partitioned()) {
-            (true, true) => database.leaves(parent),
-            // ONLY of a partitioned table has no rows.
-            (false, true) => Vec::new(),
-            (true, false) => database.inheritors(parent),
-            (false, false) => vec![parent],
-        };
+        let tables = scanned(&database, parent, scan.inherit);
         let mut plans = Vec::with_capacity(tables.len());
         let single = tables.len() == 1;
         for (table, number) in tables.into_iter().zip(1..) {
@@ -48,13 +85,10 @@ impl Lowering<'_> {
         table: &RelationInfo,
         (alias, is_child): (String, bool),
     ) -> Result<LogicalPlan, SqlError> {
-        let (source, database) = (self.tables, &self.tables.database);
+        let TableSource { database, reads, .. } = self.tables;
         let columns = &scan.columns;
         let columns = ScanColumns::new(self.environment, database, parent, table, columns)?;
-        let (streams, cancellation) = (&source.streams, &source.cancellation);
-        let access =
-            TableAccess::new(&source.engine, &source.io, database, table, streams, cancellation)?;
-        let access = access.with_alias(alias, is_child);
+        let access = TableAccess::new(database, table, reads)?.with_alias(alias, is_child);
         let names: Vec<String> = scan.columns.iter().map(|column| column_name(column.id)).collect();
         let provider = provider_as_source(Arc::new(ScanTable::new(access, columns, &names)));
         let builder = LogicalPlanBuilder::scan(self.new_name("t"), provider, None);

@@ -18,7 +18,7 @@ use trunkline_sql::{SqlError, SqlState};
 
 use super::cancellation::Cancellation;
 use super::columns::catalog_error;
-use super::failure::storage_error;
+use super::table_sizes::TableSizes;
 
 /// The number of blocks below which a table is scanned by one worker (`min_parallel_table_scan_size`,
 /// 8 MiB).
@@ -32,6 +32,17 @@ pub(crate) struct TableName {
     pub(crate) alias: String,
     /// It is one of several tables that are read as one.
     pub(crate) is_child: bool,
+}
+
+/// How a statement reads tables.
+#[derive(Debug, Clone)]
+pub(crate) struct StatementReads {
+    pub(crate) engine: Engine,
+    pub(crate) io: Arc<Settings>,
+    pub(crate) streams: StatementStreams,
+    pub(crate) cancellation: Cancellation,
+    /// The sizes of all tables of the statement.
+    pub(crate) sizes: Arc<TableSizes>,
 }
 
 /// How the scans of a table read it. Clones are cheap.
@@ -52,6 +63,24 @@ pub(crate) struct TableAccess {
     filter: RowFilter,
 }
 
+/// The files that the rows of a relation are in.
+///
+/// # Errors
+/// 42809 if the relation has no rows of its own.
+pub(crate) fn table_files(
+    database: &Database,
+    relation: &RelationInfo,
+) -> Result<TableFiles, SqlError> {
+    match relation.kind {
+        // A sequence is a table with one row, without TOAST values.
+        RelationKind::Sequence => database
+            .files(relation)
+            .map(|rows| TableFiles { rows, toast: None })
+            .ok_or_else(|| SqlError::internal("a sequence without files")),
+        _ => database.table_files(relation).map_err(|error| catalog_error(&error)),
+    }
+}
+
 impl fmt::Debug for TableAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.name.schema, self.name.table)
@@ -65,12 +94,9 @@ impl TableAccess {
     /// 42809 if the relation has no rows of its own; 55000 for a materialized view without rows;
     /// 58P01 if its files are missing.
     pub(crate) fn new(
-        engine: &Engine,
-        io: &Arc<Settings>,
         database: &Database,
         relation: &RelationInfo,
-        streams: &StatementStreams,
-        cancellation: &Cancellation,
+        StatementReads { engine, io, streams, cancellation, sizes }: &StatementReads,
     ) -> Result<Self, SqlError> {
         if relation.kind == RelationKind::MaterializedView && !relation.populated {
             let name = relation.quoted_name();
@@ -79,15 +105,8 @@ impl TableAccess {
             let code = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
             return Err(SqlError::new(code, message).with_hint(hint));
         }
-        let files = match relation.kind {
-            // A sequence is a table with one row, without TOAST values.
-            RelationKind::Sequence => database
-                .files(relation)
-                .map(|rows| TableFiles { rows, toast: None })
-                .ok_or_else(|| SqlError::internal("a sequence without files"))?,
-            _ => database.table_files(relation).map_err(|error| catalog_error(&error))?,
-        };
-        let blocks = files.rows.blocks().map_err(|error| storage_error(&error))?;
+        let files = table_files(database, relation)?;
+        let blocks = sizes.blocks(relation.oid)?;
         // As in PostgreSQL, the density of the last VACUUM is applied to the current size.
         let density = |rows: f32| f64::from(rows) / f64::from(relation.pages);
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
@@ -138,11 +157,7 @@ impl TableAccess {
 
     /// Opens a session that is cancelled with the statement.
     pub(super) fn session(&self) -> Result<Backend, SqlError> {
-        let backend = self.engine.session();
-        let mut backend = backend
-            .map_err(|error| SqlError::new(SqlState::TOO_MANY_CONNECTIONS, error.to_string()))?;
-        self.cancellation.register(backend.session().canceller());
-        Ok(backend)
+        self.cancellation.open_session(&self.engine)
     }
 
     /// How a partition reads. A large table doesn't displace others from the pool.

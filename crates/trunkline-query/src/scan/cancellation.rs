@@ -13,6 +13,8 @@ use std::fmt;
 use trunkline_aio::Canceller;
 use trunkline_aio::facade::atomic::{AtomicU8, AtomicU32, Ordering};
 use trunkline_aio::facade::{Arc, Mutex};
+use trunkline_engine::Engine;
+use trunkline_engine::pool::Backend;
 use trunkline_sql::{SqlError, SqlState};
 
 /// Why a statement is cancelled.
@@ -119,6 +121,18 @@ impl Cancellation {
     /// Whether a task of the statement waits for I/O.
     pub(crate) fn waits_for_io(&self) -> bool {
         self.0.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// Opens a session that is cancelled with the statement.
+    ///
+    /// # Errors
+    /// 53300 if no session is free.
+    pub(super) fn open_session(&self, engine: &Engine) -> Result<Backend, SqlError> {
+        let mut backend = engine
+            .session()
+            .map_err(|error| SqlError::new(SqlState::TOO_MANY_CONNECTIONS, error.to_string()))?;
+        self.register(backend.session().canceller());
+        Ok(backend)
     }
 
     /// Adds a session of the statement.

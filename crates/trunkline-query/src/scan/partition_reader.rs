@@ -203,6 +203,7 @@ impl PartitionReader {
         let mut backend = self.access.session()?;
         backend.session().set_may_block(false);
         let options = self.access.scan_options(self.unordered);
+        let options = ScanOptions { page_use: self.decoder.page_use(), ..options };
         let ScanOptions { stream, .. } = options;
         let transactions = &self.access.transactions;
         let rows = &self.access.files.rows;

@@ -9,10 +9,11 @@ use std::borrow::Cow;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
-use trunkline_engine::heap::{HeapPage, HeapRow, ToastBatch, has_external};
+use trunkline_engine::heap::{HeapPage, HeapRow, PageUse, ToastBatch, has_external};
 use trunkline_engine::storage::Relation;
 use trunkline_format::Tid;
 use trunkline_format::deform::{Attribute, Column, Deformer};
+use trunkline_format::heap_tuple::TUPLE_HEADER_SIZE;
 use trunkline_format::varlena::{ToastPointer, Varlena, VarlenaError};
 use trunkline_sql::SqlError;
 use trunkline_sql::values::ColumnBuilder;
@@ -49,6 +50,7 @@ pub(super) struct RowDecoder {
     system: Vec<(usize, SystemColumn)>,
     /// Whether rows without nulls must be deformed for further columns.
     deforms: bool,
+    page_use: PageUse,
     /// The last decompressed value.
     room: Vec<u8>,
 }
@@ -88,6 +90,10 @@ impl RowDecoder {
             places.clone().filter_map(|(place, number)| Some(((*number)?, *offsets.get(place)?)));
         let constant: Vec<(usize, usize)> = constant.collect();
         let deforms = places.skip(offsets.len()).any(|(_, number)| number.is_some());
+        let page_use = match deforms || !system.is_empty() {
+            true => PageUse::Rows,
+            false => page_use(&columns.stored, &wanted, &offsets),
+        };
         let builders = columns.decoded.iter();
         let builders = builders.map(|column| ColumnBuilder::new(column.carrier, rows)).collect();
         let (relation, room) = (relation.clone(), Vec::new());
@@ -103,8 +109,14 @@ impl RowDecoder {
             fixed: offsets.len(),
             system,
             deforms,
+            page_use,
             room,
         }
+    }
+
+    /// What is decoded of a page.
+    pub(super) fn page_use(&self) -> PageUse {
+        self.page_use
     }
 
     /// The number of rows decoded so far.
@@ -140,8 +152,13 @@ impl RowDecoder {
     /// is faster, because only the place of each row's data has to be remembered. Returns false, and
     /// has decoded nothing, if it needs more.
     pub(super) fn decode_plain(&mut self, page: &HeapPage<'_>) -> Result<bool, SqlError> {
-        if self.deforms || !self.system.is_empty() {
-            return Ok(false);
+        match self.page_use {
+            PageUse::Rows => return Ok(false),
+            PageUse::Count => {
+                self.rows += page.count_rows().map_err(|error| row_error(&error))?;
+                return Ok(true);
+            }
+            PageUse::RowStarts(_) => {}
         }
         let columns = u16::try_from(self.wanted.len()).unwrap_or(u16::MAX);
         let mut data = Vec::with_capacity(ROWS_PER_PAGE);
@@ -352,9 +369,47 @@ fn constant_offsets(stored: &[Attribute]) -> Vec<usize> {
     offsets
 }
 
+/// What is read of a page of which only these columns at constant offsets are decoded.
+fn page_use(stored: &[Attribute], wanted: &[Option<usize>], offsets: &[usize]) -> PageUse {
+    let columns = stored.iter().zip(wanted).zip(offsets);
+    let ends = columns.filter(|((_, number), _)| number.is_some());
+    // Lengths of columns at constant offsets aren't negative.
+    let ends = ends.map(|((attribute, _), offset)| offset + attribute.len.max(0) as usize);
+    let Some(end) = ends.max() else { return PageUse::Count };
+    // Without nulls, the data begins at the next multiple of 8.
+    let bytes = usize::from(TUPLE_HEADER_SIZE).next_multiple_of(8) + end;
+    u16::try_from(bytes).map_or(PageUse::Rows, PageUse::RowStarts)
+}
+
 /// A TID as it is stored: the upper and the lower half of the block, then the line pointer.
 fn tid_bytes(tid: Tid) -> [u8; 6] {
     let [a, b, c, d] = tid.block.to_le_bytes();
     let [e, f] = tid.item.to_le_bytes();
     [c, d, a, b, e, f]
+}
+
+#[cfg(test)]
+mod tests {
+    use trunkline_format::align::Align;
+
+    use super::*;
+
+    #[test]
+    fn a_scan_loads_what_it_decodes() {
+        let stored = [
+            Attribute { len: 2, align: Align::Short },
+            Attribute { len: 4, align: Align::Int },
+            Attribute { len: 8, align: Align::Double },
+            Attribute { len: -1, align: Align::Int },
+        ];
+        let offsets = constant_offsets(&stored);
+        assert_eq!(offsets, [0, 4, 8]);
+        let check = |wanted: &[Option<usize>], expected| {
+            assert_eq!(page_use(&stored, wanted, &offsets), expected, "{wanted:?}");
+        };
+        check(&[], PageUse::Count);
+        check(&[Some(0)], PageUse::RowStarts(26));
+        check(&[None, Some(0)], PageUse::RowStarts(32));
+        check(&[Some(1), None, Some(0)], PageUse::RowStarts(40));
+    }
 }

@@ -12,6 +12,8 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 use crate::adaptive_join::AdaptiveJoins;
 use crate::append::AppendInOrder;
+use crate::compaction::CompactSorts;
+use crate::hidden_constants::HideInputConstants;
 use crate::interruption::Interruptible;
 use crate::merge_keys::RestoreMergeKeys;
 use crate::scan::Cancellation;
@@ -29,20 +31,22 @@ pub(super) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 
 /// Rules for physical plans.
 ///
-/// Ours come last, because the others look for the nodes that ours replace. The keys of sorts are an
-/// exception: filters of scans are made from them. `join_memory` is what the hash table of a join may use,
+/// Ours come last, because the others look for the nodes that ours replace. Two are exceptions: the others
+/// must not know hidden constants, and filters of scans are made from the keys of sorts. `join_memory` is what the hash table of a join may use,
 /// in bytes.
 pub(super) fn physical_rules(
     cancellation: &Cancellation,
     join_memory: usize,
 ) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
+    rules.insert(0, Arc::new(HideInputConstants));
     let filters = rules.iter().position(|rule| rule.name() == "FilterPushdown(Post)");
     rules.insert(filters.unwrap_or(rules.len()), Arc::new(RestoreMergeKeys));
     rules.push(Arc::new(AppendInOrder));
     rules.push(Arc::new(Interruptible::new(cancellation)));
     // After the rule before it, which replaces the conditions of hash joins.
     rules.push(Arc::new(AdaptiveJoins::new(join_memory, cancellation)));
+    rules.push(Arc::new(CompactSorts));
     rules
 }
 

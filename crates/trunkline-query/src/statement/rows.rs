@@ -22,8 +22,8 @@ use super::deep_stack::OnDeepStack;
 use crate::environment::Environment;
 use crate::error::from_datafusion;
 use crate::expression::column_name;
-use crate::lower::{Lowering, TableSource};
-use crate::scan::{CancelCause, Cancellation};
+use crate::lower::{Lowering, TableSource, scanned_files};
+use crate::scan::{CancelCause, Cancellation, StatementReads, TableSizes};
 use crate::server::ServerView;
 
 /// A column of a result.
@@ -230,7 +230,20 @@ pub(super) async fn physical_plan(
 ) -> Result<(SessionState, Arc<dyn ExecutionPlan>), SqlError> {
     context.cancellation.check()?;
     let nesting = statement.nesting;
-    let logical = with_stack_for(nesting, || logical_plan(statement, context, streams))?;
+    let files = with_stack_for(nesting, || scanned_files(statement, &context.database));
+    let sizes = TableSizes::ask(&context.engine, &context.cancellation, files).await;
+    let sizes = match context.cancellation.cause() {
+        Some(cause) => return Err(cause.error()),
+        None => Arc::new(sizes?),
+    };
+    let reads = StatementReads {
+        engine: context.engine.clone(),
+        io: context.io(),
+        streams: streams.clone(),
+        cancellation: context.cancellation.clone(),
+        sizes,
+    };
+    let logical = with_stack_for(nesting, || logical_plan(statement, context, reads))?;
     let state = context.options.state(&context.cancellation)?;
     let plan = OnDeepStack::new(nesting, state.create_physical_plan(&logical)).await;
     Ok((state, plan.map_err(|error| from_datafusion(&error))?))
@@ -240,17 +253,10 @@ pub(super) async fn physical_plan(
 fn logical_plan(
     statement: &BoundStatement,
     context: &StatementContext,
-    streams: &StatementStreams,
+    reads: StatementReads,
 ) -> Result<LogicalPlan, SqlError> {
     let (environment, server) = with_server(context);
-    let source = TableSource {
-        engine: context.engine.clone(),
-        io: context.io(),
-        database: Arc::clone(&context.database),
-        streams: streams.clone(),
-        cancellation: context.cancellation.clone(),
-        server,
-    };
+    let source = TableSource { database: Arc::clone(&context.database), reads, server };
     let BoundStatement { columns, subqueries, query, .. } = statement;
     let mut lowering = Lowering::new(&environment, &source, columns, subqueries);
     let plan = lowering.relation(&query.relation)?;

@@ -63,6 +63,29 @@ fn sorts_spill_in_one_task() {
     assert_eq!(failure(&small, sql).code(), SqlState::OUT_OF_MEMORY);
 }
 
+/// Each task sorts half of the rows in many runs. A row of the merge's input needs no more memory than in the
+/// runs, although its text is a view into the memory of its run.
+#[test]
+fn sorts_of_several_tasks_are_merged_in_little_memory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let little = StatementOptions {
+        workers: 1,
+        work_mem: 1 << 20,
+        temporary_directory: Some(directory.path().to_owned()),
+        ..StatementOptions::default()
+    };
+    let Some(context) = shop(little) else { return };
+    let half = |first: i32, last: i32| {
+        format!(
+            "select md5(g::text) || md5((g + 1)::text) m from generate_series({first}, {last}) g"
+        )
+    };
+    let sql = format!("{} union all {} order by m", half(1, 60_000), half(60_001, 120_000));
+    let found = lines(&context, &bound(&context, &sql).expect("bound"));
+    assert_eq!(found.len(), 120_000);
+    assert!(found.is_sorted());
+}
+
 /// Joins of 10,000 rows with 10,000, of which a third matches, and their SQL.
 const LARGE_JOINS: [&str; 10] = [
     "select count(*), sum(a.n), sum(b.n), sum(b.n - a.n) from A join B on a.k = b.k",

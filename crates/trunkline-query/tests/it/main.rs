@@ -14,6 +14,8 @@ mod encode;
 mod every_view;
 mod execution;
 mod explain;
+mod gate;
+mod hung_storage;
 mod nesting;
 mod optimizer;
 mod overlay;

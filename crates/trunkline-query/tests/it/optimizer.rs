@@ -39,7 +39,8 @@ const LOGICAL: [&str; 25] = [
     "drop_unused_subplans",
 ];
 
-const PHYSICAL: [&str; 25] = [
+const PHYSICAL: [&str; 27] = [
+    "HideInputConstants",
     "OutputRequirements",
     "aggregate_statistics",
     "join_selection",
@@ -65,4 +66,5 @@ const PHYSICAL: [&str; 25] = [
     "AppendInOrder",
     "Interruptible",
     "AdaptiveJoins",
+    "CompactSorts",
 ];

@@ -40,3 +40,15 @@ select c0, c1 from (select ceil(nullif(s.revenue, s.revenue)), a.n from (select 
 select g, n, count(*) over (order by n) from generate_series(1, 4) g full join (select max(salary) from employees) e(n) on g = n order by n, g;
 -- name: false condition on constants beside an aggregate
 select c from (select b, 2 from (select max(name) from employees) a(m) cross join (select 1 from departments) d(b)) q(b, c) where b >= c group by c;
+-- name: order by a constant of the nullable side of a full join
+select l.c, e.id from (select 5 as c, id from departments) l full join employees e on l.id = e.id order by l.c nulls first, e.id limit 30;
+-- name: order by an expression of a constant behind a full join
+select c0, c1 from (select to_jsonb(octet_length(e.name)), t1.c0 + 59 from (select 'infinity'::date from departments t2 where t2.id not in (42)) t1(c0) full join employees e on t1.c0 = e.hired) q(c0, c1) order by c0 desc, c0::text, c1;
+-- name: order by a constant of the nullable side of a left join
+select d.id, c.one from departments d left join (select id, 1 as one from departments where id < 3) c on c.id = d.id order by c.one desc, d.id;
+-- name: order by a column that a condition makes constant behind a full join
+select l.id, e.id from (select id from departments where id = 3) l full join employees e on l.id = e.id order by l.id desc, e.id;
+-- name: order by constants of the operands of a union
+select a, b, c from (select 1 as a, id as b, 'x' as c from departments union all select id, 2, 'y' from departments union all select 3, 4, name from departments) u order by a nulls first, b desc, c nulls first;
+-- name: order by a constant that is joined where nulls are equal
+select e.id, e.department, c.k, c.id from employees e join (select 2 as k, id from departments) c on e.department is not distinct from c.k order by e.department, c.k desc, c.id desc, e.id;

@@ -1,0 +1,70 @@
+//! The sizes of the tables of a statement, which workers ask for.
+//!
+//! A task must not ask by itself, because the call doesn't return while a file system hangs, and the
+//! statement could neither be cancelled nor reach its time limit. So all sizes are asked for before a
+//! statement is planned, and the task waits for the answers.
+
+use std::future::poll_fn;
+use std::task::{Poll, ready};
+
+use trunkline_aio::facade::hash::Map;
+use trunkline_engine::Engine;
+use trunkline_engine::storage::{Relation, StorageError};
+use trunkline_format::{BlockNo, Oid};
+use trunkline_sql::SqlError;
+
+use super::cancellation::{Cancellation, cancelled};
+use super::failure::storage_error;
+
+/// The number of blocks of each table, or why it is unknown.
+#[derive(Debug, Default)]
+pub(crate) struct TableSizes(Map<Oid, Result<BlockNo, StorageError>>);
+
+impl TableSizes {
+    /// Asks for the sizes of tables. Tables may occur more than once.
+    ///
+    /// # Errors
+    /// 57014 if the statement was cancelled; 53300 if no session is free.
+    pub(crate) async fn ask(
+        engine: &Engine,
+        cancellation: &Cancellation,
+        tables: Vec<(Oid, Relation)>,
+    ) -> Result<Self, SqlError> {
+        if tables.is_empty() {
+            return Ok(Self::default());
+        }
+        let mut backend = cancellation.open_session(engine)?;
+        let session = backend.session();
+        session.set_may_block(false);
+        let mut wait = session.polled_wait();
+        let mut calls = Map::default();
+        for (oid, relation) in tables {
+            calls.entry(oid).or_insert_with(|| relation.count_blocks(session));
+        }
+        for call in calls.values() {
+            let mut waiting = None;
+            let is_over = poll_fn(|context| {
+                let polled = session.poll_for(context, &mut wait, || call.is_done());
+                if polled.is_pending() && waiting.is_none() {
+                    waiting = Some(cancellation.wait_for_io());
+                }
+                Poll::Ready(ready!(polled))
+            });
+            is_over.await.map_err(|_| cancelled())?;
+        }
+        let sizes = calls.into_iter().filter_map(|(oid, mut call)| Some((oid, call.take()?)));
+        Ok(Self(sizes.collect()))
+    }
+
+    /// The number of blocks of a table.
+    ///
+    /// # Errors
+    /// Those of its files. XX000 if its size was not asked for, which would be a bug.
+    pub(super) fn blocks(&self, table: Oid) -> Result<BlockNo, SqlError> {
+        match self.0.get(&table) {
+            Some(Ok(blocks)) => Ok(*blocks),
+            Some(Err(error)) => Err(storage_error(error)),
+            None => Err(SqlError::internal(format!("the size of relation {table} is unknown"))),
+        }
+    }
+}
