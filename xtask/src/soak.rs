@@ -32,7 +32,7 @@ const USAGE: &str = "\
 usage: cargo xtask soak <name>
 
   faults           a million faults on the simulated disk, under the seeded pool workload
-  mutants          all mutants, of which ci tries a quarter
+  mutants          all mutants, of which ci tries an eighth
   stress           the test step of ci ten times in a row, while other threads keep CPUs and
                    disk busy; needs what ci needs
   bare-root        .ci/run in a bare Debian root, which has none of the packages it needs;
