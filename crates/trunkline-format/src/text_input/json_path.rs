@@ -9,10 +9,12 @@
 
 mod lexer;
 mod parser;
+mod reader;
 mod tree;
 mod writer;
 
 use super::error::InputError;
+use crate::text_output::ValueError;
 
 pub use tree::{JsonPath, PathChain, PathItem, PathOperator};
 
@@ -23,6 +25,14 @@ impl JsonPath {
     /// 42601 or 22P02 if the text isn't one; 0A000 for methods that version 19 has added. Regular expressions are not looked into.
     pub fn parse(text: &str, major: u32) -> Result<Self, InputError> {
         parser::parse(text, major)
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// The value is damaged, or it has a method that version 19 has added.
+    pub fn read(value: &[u8]) -> Result<Self, ValueError> {
+        reader::read(value)
     }
 
     /// Appends the stored form.

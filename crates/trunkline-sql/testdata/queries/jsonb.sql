@@ -270,3 +270,11 @@ select id, jsonb_path_query_first(b, '$.a'), jsonb_path_exists(b, '$.b'), b @? '
 select d.id, v from documents d, jsonb_path_query(d.b, '$.** ? (@.type() == "number")') v order by d.id, v;
 -- name: null arguments of paths
 select jsonb_path_query_array(null, '$'), jsonb_path_query_array('1', null), jsonb_path_query_array('1', '$', null);
+-- name: a long chain of operators in a path
+select length((('1' || repeat(' + 1', 250))::jsonpath)::text), jsonb_path_query('1', ('1' || repeat(' + 1', 250))::jsonpath), jsonb_path_exists('1', ('$ ? (@ == 2' || repeat(' || @ == 1', 250) || ')')::jsonpath);
+-- name: a chain of too many operators in a path
+select ('1' || repeat(' + 1', 1000000))::jsonpath;
+-- name: a chain of too many conditions in a path
+select ('$ ? (@ == 1' || repeat(' && @ == 1', 100000) || ')')::jsonpath;
+-- name: paths that are printed with another meaning
+select jsonb_path_query_array('1.5', '(2 / 4)[0] - 2'), jsonb_path_query_array('1.5', '($ + 2).type()'), '($ + 2).type()'::jsonpath, jsonb_path_query_array('[1, 2]', '-(-$[*]).abs()'), jsonb_path_query_array('1.5', '$ ? (true < (1 - 2).type())');

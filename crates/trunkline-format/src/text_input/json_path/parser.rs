@@ -6,14 +6,20 @@ use super::tree::{JsonPath, PathChain, PathItem, PathOperator};
 use crate::text_input::error::InputError;
 use crate::text_input::numeric::numeric;
 
-/// How deep a path may nest.
-const DEPTH_MAX: usize = 500;
+/// How deep a path may nest. A level takes a dozen calls, so this bounds the stack.
+const DEPTH_MAX: usize = 100;
+/// How high the tree of a path may be. A chain of operators such as `1 + 1 + 1` is as high as it has
+/// operators. What walks the tree recurses, and the printer takes the most stack: 4 KiB for each level
+/// without optimization.
+const HEIGHT_MAX: usize = 300;
 
 struct Parser {
     words: Vec<Word>,
     at: usize,
     major: u32,
     depth: usize,
+    /// The height of the tree that was read last.
+    height: usize,
     /// Filters and subscripts around, in which `@` and `last` have a meaning.
     filters: usize,
     subscripts: usize,
@@ -29,7 +35,8 @@ pub(super) fn parse(text: &str, major: u32) -> Result<JsonPath, InputError> {
         return Err(InputError::new("22P02", message));
     }
     let (filters, subscripts, number) = (0, 0, String::new());
-    let mut parser = Parser { words, at: 0, major, depth: 0, filters, subscripts, number };
+    let (depth, height) = (0, 0);
+    let mut parser = Parser { words, at: 0, major, depth, height, filters, subscripts, number };
     let lax = match parser.keyword() {
         "strict" => false,
         "lax" => true,
@@ -163,11 +170,38 @@ impl Parser {
     ) -> Result<T, InputError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(InputError::new("54001", "stack depth limit exceeded"));
+            return Err(too_deep());
         }
         let found = read(self);
         self.depth -= 1;
         found
+    }
+
+    /// The tree that was read last becomes part of an item, beside another one of this height.
+    fn raise(&mut self, beside: usize) -> Result<(), InputError> {
+        self.height = self.height.max(beside) + 1;
+        if self.height > HEIGHT_MAX { Err(too_deep()) } else { Ok(()) }
+    }
+
+    /// An operator on a left operand of this height and on the right one, which was read last.
+    fn binary(
+        &mut self,
+        operator: PathOperator,
+        (left, height): (PathChain, usize),
+        right: PathChain,
+    ) -> Result<PathChain, InputError> {
+        self.raise(height)?;
+        Ok(vec![PathItem::Binary(operator, left, right)])
+    }
+
+    /// An operator on the operand that was read last.
+    fn unary(
+        &mut self,
+        operator: PathOperator,
+        operand: PathChain,
+    ) -> Result<PathItem, InputError> {
+        self.raise(0)?;
+        Ok(PathItem::Unary(operator, operand))
     }
 
     fn predicate(&mut self) -> Result<PathChain, InputError> {
@@ -185,9 +219,10 @@ impl Parser {
             let mut left = parser.and()?;
             while parser.is_symbol("||") && is_predicate(&left) {
                 parser.at += 1;
+                let height = parser.height;
                 let right = parser.and()?;
                 parser.require_predicate(&right)?;
-                left = vec![PathItem::Binary(PathOperator::Or, left, right)];
+                left = parser.binary(PathOperator::Or, (left, height), right)?;
             }
             Ok(left)
         })
@@ -197,9 +232,10 @@ impl Parser {
         let mut left = self.comparison()?;
         while self.is_symbol("&&") && is_predicate(&left) {
             self.at += 1;
+            let height = self.height;
             let right = self.comparison()?;
             self.require_predicate(&right)?;
-            left = vec![PathItem::Binary(PathOperator::And, left, right)];
+            left = self.binary(PathOperator::And, (left, height), right)?;
         }
         Ok(left)
     }
@@ -211,7 +247,7 @@ impl Parser {
     fn comparison(&mut self) -> Result<PathChain, InputError> {
         if self.accept("!") {
             let operand = self.delimited()?;
-            return Ok(vec![PathItem::Unary(PathOperator::Not, operand)]);
+            return Ok(vec![self.unary(PathOperator::Not, operand)?]);
         }
         if self.keyword() == "exists" {
             return self.delimited();
@@ -230,11 +266,10 @@ impl Parser {
             _ => return self.text_comparison(left),
         };
         self.at += 1;
+        let height = self.height;
         let right = self.sum()?;
-        if is_predicate(&right) {
-            return Err(self.unexpected());
-        }
-        Ok(vec![PathItem::Binary(operator, left, right)])
+        self.require_value(&right)?;
+        self.binary(operator, (left, height), right)
     }
 
     /// `starts with` and `like_regex`, or only the operand.
@@ -247,7 +282,8 @@ impl Parser {
                 _ => return Err(self.unexpected()),
             };
             self.at += 1;
-            return Ok(vec![PathItem::Binary(PathOperator::StartsWith, left, vec![start])]);
+            let height = self.height;
+            return self.binary(PathOperator::StartsWith, (left, height), vec![start]);
         }
         if self.accept_word("like_regex") {
             let pattern = self.text()?;
@@ -264,6 +300,7 @@ impl Parser {
                     bits |= 1 << bit;
                 }
             }
+            self.raise(0)?;
             return Ok(vec![PathItem::LikeRegex(left, pattern, bits)]);
         }
         Ok(left)
@@ -281,7 +318,7 @@ impl Parser {
             self.expect("(")?;
             let value = self.value()?;
             self.expect(")")?;
-            return Ok(vec![PathItem::Unary(PathOperator::Exists, value)]);
+            return Ok(vec![self.unary(PathOperator::Exists, value)?]);
         }
         self.expect("(")?;
         let predicate = self.predicate()?;
@@ -298,9 +335,10 @@ impl Parser {
                 _ => break,
             };
             self.at += 1;
+            let height = self.height;
             let right = self.product()?;
             self.require_value(&right)?;
-            left = vec![PathItem::Binary(operator, left, right)];
+            left = self.binary(operator, (left, height), right)?;
         }
         Ok(left)
     }
@@ -315,9 +353,10 @@ impl Parser {
                 _ => break,
             };
             self.at += 1;
+            let height = self.height;
             let right = self.signed()?;
             self.require_value(&right)?;
-            left = vec![PathItem::Binary(operator, left, right)];
+            left = self.binary(operator, (left, height), right)?;
         }
         Ok(left)
     }
@@ -345,7 +384,7 @@ impl Parser {
             }
             return Ok(vec![PathItem::Number(number(&self.number, self.major)?)]);
         }
-        Ok(vec![PathItem::Unary(operator, operand)])
+        Ok(vec![self.unary(operator, operand)?])
     }
 
     /// A value and what is applied to it.
@@ -356,15 +395,20 @@ impl Parser {
             if is_predicate(&inside) && self.keyword() == "is" {
                 self.at += 1;
                 self.expect_word("unknown")?;
-                return Ok(vec![PathItem::Unary(PathOperator::IsUnknown, inside)]);
+                return Ok(vec![self.unary(PathOperator::IsUnknown, inside)?]);
             }
             inside
         } else {
             vec![self.primary()?]
         };
-        while let Some(item) = self.accessor()? {
+        let mut height = self.height;
+        loop {
+            self.height = 0;
+            let Some(item) = self.accessor()? else { break };
+            height = height.max(self.height);
             chain.push(item);
         }
+        self.height = height;
         Ok(chain)
     }
 
@@ -395,6 +439,7 @@ impl Parser {
             _ => return Err(self.unexpected()),
         };
         self.at += 1;
+        self.height = 0;
         Ok(item)
     }
 
@@ -405,7 +450,7 @@ impl Parser {
             let predicate = self.predicate()?;
             self.filters -= 1;
             self.expect(")")?;
-            return Ok(Some(PathItem::Unary(PathOperator::Filter, predicate)));
+            return self.unary(PathOperator::Filter, predicate).map(Some);
         }
         if self.accept("[") {
             return self.subscript_list().map(Some);
@@ -449,15 +494,19 @@ impl Parser {
         }
         self.subscripts += 1;
         let mut list = Vec::new();
+        let mut height = 0;
         loop {
             let from = self.value()?;
+            height = height.max(self.height);
             let to = if self.accept_word("to") { Some(self.value()?) } else { None };
+            height = height.max(self.height);
             list.push((from, to));
             if !self.accept(",") {
                 break;
             }
         }
         self.subscripts -= 1;
+        self.raise(height)?;
         self.expect("]")?;
         Ok(PathItem::Subscripts(list))
     }
@@ -532,8 +581,13 @@ impl Parser {
             arguments.push(vec![item]);
         }
         self.expect(")")?;
+        self.raise(0)?;
         Ok(PathItem::Method(operator, arguments))
     }
+}
+
+fn too_deep() -> InputError {
+    InputError::new("54001", "stack depth limit exceeded")
 }
 
 fn is_predicate(chain: &PathChain) -> bool {

@@ -58,6 +58,73 @@ pub enum PathOperator {
     TimestampTz = 53,
 }
 
+impl PathOperator {
+    /// All of them.
+    pub(super) const ALL: [Self; 39] = [
+        Self::And,
+        Self::Or,
+        Self::Not,
+        Self::IsUnknown,
+        Self::Equal,
+        Self::NotEqual,
+        Self::Less,
+        Self::Greater,
+        Self::LessOrEqual,
+        Self::GreaterOrEqual,
+        Self::Add,
+        Self::Subtract,
+        Self::Multiply,
+        Self::Divide,
+        Self::Modulo,
+        Self::Plus,
+        Self::Minus,
+        Self::Filter,
+        Self::Exists,
+        Self::Type,
+        Self::Size,
+        Self::Abs,
+        Self::Floor,
+        Self::Ceiling,
+        Self::Double,
+        Self::Datetime,
+        Self::KeyValue,
+        Self::StartsWith,
+        Self::Bigint,
+        Self::Boolean,
+        Self::Date,
+        Self::Decimal,
+        Self::Integer,
+        Self::Number,
+        Self::String,
+        Self::Time,
+        Self::TimeTz,
+        Self::Timestamp,
+        Self::TimestampTz,
+    ];
+
+    /// Whether it is a method.
+    pub(super) fn is_method(self) -> bool {
+        let number = self as u8;
+        (Self::Type as u8..=Self::KeyValue as u8).contains(&number) || number >= Self::Bigint as u8
+    }
+
+    /// The number of operands or arguments that are stored.
+    pub(super) fn operands(self) -> usize {
+        match self {
+            Self::Not
+            | Self::IsUnknown
+            | Self::Plus
+            | Self::Minus
+            | Self::Filter
+            | Self::Exists => 1,
+            Self::Decimal => 2,
+            Self::Datetime | Self::Time | Self::TimeTz | Self::Timestamp | Self::TimestampTz => 1,
+            method if method.is_method() => 0,
+            _ => 2,
+        }
+    }
+}
+
 /// An item of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PathItem {

@@ -4,7 +4,7 @@
 //! anywhere. The offset of the next item follows at a multiple of four, counted with the headers, and is
 //! written when that is known (`flattenJsonPathParseItem`).
 
-use super::tree::{JsonPath, PathChain, PathItem, PathOperator};
+use super::tree::{JsonPath, PathChain, PathItem};
 
 /// `JSONPATH_VERSION` and `JSONPATH_LAX`.
 const VERSION: u32 = 1;
@@ -111,15 +111,7 @@ impl Writer<'_> {
                 self.operand(place, words, operand);
             }
             PathItem::Method(operator, arguments) => {
-                let count = match operator {
-                    PathOperator::Decimal => 2,
-                    PathOperator::Datetime
-                    | PathOperator::Time
-                    | PathOperator::TimeTz
-                    | PathOperator::Timestamp
-                    | PathOperator::TimestampTz => 1,
-                    _ => 0,
-                };
+                let count = operator.operands();
                 let words = self.reserved(count);
                 for (at, argument) in arguments.iter().enumerate().take(count) {
                     self.operand(place, words + at * 4, argument);

@@ -122,8 +122,11 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// A stored path as a tree.
+/// A stored path as a tree. The text of one that we can't read names what we don't have.
 fn parsed(payload: &[u8], call: &Call<'_>) -> Result<JsonPath, SqlError> {
+    if let Ok(path) = JsonPath::read(payload) {
+        return Ok(path);
+    }
     let mut text = Vec::new();
     let options = call.settings.text_options();
     write_text(&Type::Base(Base::Jsonpath), payload, &options, &mut text).map_err(damaged)?;

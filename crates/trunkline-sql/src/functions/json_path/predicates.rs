@@ -6,7 +6,7 @@ use trunkline_format::text_input::{PathChain, PathItem, PathOperator};
 
 use super::failure::Failure;
 use super::value::{Logical, Node};
-use super::walk::Walk;
+use super::walk::{Walk, with_room};
 use crate::error::SqlError;
 use crate::functions::json::container::Kind;
 use crate::functions::regex::{Flags, matches};
@@ -19,7 +19,8 @@ impl<'a> Walk<'a, '_> {
         node: &Node<'a>,
     ) -> Result<Logical, SqlError> {
         match chain.as_slice() {
-            [item] => self.logical(item, node),
+            // A chain of operators nests as deep as it is long.
+            [item] => with_room(|| self.logical(item, node)),
             _ => Err(SqlError::internal("a predicate is one item")),
         }
     }

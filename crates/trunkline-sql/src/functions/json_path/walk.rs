@@ -403,6 +403,6 @@ impl<'a> Walk<'a, '_> {
 }
 
 /// Paths and values may be nested deeply.
-fn with_room<T>(walk: impl FnOnce() -> T) -> T {
+pub(super) fn with_room<T>(walk: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(64 << 10, 1 << 20, walk)
 }
