@@ -137,7 +137,8 @@ impl RangeRules<'_> {
         writer.bytes(&[flags]);
     }
 
-    /// Sorts ranges, and merges those that overlap or touch (`multirange_canonicalize`).
+    /// Sorts ranges, and merges those that overlap or touch (`multirange_canonicalize`). Of equal bounds
+    /// that look different, such as 1.0 and 1.00, the last one is kept.
     pub(crate) fn merge(&self, ranges: Vec<RangeValue>) -> Result<Vec<RangeValue>, InputError> {
         let mut failure = None;
         let mut bounds: Vec<(Bound, Bound)> = ranges.into_iter().flatten().collect();
@@ -163,7 +164,12 @@ impl RangeRules<'_> {
             };
             if !self.reaches(&last.1, &lower)? {
                 merged.push((lower, upper));
-            } else if self.compare_bounds(&last.1, &upper, true)? == Ordering::Less {
+                continue;
+            }
+            if self.compare_bounds(&last.0, &lower, false)? == Ordering::Equal {
+                last.0 = lower;
+            }
+            if self.compare_bounds(&last.1, &upper, true)? != Ordering::Greater {
                 last.1 = upper;
             }
         }

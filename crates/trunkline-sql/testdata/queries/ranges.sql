@@ -74,3 +74,17 @@ select range_agg(r) from (values ('empty'::int4range)) v(r);
 select range_agg(sold), range_intersect_agg(sold) from products where not isempty(sold) and id < 40;
 -- name: range_agg of nothing
 select range_agg(sold), range_agg(busy), range_intersect_agg(busy) from products, moments where false;
+-- name: which of equal bounds a range keeps
+select numrange(1.0,3.0) + numrange(1.00,3.00), numrange(1.0,3.0) * numrange(1.00,3.00), numrange(1.0,3.0) - numrange(2.00,3.00), numrange(1.0,3.0) - numrange(1.00,2.00), range_merge(numrange(1.0,3.0), numrange(1.00,3.00)), numrange(null,3.0) + numrange(null,3.00), numrange(1.0,null) * numrange(1.00,null);
+-- name: which of equal bounds a multirange keeps
+select nummultirange(numrange(1.0,3.0)) + nummultirange(numrange(1.00,3.00)), nummultirange(numrange(1.00,3.0)) * nummultirange(numrange(1.0,3.00)), nummultirange(numrange(1.0,3.0)) - nummultirange(numrange(2.00,3.00)), nummultirange(numrange(1.0,3.0), numrange(1.00,3.00), numrange(1.000,2)), nummultirange(numrange(1.0,3.0), numrange(3.00,3.000,'[]')), '{[1.0,3.0],[1.00,3.00]}'::nummultirange, '{[1.00,3.00],[1.0,3.0]}'::nummultirange, '{[1.0,2],[5,6.0]}'::nummultirange - '{(1.00,2.0),(5.0,6)}'::nummultirange;
+-- name: which of equal bounds an aggregate keeps
+select range_agg(r), range_intersect_agg(r) from (values (numrange(1.0,3.0)), (numrange(1.00,3.00)), (numrange(1.000,4))) v(r);
+-- name: relations of ranges with equal bounds
+select a.r, b.r, a.r && b.r, a.r << b.r, a.r >> b.r, a.r &< b.r, a.r &> b.r, a.r -|- b.r, a.r @> b.r, a.r < b.r, a.r = b.r from (values (numrange(1,3,'[]')), ('[1,3)'), ('(1,3]'), ('(1,3)'), ('[3,3]'), ('empty'), ('(,3)'), ('(,3]'), ('[3,)'), ('(3,)'), ('(,)')) a(r), (values (numrange(3,5,'[]')), ('(3,5]'), ('[1,3]'), ('[1,3)'), ('(1,3]'), ('[3,3]'), ('empty'), ('(,3]'), ('(3,)'), ('(,)')) b(r) order by a.r, b.r;
+-- name: relations of multiranges with equal bounds
+select a.r, b.r, a.r && b.r, a.r << b.r, a.r >> b.r, a.r &< b.r, a.r &> b.r, a.r -|- b.r, a.r @> b.r, a.r + b.r, a.r * b.r, a.r - b.r from (values ('{[1,3],[7,9]}'::nummultirange), ('{[1,3),(3,4)}'), ('{(1,3]}'), ('{[3,3]}'), ('{}'), ('{(,3),[4,)}'), ('{(3,)}'), ('{(,)}')) a(r), (values ('{[3,5]}'::nummultirange), ('{(3,5],(9,)}'), ('{[1,3]}'), ('{[3,3]}'), ('{}'), ('{(,1)}'), ('{(,)}')) b(r) order by a.r, b.r;
+-- name: multiranges with many ranges
+with m as (select range_agg(int4range(i * 10, i * 10 + 5)) a, range_agg(int4range(i * 7, i * 7 + 3)) b from generate_series(0, 400) i) select a && b, a @> b, a @> (a * b), md5((a + b)::text), md5((a * b)::text), md5((a - b)::text), md5((b - a)::text), (a - b) + (a * b) = a, (a - b) && b from m;
+-- name: parts of multiranges that ranges cover
+select a.r - b.r, a.r * b.r, a.r @> b.r, a.r && b.r from (values ('{[1,3),[5,7),[9,11)}'::int4multirange), ('{[1,11)}'), ('{}'), ('{(,5),[20,)}')) a(r), (values ('{[2,10)}'::int4multirange), ('{[1,3),[9,11)}'), ('{[0,1),[3,5),[12,13)}'), ('{[2,6),[6,8),[10,30)}'), ('{(,)}'), ('{}'), ('{[6,7),[10,11)}')) b(r) order by a.r, b.r;

@@ -160,7 +160,8 @@ pub(super) fn missing() -> SqlError {
     SqlError::internal("an argument is missing")
 }
 
-/// What either of two ranges covers. If `strict`, there must be nothing between them.
+/// What either of two ranges covers. If `strict`, there must be nothing between them. Of equal bounds
+/// that look different, such as 1.0 and 1.00, the right one is taken, as the server does.
 pub(super) fn union(left: Range, right: Range, strict: bool) -> Result<Range, SqlError> {
     let (Some(left), Some(right)) = (left.clone(), right.clone()) else {
         return Ok(left.or(right));
@@ -169,13 +170,14 @@ pub(super) fn union(left: Range, right: Range, strict: bool) -> Result<Range, Sq
         let message = "result of range union would not be contiguous";
         return Err(SqlError::new(SqlState::DATA_EXCEPTION, message));
     }
-    Ok(Some((left.0.min(right.0), left.1.max(right.1))))
+    // `min` returns the first of equal values, and `max` the last.
+    Ok(Some((right.0.min(left.0), left.1.max(right.1))))
 }
 
-/// What both ranges cover, which may be nothing.
+/// What both ranges cover, which may be nothing. Of equal bounds, the left one is taken.
 pub(super) fn intersection(left: Range, right: Range) -> Range {
     let (left, right) = (left?, right?);
-    let (lower, upper) = (left.0.max(right.0), left.1.min(right.1));
+    let (lower, upper) = (right.0.max(left.0), left.1.min(right.1));
     (lower < upper).then_some((lower, upper))
 }
 

@@ -203,12 +203,35 @@ fn spans(
 }
 
 /// Whether each of the inner ranges is in one of the outer ones.
-fn contains(outer: &[Pair], inner: &[Pair]) -> bool {
-    inner.iter().all(|inner| outer.iter().any(|outer| outer.0 <= inner.0 && inner.1 <= outer.1))
+fn contains(mut outer: &[Pair], inner: &[Pair]) -> bool {
+    inner.iter().all(|inner| {
+        // What ends before this range also ends before those behind it.
+        let before = outer.iter().take_while(|outer| outer.1 < inner.1).count();
+        outer = outer.get(before..).unwrap_or_default();
+        outer.first().is_some_and(|outer| outer.0 <= inner.0)
+    })
 }
 
 fn overlaps(left: &[Pair], right: &[Pair]) -> bool {
-    left.iter().any(|a| right.iter().any(|b| a.0 < b.1 && b.0 < a.1))
+    neighbours(left, right).any(|(a, b)| a.0 < b.1 && b.0 < a.1)
+}
+
+/// Pairs of ranges of two multiranges, among which are all that overlap. Of each pair, the range that
+/// ends first is followed by the next one.
+fn neighbours<'p>(
+    mut left: &'p [Pair],
+    mut right: &'p [Pair],
+) -> impl Iterator<Item = (&'p Pair, &'p Pair)> {
+    std::iter::from_fn(move || {
+        let ((a, lefts), (b, rights)) = left.split_first().zip(right.split_first())?;
+        if a.1 <= b.1 {
+            left = lefts;
+        }
+        if b.1 <= a.1 {
+            right = rights;
+        }
+        Some((a, b))
+    })
 }
 
 /// Whether a multirange has a value: the numbers of the two arguments.
@@ -236,23 +259,34 @@ fn combined(
 
 /// What both multiranges cover.
 pub(super) fn intersected(left: &[Pair], right: &[Pair]) -> Vec<Pair> {
-    let each = left.iter().flat_map(|a| right.iter().map(move |b| (a, b)));
+    let each = neighbours(left, right);
     each.filter_map(|(a, b)| intersection(Some(a.clone()), Some(b.clone()))).collect()
 }
 
 /// What the left multirange covers and the right one doesn't.
-fn without(left: &[Pair], right: &[Pair]) -> Vec<Pair> {
-    let mut rest = left.to_vec();
-    for (lower, upper) in right {
-        let parts = rest.into_iter().flat_map(|(start, end)| {
-            if end <= *lower || *upper <= start {
-                return vec![(start, end)];
+fn without(left: &[Pair], mut right: &[Pair]) -> Vec<Pair> {
+    let mut rest = Vec::with_capacity(left.len());
+    for (start, end) in left {
+        let (mut start, mut is_covered) = (start, false);
+        while let Some(((lower, upper), others)) = right.split_first()
+            && lower < end
+        {
+            if upper > start {
+                if start < lower {
+                    rest.push((start.clone(), lower.clone()));
+                }
+                if end <= upper {
+                    // It may also cover what comes next.
+                    is_covered = true;
+                    break;
+                }
+                start = upper;
             }
-            let before = (start < *lower).then(|| (start, lower.clone()));
-            let after = (*upper < end).then(|| (upper.clone(), end));
-            before.into_iter().chain(after).collect()
-        });
-        rest = parts.collect();
+            right = others;
+        }
+        if !is_covered {
+            rest.push((start.clone(), end.clone()));
+        }
     }
     rest
 }

@@ -72,14 +72,18 @@ impl RangeSet {
         }
     }
 
-    /// Sorts the ranges, and merges those that overlap or touch.
+    /// Sorts the ranges, and merges those that overlap or touch. Of equal bounds that look different, the
+    /// last one is kept, as in a multirange that is made of the ranges.
     fn merge(&mut self) {
-        self.ranges.sort_unstable();
+        self.ranges.sort();
         let mut merged: Vec<Pair> = Vec::new();
         for (lower, upper) in std::mem::take(&mut self.ranges) {
             match merged.last_mut() {
                 Some(last) if lower <= last.1 => {
-                    if last.1 < upper {
+                    if last.0 == lower {
+                        last.0 = lower;
+                    }
+                    if last.1 <= upper {
                         last.1 = upper;
                     }
                 }
