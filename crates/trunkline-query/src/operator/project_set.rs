@@ -43,6 +43,8 @@ pub(crate) struct SetCall {
     pub(crate) collation: Oid,
     /// The rows that a column definition list describes.
     pub(crate) row: Option<DefinedRow>,
+    /// The function doesn't return a set: if it gives no row, there is one of nulls.
+    pub(crate) is_single: bool,
     /// The function gives rows as values, which are divided into the columns.
     pub(crate) division: Option<Division>,
     /// The names and types of the columns.
@@ -134,6 +136,8 @@ struct Input {
 struct Results {
     /// `None` at the end.
     rows: Option<Box<dyn SetRows>>,
+    /// A row of nulls is missing if the function ends without a row.
+    needs_row: bool,
     /// Rows that have been returned and not used, and how many of them.
     ready: Vec<ArrayRef>,
     left: usize,
@@ -154,8 +158,16 @@ impl Results {
                 Some(arrays) => {
                     self.left = arrays.first().map_or(0, |array| array.len());
                     self.ready = call.divided(arrays, settings)?;
+                    self.needs_row &= self.left == 0;
                 }
-                None => self.rows = None,
+                None => {
+                    self.rows = None;
+                    if std::mem::take(&mut self.needs_row) {
+                        let types = call.columns.iter();
+                        self.ready = types.map(|(_, ty)| new_null_array(ty, 1)).collect();
+                        self.left = 1;
+                    }
+                }
             }
         }
         Ok(())
@@ -294,7 +306,7 @@ impl SetCall {
         let Some(function) = self.function else {
             let value = arguments.iter().map(|value| value.array().slice(value.row(row), 1));
             let ready = self.divided(value.collect(), &operator.settings)?;
-            return Ok(Results { rows: None, ready, left: 1 });
+            return Ok(Results { rows: None, needs_row: false, ready, left: 1 });
         };
         let rows = function(
             &Call {
@@ -308,7 +320,8 @@ impl SetCall {
             },
             row,
         )?;
-        Ok(Results { rows: Some(rows), ready: Vec::new(), left: 0 })
+        let needs_row = self.is_single;
+        Ok(Results { rows: Some(rows), needs_row, ready: Vec::new(), left: 0 })
     }
 
     /// The columns of what the function gives.

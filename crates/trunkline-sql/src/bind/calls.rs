@@ -535,6 +535,7 @@ impl Binder<'_> {
         Ok(RowSource {
             call,
             returns_set: true,
+            is_single: false,
             columns: Vec::new(),
             row_type,
             defined: Vec::new(),

@@ -137,7 +137,8 @@ impl Binder<'_> {
             {
                 let fields = self.result_columns(procedure, resolved.result, &resolved.arguments);
                 let name = self.output_parameter(procedure);
-                let source = self.row_source(resolved, at)?;
+                let mut source = self.row_source(resolved, at)?;
+                source.is_single = !returns_set;
                 let columns = match fields {
                     Some(fields) => fields.into_iter().map(ItemColumn::of_field).collect(),
                     None => vec![ItemColumn { name, ty: source.call.ty }],
@@ -355,6 +356,7 @@ fn single(call: Expr) -> (RowSource, Vec<ItemColumn>) {
     let source = RowSource {
         call,
         returns_set: false,
+        is_single: false,
         columns: Vec::new(),
         row_type: None,
         defined: Vec::new(),

@@ -183,8 +183,10 @@ pub struct TableColumn {
 pub struct RowSource {
     /// The call: an [`super::ExprKind::Call`], or any other expression, which gives one row.
     pub call: Expr,
-    /// Whether the function returns a set.
+    /// Whether the function returns a set, or is executed like one that does.
     pub returns_set: bool,
+    /// Whether there is a row of nulls if the function gives none, because it doesn't return a set.
+    pub is_single: bool,
     /// The columns of its rows; for a function that returns a scalar, one.
     pub columns: Vec<ColumnId>,
     /// The types of those columns, if the call's type is composite.

@@ -168,6 +168,7 @@ impl Matching<'_> {
     fn sources(&mut self, one: &[RowSource], other: &[RowSource]) -> bool {
         self.each(one, other, |matching, one, other| {
             one.returns_set == other.returns_set
+                && one.is_single == other.is_single
                 && one.row_type == other.row_type
                 && one.defined == other.defined
                 && matching.expr(&one.call, &other.call)

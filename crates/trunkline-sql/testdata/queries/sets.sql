@@ -90,3 +90,17 @@ select count(*) between 300 and 700 from generate_series(1, 1000) where random()
 select count(distinct r) > 900 from (select random() as r from generate_series(1, 1000)) s;
 -- name: volatile column is evaluated once
 select count(*) from (select random() as r from generate_series(1, 1000)) s where r <> r;
+-- name: functions of one row in FROM without a row
+select * from jsonb_to_record(null) as t(a int, b text);
+-- name: functions of one row in FROM for each row
+select x, t.* from (values ('{"a":1}'::jsonb), (null)) v(x), jsonb_to_record(x) t(a int);
+-- name: functions of one row in FROM beside a series
+select * from rows from (generate_series(1, 2), jsonb_to_record(null) as (a int)) with ordinality;
+-- name: functions of a row with an argument that is null
+select t is null, t from pg_sequence_parameters(null) t;
+-- name: functions of a scalar in FROM without a value
+select * from abs(null::int), regexp_match('a', 'b');
+-- name: set-returning functions in FROM without rows
+select * from rows from (generate_series(1, 0), abs(null::int));
+-- name: functions of one row as values with an argument that is null
+select pg_sequence_parameters(null) is null, (pg_sequence_parameters(null)).start_value;
