@@ -318,8 +318,9 @@ impl Binder<'_> {
         self.condition(filter, &mut inner).map(Some)
     }
 
-    /// An aggregate can't contain other aggregates, window functions or set-returning functions. Returns
-    /// whether it belongs to a query around this one, because it uses only columns of those.
+    /// An aggregate can't contain other aggregates of its level, window functions or set-returning
+    /// functions. Returns whether it belongs to a query around this one, because it uses only columns
+    /// and aggregates of those.
     pub(super) fn check_aggregate(
         &self,
         aggregate: &Aggregate,
@@ -329,11 +330,17 @@ impl Binder<'_> {
         let mut used: Vec<ColumnId> = Vec::new();
         aggregate.expressions(|expr| expr.columns(&self.subqueries, &mut |id| used.push(id)));
         let level = &context.level;
-        let is_call = |id: ColumnId| {
-            level.is_aggregate(id) || level.is_window_column(id) || level.is_set_column(id)
+        // An aggregate of another level is only a value.
+        let innermost = self.innermost(&used, context.scope);
+        let is_nested = |id: ColumnId| {
+            let is_outer = self.outer_aggregates.iter().any(|found| found.id == id);
+            level.is_aggregate(id)
+                || is_outer && self.level_of(id, context.scope) == Some(innermost)
         };
+        let is_call =
+            |id: ColumnId| is_nested(id) || level.is_window_column(id) || level.is_set_column(id);
         let inner = location_inside(aggregate, is_call);
-        let what = if used.iter().any(|id| level.is_aggregate(*id)) {
+        let what = if used.iter().any(|id| is_nested(*id)) {
             Some((SqlState::GROUPING_ERROR, "aggregate function calls cannot be nested"))
         } else if used.iter().any(|id| level.is_window_column(*id)) {
             let message = "aggregate function calls cannot contain window function calls";
@@ -347,20 +354,12 @@ impl Binder<'_> {
         if let Some((code, message)) = what {
             return Err(SqlError::new(code, message).at(inner.unwrap_or(at)));
         }
-        let is_own = |id: &ColumnId| self.is_of_level(*id, context.scope);
-        let is_outer = |id: &ColumnId| self.is_outer(*id, context.scope);
-        Ok(used.iter().any(is_outer) && !used.iter().any(is_own))
+        Ok(innermost > 0)
     }
 
     /// Whether a column belongs to a level around this one.
     pub(super) fn is_outer(&self, id: ColumnId, scope: &super::scope::Scope<'_>) -> bool {
-        let levels = std::iter::successors(scope.outer, |scope| scope.outer);
-        let columns = levels.flat_map(|scope| &scope.tables).flat_map(|table| table.columns.iter());
-        let mut found = false;
-        for column in columns {
-            column.value.columns(&self.subqueries, &mut |own| found |= own == id);
-        }
-        found
+        self.level_of(id, scope).is_some_and(|level| level > 0)
     }
 
     /// A window function, or an aggregate over a window.

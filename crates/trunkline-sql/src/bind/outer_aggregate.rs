@@ -11,16 +11,33 @@ use crate::bound::{ColumnId, Expr};
 use crate::error::{SqlError, SqlState};
 
 impl Binder<'_> {
-    /// Whether expressions use columns, and all of them are of levels around this one.
+    /// Whether expressions use columns or aggregates of levels around this one, and none of this level.
     pub(super) fn uses_only_outer(&self, expressions: &[Expr], scope: &Scope<'_>) -> bool {
-        let (mut outer, mut own) = (false, false);
+        let mut used: Vec<ColumnId> = Vec::new();
         for expression in expressions {
-            expression.columns(&self.subqueries, &mut |id| match self.is_outer(id, scope) {
-                true => outer = true,
-                false => own = true,
-            });
+            expression.columns(&self.subqueries, &mut |id| used.push(id));
         }
-        outer && !own
+        self.innermost(&used, scope) > 0
+    }
+
+    /// The innermost level that any of these columns belongs to, counted outwards. Without columns, it
+    /// is this one.
+    pub(super) fn innermost(&self, columns: &[ColumnId], scope: &Scope<'_>) -> usize {
+        let levels = columns.iter().filter_map(|id| self.level_of(*id, scope));
+        levels.min().unwrap_or_default()
+    }
+
+    /// How many levels out a column belongs. An aggregate that hasn't been adopted yet belongs to the
+    /// innermost level that it uses itself. `None`: the column is inside a subquery of this level.
+    pub(super) fn level_of(&self, id: ColumnId, scope: &Scope<'_>) -> Option<usize> {
+        if let Some(found) = self.outer_aggregates.iter().find(|found| found.id == id) {
+            let mut used: Vec<ColumnId> = Vec::new();
+            let aggregate = &found.aggregate;
+            aggregate.expressions(|expr| expr.columns(&self.subqueries, &mut |id| used.push(id)));
+            return Some(self.innermost(&used, scope));
+        }
+        let mut levels = std::iter::successors(Some(scope), |scope| scope.outer);
+        levels.position(|scope| self.is_of_level(id, scope))
     }
 
     /// Whether a column belongs to this level.

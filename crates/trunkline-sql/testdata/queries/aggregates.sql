@@ -146,3 +146,31 @@ select pg_typeof(rank(3) within group (order by salary)), pg_typeof(cume_dist(3)
 select fixed, small, count(*), grouping(fixed, small) from numbers where id in (1, 4, 6, 7) group by grouping sets ((fixed), (small), (fixed, small), ()) order by 4, 1, 2;
 -- name: rollup of texts with equal values
 select bonus, count(*), grouping(bonus) from employees group by rollup (bonus) order by 3, 1;
+-- name: an aggregate with one of an outer query inside
+select d, (select sum(x + max(e.d)) from (values (1), (2)) v(x)) from (values (1), (2), (2)) e(d) group by d order by d;
+-- name: an aggregate of an outer query inside of it in a filter
+select (select count(*) filter (where x < max(e.d)) from (values (1), (2)) v(x)) from (values (1), (2), (2)) e(d);
+-- name: an aggregate of an outer query inside of it in an order
+select (select string_agg(x::text, ',' order by x * max(e.d)) from (values (2), (1)) v(x)) from (values (1), (2)) e(d);
+-- name: an aggregate of an outer query two levels out
+select (select (select sum(x + max(e.d))) from (values (1), (2)) v(x)) from (values (1), (2)) e(d);
+-- name: an aggregate inside one of the same outer query
+select (select sum(max(e.d)) from (values (1), (2)) v(x)) from (values (1), (2)) e(d);
+-- name: an aggregate inside one of the same outer query without rows of its own
+select (select sum(max(e.d))) from (values (1), (2)) e(d);
+-- name: an aggregate inside one of the same outer query, three levels
+select (select (select sum(max(e.d)) from (values (1)) w(y)) from (values (1), (2)) v(x)) from (values (1), (2)) e(d);
+-- name: an aggregate of both levels with one inside
+select (select sum(e.d + max(x)) from (values (1), (2)) v(x)) from (values (1), (2)) e(d);
+-- name: an aggregate of a subquery with one inside
+select sum((select max(d))) from (values (1), (2)) e(d);
+-- name: an aggregate of a subquery with one of both levels inside
+select sum((select max(d + x) from (values (1), (2)) v(x))) from (values (1), (2)) e(d);
+-- name: nested outer aggregates in having
+select d from (values (1), (2)) e(d) group by d having (select sum(max(e.d)) from (values (1), (2)) v(x)) > 2;
+-- name: nested outer aggregates in where
+select d from (values (1), (2)) e(d) where (select sum(max(e.d)) from (values (1), (2)) v(x)) > 2;
+-- name: outer aggregate inside a window function
+select (select sum(x) over (order by max(e.d)) from (values (1), (2)) v(x) limit 1) from (values (1), (2)) e(d);
+-- name: outer aggregate as an argument of an ordered-set aggregate
+select (select percentile_cont(0.5) within group (order by x + max(e.d)) from (values (1), (2)) v(x)) from (values (1), (2)) e(d);
