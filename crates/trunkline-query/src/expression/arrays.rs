@@ -258,14 +258,16 @@ pub(super) fn element(
     })
 }
 
-/// `array[i:j]`. A bound that is not written is that of the array.
+/// `array[i:j]`. A bound that is not written is that of the array. As in PostgreSQL, a value of fixed
+/// length has no slices, which is noticed in the first row without a null.
 pub(super) fn part(
     element: ElementType,
     array: &Argument,
     bounds: &[(Option<Argument>, Option<Argument>)],
     rows: usize,
 ) -> Result<Argument, SqlError> {
-    let mut arrays = Values::new(Carrier::Bytes, array)?;
+    let carrier = element.container.unwrap_or(Carrier::Bytes);
+    let mut arrays = Values::new(carrier, array)?;
     let mut arguments = vec![array];
     let mut readers = Vec::with_capacity(bounds.len());
     for (lower, upper) in bounds {
@@ -274,7 +276,7 @@ pub(super) fn part(
         let upper = upper.as_ref().map(|bound| Values::new(Carrier::Int32, bound)).transpose()?;
         readers.push((lower, upper));
     }
-    build(Carrier::Bytes, &arguments, rows, |row, column| {
+    build(carrier, &arguments, rows, |row, column| {
         let bound = |reader: &mut Option<Values<'_>>| match reader {
             None => Some(None),
             Some(reader) => int4(reader.get(row)).map(Some),
@@ -282,6 +284,9 @@ pub(super) fn part(
         let pairs = readers.iter_mut().map(|(lower, upper)| Some((bound(lower)?, bound(upper)?)));
         let pairs: Bounds = pairs.collect();
         match (arrays.get(row), pairs) {
+            (Some(_), Some(_)) if element.container.is_some() => {
+                Err(SqlError::unsupported("slices of fixed-length arrays not implemented"))
+            }
             (Some(payload), Some(pairs)) => {
                 append(column, Some(&slice(payload, element.attribute, &pairs)?))
             }

@@ -262,11 +262,6 @@ impl Binder<'_> {
         }
         let is_slice = steps.iter().any(|step| matches!(step, IndirectionStep::Slice { .. }));
         let fixed = self.catalog().fixed_element_type(base);
-        if fixed.is_some() && is_slice {
-            // The server notices when it executes this.
-            let message = "slices of fixed-length arrays not implemented";
-            return Err(SqlError::unsupported(message));
-        }
         let element = match base {
             oids::INT2VECTOR => Some(oids::INT2),
             oids::OIDVECTOR => Some(oids::OID),
@@ -308,7 +303,12 @@ impl Binder<'_> {
                 IndirectionStep::Field(_) | IndirectionStep::Star(_) => {}
             }
         }
-        let oid = if is_slice { base } else { element };
+        let oid = match base {
+            _ if !is_slice => element,
+            oids::INT2VECTOR => oids::INT2ARRAY,
+            oids::OIDVECTOR => oids::OIDARRAY,
+            base => base,
+        };
         let ty = SqlType { oid, modifier, collation };
         let kind = ExprKind::Subscript { array: Box::new(array), element: indexes, slice };
         Ok(Expr::new(kind, ty))

@@ -35,7 +35,9 @@ oids! {
     FLOAT4 = 700;
     FLOAT8 = 701;
     UNKNOWN = 705;
+    INT2ARRAY = 1005;
     TEXTARRAY = 1009;
+    OIDARRAY = 1028;
     BPCHAR = 1042;
     VARCHAR = 1043;
     DATE = 1082;

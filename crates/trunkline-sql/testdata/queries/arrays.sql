@@ -88,3 +88,9 @@ select concat(variadic array['a',null,'b']), concat_ws(',', variadic array[1,2,n
 select id, concat_ws('+', variadic t), num_nulls(variadic i), format('%s %s', variadic t || array['x', 'y']) from arrays order by id;
 -- name: a variadic argument that is not an array
 select concat(variadic 'a');
+-- name: slices of vectors
+select ('1 2 3'::int2vector)[0:1], pg_typeof(('1 2 3'::int2vector)[0:1]), ('1 2 3'::oidvector)[1:2], pg_typeof(('1 2 3'::oidvector)[-1:1]), ('1 2 3'::int2vector)[:], ('1 2 3'::int2vector)[5:6], array_lower(('1 2 3'::oidvector)[1:2], 1), ('1 2'::int2vector)[null:1], ('1 2'::int2vector)[0][1:2];
+-- name: slices of types of fixed length with nulls
+select ('(1,2)'::point)[null:1], (null::name)[0:1];
+-- name: slices of a name
+select ('abc'::name)[0:1];
