@@ -39,6 +39,7 @@ pub use function::{
     function,
 };
 pub use name_parts::name_parts;
+pub(crate) use object_name::INVALID_TYPE_NAME;
 pub use object_name::{named_object, named_type, named_type_text, object_name};
 pub use operator::{
     ResolvedOperator, array_operator, binary_operator, prefix_operator, sort_operators,

@@ -161,15 +161,27 @@ fn named_in_class(names: Namespace<'_>, class: ObjectClass, text: &str) -> Resul
     }
 }
 
+/// How the message of an error begins that says that a text is empty or has `SETOF`, where a type is
+/// wanted. Functions that look names up return null for it since version 16, but not for other wrong
+/// texts, although the code is the same.
+pub(crate) const INVALID_TYPE_NAME: &str = "invalid type name";
+
 /// The type and the modifier that a text stands for, in the spelling of casts (`parseTypeString`).
 ///
 /// # Errors
 /// 42601: it isn't a type name. Otherwise, as for [`named_type`].
 pub fn named_type_text(names: Namespace<'_>, text: &str) -> Result<(Oid, i32), SqlError> {
-    let wrong = || {
-        let message = format!("invalid type name \"{text}\"");
+    let invalid = || {
+        let message = format!("{INVALID_TYPE_NAME} \"{text}\"");
         SqlError::new(SqlState::SYNTAX_ERROR, message)
     };
+    let wrong = || {
+        let message = format!("syntax error in type name \"{text}\"");
+        SqlError::new(SqlState::SYNTAX_ERROR, message)
+    };
+    if text.trim_ascii().is_empty() {
+        return Err(invalid());
+    }
     // The grammar of types is that of casts. A position would be one in the text made here.
     let sql = format!("select null::{text}");
     let parsed =
@@ -181,8 +193,11 @@ pub fn named_type_text(names: Namespace<'_>, text: &str) -> Result<(Oid, i32), S
         [target] => match &target.expression.kind {
             ExpressionKind::TypeCast { type_name, .. } if target.name.is_none() => {
                 let behind = sql.get(type_name.span.end() as usize..).unwrap_or_default();
-                if type_name.setof || !behind.trim().is_empty() {
+                if !behind.trim().is_empty() {
                     return Err(wrong());
+                }
+                if type_name.setof {
+                    return Err(invalid());
                 }
                 let found = named_type(names, type_name);
                 found.map_err(|error| SqlError::new(error.code(), error.message()))

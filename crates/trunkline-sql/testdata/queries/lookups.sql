@@ -97,3 +97,13 @@ select schemaname, sequencename, last_value, data_type from pg_sequences order b
 select last_value, is_called, t.tableoid::regclass, t.ctid from tickets t;
 -- name: no sequence
 select pg_sequence_last_value('orders');
+-- name: functions with a set as argument
+select to_regprocedure('abs(setof int)');
+-- name: types that are sets
+select to_regtype('setof int'), to_regtype('');
+-- name: operators of sets
+select to_regoperator('+(setof int, int)');
+-- name: functions with half a set as argument
+select to_regprocedure('abs(setof)');
+-- name: a function with a set as argument as regprocedure
+select 'abs(setof int)'::regprocedure;

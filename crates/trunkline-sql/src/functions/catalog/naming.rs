@@ -9,7 +9,7 @@ use crate::catalog::{ENCODINGS, SessionCatalog, encoding_by_name, oids};
 use crate::error::{SqlError, SqlState};
 use crate::functions::call::{Call, Kernel};
 use crate::functions::rows::{Reader, each_row, unary};
-use crate::resolve::{named_object, named_type_text};
+use crate::resolve::{INVALID_TYPE_NAME, named_object, named_type_text};
 
 /// The kernels of this module.
 pub(in crate::functions) const NAMING: &[(&str, Kernel)] = &[
@@ -196,11 +196,13 @@ fn unless_missing<T>(
         SqlState::UNDEFINED_PARAMETER,
         SqlState::TOO_MANY_ARGUMENTS,
     ];
+    let is_later = |error: &SqlError| {
+        let is_type = error.message().starts_with(INVALID_TYPE_NAME);
+        later.contains(&error.code()) || error.code() == SqlState::SYNTAX_ERROR && is_type
+    };
     match found {
         Ok(found) => Ok(Some(found)),
-        Err(error)
-            if of_name.contains(&error.code()) || major >= 16 && later.contains(&error.code()) =>
-        {
+        Err(error) if of_name.contains(&error.code()) || major >= 16 && is_later(&error) => {
             Ok(None)
         }
         Err(error) => Err(error),
