@@ -11,7 +11,11 @@
 //!   CASE WHEN a > 0 THEN (SELECT …) END          subplan, executed in rows in which a > 0
 //! ```
 
-use datafusion::logical_expr::{Expr as PlanExpr, JoinType, LogicalPlan, LogicalPlanBuilder};
+use std::sync::Arc;
+
+use datafusion::logical_expr::{
+    Expr as PlanExpr, Extension, JoinType, LogicalPlan, LogicalPlanBuilder,
+};
 use trunkline_format::Oid;
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::{
@@ -20,10 +24,11 @@ use trunkline_sql::bound::{
 };
 
 use super::join::contains_subquery;
-use super::planner::{Lowering, planned};
+use super::planner::{Lowering, planned, with_columns};
 use super::visible::outer_columns;
 use crate::environment::Volatility;
 use crate::expression::{column_name, conjuncts};
+use crate::materialized::MaterializedNode;
 use crate::subplan::SubplanKind;
 
 /// `bool`.
@@ -70,7 +75,7 @@ impl Lowering<'_> {
     /// Adds the value of a subquery to a plan; also returns the value.
     pub(super) fn subquery_value(
         &mut self,
-        plan: LogicalPlan,
+        mut plan: LogicalPlan,
         subquery: &Subquery,
         ty: SqlType,
         guards: &[Expr],
@@ -91,9 +96,14 @@ impl Lowering<'_> {
             }
             SubqueryKind::Quantified { quantifier, operands, columns } => {
                 // Several parts of a plan evaluate them.
+                let query = self.evaluated_once(query)?;
+                let mut operands = operands.clone();
+                if guards.is_empty() {
+                    plan = self.with_volatile(plan, operands.iter_mut().map(|(it, _)| it))?;
+                }
                 let is_volatile = self.is_volatile(&query.relation)
                     || operands.iter().any(|(operand, _)| self.calls_volatile(operand));
-                let cannot_fail = || match (&**operands, &**columns) {
+                let cannot_fail = || match (&*operands, &**columns) {
                     ([operand], [column]) => self.cannot_fail(&query.relation, operand, column),
                     _ => false,
                 };
@@ -101,16 +111,16 @@ impl Lowering<'_> {
                     && self.new_outer_columns(&query.relation).is_empty()
                     && (guards.is_empty() || cannot_fail())
                 {
-                    return self.quantified(plan, query, *quantifier, operands, columns);
+                    return self.quantified(plan, &query, *quantifier, &operands, columns);
                 }
                 let id = self.new_column(BOOL);
-                let matches = comparisons(operands, columns)?;
+                let matches = comparisons(&operands, columns)?;
                 let uses_case = matches.any(&mut |part| part.kind == ExprKind::CaseOperand);
                 if uses_case {
                     let message = "CASE of a value with a subquery is not supported by trunkline";
                     return Err(SqlError::unsupported(message));
                 }
-                let (input, columns) = (Box::new(query.relation.clone()), vec![(id, matches)]);
+                let (input, columns) = (Box::new(query.relation), vec![(id, matches)]);
                 let kind = match quantifier {
                     Quantifier::Any => SubplanKind::Any,
                     Quantifier::All => SubplanKind::All,
@@ -136,6 +146,46 @@ impl Lowering<'_> {
         let columns = [(column, id)];
         let plan = self.with_subplan(plan, &relation, kind, &columns, guard.as_ref())?;
         Ok((plan, Expr::new(ExprKind::Column(id), ty)))
+    }
+
+    /// The query of `IN` as one whose rows are kept, if it is volatile. The server evaluates it once,
+    /// unless it uses outer columns.
+    fn evaluated_once(&mut self, query: &Query) -> Result<Query, SqlError> {
+        let relation = &query.relation;
+        let is_kept = self.is_volatile(relation)
+            && outer_columns(relation, self.subqueries).is_empty()
+            && !self.refers_to_recursion(relation);
+        if !is_kept {
+            return Ok(query.clone());
+        }
+        let columns = relation.visible();
+        let plan = self.relation(relation)?;
+        // Queries of `WITH` are numbered from 0.
+        let cte = u32::MAX - self.new_number();
+        let node = Arc::new(MaterializedNode::new(cte, plan));
+        let plan = LogicalPlan::Extension(Extension { node });
+        self.ctes.insert(cte, (plan, columns.clone()));
+        let columns = columns.into_iter().map(|id| (id, id)).collect();
+        Ok(Query { relation: Relation::CteScan { cte, columns }, output: query.output.clone() })
+    }
+
+    /// Adds a column for each volatile operand, which has one value for each row of the plan, not one
+    /// for each row of the query.
+    fn with_volatile<'e>(
+        &mut self,
+        plan: LogicalPlan,
+        operands: impl Iterator<Item = &'e mut Expr>,
+    ) -> Result<LogicalPlan, SqlError> {
+        let mut added = Vec::new();
+        for operand in operands {
+            if !self.calls_volatile(operand) {
+                continue;
+            }
+            let id = self.new_column(operand.ty);
+            added.push((column_name(id), self.expressions().value(operand)?));
+            *operand = Expr::new(ExprKind::Column(id), operand.ty);
+        }
+        with_columns(plan, added)
     }
 
     /// `ANY` and `ALL` with three-valued logic. For `ANY`, the value is true if a row matches, null if
@@ -262,6 +312,10 @@ impl Lowering<'_> {
     fn lifted(&self, relation: &Relation) -> Result<Option<(Relation, Vec<Expr>)>, SqlError> {
         if outer_columns(relation, self.subqueries).is_empty() {
             return Ok(Some((relation.clone(), Vec::new())));
+        }
+        // The server evaluates volatile functions for each outer row, a join only once.
+        if self.is_volatile(relation) {
+            return Ok(None);
         }
         Ok(match relation {
             Relation::Filter { input, condition } => {
