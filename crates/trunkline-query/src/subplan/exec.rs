@@ -2,7 +2,8 @@
 //!
 //! A slot holds the values of one outer row, so a correlated subplan is executed by one task. One that
 //! has no outer columns is executed once for all tasks, when the first row needs its value, as
-//! PostgreSQL does with its `InitPlan` nodes.
+//! PostgreSQL does with its `InitPlan` nodes. That is also so if it is inside a subplan that is executed
+//! many times, unless it uses columns of a query further out.
 
 use std::fmt;
 use std::sync::Arc;
@@ -41,13 +42,14 @@ impl SubplanExec {
         inner: InnerPlan,
         added: &[Field],
     ) -> Result<Self> {
-        Self::with_input(input, Arc::new(inner), added.to_vec())
+        Self::with_input(input, Arc::new(inner), added.to_vec(), Arc::default())
     }
 
     fn with_input(
         input: Arc<dyn ExecutionPlan>,
         inner: Arc<InnerPlan>,
         added: Vec<Field>,
+        once: Arc<OnceCell<ScalarValue>>,
     ) -> Result<Self> {
         let fields = input
             .schema()
@@ -64,8 +66,12 @@ impl SubplanExec {
             input.pipeline_behavior(),
             input.boundedness(),
         );
-        let (once, properties) = (Arc::default(), Arc::new(properties));
-        Ok(Self { input, inner, added, once, properties })
+        Ok(Self { input, inner, added, once, properties: Arc::new(properties) })
+    }
+
+    /// The value for another execution, which computes it again unless it is always the same.
+    fn next_once(&self) -> Arc<OnceCell<ScalarValue>> {
+        if self.inner.is_fixed { Arc::clone(&self.once) } else { Arc::default() }
     }
 
     /// The same with another plan of the subquery, which has the same rows.
@@ -75,7 +81,7 @@ impl SubplanExec {
     ) -> Result<Self> {
         let plan = change(Arc::clone(&self.inner.plan))?;
         let inner = Arc::new(self.inner.with_plan(plan));
-        Self::with_input(Arc::clone(&self.input), inner, self.added.clone())
+        Self::with_input(Arc::clone(&self.input), inner, self.added.clone(), Arc::default())
     }
 
     /// The plan of the subquery.
@@ -147,8 +153,8 @@ impl ExecutionPlan for SubplanExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let (inner, added) = (Arc::clone(&self.inner), self.added.clone());
-        Ok(Arc::new(Self::with_input(only_child(children)?, inner, added)?))
+        let (inner, added, once) = (Arc::clone(&self.inner), self.added.clone(), self.next_once());
+        Ok(Arc::new(Self::with_input(only_child(children)?, inner, added, once)?))
     }
 
     fn with_new_children(
@@ -158,9 +164,8 @@ impl ExecutionPlan for SubplanExec {
         with_new_children(self, children)
     }
 
-    /// Another execution computes the value again.
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self { once: Arc::default(), ..(*self).clone() }))
+        Ok(Arc::new(Self { once: self.next_once(), ..(*self).clone() }))
     }
 
     fn execute(

@@ -23,6 +23,8 @@ pub(super) struct InnerPlan {
     pub(super) keys: Vec<Arc<dyn PhysicalExpr>>,
     pub(super) guard: Option<Arc<dyn PhysicalExpr>>,
     pub(super) is_volatile: bool,
+    /// The plan uses no values of outer rows of any level.
+    pub(super) is_fixed: bool,
     pub(super) cache_size: usize,
     pub(super) cancellation: Cancellation,
 }

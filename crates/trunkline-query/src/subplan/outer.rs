@@ -12,7 +12,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow_schema::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue, internal_datafusion_err};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
@@ -115,6 +115,29 @@ pub(super) fn with_slot(
         })
     });
     Ok(replaced?.data)
+}
+
+/// Whether a plan or a subplan in it uses values of a slot.
+pub(super) fn uses_slot(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|plan| {
+        let mut found = false;
+        plan.apply_expressions(|expr| {
+            found |= expr.exists(|expr| {
+                Ok(match expr {
+                    Expr::ScalarFunction(call) => call.func.inner().is::<OuterValue>(),
+                    _ => false,
+                })
+            })?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        let node = match plan {
+            LogicalPlan::Extension(extension) => extension.node.as_any().downcast_ref(),
+            _ => None,
+        };
+        Ok(found
+            || node.map(|node: &SubplanNode| uses_slot(&node.inner().plan)).transpose()?
+                == Some(true))
+    })
 }
 
 /// The same for the inner plan of a subplan.

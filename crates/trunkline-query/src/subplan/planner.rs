@@ -12,7 +12,7 @@ use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use super::exec::SubplanExec;
 use super::inner_plan::InnerPlan;
 use super::node::SubplanNode;
-use super::outer::{Slot, with_slot};
+use super::outer::{Slot, uses_slot, with_slot};
 use crate::scan::Cancellation;
 
 /// Plans [`SubplanNode`]s.
@@ -47,6 +47,7 @@ impl ExtensionPlanner for SubplanPlanner {
         let logical = logical.first().ok_or_else(missing)?;
         let (inner, slot) = (node.inner(), Arc::new(Slot::default()));
         let optimized = session.optimize(&inner.plan)?;
+        let is_fixed = inner.placeholders.is_empty() && !uses_slot(&optimized)?;
         let plan = with_slot(optimized, &inner.placeholders, &slot)?;
         let plan = planner.create_physical_plan(&plan, session).await?;
         let expr = |expr| planner.create_physical_expr(expr, logical.schema(), session, context);
@@ -58,6 +59,7 @@ impl ExtensionPlanner for SubplanPlanner {
             keys: node.keys().iter().map(expr).collect::<Result<_>>()?,
             guard: node.guard().map(expr).transpose()?,
             is_volatile: inner.is_volatile,
+            is_fixed,
             cache_size: self.cache_size,
             cancellation: self.cancellation.clone(),
         };

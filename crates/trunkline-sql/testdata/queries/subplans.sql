@@ -68,3 +68,13 @@ select 1 from employees e where (select max(e.salary)) > 5;
 select department, (select (select count(e.id) from departments limit 1)) from employees e group by department order by department;
 -- name: an aggregate of both queries
 select e.id, (select max(d.id + e.id) from departments d) from employees e order by e.id;
+-- name: a volatile subquery inside one that is executed for each row
+select count(distinct x) from (select (select (select random()) where g > 0) x from generate_series(1, 200) g) s;
+-- name: a volatile array inside a subquery that is executed for each row
+select count(distinct x) from (select (select array(select random()) where g > 0) x from generate_series(1, 200) g) s;
+-- name: a volatile subquery of outer columns inside another one
+select count(distinct x) from (select (select (select random() + g * 0) where g > 0) x from generate_series(1, 200) g) s;
+-- name: a volatile subquery in a recursive term
+with recursive r as (select 1 a, 0.5::float8 b union all select a + 1, (select random()) from r where a < 20) select count(distinct b) from r;
+-- name: a subquery of a middle query inside one
+select (select string_agg((select sum(z)::text from (values (1), (2)) w(z) where z >= y and z > g - 2), ',' order by y) from (values (1), (2)) v(y)) from generate_series(1, 3) g order by g;
