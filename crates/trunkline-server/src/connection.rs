@@ -58,7 +58,7 @@ impl Connection {
         loop {
             let must_write = self.outgoing.is_full() || !has_message(&mut self.incoming);
             if must_write && !self.outgoing.buffer.is_empty() {
-                self.outgoing.flush().await?;
+                self.flush().await?;
             }
             let Some(message) = self.next_message().await? else { return Ok(()) };
             self.is_ready = false;
@@ -114,7 +114,7 @@ impl Connection {
             Err(ReadError::Io(error)) => Err(error.into()),
             Err(ReadError::Fatal(error)) => {
                 self.send_error("FATAL", &error, "");
-                self.outgoing.flush().await?;
+                self.flush().await?;
                 Err(Broken::Ended)
             }
         }
@@ -131,7 +131,7 @@ impl Connection {
                 self.session.sync();
                 self.ready().await
             }
-            Message::Flush => Ok(self.outgoing.flush().await?),
+            Message::Flush => self.flush().await,
             Message::FunctionCall => {
                 let error = SqlError::unsupported("function calls are not supported by trunkline");
                 self.send_error("ERROR", &error, "");
@@ -176,7 +176,25 @@ impl Connection {
         self.send_parameters();
         reply::ready(&mut self.outgoing.buffer, self.session.transaction_status());
         self.is_ready = true;
-        Ok(self.outgoing.flush().await?)
+        self.flush().await
+    }
+
+    /// Writes what has been collected, unless the session is terminated while the client takes nothing.
+    async fn flush(&mut self) -> Result<(), Broken> {
+        let canceller = self.session.canceller();
+        Ok(until_terminated(&canceller, self.outgoing.flush()).await?)
+    }
+
+    /// Ends the stream.
+    pub(crate) async fn end(&mut self) {
+        let canceller = self.session.canceller();
+        let outgoing = &mut self.outgoing;
+        let closed = async {
+            outgoing.close().await;
+            Ok(())
+        };
+        // The client may not take the rest.
+        let _closed = until_terminated(&canceller, closed).await;
     }
 
     /// Sends the parameters that have changed.

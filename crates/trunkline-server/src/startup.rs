@@ -77,7 +77,7 @@ pub(crate) async fn serve(
         let _started = started;
         // Unless the connection is broken, its client knows why it ends.
         if !matches!(connection.run().await, Err(Broken::Io)) {
-            connection.outgoing.close().await;
+            connection.end().await;
         }
     };
     session.spawn_on(run, &statements);

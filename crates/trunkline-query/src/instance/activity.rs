@@ -131,8 +131,10 @@ impl ActivityRegistry {
         let copy = |entry: &Entry| (entry.activity.clone(), Arc::clone(&entry.interrupts));
         let entries: Vec<_> = self.0.lock().values().map(copy).collect();
         let with_wait = |(activity, interrupts): (Activity, Arc<dyn Interrupts>)| {
-            let wait = match activity.state {
-                ActivityState::Active => interrupts.wait(),
+            let wait = match (activity.state, interrupts.wait()) {
+                (ActivityState::Active, wait) => wait,
+                // The end of an answer is written when the statement has ended.
+                (_, Some(SessionWait::ClientWrite)) => Some(SessionWait::ClientWrite),
                 _ => Some(SessionWait::ClientRead),
             };
             Activity { wait, ..activity }

@@ -223,6 +223,10 @@ fn another_session_terminates_idle_busy_and_blocked_ones() {
     let mut blocked = Client::connect(&serving);
     blocked.send(&message(b'Q', &text(MANY)));
     assert_eq!(blocked.read().map(|(kind, _)| kind), Some(b'T'));
+    // Each answer is written when it is complete.
+    let mut full = Client::connect(&serving);
+    let answer = message(b'Q', &text("select repeat('x', 60000)"));
+    full.send(&answer.repeat(1000));
     let waits = |pid: i32| {
         let all = serving.instance.activity();
         all.into_iter().find(|it| it.pid == pid).and_then(|it| it.wait)
@@ -232,7 +236,10 @@ fn another_session_terminates_idle_busy_and_blocked_ones() {
     });
     assert_eq!(waits(idle.pid), Some(SessionWait::ClientRead));
     let mut other = Client::connect(&serving);
-    for pid in [idle.pid, active.pid, blocked.pid] {
+    wait_until("a client that takes no answers", || {
+        waits(full.pid) == Some(SessionWait::ClientWrite)
+    });
+    for pid in [idle.pid, active.pid, blocked.pid, full.pid] {
         let found = other.query(&format!("select pg_terminate_backend({pid})"));
         assert_eq!(found.get(1).map(String::as_str), Some("D t"), "{found:?}");
     }
@@ -244,6 +251,7 @@ fn another_session_terminates_idle_busy_and_blocked_ones() {
     // It reads no reason, because it has taken nothing.
     let mut rest = Vec::new();
     let _ended = blocked.stream.read_to_end(&mut rest);
+    let _ended = full.stream.read_to_end(&mut rest);
     let found = other.query("select pg_terminate_backend(pg_backend_pid())");
     assert_eq!(found.get(found.len() - 2..), Some(&[error.to_owned(), "end".to_owned()][..]));
     serving.wait_for_sessions(0);
