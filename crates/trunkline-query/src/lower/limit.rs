@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::SortOptions;
-use datafusion::logical_expr::{
-    Expr as PlanExpr, Extension, JoinType, LogicalPlan, LogicalPlanBuilder, lit,
-};
+use datafusion::logical_expr::{Expr as PlanExpr, Extension, LogicalPlan, LogicalPlanBuilder};
 use trunkline_sql::bound::{Cte, Expr, ExprKind, JoinKind, Relation, SortKey};
 use trunkline_sql::{SqlError, SqlState};
 
@@ -52,9 +50,6 @@ impl Lowering<'_> {
     }
 
     /// A limit that is known only when the query is executed. The operator sorts its input itself.
-    ///
-    /// The numbers are those of one row, to which the rows of the input are joined. They are also
-    /// evaluated if there are no rows, because a negative number is an error then, too.
     fn limit_by(
         &mut self,
         input: &Relation,
@@ -77,28 +72,18 @@ impl Lowering<'_> {
             let (descending, nulls_first) = (key.descending, key.nulls_first);
             order_by.push((name, SortOptions { descending, nulls_first }));
         }
-        let is_row = self.new_name("l");
-        added.push((is_row.clone(), lit(true)));
-        let plan = with_columns(plan, added)?;
         let mut numbers = [None, None];
-        let mut values = Vec::new();
-        let mut row = planned(LogicalPlanBuilder::empty(true).build())?;
         for (expr, number) in [offset, limit].into_iter().zip(&mut numbers) {
             let Some(expr) = expr else { continue };
             let name = self.new_name("l");
-            let (next, expr) = self.without_subqueries(row, expr)?;
-            row = next;
-            values.push((name.clone(), self.expressions().value(&expr)?));
+            let (next, expr) = self.without_subqueries(plan, expr)?;
+            plan = next;
+            added.push((name.clone(), self.expressions().value(&expr)?));
             *number = Some(name);
         }
-        let values = values.into_iter().map(|(name, value)| value.alias(name));
-        let values: Vec<PlanExpr> = values.collect();
-        let row = LogicalPlanBuilder::from(row).project(values);
-        let row = planned(row.and_then(LogicalPlanBuilder::build))?;
-        let plan = self.joined(row, plan, JoinType::Left, Vec::new())?;
         let [offset, limit] = numbers;
-        let operator = LimitBy { order_by, offset, limit, is_row };
-        let plan = self.operator(plan, Arc::new(operator))?;
+        let operator = LimitBy { order_by, offset, limit };
+        let plan = self.operator(with_columns(plan, added)?, Arc::new(operator))?;
         planned(LogicalPlanBuilder::from(plan).project(columns).and_then(LogicalPlanBuilder::build))
     }
 

@@ -1,8 +1,7 @@
 //! `LIMIT` and `OFFSET` whose numbers are known only when the query is executed, because they are
 //! subqueries or columns of an outer query.
 //!
-//! The numbers are columns of the input, in which they are the same for all rows. An input without rows
-//! has one that only has the numbers.
+//! The numbers are columns of the input, in which they are the same for all rows.
 
 use std::fmt;
 
@@ -25,8 +24,6 @@ pub(crate) struct LimitBy {
     pub(crate) offset: Option<String>,
     /// The column that says how many rows are returned.
     pub(crate) limit: Option<String>,
-    /// The column that is null in a row that only has the numbers.
-    pub(crate) is_row: String,
 }
 
 impl fmt::Debug for LimitBy {
@@ -42,7 +39,7 @@ impl Operator for LimitBy {
 
     fn needs(&self) -> Vec<String> {
         let keys = self.order_by.iter().map(|(name, _)| name);
-        keys.chain(&self.offset).chain(&self.limit).chain([&self.is_row]).cloned().collect()
+        keys.chain(&self.offset).chain(&self.limit).cloned().collect()
     }
 
     fn added(&self) -> Vec<Field> {
@@ -58,14 +55,15 @@ impl Operator for LimitBy {
     }
 
     fn start(&self, streams: Streams) -> Result<Box<dyn Process>> {
-        let place = |name: &String| match streams.input.column_with_name(name) {
-            Some((at, _)) => Ok(at),
-            None => Err(internal_datafusion_err!("a limit's input has no column {name}")),
+        let place = |name: &Option<String>| match name {
+            None => Ok(None),
+            Some(name) => match streams.input.column_with_name(name) {
+                Some((at, _)) => Ok(Some(at)),
+                None => Err(internal_datafusion_err!("a limit's input has no column {name}")),
+            },
         };
-        let offset = self.offset.as_ref().map(place).transpose()?;
-        let limit = self.limit.as_ref().map(place).transpose()?;
-        let is_row = place(&self.is_row)?;
-        Ok(Box::new(Rows { offset, limit, is_row, left: None, next: None }))
+        let (offset, limit) = (place(&self.offset)?, place(&self.limit)?);
+        Ok(Box::new(Rows { offset, limit, left: None, next: None }))
     }
 }
 
@@ -74,7 +72,6 @@ struct Rows {
     /// The places of the columns.
     offset: Option<usize>,
     limit: Option<usize>,
-    is_row: usize,
     /// Rows still to be skipped and to be returned; unknown before the first row.
     left: Option<(usize, usize)>,
     next: Option<RecordBatch>,
@@ -112,10 +109,6 @@ impl Process for Rows {
                 (skip, number(&batch, self.limit, code, "LIMIT")?.unwrap_or(usize::MAX))
             }
         };
-        if batch.column(self.is_row).is_null(0) {
-            self.left = Some((skip, 0));
-            return Ok(());
-        }
         let skipped = skip.min(batch.num_rows());
         let taken = take.min(batch.num_rows() - skipped);
         self.left = Some((skip - skipped, take - taken));
