@@ -11,7 +11,7 @@
 //!   the other side where nulls are equal. The check of the plan fails, too.
 //!
 //! So the inputs of joins and unions that have constants pass through a node that hides them. What it
-//! costs is a sort key or two that would not be needed.
+//! costs is a sort key or two that would not be needed. Their order is kept, as in PostgreSQL's `Append`.
 //!
 //! ```text
 //!   HashJoinExec                   HashJoinExec
@@ -82,7 +82,7 @@ fn has_constants(plan: &Arc<dyn ExecutionPlan>) -> bool {
     !plan.equivalence_properties().constants().is_empty()
 }
 
-/// Lets the planner know nothing of the values of rows, nor of their order.
+/// Lets the planner know nothing of rows but their order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HideConstants;
 
@@ -91,12 +91,9 @@ impl Work for HideConstants {
 
     fn properties(input: &Arc<dyn ExecutionPlan>) -> Arc<PlanProperties> {
         let properties = PlanProperties::clone(input.properties());
-        let nothing = EquivalenceProperties::new(input.schema());
-        Arc::new(properties.with_eq_properties(nothing))
-    }
-
-    fn keeps_order() -> bool {
-        false
+        let order = input.output_ordering().cloned();
+        let known = EquivalenceProperties::new_with_orderings(input.schema(), order);
+        Arc::new(properties.with_eq_properties(known))
     }
 
     fn pass(&self, rows: SendableRecordBatchStream) -> SendableRecordBatchStream {

@@ -36,11 +36,6 @@ pub(crate) trait Work: fmt::Debug + Clone + Send + Sync + 'static {
         Arc::clone(input.properties())
     }
 
-    /// Whether the planner may rely on the order of the input's rows.
-    fn keeps_order() -> bool {
-        true
-    }
-
     /// The same rows.
     fn pass(&self, rows: SendableRecordBatchStream) -> SendableRecordBatchStream;
 }
@@ -81,7 +76,7 @@ impl<W: Work> ExecutionPlan for PassThroughExec<W> {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![W::keeps_order()]
+        vec![true]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
@@ -129,6 +124,10 @@ impl<W: Work> ExecutionPlan for PassThroughExec<W> {
     ) -> Result<Arc<Statistics>> {
         let unknown = || Arc::new(Statistics::new_unknown(&self.schema()));
         Ok(inputs.first().map_or_else(unknown, Arc::clone))
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        true
     }
 
     fn cardinality_effect(&self) -> CardinalityEffect {

@@ -35,7 +35,7 @@ struct State {
     is_writing: bool,
 }
 
-/// A session waits for its client to take rows while this exists.
+/// A session waits for its client to take data while this exists.
 #[derive(Debug)]
 pub struct ClientWrite(SessionCanceller);
 
@@ -77,7 +77,7 @@ impl SessionCanceller {
         }
     }
 
-    /// Lets other sessions see that this one waits for its client to take rows.
+    /// Lets other sessions see that this one waits for its client to take data.
     pub fn write_to_client(&self) -> ClientWrite {
         self.0.state.lock().is_writing = true;
         ClientWrite(self.clone())

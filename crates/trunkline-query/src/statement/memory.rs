@@ -14,12 +14,18 @@ use trunkline_aio::facade::atomic::{AtomicUsize, Ordering};
 /// three tasks' sorts of 10 million rows needed 27 MB where one task had 8.
 const WITHOUT_SPILLING: usize = 4;
 
+/// What DataFusion calls the memory in which a task's sort merges what it has spilled.
+const SORT_MERGE: &str = "ExternalSorterMerge";
+
 /// Limits each reservation of memory.
 #[derive(Debug)]
 pub(super) struct OperationMemory {
     /// What an operation may have before it must spill, in bytes.
     spilling: usize,
-    /// What an operation that can't spill may have, such as the hash table of a join that all tasks
+    /// What the merge of a sort may have. It takes what it gets, and each task has one: a share for each
+    /// of three tasks made 640 MB of a sort that needs 185 MB in one task.
+    merging: usize,
+    /// What another operation that can't spill may have, such as the hash table of a join that all tasks
     /// use.
     other: usize,
     reserved: AtomicUsize,
@@ -27,10 +33,11 @@ pub(super) struct OperationMemory {
 
 impl OperationMemory {
     /// Operations may have `limit` bytes, and those that can't spill [`WITHOUT_SPILLING`] times as much
-    /// for each of the tasks.
+    /// for each of the tasks, but for merges of sorts, of which each task has its own.
     pub(super) fn new(limit: usize, tasks: usize) -> Self {
-        let other = limit.saturating_mul(tasks).saturating_mul(WITHOUT_SPILLING);
-        Self { spilling: limit, other, reserved: AtomicUsize::new(0) }
+        let merging = limit.saturating_mul(WITHOUT_SPILLING);
+        let other = merging.saturating_mul(tasks);
+        Self { spilling: limit, merging, other, reserved: AtomicUsize::new(0) }
     }
 }
 
@@ -57,7 +64,11 @@ impl MemoryPool for OperationMemory {
         let consumer = reservation.consumer();
         // What has nothing yet has nothing to spill, so it must have at least one batch.
         let spills = consumer.can_spill() && reservation.size() > 0;
-        let limit = if spills { self.spilling } else { self.other };
+        let limit = match spills {
+            true => self.spilling,
+            false if consumer.name().starts_with(SORT_MERGE) => self.merging,
+            false => self.other,
+        };
         let wanted = reservation.size().saturating_add(additional);
         if wanted > limit {
             return Err(resources_datafusion_err!(
@@ -99,6 +110,10 @@ mod tests {
         assert!(wide.try_grow(200).is_ok(), "one batch");
         assert!(wide.try_grow(1).is_err(), "it spills what it has");
         drop(wide);
+        let own = MemoryConsumer::new("ExternalSorterMerge[0]").register(&pool);
+        assert!(own.try_grow(400).is_ok());
+        assert!(own.try_grow(1).is_err(), "each task has such a merge");
+        drop(own);
         let merge = MemoryConsumer::new("Merge").register(&pool);
         assert!(merge.try_grow(300).is_ok());
         let error = merge.try_grow(2000).expect_err("more than an operation may have");

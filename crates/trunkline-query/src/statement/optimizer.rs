@@ -31,9 +31,9 @@ pub(super) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 
 /// Rules for physical plans.
 ///
-/// Ours come last, because the others look for the nodes that ours replace. Two are exceptions: the others
-/// must not know hidden constants, and filters of scans are made from the keys of sorts. `join_memory` is what the hash table of a join may use,
-/// in bytes.
+/// Ours come last, because the others look for the nodes that ours replace. Two come earlier: constants are
+/// hidden before all other rules, and the keys of sorts are restored before filters of scans are made from
+/// them. `join_memory` is what the hash table of a join may use, in bytes.
 pub(super) fn physical_rules(
     cancellation: &Cancellation,
     join_memory: usize,

@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use trunkline_aio::clock;
+
 use crate::cluster::{fixtures, runtime};
-use crate::gate::{Gate, sessions};
+use crate::gate::{Gate, PATIENCE, sessions};
 use crate::sessions::run;
 
 /// The size of a table is needed before the statement is planned.
@@ -21,7 +23,8 @@ fn a_statement_that_waits_for_the_size_of_a_table_can_be_cancelled() {
         let shown = format!("select wait_event from pg_stat_get_activity({})", session.pid());
         let cancelling = async {
             // The function reads no catalog.
-            while run(&mut watcher, &shown).await != "AioIoCompletion" {
+            let deadline = clock::now().after(PATIENCE);
+            while run(&mut watcher, &shown).await != "AioIoCompletion" && clock::now() < deadline {
                 tokio::task::yield_now().await;
             }
             canceller.cancel();
@@ -39,7 +42,7 @@ fn a_statement_that_waits_for_the_size_of_a_table_ends_at_its_time_limit() {
     let (reads, calls) = (Arc::default(), Arc::new(Gate::default()));
     runtime().block_on(async {
         let [mut session, _] = sessions(data, &reads, &calls).await;
-        assert_eq!(run(&mut session, "set statement_timeout to '10ms'").await, "SET");
+        assert_eq!(run(&mut session, "set statement_timeout to '200ms'").await, "SET");
         calls.set(true);
         let found = run(&mut session, COUNT).await;
         calls.set(false);

@@ -52,3 +52,9 @@ select l.id, e.id from (select id from departments where id = 3) l full join emp
 select a, b, c from (select 1 as a, id as b, 'x' as c from departments union all select id, 2, 'y' from departments union all select 3, 4, name from departments) u order by a nulls first, b desc, c nulls first;
 -- name: order by a constant that is joined where nulls are equal
 select e.id, e.department, c.k, c.id from employees e join (select 2 as k, id from departments) c on e.department is not distinct from c.k order by e.department, c.k desc, c.id desc, e.id;
+-- name: first rows of an ordered subquery by a subquery
+select * from (select id from products order by id desc) s limit (select 3);
+-- name: first distinct rows by a subquery
+select distinct on (price) price, id from products order by price desc, id limit (select 3);
+-- name: a recursion that a subquery ends
+with recursive r(n) as (select 3 union all select n - 1 + 0 / (n - 1) from r) select n from r limit (select 2);

@@ -106,12 +106,6 @@ select count(distinct x) from (select case when g > 0 then g * 0 + 1 in (select 
 select count(*) filter (where x) from (select (random() < 0.5)::int in (select 0 union all select 1) x from generate_series(1, 1000)) s;
 -- name: a volatile condition of EXISTS is evaluated for each row
 select count(*) between 100 and 900 from generate_series(1, 1000) g where exists (select from (values (1)) v(x) where x = g * 0 + 1 and random() < 0.5);
--- name: negative limit over no rows
-select 1 where false limit (select -1);
--- name: negative offset over no rows
-select 1 where false offset (select -1);
--- name: negative limit of an outer column over no rows
-select (select 1 where false limit a) from (values (-1)) v(a);
 -- name: limits that are subqueries
 select a, (select string_agg(x::text, ',') from (select x from generate_series(1, 5) x order by x desc limit a offset (select a - 1)) s) from (values (1), (2), (null), (0 + 3)) v(a) order by a;
 -- name: limit that is a null subquery over no rows
