@@ -11,7 +11,8 @@
 //!   the other side where nulls are equal. The check of the plan fails, too.
 //!
 //! So the inputs of joins and unions that have constants pass through a node that hides them. What it
-//! costs is a sort key or two that would not be needed. Their order is kept, as in PostgreSQL's `Append`.
+//! costs is a sort key or two that would not be needed, and the order of operands that are sorted
+//! themselves, which PostgreSQL's `Append` keeps although SQL doesn't promise it.
 //!
 //! ```text
 //!   HashJoinExec                   HashJoinExec
@@ -82,7 +83,7 @@ fn has_constants(plan: &Arc<dyn ExecutionPlan>) -> bool {
     !plan.equivalence_properties().constants().is_empty()
 }
 
-/// Lets the planner know nothing of rows but their order.
+/// Lets the planner know nothing of the values of rows, nor of their order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HideConstants;
 
@@ -91,9 +92,13 @@ impl Work for HideConstants {
 
     fn properties(input: &Arc<dyn ExecutionPlan>) -> Arc<PlanProperties> {
         let properties = PlanProperties::clone(input.properties());
-        let order = input.output_ordering().cloned();
-        let known = EquivalenceProperties::new_with_orderings(input.schema(), order);
-        Arc::new(properties.with_eq_properties(known))
+        let nothing = EquivalenceProperties::new(input.schema());
+        Arc::new(properties.with_eq_properties(nothing))
+    }
+
+    /// If the planner could rely on it, it would move sorts below the node, without the constants.
+    fn keeps_order() -> bool {
+        false
     }
 
     fn pass(&self, rows: SendableRecordBatchStream) -> SendableRecordBatchStream {

@@ -36,6 +36,11 @@ pub(crate) trait Work: fmt::Debug + Clone + Send + Sync + 'static {
         Arc::clone(input.properties())
     }
 
+    /// Whether the planner may rely on the order of the input's rows.
+    fn keeps_order() -> bool {
+        true
+    }
+
     /// The same rows.
     fn pass(&self, rows: SendableRecordBatchStream) -> SendableRecordBatchStream;
 }
@@ -76,7 +81,7 @@ impl<W: Work> ExecutionPlan for PassThroughExec<W> {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
+        vec![W::keeps_order()]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {

@@ -38,11 +38,6 @@ fn operands_of_union_all_and_partitions_come_in_order_in_one_task() {
         &["3", "4", "1", "2", "3", "7"],
     );
     check(
-        "(select 1, id from departments order by id desc) union all \
-         (select 2, id from departments where id < 3 order by id desc)",
-        &["1\t4", "1\t3", "1\t2", "1\t1", "2\t2", "2\t1"],
-    );
-    check(
         "select id from (select id from employees union all select id from departments) u limit 13",
         &["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "1"],
     );
