@@ -29,6 +29,7 @@ use crate::prewarm::PrewarmArgs;
 use crate::query::QueryArgs;
 #[cfg(feature = "sql")]
 use crate::serve::ServeArgs;
+use crate::slow_disk::{HelperArgs, SlowDiskArgs};
 use crate::tables::TablesArgs;
 use crate::verify::VerifyArgs;
 
@@ -94,6 +95,13 @@ pub(crate) enum Command {
     /// buffered and direct. Then changes a copy of the table, writes it out with checkpoints, and
     /// prints the timings.
     Demo(WithPool<DemoArgs>),
+    /// Mount a directory as a slow disk, for any program.
+    ///
+    /// Reads and writes below MOUNT take as long as on the disk that the profile describes, unless
+    /// the page cache serves them. The command runs until SIGINT or SIGTERM, then unmounts. First it
+    /// measures how exactly this machine keeps the latency. Other programs must not change DIR
+    /// meanwhile. Unless you are root, it needs fusermount3, and only you have access.
+    SlowDisk(SlowDiskArgs),
     /// Print a script that completes trunkline's commands and options in a shell.
     ///
     /// For bash: source <(trunkline completions bash). For zsh: write it to a file _trunkline in a
@@ -101,6 +109,9 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     /// Print the manual page, or write one page for each command into a directory.
     Man(ManArgs),
+    /// Measure or unmount a slow disk, for slow-disk.
+    #[command(hide = true)]
+    SlowDiskHelper(HelperArgs),
     /// Sum an integer column of a table, given by its offset in the row. This can be used to
     /// compare the speed of our scans with a server's.
     #[command(hide = true)]
@@ -128,6 +139,7 @@ pub(crate) fn command() -> clap::Command {
             let demo = with_default_pool(demo, "the size of the table, if memory allows");
             without_options(demo, &of_data_directory)
         })
+        .mut_subcommand("slow-disk", |it| without_options(it, &of_data_directory))
         .mut_subcommand("completions", without_all)
         .mut_subcommand("man", without_all)
 }
@@ -141,7 +153,8 @@ impl Cli {
         let mut matches = command().try_get_matches_from(args)?;
         // These commands could be mistaken for commands that do something with the data directory.
         // PGDATA may be set, though.
-        if let Some((name @ ("completions" | "demo" | "man"), given)) = matches.subcommand()
+        if let Some((name @ ("completions" | "demo" | "man" | "slow-disk"), given)) =
+            matches.subcommand()
             && given.value_source("pgdata") == Some(ValueSource::CommandLine)
         {
             let text = format!("unexpected argument '--pgdata': {name} reads no data directory");
@@ -226,7 +239,10 @@ impl Command {
             | Command::Prewarm(WithPool { pool, io, .. })
             | Command::Demo(WithPool { pool, io, .. })
             | Command::Sum(WithPool { pool, io, .. }) => (Some(io), Some(pool)),
-            Command::Completions(_) | Command::Man(_) => (None, None),
+            Command::SlowDisk(_)
+            | Command::SlowDiskHelper(_)
+            | Command::Completions(_)
+            | Command::Man(_) => (None, None),
         }
     }
 }

@@ -4,7 +4,7 @@
 pub(crate) const VERSION: &str = env!("TRUNKLINE_VERSION");
 
 /// Example command lines, and what each of them does.
-pub(crate) const EXAMPLES: [(&str, &str); 11] = [
+pub(crate) const EXAMPLES: [(&str, &str); 12] = [
     ("trunkline tables -D DIR -d bench --sort size", "list the tables of a database"),
     ("trunkline copy -D DIR -d bench public.accounts", "print a table as COPY ... TO STDOUT does"),
     (
@@ -22,6 +22,10 @@ pub(crate) const EXAMPLES: [(&str, &str); 11] = [
     ),
     ("trunkline inspect btree -D DIR -d bench public.t_pkey", "describe an index level by level"),
     ("trunkline demo", "compare I/O methods on this machine"),
+    (
+        "trunkline slow-disk DIR MOUNT --profile gp3,latency=2ms",
+        "mount a directory as a cloud volume",
+    ),
 ];
 
 /// The values of [`Exit`](crate::exit::Exit), and what they mean.

@@ -43,6 +43,7 @@ mod progress;
 mod query;
 #[cfg(feature = "sql")]
 mod serve;
+mod slow_disk;
 mod tables;
 mod text_settings;
 mod verify;
@@ -89,6 +90,8 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Serve(command) => serve::run(&context, &command.args),
         Command::Sum(command) => column_sum::run(&context, &command.args),
         Command::Demo(command) => demo::run(&context, &command.args, cache_directory()),
+        Command::SlowDisk(args) => slow_disk::run(&context, args),
+        Command::SlowDiskHelper(args) => slow_disk::run_helper(args),
         Command::Completions(args) => completions::run(&cli::command(), args),
         Command::Man(args) => man::run(cli::command(), args),
     }

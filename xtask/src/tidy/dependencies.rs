@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! trunkline ──▶ trunkline-server ──▶ trunkline-query ──▶ trunkline-sql ──▶ trunkline-engine
+//! trunkline ──▶ trunkline-slow-disk ──▶ trunkline-aio
 //! trunkline ──▶ trunkline-sample ──▶ trunkline-engine ──▶ trunkline-aio, trunkline-format
 //!                     ▲
 //!               trunkline-sim, trunkline-bench
@@ -65,6 +66,7 @@ const ARROWS: &[Arrows] = &[
         ],
         tests: &["trunkline-sample"],
     },
+    Arrows { package: "trunkline-slow-disk", normal: &["trunkline-aio"], tests: &[] },
     Arrows {
         package: "trunkline",
         normal: &[
@@ -72,6 +74,7 @@ const ARROWS: &[Arrows] = &[
             "trunkline-format",
             "trunkline-engine",
             "trunkline-sample",
+            "trunkline-slow-disk",
             "trunkline-sql",
             "trunkline-query",
             "trunkline-server",
@@ -86,6 +89,8 @@ const QUARANTINE: &[(&str, &[&str])] = &[
     // The benchmarks' bare loops must not share code with what they're compared with.
     ("io-uring", &["trunkline-aio", "trunkline-bench"]),
     ("clap", &["trunkline", "trunkline-bench", "xtask"]),
+    // The command line's tests serve a mount of their own.
+    ("fuser", &["trunkline-slow-disk", "trunkline"]),
     ("indicatif", &["trunkline", "trunkline-bench"]),
     ("datafusion*", &["trunkline-query"]),
     ("arrow*", &["trunkline-sql", "trunkline-query"]),

@@ -117,7 +117,7 @@ fn help_says_what_the_tool_is_and_shows_examples() {
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.starts_with("trunkline reads the data directory of a stopped PostgreSQL"), "{out}");
     assert!(out.contains("\nExamples:\n  trunkline tables "), "{out}");
-    for command in ["inspect", "verify", "tables", "copy", "prewarm", "demo"] {
+    for command in ["inspect", "verify", "tables", "copy", "prewarm", "demo", "slow-disk"] {
         assert!(out.contains(&format!("\n  {command} ")), "{out}");
     }
     for command in [&[][..], &["verify"], &["inspect", "page"]] {

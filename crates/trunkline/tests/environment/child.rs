@@ -59,6 +59,18 @@ impl Running {
         });
     }
 
+    /// Waits until the child's standard output contains `text`.
+    pub(crate) fn wait_for_output(&mut self, text: &str) {
+        self.wait(&format!("{text:?} on standard output"), |running| {
+            String::from_utf8_lossy(&running.stdout.text).contains(text)
+        });
+    }
+
+    /// Whether the child's standard error contains `text` so far.
+    pub(crate) fn has_message(&self, text: &str) -> bool {
+        String::from_utf8_lossy(&self.stderr.text).contains(text)
+    }
+
     /// Waits until all of the child's threads have exited and both pipes have reached end of file.
     pub(crate) fn wait_for_end(mut self) -> Ended {
         self.wait("the end of the process", |running| {

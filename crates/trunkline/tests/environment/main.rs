@@ -30,6 +30,7 @@ mod hung;
 mod limits;
 mod prewarm;
 mod seccomp;
+mod slow_disk;
 mod starved;
 mod swallowed;
 mod unreadable;

@@ -1,0 +1,186 @@
+//! **A mounted slow disk.**
+//!
+//! ```text
+//!   program ──▶ page cache ──▶ FUSE ──▶ 16 threads ──▶ directory below
+//!                                │          │
+//!                                │          └── reply, completion time ──▶ queue
+//!                                └◀────────────── at that time ─────────── timer thread
+//! ```
+//! The FUSE threads do only the I/O in the directory below. A reply that has to wait is passed to
+//! the timer thread, so the number of threads doesn't limit how many requests are in flight.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fuser::{Config, MountOption, Session, SessionACL};
+use rustix::fs::{FlockOperation, Mode, flock};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use trunkline_aio::facade::{Arc, Futex, Mutex, thread};
+
+use crate::file_system::FileSystem;
+use crate::inodes::Inodes;
+use crate::mount_point::{self, MountError};
+use crate::mount_table::{SOURCE, mounted_at};
+use crate::operations::Operations;
+use crate::probe::Probe;
+use crate::profile::Profile;
+use crate::reply_queue::ReplyQueue;
+use crate::simulated_disk::SimulatedDisk;
+use crate::statistics::Statistics;
+
+/// Threads that do I/O in the directory below. Their number limits only how many requests wait for
+/// it at a time.
+const THREADS: usize = 16;
+
+/// A directory that is mounted as a slow disk. It stays mounted until it is unmounted, even if this
+/// value is dropped.
+///
+/// The process that serves a mount must not use it. If it is killed while one of its threads waits
+/// for a reply, that thread never ends, because no thread is left to reply, and it keeps the
+/// connection to the kernel open. So another process has to [`measure`](crate::measure) and to
+/// [`unmount`](crate::unmount).
+pub struct SlowDisk {
+    mount_point: PathBuf,
+    profile: Profile,
+    disk: Arc<SimulatedDisk>,
+    probe: Arc<Probe>,
+    session: Arc<SessionState>,
+    cleaned: u32,
+}
+
+/// The state of the thread that serves the mount.
+struct SessionState {
+    /// Signalled when the mount has ended.
+    ended: Arc<Futex>,
+    result: Mutex<Option<io::Result<()>>>,
+}
+
+impl SlowDisk {
+    /// Mounts `directory` at `mount_point`. `ended` is signalled when the mount has ended, also if
+    /// another program unmounts it.
+    ///
+    /// Removes mounts there that killed processes have left. Raises this process's limit on open
+    /// files and clears its umask.
+    ///
+    /// # Errors
+    /// The directories aren't suitable, or FUSE isn't available.
+    pub fn mount(
+        directory: &Path,
+        mount_point: &Path,
+        profile: Profile,
+        ended: Arc<Futex>,
+    ) -> Result<SlowDisk, MountError> {
+        let mount_point = mount_point::absolute(mount_point)?;
+        let cleaned = mount_point::clean(&mount_point)?;
+        let root = mount_point::prepare(directory, &mount_point)?;
+        prepare_process();
+        let open = |error: io::Error| MountError::io("open", directory, error);
+        let lock = root.try_clone().map_err(open)?;
+        let inodes = Inodes::new(root).map_err(|error| open(error.into()))?;
+        let queue = ReplyQueue::start()
+            .map_err(|error| MountError::io("start a thread for", &mount_point, error))?;
+        let disk = Arc::new(SimulatedDisk::new(&profile, queue));
+        let probe = Arc::new(Probe::default());
+        let operations = Operations::new(inodes, Arc::clone(&probe));
+        let file_system = FileSystem::new(operations, Arc::clone(&disk));
+        let fuse = |error| MountError::Fuse { path: mount_point.clone(), error };
+        let session = Session::new(file_system, &mount_point, &config()).map_err(|error| {
+            disk.close();
+            fuse(error)
+        })?;
+        let state = Arc::new(SessionState { ended, result: Mutex::new(None) });
+        let served = Arc::clone(&state);
+        thread::spawn("fuse", move || {
+            let result = session.run();
+            // A process that was forked meanwhile may have a copy of the descriptor for a moment, so
+            // closing ours is not enough.
+            let _ = flock(&lock, FlockOperation::Unlock);
+            *served.result.lock() = Some(result);
+            served.ended.signal();
+        })
+        .map_err(fuse)?;
+        let mounted = SlowDisk { mount_point, profile, disk, probe, session: state, cleaned };
+        mounted.relax_writeback();
+        Ok(mounted)
+    }
+
+    /// The absolute path of the mount point.
+    pub fn mount_point(&self) -> &Path {
+        &self.mount_point
+    }
+
+    /// The profile.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// How many mounts of killed processes were removed from the mount point.
+    pub fn cleaned(&self) -> u32 {
+        self.cleaned
+    }
+
+    /// What the disk has done so far.
+    pub fn statistics(&self) -> Statistics {
+        self.disk.statistics()
+    }
+
+    /// Whether the mount has ended.
+    pub fn has_ended(&self) -> bool {
+        self.session.result.lock().is_some()
+    }
+
+    /// Adds the file that [`measure`](crate::measure) reads, or removes it.
+    pub fn show_probe(&self, shown: bool) {
+        self.probe.set_exists(shown);
+    }
+
+    /// Waits until the mount has ended, and returns what the disk has done.
+    ///
+    /// # Errors
+    /// Serving the mount failed.
+    pub fn wait(self) -> io::Result<Statistics> {
+        let ended = &self.session.ended;
+        loop {
+            let epoch = ended.epoch();
+            if let Some(result) = self.session.result.lock().take() {
+                self.disk.close();
+                return result.map(|()| self.disk.statistics());
+            }
+            ended.wait(epoch, None);
+        }
+    }
+
+    /// Lets the kernel keep as many dirty pages as for a disk. By default, FUSE gets 1 % of the
+    /// amount, after which each write waits. Only root may change that, and only some kernels have
+    /// both settings, so a failure is ignored.
+    fn relax_writeback(&self) {
+        let Ok(Some(mounted)) = mounted_at(&self.mount_point) else { return };
+        let settings = Path::new("/sys/class/bdi").join(mounted.device);
+        let _ = fs::write(settings.join("strict_limit"), "0");
+        let _ = fs::write(settings.join("max_ratio"), "100");
+    }
+}
+
+fn config() -> Config {
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName(SOURCE.to_owned()),
+        MountOption::DefaultPermissions,
+        MountOption::NoAtime,
+    ];
+    // Other users need a mount by root, or a line in the configuration of FUSE.
+    let is_root = rustix::process::geteuid().is_root();
+    config.acl = if is_root { SessionACL::All } else { SessionACL::Owner };
+    config.n_threads = Some(THREADS);
+    config
+}
+
+/// Every file that the kernel knows has a descriptor, so we need as many as we may have. New files
+/// get exactly the mode that the kernel passes, from which it has removed the user's umask.
+fn prepare_process() {
+    let limit = getrlimit(Resource::Nofile);
+    // Raising it up to the maximum is always permitted.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    rustix::process::umask(Mode::empty());
+}

@@ -1,0 +1,146 @@
+//! The part of `trunkline slow-disk` that uses the mount, in a process of its own.
+//!
+//! ```text
+//!   trunkline slow-disk ── starts ──▶ trunkline slow-disk-helper MOUNT --measure 1000000
+//!      │ serves the mount  ◀── reads ──┘     │
+//!      ◀──── accuracies, as JSON ────────────┘
+//! ```
+//! A process must not use a mount that it serves ([`SlowDisk`](trunkline_slow_disk::SlowDisk)): if it
+//! were killed meanwhile, it would neither end nor release the mount. If the command is killed, the
+//! kernel ends the connection, and the reads of the helper fail.
+//!
+//! The helper has a process group of its own. Ctrl-C in a terminal therefore signals only the
+//! command, which ends a measurement, but not an unmount.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+use trunkline_slow_disk::{Accuracy, Unmounted, measure, unmount};
+
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::output::print_json;
+
+/// This program, even if its file has been replaced.
+const PROGRAM: &str = "/proc/self/exe";
+
+/// Arguments of the helper.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HelperArgs {
+    /// Mount point.
+    mount: PathBuf,
+    /// Measure how exactly the mount keeps this latency, in nanoseconds, instead of unmounting it.
+    #[arg(long)]
+    measure: Option<u64>,
+}
+
+/// What the helper prints.
+#[derive(Debug, Serialize, Deserialize)]
+enum Answer {
+    Measured(Vec<Measured>),
+    Unmounted { when_closed: bool },
+    Failed(String),
+}
+
+/// An [`Accuracy`].
+#[derive(Debug, Serialize, Deserialize)]
+struct Measured {
+    in_flight: u32,
+    reads: u32,
+    median: Duration,
+    p99: Duration,
+}
+
+/// Runs the helper.
+pub(crate) fn run(args: &HelperArgs) -> Result<Exit, Failure> {
+    let answer = match args.measure {
+        Some(nanos) => match measure(&args.mount, Duration::from_nanos(nanos)) {
+            Ok(found) => Answer::Measured(found.into_iter().map(Measured::from).collect()),
+            Err(error) => Answer::Failed(error.to_string()),
+        },
+        None => match unmount(&args.mount) {
+            Ok(how) => Answer::Unmounted { when_closed: how == Unmounted::WhenClosed },
+            Err(error) => Answer::Failed(error.to_string()),
+        },
+    };
+    print_json(&answer)?;
+    Ok(Exit::Good)
+}
+
+/// Lets a helper measure. `None` means that a signal ended the measurement.
+pub(super) fn accuracies(
+    mount: &Path,
+    latency: Duration,
+    interrupt: &Interrupt,
+) -> Result<Option<Vec<Accuracy>>, Failure> {
+    let failed = |error| {
+        Failure::cannot_run(format_args!("could not measure \"{}\": {error}", mount.display()))
+    };
+    let nanos = latency.as_nanos().to_string();
+    let child = start(mount, &["--measure", &nanos]).map_err(failed)?;
+    let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
+    let process = process.map_err(|error| failed(error.into()))?;
+    let output = match interrupt.wait_for("measurement", move || child.wait_with_output()) {
+        Ok(output) => output.map_err(failed)?,
+        Err(failure) => {
+            // Fails if it has ended by itself.
+            let _ = pidfd_send_signal(&process, Signal::KILL);
+            return if interrupt.requested() { Ok(None) } else { Err(failure) };
+        }
+    };
+    match answer(&output).map_err(failed)? {
+        Answer::Measured(found) => Ok(Some(found.into_iter().map(Accuracy::from).collect())),
+        other => Err(failed(unexpected(other))),
+    }
+}
+
+/// Lets a helper unmount.
+pub(super) fn unmounted(mount: &Path) -> Result<Unmounted, Failure> {
+    let failed = |error| {
+        Failure::cannot_run(format_args!("could not unmount \"{}\": {error}", mount.display()))
+    };
+    let output = start(mount, &[]).and_then(Child::wait_with_output).map_err(failed)?;
+    match answer(&output).map_err(failed)? {
+        Answer::Unmounted { when_closed: false } => Ok(Unmounted::Now),
+        Answer::Unmounted { when_closed: true } => Ok(Unmounted::WhenClosed),
+        other => Err(failed(unexpected(other))),
+    }
+}
+
+fn start(mount: &Path, options: &[&str]) -> io::Result<Child> {
+    let mut command = Command::new(PROGRAM);
+    command.arg("slow-disk-helper").args(options).arg("--").arg(mount).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+}
+
+/// The answer of a helper that has ended.
+fn answer(output: &Output) -> io::Result<Answer> {
+    serde_json::from_slice(&output.stdout).map_err(|_| {
+        let text = String::from_utf8_lossy(&output.stderr);
+        io::Error::other(format!("{}: {}", output.status, text.trim()))
+    })
+}
+
+fn unexpected(answer: Answer) -> io::Error {
+    match answer {
+        Answer::Failed(error) => io::Error::other(error),
+        other => io::Error::other(format!("unexpected answer {other:?}")),
+    }
+}
+
+impl From<Accuracy> for Measured {
+    fn from(Accuracy { in_flight, reads, median, p99 }: Accuracy) -> Measured {
+        Measured { in_flight, reads, median, p99 }
+    }
+}
+
+impl From<Measured> for Accuracy {
+    fn from(Measured { in_flight, reads, median, p99 }: Measured) -> Accuracy {
+        Accuracy { in_flight, reads, median, p99 }
+    }
+}
