@@ -133,6 +133,7 @@ pub use lock_free::wait_ref::WaitRef;
 pub use method::dispatcher::MethodStatus;
 pub use method::fallback::{Cause, Fallback, Feature};
 pub use method::ring::{UringFeatures, UringSettings};
+pub use method::uring_probe::{OpenRings, UringProbe, UringTrial, open_rings, ring_bytes};
 pub use session::call::Call;
 pub use session::cancel::{Cancelled, Canceller, Notifier};
 pub use session::define::DefineError;

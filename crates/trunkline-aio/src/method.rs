@@ -11,6 +11,7 @@ pub(crate) mod inline;
 pub(crate) mod registration;
 pub(crate) mod ring;
 pub(crate) mod uring;
+pub(crate) mod uring_probe;
 pub(crate) mod worker;
 
 use crate::completion::in_flight::{InFlight, Submitted};

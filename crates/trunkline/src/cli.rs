@@ -17,6 +17,7 @@ use crate::column_sum::ColumnSumArgs;
 use crate::completions::CompletionsArgs;
 use crate::copy::{self, CopyArgs};
 use crate::demo::DemoArgs;
+use crate::doctor::{DoctorArgs, ProbeRingsArgs};
 use crate::exit::{Exit, Failure};
 use crate::help_text;
 use crate::inspect::InspectCommand;
@@ -89,6 +90,15 @@ pub(crate) enum Command {
     /// SIGINT and SIGTERM end all sessions and then the server.
     #[cfg(feature = "sql")]
     Serve(Box<WithPool<ServeArgs>>),
+    /// Find out which kinds of I/O work here, why others don't, and whether a server would start.
+    ///
+    /// Tries io_uring, direct I/O and atomic writes on the file systems of the data directory, or of
+    /// the current directory. Predicts whether PostgreSQL 18 and 19 would start with each I/O method,
+    /// with the configuration of the cluster, the settings given with -c, and the limits of this
+    /// shell. Each line is good, limited or missing, with the reason and the fix. Exit status 1 means
+    /// that something is missing that the configuration or an option asks for. A server may be
+    /// running. Nothing is written into a cluster.
+    Doctor(WithIo<DoctorArgs>),
     /// Compare I/O methods on this machine.
     ///
     /// Creates a pgbench_accounts table and prewarms and scans it with each I/O method, both
@@ -112,6 +122,9 @@ pub(crate) enum Command {
     /// Measure or unmount a slow disk, for slow-disk.
     #[command(hide = true)]
     SlowDiskHelper(HelperArgs),
+    /// Open io_uring rings and print what works, for doctor.
+    #[command(hide = true)]
+    ProbeRings(ProbeRingsArgs),
     /// Sum an integer column of a table, given by its offset in the row. This can be used to
     /// compare the speed of our scans with a server's.
     #[command(hide = true)]
@@ -221,6 +234,8 @@ impl Command {
         match self {
             #[cfg(feature = "sql")]
             Command::Query(_) | Command::Serve(_) => true,
+            // It takes all settings of a server.
+            Command::Doctor(_) => true,
             _ => false,
         }
     }
@@ -230,6 +245,7 @@ impl Command {
         match self {
             Command::Inspect(command) => (Some(command.io()), None),
             Command::Tables(command) => (Some(&command.io), None),
+            Command::Doctor(command) => (Some(&command.io), None),
             Command::Copy(command) => (Some(&command.io), Some(&command.pool)),
             #[cfg(feature = "sql")]
             Command::Query(command) => (Some(&command.io), Some(&command.pool)),
@@ -242,7 +258,8 @@ impl Command {
             Command::SlowDisk(_)
             | Command::SlowDiskHelper(_)
             | Command::Completions(_)
-            | Command::Man(_) => (None, None),
+            | Command::Man(_)
+            | Command::ProbeRings(_) => (None, None),
         }
     }
 }

@@ -25,8 +25,6 @@
 
 mod args;
 mod columns;
-mod config_file;
-mod config_line;
 mod failures;
 mod load;
 pub(crate) mod outputs;

@@ -41,7 +41,7 @@ const WARNINGS_MAX: usize = 100;
 pub(crate) enum Exit {
     /// Done, and nothing wrong was found.
     Good = 0,
-    /// Done, and something is wrong with the data.
+    /// Done, and something is wrong with the data, or missing on this machine.
     Findings = 1,
     /// The command line is invalid.
     Usage = 2,

@@ -4,7 +4,7 @@
 pub(crate) const VERSION: &str = env!("TRUNKLINE_VERSION");
 
 /// Example command lines, and what each of them does.
-pub(crate) const EXAMPLES: [(&str, &str); 12] = [
+pub(crate) const EXAMPLES: [(&str, &str); 14] = [
     ("trunkline tables -D DIR -d bench --sort size", "list the tables of a database"),
     ("trunkline copy -D DIR -d bench public.accounts", "print a table as COPY ... TO STDOUT does"),
     (
@@ -21,6 +21,11 @@ pub(crate) const EXAMPLES: [(&str, &str); 12] = [
         "decode a row version column by column",
     ),
     ("trunkline inspect btree -D DIR -d bench public.t_pkey", "describe an index level by level"),
+    ("trunkline doctor -D DIR", "find out which kinds of I/O work, and why others don't"),
+    (
+        "trunkline doctor -c io_method=io_uring -c max_connections=1000",
+        "find out whether a server would start with these settings",
+    ),
     ("trunkline demo", "compare I/O methods on this machine"),
     (
         "trunkline slow-disk DIR MOUNT --profile gp3,latency=2ms",
@@ -31,7 +36,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 12] = [
 /// The values of [`Exit`](crate::exit::Exit), and what they mean.
 pub(crate) const EXIT_STATUSES: [(&str, &str); 7] = [
     ("0", "success"),
-    ("1", "findings: something is wrong with the data"),
+    ("1", "findings: something is wrong with the data, or doctor misses what was asked for"),
     ("2", "usage error"),
     ("3", "unable to run"),
     ("130", "interrupted"),

@@ -19,9 +19,11 @@ mod catalog_session;
 mod cli;
 mod column_sum;
 mod completions;
+mod config_file;
 mod copy;
 mod data_dir;
 mod demo;
+mod doctor;
 mod encoding;
 mod escape;
 mod exit;
@@ -89,6 +91,8 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         #[cfg(feature = "sql")]
         Command::Serve(command) => serve::run(&context, &command.args),
         Command::Sum(command) => column_sum::run(&context, &command.args),
+        Command::Doctor(command) => doctor::run(&context, &command.args),
+        Command::ProbeRings(args) => doctor::probe_rings(args),
         Command::Demo(command) => demo::run(&context, &command.args, cache_directory()),
         Command::SlowDisk(args) => slow_disk::run(&context, args),
         Command::SlowDiskHelper(args) => slow_disk::run_helper(args),

@@ -91,10 +91,6 @@ pub(crate) struct Context<'c> {
     pub(crate) buffers: Option<u32>,
     /// The engine's settings that the command line sets, even if to their defaults. Names are in lower
     /// case.
-    #[cfg_attr(
-        not(any(feature = "sql", test)),
-        expect(dead_code, reason = "only a server reads settings from a file")
-    )]
     pub(crate) given: BTreeSet<String>,
 }
 

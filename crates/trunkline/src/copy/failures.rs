@@ -16,11 +16,6 @@ use crate::catalog_session::database_failure;
 use crate::data_dir::moved_tablespace_hint;
 use crate::exit::{Exit, Failure};
 
-/// Adds the file's name to an error.
-pub(super) fn at(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("\"{}\": {error}", path.display()))
-}
-
 /// The hint for damaged data.
 const KEEP_GOING: &str = "use --keep-going to skip damaged rows";
 

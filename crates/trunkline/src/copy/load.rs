@@ -18,9 +18,9 @@ use trunkline_format::Oid;
 use trunkline_format::catalog::SequenceRow;
 use trunkline_format::sequence::Sequence;
 
-use super::failures::at;
 use super::outputs::{Files, MANIFEST};
 use super::partial_file::incomplete;
+use crate::config_file::at;
 use crate::data_dir::resolve_link;
 use crate::encoding::encoding_name;
 use crate::exit::{Failure, message};

@@ -19,8 +19,8 @@ use trunkline_engine::copy::{Output, Outputs};
 use trunkline_engine::datadir::DataDir;
 use trunkline_format::Oid;
 
-use super::failures::at;
 use super::partial_file::{Lock, PartialFile, try_lock};
+use crate::config_file::at;
 
 /// Name of the manifest file, which records the source of the copies in a directory.
 pub(super) const MANIFEST: &str = "copy.manifest";

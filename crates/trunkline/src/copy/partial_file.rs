@@ -27,7 +27,7 @@ use rustix::fs::{Advice, OFlags, fadvise};
 use rustix::io::Errno;
 use trunkline_engine::copy::Output;
 
-use super::failures::at;
+use crate::config_file::at;
 
 /// How many bytes we write before the kernel starts to write them to the disk.
 const WINDOW: u64 = 16 << 20;

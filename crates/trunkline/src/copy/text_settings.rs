@@ -15,7 +15,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::PathBuf;
 
 use trunkline_aio::facade::Arc;
 use trunkline_engine::catalog::Database;
@@ -25,10 +24,10 @@ use trunkline_engine::pool::Backend;
 use trunkline_engine::time_zone::zone;
 use trunkline_format::text_output::{Base, ByteaOutput, IntervalStyle, Utc};
 
-use super::config_file::ConfigFiles;
 use super::failures::catalog_failure;
 use super::text_args::{BYTEA_OUTPUTS, INTERVAL_STYLES, TextArgs};
 use crate::catalog_session::warn_of_damage;
+use crate::config_file::{ConfigFiles, read_config_files};
 use crate::exit::{Failure, message, warnings};
 use crate::interrupt::Interrupt;
 use crate::text_settings::TEXT_SETTINGS;
@@ -210,20 +209,6 @@ impl<'a> TextSettingSources<'a> {
         }
         Ok(text)
     }
-}
-
-/// Reads the cluster's configuration files. We do this in a separate thread, because they may be on a
-/// file system that hangs.
-fn read_config_files(pgdata: PathBuf, interrupt: &Interrupt) -> Result<ConfigFiles, Failure> {
-    let asked = interrupt.clone();
-    let read = move || ConfigFiles::read(&pgdata, &|| asked.requested());
-    interrupt.wait_for("configuration", read)?.map_err(|error| {
-        if interrupt.requested() {
-            return interrupt.failure();
-        }
-        let text = "could not read the configuration files of the cluster";
-        Failure::cannot_run(format_args!("{text}: {error}"))
-    })
 }
 
 /// Whether the output of a type depends on `DateStyle`.

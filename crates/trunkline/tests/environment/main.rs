@@ -25,6 +25,8 @@ mod verify;
 
 mod btrfs;
 mod configuration;
+mod doctor;
+mod doctor_places;
 mod faulty;
 mod hung;
 mod limits;

@@ -4,6 +4,8 @@
 //! A filter applies only to the thread that installs it and to that thread's children. We therefore
 //! start a thread that installs the filter, starts the child, and exits.
 
+use std::process::Command;
+
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 use trunkline_aio::facade::channel::bounded;
 use trunkline_aio::facade::thread;
@@ -13,26 +15,31 @@ use crate::cluster::Cluster;
 use crate::verify::{Report, binary, verify};
 
 // These numbers are the same on every architecture.
-const IO_URING_SETUP: i64 = 425;
-const IO_URING_ENTER: i64 = 426;
-const IO_URING_REGISTER: i64 = 427;
+pub(crate) const IO_URING_SETUP: i64 = 425;
+pub(crate) const IO_URING_ENTER: i64 = 426;
+pub(crate) const IO_URING_REGISTER: i64 = 427;
 
 /// Runs `verify` under a seccomp filter. If the command makes the system call `call`, it fails with
 /// `errno`.
 fn verify_without(call: i64, errno: u32, cluster: &Cluster) -> Report {
-    let mut command = verify(&[], binary(), &cluster.path, "io_uring");
+    let command = verify(&[], binary(), &cluster.path, "io_uring");
+    Report::of(run_without(call, SeccompAction::Errno(errno), command))
+}
+
+/// Runs a command under a seccomp filter that takes this action if it makes the system call `call`.
+pub(crate) fn run_without(call: i64, action: SeccompAction, mut command: Command) -> Ended {
     let (sender, receiver) = bounded::<Ended>(1);
     let body = move || {
         let architecture = std::env::consts::ARCH.try_into().expect("known");
         let rules = [(call, Vec::new())].into();
-        let (otherwise, then) = (SeccompAction::Allow, SeccompAction::Errno(errno));
-        let filter = SeccompFilter::new(rules, otherwise, then, architecture).expect("a filter");
+        let otherwise = SeccompAction::Allow;
+        let filter = SeccompFilter::new(rules, otherwise, action, architecture).expect("a filter");
         let program: BpfProgram = filter.try_into().expect("a program");
         apply_filter(&program).expect("filtered");
         sender.send(Running::start(&mut command).wait_for_end()).expect("received");
     };
     thread::spawn("filtered", body).expect("a thread");
-    Report::of(receiver.receive().expect("it ended"))
+    receiver.receive().expect("it ended")
 }
 
 #[test]

@@ -5,17 +5,19 @@
 //!   timezone = 'Europe/Berlin'   # a comment
 //!   include_dir 'conf.d'
 //! ```
-//! We only use settings that affect how values are printed. The server's parser (`guc-file.l`)
-//! refuses files with syntax errors, and `include` of a file that doesn't exist or of an empty name.
-//! Ours reports and skips such lines, because a mistake in an unrelated setting should not prevent a
-//! copy. A missing `postgresql.conf` is not an error, because some distributions keep the
-//! configuration outside the data directory.
+//! `copy` uses the settings that affect how values are printed, and `doctor` those that decide whether
+//! a server starts. The server's parser (`guc-file.l`) refuses files with syntax errors, and
+//! `include` of a file that doesn't exist or of an empty name. Ours reports and skips such lines,
+//! because a mistake in an unrelated setting should not prevent a copy. A missing `postgresql.conf`
+//! is not an error, because some distributions keep the configuration outside the data directory.
 //!
 //! We can't be sure that the configuration files of an unknown data directory are harmless. We
 //! therefore read only regular files (or symbolic links to regular files), and treat `/dev/null` as
 //! an empty file. We also limit how deeply files can be nested, as the server does, and how many
 //! files and bytes we read. Without these limits, ten files that each include the next one ten times
 //! would keep us busy for days.
+
+mod line;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -25,8 +27,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, makedev};
 
-use super::config_line::{SyntaxError, assignment};
-use super::failures::at;
+use self::line::{SyntaxError, assignment};
+use crate::exit::Failure;
+use crate::interrupt::Interrupt;
 
 /// Maximum nesting depth of included files, as in the server (`CONF_FILE_MAX_DEPTH`).
 const DEPTH_MAX: u32 = 10;
@@ -39,14 +42,14 @@ const BYTES_MAX: u64 = 16 << 20;
 
 /// The settings in the configuration files, by name in lower case.
 #[derive(Debug, Default)]
-pub(super) struct ConfigFiles {
+pub(crate) struct ConfigFiles {
     settings: BTreeMap<String, String>,
     /// Whether there is a `postgresql.conf`.
-    pub(super) found: bool,
+    pub(crate) found: bool,
     /// Lines with which a server would not start. We only keep the first few.
-    pub(super) faults: Vec<String>,
+    pub(crate) faults: Vec<String>,
     /// The number of these lines.
-    pub(super) faults_total: u64,
+    pub(crate) faults_total: u64,
 }
 
 impl ConfigFiles {
@@ -56,7 +59,7 @@ impl ConfigFiles {
     /// # Errors
     /// A file exists but cannot be read, or the files exceed one of the limits. The error is
     /// [`io::ErrorKind::Interrupted`] if `cancelled` returned true.
-    pub(super) fn read(pgdata: &Path, cancelled: &dyn Fn() -> bool) -> io::Result<ConfigFiles> {
+    pub(crate) fn read(pgdata: &Path, cancelled: &dyn Fn() -> bool) -> io::Result<ConfigFiles> {
         let config = ConfigFiles::default();
         let mut reading =
             Reading { config, files_left: FILES_MAX, bytes_left: BYTES_MAX, cancelled };
@@ -65,10 +68,40 @@ impl ConfigFiles {
         Ok(reading.config)
     }
 
+    /// All settings, by name in lower case.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.settings.iter().map(|(name, value)| (&**name, &**value))
+    }
+
     /// The value of a setting, if a file assigns one.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str)
     }
+}
+
+/// Reads the cluster's configuration files. We do this in a separate thread, because they may be on a
+/// file system that hangs.
+///
+/// # Errors
+/// A file exists but cannot be read, or a signal arrived.
+pub(crate) fn read_config_files(
+    pgdata: PathBuf,
+    interrupt: &Interrupt,
+) -> Result<ConfigFiles, Failure> {
+    let asked = interrupt.clone();
+    let read = move || ConfigFiles::read(&pgdata, &|| asked.requested());
+    interrupt.wait_for("configuration", read)?.map_err(|error| {
+        if interrupt.requested() {
+            return interrupt.failure();
+        }
+        let text = "could not read the configuration files of the cluster";
+        Failure::cannot_run(format_args!("{text}: {error}"))
+    })
+}
+
+/// Adds the file's name to an error.
+pub(crate) fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("\"{}\": {error}", path.display()))
 }
 
 /// The settings read so far, and how many more files and bytes we may read.

@@ -1,0 +1,285 @@
+//! `trunkline doctor`: what works on this machine, why other things don't, and how to fix them.
+//!
+//! ```text
+//!   good     io_uring: set up               a ring was opened and read a file, Linux 6.18.44
+//!   limited  limits: RLIMIT_MEMLOCK         8192 kB for rings and registered memory; fix: ...
+//!   missing  PostgreSQL 18: io_method=io_uring  would not start: ring 514 of 1042: ...; fix: ...
+//! ```
+//! Everything that can be tried is tried: rings, as many as a server opens; direct I/O and atomic
+//! writes in a scratch file on the same file system, but never inside a cluster. `/proc` and `/sys`
+//! only explain why something failed. What can't be tried, such as a file system that accepts
+//! `O_DIRECT` and ignores it, is reported as a caution, with its source.
+//!
+//! Only what was asked for decides the exit status ([`requests`]).
+
+mod check;
+mod device;
+mod direct;
+mod file_system;
+mod host;
+mod kernel;
+mod limits;
+mod mount;
+mod place;
+mod prediction;
+mod requests;
+mod ring_probe;
+mod scratch;
+mod server_settings;
+mod uring;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Resource, geteuid, getrlimit};
+
+use crate::config_file::read_config_files;
+use crate::exit::{Exit, Failure, message, warnings};
+use crate::interrupt::Interrupt;
+use crate::options::Context;
+use crate::output::{object, print_report};
+use check::{Check, Status, render};
+use host::Host;
+use place::{is_cluster, places};
+use prediction::{Prediction, predict};
+use requests::Evidence;
+use ring_probe::{Outcome, ask};
+use server_settings::{ServerSettings, is_known, is_of_other_version};
+
+pub(crate) use ring_probe::ProbeRingsArgs;
+
+/// The versions with asynchronous I/O.
+const VERSIONS: [u32; 2] = [18, 19];
+
+/// Most rings that are tried. More would take gigabytes.
+const RINGS_MAX: u32 = 20_000;
+
+/// An ordinary user, to try rings for a server when root asks and there is no cluster whose owner
+/// that could be: a server never runs as root.
+const ORDINARY_USER: (u32, u32) = (65534, 65534);
+
+/// Options of the command.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DoctorArgs {}
+
+/// Runs the command.
+pub(crate) fn run(context: &Context<'_>, _: &DoctorArgs) -> Result<Exit, Failure> {
+    let given = given_settings(context)?;
+    let interrupt = Interrupt::install()?;
+    let directory = context.global.pgdata().cloned().unwrap_or_else(|| PathBuf::from("."));
+    let cluster =
+        is_cluster(&directory).then(|| Cluster::read(&directory, &interrupt)).transpose()?;
+    let subject = Subject { directory, cluster, given };
+    // A file system may hang.
+    let examination = interrupt.wait_for("doctor", move || subject.examine())?;
+    let examination = examination?;
+    let status = |it: &Check| it.area == requests::AREA && it.status == Status::Missing;
+    let is_missing = examination.checks.iter().any(status);
+    let json = object! {
+        schema: 1,
+        command: "doctor",
+        directory: examination.directory.display().to_string(),
+        kernel: &examination.host.release,
+        container: examination.host.container,
+        checks: &examination.checks,
+        predictions: &examination.predictions,
+    };
+    print_report(context.global, &json, || render(&examination.checks))?;
+    Ok(if is_missing { Exit::Findings } else { Exit::Good })
+}
+
+/// Runs the hidden command that opens rings.
+pub(crate) fn probe_rings(args: &ProbeRingsArgs) -> Result<Exit, Failure> {
+    ring_probe::run(args)
+}
+
+/// The settings of a server that the command line gives.
+fn given_settings(context: &Context<'_>) -> Result<BTreeMap<String, String>, Failure> {
+    if let Some(name) = context.text_settings.keys().find(|name| !is_known(name)) {
+        let text = format!("unrecognized configuration parameter \"{name}\"");
+        return Err(Failure::usage(text).with_hint("doctor takes settings that affect I/O"));
+    }
+    let mut given = context.text_settings.clone();
+    // The others of the names that were given are settings of the engine, with checked values.
+    let of_engine = |name: &&String| !context.text_settings.contains_key(*name);
+    let matters = |name: &&String| *name == "io_direct" || is_known(name);
+    for name in context.given.iter().filter(of_engine).filter(matters) {
+        let name_of_server = if name == "io_direct" { "debug_io_direct" } else { name };
+        given.insert(name_of_server.to_owned(), context.settings.show(name)?);
+    }
+    Ok(given)
+}
+
+/// What is known of a cluster from its files.
+struct Cluster {
+    version: u32,
+    owner: (u32, u32),
+    settings: BTreeMap<String, String>,
+    /// The server that is running.
+    pid: Option<u32>,
+}
+
+impl Cluster {
+    fn read(directory: &Path, interrupt: &Interrupt) -> Result<Cluster, Failure> {
+        let file = directory.join("PG_VERSION");
+        let failed = |error: std::io::Error| {
+            Failure::cannot_run(format_args!("could not read \"{}\": {error}", file.display()))
+        };
+        let text = fs::read_to_string(&file).map_err(failed)?;
+        let version = text.trim().parse::<u32>().ok().filter(|version| (15..=19).contains(version));
+        let Some(version) = version else {
+            let found = text.trim();
+            return Err(Failure::cannot_run(format_args!(
+                "\"{}\" contains {found:?}, expected a version from 15 to 19",
+                file.display()
+            )));
+        };
+        let owner = fs::metadata(directory).map_err(failed)?;
+        let config = read_config_files(directory.to_owned(), interrupt)?;
+        if !config.found {
+            message("warning", "the cluster has no postgresql.conf: assuming the defaults");
+        }
+        warnings(&config.faults, config.faults_total - config.faults.len() as u64);
+        let known = config.iter().filter(|(name, _)| is_known(name));
+        let settings = known.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let pid = fs::read_to_string(directory.join("postmaster.pid")).ok();
+        let pid = pid.and_then(|text| text.lines().next()?.trim().parse().ok());
+        let is_running = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
+        Ok(Cluster {
+            version,
+            owner: (owner.uid(), owner.gid()),
+            settings,
+            pid: pid.filter(is_running),
+        })
+    }
+}
+
+/// What is examined.
+struct Subject {
+    directory: PathBuf,
+    cluster: Option<Cluster>,
+    /// Settings on the command line.
+    given: BTreeMap<String, String>,
+}
+
+/// Everything that was found.
+struct Examination {
+    directory: PathBuf,
+    host: Host,
+    checks: Vec<Check>,
+    predictions: Vec<Prediction>,
+}
+
+impl Subject {
+    fn examine(&self) -> Result<Examination, Failure> {
+        let host = Host::read();
+        let places = places(&self.directory).map_err(|error| {
+            let directory = self.directory.display();
+            Failure::cannot_run(format_args!("could not open \"{directory}\": {error}"))
+        })?;
+        let servers = VERSIONS.map(|version| self.server(version));
+        let outcomes = self.try_rings(&servers);
+        let (mut checks, mut predictions) = (Vec::new(), Vec::new());
+        let first = outcomes.first().map(|(_, outcome)| outcome);
+        if let Some(outcome) = first {
+            checks.extend(uring::checks(outcome, &host));
+            if let Outcome::Answered(answer) = outcome {
+                checks.extend(limits::checks(answer, &host));
+            }
+        }
+        checks.extend(self.running_server());
+        let huge_pages = limits::huge_pages(&servers[0]);
+        checks.extend(huge_pages.clone());
+        checks.extend(kernel::checks(&host));
+        let mut direct = Vec::new();
+        for place in &places {
+            let trial = direct::examine(place);
+            checks.extend(file_system::checks(place, &host, trial.works));
+            checks.extend(trial.checks);
+            checks.extend(device::checks(place));
+            direct.push((&*place.path, trial.works));
+        }
+        let is_running = self.cluster.as_ref().is_some_and(|cluster| cluster.pid.is_some());
+        for server in &servers {
+            let size = size_of(server);
+            let Some((_, outcome)) = outcomes.iter().find(|(tried, _)| *tried == size) else {
+                continue;
+            };
+            let nofile = match outcome {
+                Outcome::Answered(answer) => answer.nofile,
+                _ => getrlimit(Resource::Nofile).current,
+            };
+            predictions.extend(predict(server, outcome, &host, nofile, is_running));
+        }
+        checks.extend(predictions.iter().map(Prediction::check));
+        let evidence =
+            Evidence { predictions: &predictions, direct: &direct, huge_pages: &huge_pages[0] };
+        for server in servers.iter().filter(|server| self.asks_for(server.version)) {
+            let asks = |name: &str| self.values().contains_key(name);
+            checks.extend(requests::checks(server, asks, &evidence));
+        }
+        let directory = places.first().map_or(self.directory.clone(), |place| place.path.clone());
+        Ok(Examination { directory, host, checks, predictions })
+    }
+
+    /// All settings: those of the cluster, overridden by the command line.
+    fn values(&self) -> BTreeMap<String, String> {
+        let mut values = self.cluster.as_ref().map_or_else(BTreeMap::new, |it| it.settings.clone());
+        values.extend(self.given.clone());
+        values
+    }
+
+    /// The settings of a server of one version.
+    fn server(&self, version: u32) -> ServerSettings {
+        let is_own = self.cluster.as_ref().is_some_and(|cluster| cluster.version == version);
+        let mut values = self.cluster.as_ref().map_or_else(BTreeMap::new, |it| it.settings.clone());
+        // One name of the worker settings on the command line stands for those of both versions.
+        let given = self.given.iter().filter(|(name, _)| !is_of_other_version(name, version));
+        values.extend(given.map(|(name, value)| (name.clone(), value.clone())));
+        ServerSettings::new(version, &values, is_own)
+    }
+
+    /// Whether the settings ask something of a server of this version: the cluster's own version, or
+    /// each one if there is no cluster.
+    fn asks_for(&self, version: u32) -> bool {
+        match &self.cluster {
+            Some(cluster) if VERSIONS.contains(&cluster.version) => cluster.version == version,
+            _ => !self.given.is_empty(),
+        }
+    }
+
+    /// The user of the server, if we are root.
+    fn server_user(&self) -> Option<(u32, u32)> {
+        let owner = self.cluster.as_ref().map(|cluster| cluster.owner).filter(|(uid, _)| *uid != 0);
+        geteuid().is_root().then(|| owner.unwrap_or(ORDINARY_USER))
+    }
+
+    /// Opens the rings of each server, once for each number and size.
+    fn try_rings(&self, servers: &[ServerSettings]) -> Vec<((u32, u32), Outcome)> {
+        let sizes: BTreeSet<(u32, u32)> = servers.iter().map(size_of).collect();
+        let outcome = |(rings, entries): (u32, u32)| {
+            let user = self.server_user();
+            match ask(rings.min(RINGS_MAX), entries, user) {
+                // In a container, that user may not exist.
+                Outcome::Failed(_) if user.is_some() => ask(rings.min(RINGS_MAX), entries, None),
+                outcome => outcome,
+            }
+        };
+        sizes.into_iter().map(|size| (size, outcome(size))).collect()
+    }
+
+    /// The limits of the server that is running on the directory.
+    fn running_server(&self) -> Option<Check> {
+        let pid = self.cluster.as_ref()?.pid?;
+        let (memlock, files) = limits::of_process(pid)?;
+        let reason = format!("process {pid} has RLIMIT_MEMLOCK {memlock}, RLIMIT_NOFILE {files}");
+        Some(Check::good("limits", "running server", reason))
+    }
+}
+
+/// Number and size of a server's rings.
+fn size_of(server: &ServerSettings) -> (u32, u32) {
+    (server.rings(), server.ring_entries())
+}

@@ -1,0 +1,163 @@
+//! Places: the directories whose file systems a cluster uses, and where we may try something there.
+//!
+//! ```text
+//!   DIR              data      ─┐
+//!   DIR/pg_wal       log        ├─ one place for each mount
+//!   DIR/pg_tblspc/N  tablespace ─┘
+//! ```
+//! We never write into a cluster. To try direct I/O on the file system of a data directory, we need a
+//! file beside it: in the nearest parent directory that is on the same mount and belongs to no
+//! cluster. If there is none, we can still try to read one of the cluster's files.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::mount::Mount;
+
+/// Files that we look at to find one that can be read.
+const LOOKED_AT_MAX: usize = 1000;
+/// Size of a file that can be read with any alignment.
+const READABLE_MIN: u64 = 4096;
+
+/// A directory on a mount of its own.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    pub(crate) mount: Mount,
+}
+
+/// The places of a directory: its own and, if it is a cluster, those of its log and tablespaces.
+///
+/// # Errors
+/// The directory doesn't exist. Other places that can't be reached are left out.
+pub(crate) fn places(directory: &Path) -> io::Result<Vec<Place>> {
+    let path = directory.canonicalize()?;
+    if !path.is_dir() {
+        return Err(io::Error::from(io::ErrorKind::NotADirectory));
+    }
+    let mount = Mount::of(&path)?;
+    let mut places = vec![Place { path: path.clone(), mount }];
+    if !is_cluster(&path) {
+        return Ok(places);
+    }
+    let tablespaces = fs::read_dir(path.join("pg_tblspc")).into_iter().flatten().flatten();
+    let mut others: Vec<PathBuf> = tablespaces.map(|entry| entry.path()).collect();
+    others.sort();
+    others.insert(0, path.join("pg_wal"));
+    for other in others.iter().filter_map(|other| other.canonicalize().ok()) {
+        let Ok(mount) = Mount::of(&other) else { continue };
+        if places.iter().all(|place| place.mount != mount) {
+            places.push(Place { path: other, mount });
+        }
+    }
+    Ok(places)
+}
+
+/// Whether this is a data directory, rather than the directory of a database inside one.
+pub(crate) fn is_cluster(path: &Path) -> bool {
+    has_version(path) && path.join("global").is_dir()
+}
+
+/// Whether this is a data directory or that of a database.
+fn has_version(path: &Path) -> bool {
+    path.join("PG_VERSION").exists()
+}
+
+/// Whether files in this directory belong to a cluster: it is a data directory or inside one, or it
+/// is a tablespace.
+fn belongs_to_cluster(path: &Path) -> bool {
+    let is_tablespace = |path: &Path| {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        entries.take(LOOKED_AT_MAX).any(|entry| is_tablespace_directory(&entry.file_name()))
+    };
+    let inside = path
+        .ancestors()
+        .any(|path| has_version(path) || path.file_name().is_some_and(is_tablespace_directory));
+    inside || is_tablespace(path)
+}
+
+/// Names such as `PG_18_202506291`.
+fn is_tablespace_directory(name: &std::ffi::OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let mut parts = name.strip_prefix("PG_").unwrap_or_default().split('_');
+    let is_number = |part: Option<&str>| {
+        part.is_some_and(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+    };
+    is_number(parts.next()) && is_number(parts.next()) && parts.next().is_none()
+}
+
+impl Place {
+    /// Directories on the same mount in which a file of ours may be created, nearest first.
+    pub(crate) fn scratch_directories(&self) -> Vec<PathBuf> {
+        let same_mount = |path: &&Path| Mount::of(path).is_ok_and(|it| it == self.mount);
+        let near = self.path.ancestors().take_while(same_mount);
+        near.filter(|path| !belongs_to_cluster(path)).map(Path::to_owned).collect()
+    }
+
+    /// A file of the place that can be read with direct I/O.
+    pub(crate) fn readable_file(&self) -> Option<PathBuf> {
+        let mut pending = vec![self.path.clone()];
+        let mut left = LOOKED_AT_MAX;
+        while let Some(directory) = pending.pop() {
+            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+                left = left.checked_sub(1)?;
+                let path = entry.path();
+                // Links may lead to other mounts.
+                let Ok(found) = fs::symlink_metadata(&path) else { continue };
+                if found.is_dir() {
+                    pending.push(path);
+                } else if found.is_file() && found.len() >= READABLE_MIN {
+                    return Some(path);
+                }
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes these files in a new directory.
+    fn home(files: &[&str]) -> tempfile::TempDir {
+        let home = tempfile::tempdir().expect("a directory");
+        for file in files {
+            let path = home.path().join(file);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+            fs::write(path, vec![7; 8192]).expect("written");
+        }
+        home
+    }
+
+    #[test]
+    fn scratch_directories_are_outside_of_clusters() {
+        let home = home(&["data/PG_VERSION", "data/base/5/1259", "space/PG_18_202506291/5/1"]);
+        let root = home.path().canonicalize().expect("exists");
+        for place in ["data", "data/base/5", "space", "space/PG_18_202506291/5"] {
+            let place = places(&root.join(place)).expect("a place").remove(0);
+            let directories = place.scratch_directories();
+            assert_eq!(directories.first(), Some(&root), "{place:?}");
+        }
+        let place = places(&root).expect("a place").remove(0);
+        assert_eq!(place.scratch_directories().first(), Some(&root));
+    }
+
+    #[test]
+    fn a_place_has_files_to_read() {
+        let home = home(&["data/PG_VERSION", "data/base/5/1259"]);
+        let place = places(&home.path().join("data")).expect("a place").remove(0);
+        let file = place.readable_file().expect("a file");
+        assert!(file.starts_with(home.path().canonicalize().expect("exists")));
+    }
+
+    #[test]
+    fn names_of_tablespace_directories() {
+        for (name, expected) in
+            [("PG_18_202506291", true), ("PG_18", false), ("PG_18_x", false), ("PG_1_2_3", false)]
+        {
+            assert_eq!(is_tablespace_directory(name.as_ref()), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Scratch file: a file of our own, on the file system that we examine, which never outlives us.
+//!
+//! Where the file system supports it, the file has no name from the start (`O_TMPFILE`), so the
+//! kernel frees it whenever the process ends. Elsewhere (NFS, FUSE, older overlayfs), we create a
+//! file with a name and remove the name at once. A kill between these two steps leaves an empty file
+//! behind, which the next start in the same directory removes.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+
+/// The names of our files begin like this. The rest is the number of the process.
+const PREFIX: &str = ".trunkline-doctor-";
+
+/// Creates a scratch file in `directory` with these flags in addition (`O_DIRECT`), open for
+/// reading and writing.
+///
+/// # Errors
+/// Nothing can be created there.
+pub(crate) fn create(directory: &Path, flags: OFlags) -> io::Result<File> {
+    remove_leftovers(directory);
+    let (flags, mode) = (flags | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+    match openat(CWD, directory, flags | OFlags::TMPFILE, mode) {
+        // EISDIR comes from kernels and file systems that don't know the flag.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR) => named(directory, flags, mode),
+        // On some file systems, O_DIRECT fails in the same way whether or not the file has a name.
+        result => Ok(result.map(File::from)?),
+    }
+}
+
+fn named(directory: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
+    let path = directory.join(format!("{PREFIX}{}", std::process::id()));
+    let file = openat(CWD, &path, flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, mode);
+    // Even if O_DIRECT is refused, the file may have been created.
+    match fs::remove_file(&path) {
+        Err(error) if file.is_ok() => Err(error),
+        _ => Ok(file.map(File::from)?),
+    }
+}
+
+/// Removes files of processes that were killed. A file that is still in use merely loses its name,
+/// which its process is about to remove anyway.
+fn remove_leftovers(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let is_ours = number.is_some_and(|number| number.parse::<u32>().is_ok());
+        if is_ours && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            // It may belong to another user.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).expect("a directory").map(|it| it.expect("an entry"));
+        let mut names: Vec<_> =
+            entries.map(|it| it.file_name().into_string().expect("a name")).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_scratch_file_has_no_name() {
+        let home = tempfile::tempdir().expect("a directory");
+        let (flags, mode) = (OFlags::RDWR, Mode::RUSR | Mode::WUSR);
+        for file in [create(home.path(), OFlags::empty()), named(home.path(), flags, mode)] {
+            file.expect("made").write_all(b"x").expect("written");
+            assert!(names(home.path()).is_empty());
+        }
+        assert!(create(&home.path().join("missing"), OFlags::empty()).is_err());
+    }
+
+    #[test]
+    fn leftovers_are_removed_and_nothing_else() {
+        let home = tempfile::tempdir().expect("a directory");
+        for name in [".trunkline-doctor-17", ".trunkline-doctor-x", "trunkline-doctor-17"] {
+            fs::write(home.path().join(name), "").expect("written");
+        }
+        fs::create_dir(home.path().join(".trunkline-doctor-18")).expect("made");
+        create(home.path(), OFlags::empty()).expect("made");
+        let expected = [".trunkline-doctor-18", ".trunkline-doctor-x", "trunkline-doctor-17"];
+        assert_eq!(names(home.path()), expected);
+    }
+}

@@ -1,0 +1,195 @@
+//! `trunkline doctor` on different file systems: it names what they lack, and never writes into a
+//! cluster.
+//!
+//! ```text
+//!   mount ──▶ data/       the cluster: must not change
+//!         └─▶ (beside it)  scratch files without a name, or none at all
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::child::Running;
+use crate::doctor::{Diagnosis, doctor, make_cluster, owner, run};
+use crate::looped::{Looped, run as run_program};
+use crate::need;
+use crate::verify::binary;
+
+const IMAGE_BYTES: u64 = 256 << 20;
+
+/// A mounted file system. Dropping it unmounts it.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(arguments: &[&str], path: PathBuf) -> Mounted {
+        fs::create_dir(&path).expect("made");
+        let path_text = path.to_str().expect("a name").to_owned();
+        run_program("mount", &[arguments, &[&path_text]].concat()).expect("mounted");
+        Mounted(path)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = run_program("umount", &[self.0.to_str().expect("a name")]);
+    }
+}
+
+/// All files below a directory, with what changes if they are written.
+fn files(directory: &Path) -> BTreeMap<PathBuf, (u64, i64, i64, i64, i64)> {
+    let mut found = BTreeMap::new();
+    let mut pending = vec![directory.to_owned()];
+    while let Some(path) = pending.pop() {
+        let stat = fs::symlink_metadata(&path).expect("exists");
+        if stat.is_dir() {
+            let entries = fs::read_dir(&path).expect("a directory");
+            pending.extend(entries.map(|entry| entry.expect("an entry").path()));
+        }
+        let times = (stat.mtime(), stat.mtime_nsec(), stat.ctime(), stat.ctime_nsec());
+        found.insert(path, (stat.size(), times.0, times.1, times.2, times.3));
+    }
+    found
+}
+
+/// Runs the command on a cluster, which must not change. Nothing may be left beside it.
+fn examine(data: &Path, args: &[&str]) -> Diagnosis {
+    let names = || {
+        let entries = fs::read_dir(data.parent().expect("a parent")).expect("a directory");
+        let mut names: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+        names.sort();
+        names
+    };
+    let before = (files(data), names());
+    let found = run(doctor(&[], data, args));
+    assert_eq!((files(data), names()), before, "{found:?}");
+    found
+}
+
+/// Direct I/O on a file system that accepts it only to ignore it, or not at all.
+fn assert_no_direct(found: &Diagnosis, text: &str) {
+    match found.check("direct I/O")["status"].as_str() {
+        Some("good") => found.assert("direct I/O caution", "limited", text),
+        _ => found.assert("direct I/O", "missing", "O_DIRECT"),
+    }
+}
+
+#[test]
+fn tmpfs_and_overlayfs_are_named() {
+    if !need::root() {
+        return;
+    }
+    let home = tempfile::tempdir().expect("a directory");
+    let tmpfs = Mounted::new(&["-t", "tmpfs", "tmpfs"], home.path().join("tmpfs"));
+    let data = make_cluster(&tmpfs.0, "", 61_010);
+    let found = examine(&data, &[]);
+    found.assert("file system", "limited", "tmpfs on ");
+    assert_no_direct(&found, "tmpfs accepts O_DIRECT and ignores it");
+    assert_eq!(found.code, Some(0), "{found:?}");
+
+    let [lower, upper, work] = ["lower", "upper", "work"].map(|name| {
+        let path = tmpfs.0.join(name);
+        fs::create_dir(&path).expect("made");
+        path.to_str().expect("a name").to_owned()
+    });
+    let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+    let arguments = ["-t", "overlay", "-o", &options, "overlay"];
+    let overlay = Mounted::new(&arguments, home.path().join("overlay"));
+    let data = make_cluster(&overlay.0, "", 61_010);
+    let found = examine(&data, &[]);
+    found.assert("file system", "limited", "overlay on ");
+}
+
+#[test]
+fn ext4_is_good_until_it_is_read_only() {
+    if !need::root() {
+        return;
+    }
+    let made = Looped::new(&["mkfs.ext4", "-q"], IMAGE_BYTES, "ext4", "noatime");
+    let Some(mount) = made else { return };
+    let data = make_cluster(&mount.path(), "debug_io_direct = data\n", 61_011);
+    let found = examine(&data, &[]);
+    found.assert("file system", "good", "ext4 on ");
+    found.assert("direct I/O", "good", "were written and read");
+    found.assert("PostgreSQL 18: debug_io_direct=data", "good", "works");
+    assert_eq!(found.code, Some(0), "{found:?}");
+    assert!(found.check("atomic writes of 8 kB")["status"].is_string(), "{found:?}");
+    assert!(found.check("scheduler")["reason"].is_string(), "{found:?}");
+
+    let path = mount.path();
+    let path = path.to_str().expect("a name");
+    run_program("mount", &["-o", "remount,ro", path]).expect("mounted");
+    let found = examine(&data, &[]);
+    found.assert("writes", "missing", "read-only");
+    found.assert("direct I/O", "limited", "4 kB of a file were read");
+}
+
+#[test]
+fn btrfs_has_cautions() {
+    if !need::root() {
+        return;
+    }
+    let made = Looped::new(&["mkfs.btrfs", "-q", "-f"], IMAGE_BYTES, "btrfs", "defaults");
+    let Some(mount) = made else { return };
+    let data = make_cluster(&mount.path(), "", 61_012);
+    let found = examine(&data, &[]);
+    found.assert("file system", "good", "btrfs on ");
+    found.assert("direct I/O", "good", "were written and read");
+    found.assert("direct I/O caution", "limited", "btrfs");
+    // A directory without checksums is fine.
+    let plain = mount.path().join("plain");
+    fs::create_dir(&plain).expect("made");
+    run_program("chattr", &["+C", plain.to_str().expect("a name")]).expect("changed");
+    let found = run(doctor(&[], &plain, &[]));
+    assert!(found.check("direct I/O caution").is_null(), "{found:?}");
+}
+
+/// The owner of a cluster often may not write beside it.
+#[test]
+fn an_ordinary_user_gets_as_far_as_possible() {
+    if !need::root() {
+        return;
+    }
+    let made = Looped::new(&["mkfs.ext4", "-q"], IMAGE_BYTES, "ext4", "noatime");
+    let Some(mount) = made else { return };
+    let data = make_cluster(&mount.path(), "io_method = io_uring\n", 61_013);
+    // The build directory may not be open to other users, nor may the mount's parent directory.
+    let parent = mount.path().parent().expect("a parent").to_owned();
+    run_program("chmod", &["755", parent.to_str().expect("a name")]).expect("changed");
+    let copy = mount.path().join("trunkline");
+    // Another process copies it: a program can't be started while it is open for writing, and children
+    // of other tests may have a copy of our descriptor for a moment.
+    let own = binary().to_str().expect("a name");
+    run_program("cp", &[own, copy.to_str().expect("a name")]).expect("copied");
+    let before = files(&data);
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=61013", "--regid=61013", "--clear-groups"]).arg(&copy);
+    command.args(["doctor", "--json", "-D"]).arg(&data).env_remove("PGDATA").current_dir("/");
+    let found = run(command);
+    found.assert("set up", "good", "read a file");
+    found.assert("direct I/O", "limited", "no scratch file could be created (Permission denied)");
+    assert_eq!(files(&data), before);
+}
+
+/// Whenever it is killed, the next start leaves nothing behind.
+#[test]
+fn a_kill_leaves_nothing_behind() {
+    let home = tempfile::tempdir().expect("a directory");
+    let data = make_cluster(home.path(), "", owner(61_014));
+    let before = files(&data);
+    for _ in 0..10 {
+        let running = Running::start(&mut doctor(&[], &data, &[]));
+        running.signal(Signal::KILL);
+        running.wait_for_end();
+    }
+    // As after a kill where files have names from the start.
+    fs::write(home.path().join(".trunkline-doctor-4194304"), "").expect("written");
+    assert!(run(doctor(&[], &data, &[])).report.is_object());
+    let names: Vec<_> = fs::read_dir(home.path()).expect("a directory").collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    assert_eq!(files(&data), before);
+}
