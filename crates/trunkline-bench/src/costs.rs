@@ -7,10 +7,10 @@
 
 use crate::failure::Result;
 use crate::pairs::measure;
-use crate::statistics::Estimate;
 use crate::work::Done;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use trunkline_measure::Estimate;
 
 /// One access path to measure. `run` returns the number of pages it accessed.
 pub(crate) struct Way<'a> {

@@ -26,7 +26,6 @@ mod pooled;
 mod report;
 mod results;
 mod rows;
-mod statistics;
 mod threads;
 mod work;
 

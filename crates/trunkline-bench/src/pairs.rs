@@ -7,11 +7,11 @@
 //! and is discarded.
 
 use crate::failure::Result;
-use crate::statistics::{Estimate, Latency};
 use crate::work::Done;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
+use trunkline_measure::{Estimate, Latency};
 
 /// The two halves of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,9 @@
 
 use crate::costs::{self, Cost};
 use crate::pairs::{Latencies, Pairs, Sample, Sides};
-use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use trunkline_measure::Estimate;
 
 /// The targets for a line. Unless its comment says otherwise, a bound applies to the median. `None`
 /// means that there is no bound.

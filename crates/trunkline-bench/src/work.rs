@@ -1,8 +1,8 @@
 //! **Work list**: the reads that one run performs, and the result of the run. Both halves of a pair
 //! get the same list, so that the device has the same work to do.
 
-use crate::statistics::Latency;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
+use trunkline_measure::Latency;
 
 /// A list of reads, all of the same length.
 #[derive(Debug, Clone)]

@@ -13,6 +13,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use trunkline_engine::settings::Settings;
 
+use crate::bench::BenchArgs;
 use crate::column_sum::ColumnSumArgs;
 use crate::completions::CompletionsArgs;
 use crate::copy::{self, CopyArgs};
@@ -99,6 +100,12 @@ pub(crate) enum Command {
     /// that something is missing that the configuration or an option asks for. A server may be
     /// running. Nothing is written into a cluster.
     Doctor(WithIo<DoctorArgs>),
+    /// Measure a table with every I/O method, repeatedly, and report statistics and plots.
+    ///
+    /// Reads a table of a stopped cluster, or a generated one. Each case is repeated until the
+    /// confidence interval of its median is narrow. --io-method and --io-direct restrict the
+    /// comparison. Not available yet: the same work on a PostgreSQL server, and simulated slow disks.
+    Bench(Box<WithPool<BenchArgs>>),
     /// Compare I/O methods on this machine.
     ///
     /// Creates a pgbench_accounts table and prewarms and scans it with each I/O method, both
@@ -246,6 +253,7 @@ impl Command {
             Command::Inspect(command) => (Some(command.io()), None),
             Command::Tables(command) => (Some(&command.io), None),
             Command::Doctor(command) => (Some(&command.io), None),
+            Command::Bench(command) => (Some(&command.io), Some(&command.pool)),
             Command::Copy(command) => (Some(&command.io), Some(&command.pool)),
             #[cfg(feature = "sql")]
             Command::Query(command) => (Some(&command.io), Some(&command.pool)),

@@ -15,6 +15,7 @@
 //! [`monitor`] shows progress and handles Ctrl-C, and [`output`] prints text and JSON.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod catalog_session;
 mod cli;
 mod column_sum;
@@ -93,6 +94,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Sum(command) => column_sum::run(&context, &command.args),
         Command::Doctor(command) => doctor::run(&context, &command.args),
         Command::ProbeRings(args) => doctor::probe_rings(args),
+        Command::Bench(command) => bench::run(&context, &command.args),
         Command::Demo(command) => demo::run(&context, &command.args, cache_directory()),
         Command::SlowDisk(args) => slow_disk::run(&context, args),
         Command::SlowDiskHelper(args) => slow_disk::run_helper(args),

@@ -1,4 +1,4 @@
-//! Progress bar of a long command: bytes done, rate, and time left.
+//! Progress bar of a long command: bytes done, rate, and time left; for `bench`, repetitions.
 //!
 //! The bar is drawn on standard error, and only if standard error is a terminal, so it never ends
 //! up in redirected output. It's hidden if the user gives `--no-progress` or `--json`. Callers
@@ -16,15 +16,31 @@ impl Progress {
     /// Creates a bar for a total of `bytes`, which is redrawn a few times a second. It's drawn only
     /// if `shown` is set and standard error is a terminal.
     pub(crate) fn new(bytes: u64, shown: bool) -> Progress {
-        let target =
-            if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(bytes), target);
         let template =
             "{wide_bar} {percent:>3}%  {bytes} of {total_bytes}  {bytes_per_sec}  {eta} left";
+        Progress::with_template(template, bytes, shown)
+    }
+
+    /// Creates a bar for at most `total` repetitions of several cases.
+    pub(crate) fn of_repetitions(total: u64, shown: bool) -> Progress {
+        Progress::with_template("{msg}  {wide_bar} {percent:>3}%  {eta} left", total, shown)
+    }
+
+    fn with_template(template: &str, total: u64, shown: bool) -> Progress {
+        let target =
+            if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(total), target);
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         Progress { bar }
+    }
+
+    /// Shows the case whose repetition is done. `total` may have changed.
+    pub(crate) fn set_repetitions(&self, done: u64, total: u64, case: String) {
+        self.bar.set_length(total);
+        self.bar.set_message(case);
+        self.bar.set_position(done);
     }
 
     /// Shows that `bytes` bytes are done in total.

@@ -4,9 +4,9 @@
 //! ```text
 //! trunkline ──▶ trunkline-server ──▶ trunkline-query ──▶ trunkline-sql ──▶ trunkline-engine
 //! trunkline ──▶ trunkline-slow-disk ──▶ trunkline-aio
-//! trunkline ──▶ trunkline-sample ──▶ trunkline-engine ──▶ trunkline-aio, trunkline-format
-//!                     ▲
-//!               trunkline-sim, trunkline-bench
+//! trunkline ──▶ trunkline-measure ──▶ trunkline-sample ──▶ trunkline-engine ──▶ trunkline-aio, trunkline-format
+//!                     ▲                     ▲
+//!               trunkline-bench       trunkline-sim
 //! ```
 //! We parse manifests line by line, and only look at section headings and at the name before `=` or
 //! `.`. This is sufficient, because our manifests have a simple format.
@@ -36,13 +36,24 @@ const ARROWS: &[Arrows] = &[
         tests: &[],
     },
     Arrows {
+        package: "trunkline-measure",
+        normal: &["trunkline-aio", "trunkline-format", "trunkline-engine", "trunkline-sample"],
+        tests: &[],
+    },
+    Arrows {
         package: "trunkline-sim",
         normal: &["trunkline-aio", "trunkline-format", "trunkline-engine", "trunkline-sample"],
         tests: &[],
     },
     Arrows {
         package: "trunkline-bench",
-        normal: &["trunkline-aio", "trunkline-format", "trunkline-engine", "trunkline-sample"],
+        normal: &[
+            "trunkline-aio",
+            "trunkline-format",
+            "trunkline-engine",
+            "trunkline-sample",
+            "trunkline-measure",
+        ],
         tests: &["trunkline-sim"],
     },
     Arrows {
@@ -75,6 +86,7 @@ const ARROWS: &[Arrows] = &[
             "trunkline-engine",
             "trunkline-sample",
             "trunkline-slow-disk",
+            "trunkline-measure",
             "trunkline-sql",
             "trunkline-query",
             "trunkline-server",
@@ -92,6 +104,7 @@ const QUARANTINE: &[(&str, &[&str])] = &[
     // The command line's tests serve a mount of their own.
     ("fuser", &["trunkline-slow-disk", "trunkline"]),
     ("indicatif", &["trunkline", "trunkline-bench"]),
+    ("plotters*", &["trunkline-measure"]),
     ("datafusion*", &["trunkline-query"]),
     ("arrow*", &["trunkline-sql", "trunkline-query"]),
     ("parquet*", &[]),

@@ -21,12 +21,12 @@ use super::options::{BLOCK, Flush, METHODS, buffers};
 use crate::failure::Result;
 use crate::pairs::{Half, measure};
 use crate::report::{Names, Target};
-use crate::statistics::Estimate;
 use crate::work::Work;
 use std::time::Duration;
 use trunkline_aio::{MethodKind, Operation};
 use trunkline_engine::checkpoint::{BackgroundWriter, BackgroundWriterSettings};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
+use trunkline_measure::Estimate;
 
 /// Maximum table size, for `bgwriter` and for `bgwriter-paced`.
 const BYTES_MAX: u64 = 1 << 30;

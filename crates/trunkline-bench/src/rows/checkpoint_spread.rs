@@ -21,7 +21,6 @@ use super::readers::{READERS, Readers};
 use crate::failure::Result;
 use crate::pairs::{Pairs, Sample, measure};
 use crate::report::{Names, Target};
-use crate::statistics::Estimate;
 use std::time::{Duration, Instant};
 use trunkline_aio::MethodKind;
 use trunkline_aio::facade::Futex;
@@ -30,6 +29,7 @@ use trunkline_engine::checkpoint::{
     CheckpointOptions, Checkpointer, CheckpointerCounts, CheckpointerSettings,
 };
 use trunkline_format::BlockNo;
+use trunkline_measure::Estimate;
 
 /// Maximum duration of the baseline's reads.
 const ALONE: Duration = Duration::from_secs(10);

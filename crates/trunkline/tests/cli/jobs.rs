@@ -17,7 +17,7 @@ fn args(command: &[&str], cluster: &Cluster) -> Vec<OsString> {
 
 /// Creates a cluster with one relation of `blocks` valid pages, which replaces the default relation
 /// with two segments.
-fn cluster(blocks: u32) -> Cluster {
+pub(crate) fn cluster(blocks: u32) -> Cluster {
     let cluster = Cluster::new(1);
     fs::remove_file(cluster.at("base/5/16384.1")).expect("removed");
     cluster.write("base/5/16384", &(0..blocks).flat_map(page).collect::<Vec<u8>>());
@@ -343,13 +343,13 @@ fn cpu_ticks(pid: u32) -> u64 {
 }
 
 /// Whether a process has installed a handler for SIGINT.
-fn catches_interrupts(pid: u32) -> bool {
+pub(crate) fn catches_interrupts(pid: u32) -> bool {
     const SIGINT: u64 = 1 << (2 - 1);
     let caught = status_field(Path::new(&format!("/proc/{pid}/status")), "SigCgt");
     u64::from_str_radix(&caught, 16).is_ok_and(|caught| caught & SIGINT != 0)
 }
 
-fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     let status = Command::new("kill").args([name, &child.id().to_string()]).status();
     assert!(status.expect("kill runs").success());
 }

@@ -3,6 +3,7 @@
 //! Every command runs without `PGDATA` and outside any data directory.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
+mod bench;
 mod copy;
 mod copy_all;
 mod copy_outputs;
@@ -117,7 +118,8 @@ fn help_says_what_the_tool_is_and_shows_examples() {
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.starts_with("trunkline reads the data directory of a stopped PostgreSQL"), "{out}");
     assert!(out.contains("\nExamples:\n  trunkline tables "), "{out}");
-    for command in ["inspect", "verify", "tables", "copy", "prewarm", "demo", "slow-disk"] {
+    let commands = ["inspect", "verify", "tables", "copy", "prewarm", "bench", "demo", "slow-disk"];
+    for command in commands {
         assert!(out.contains(&format!("\n  {command} ")), "{out}");
     }
     for command in [&[][..], &["verify"], &["inspect", "page"]] {

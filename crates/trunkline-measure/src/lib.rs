@@ -1,0 +1,63 @@
+//! Measurements of a table on the user's own device: workloads, statistics of repeated runs, and
+//! reports.
+//!
+//! `trunkline bench` is the command on top of this library. `trunkline-bench`, which compares the
+//! engine with bare loops, uses its statistics.
+//!
+//! ```text
+//!   Plan ──▶ cases ──▶ Bench: warm-up, rounds ──▶ samples ──▶ Report ──▶ JSON, CSV, page
+//!                        │                                      ▲
+//!                        └─ Runner: empty pool, page cache, work └─ a stored report to compare with
+//! ```
+//!
+//! - **What is measured.** Reads go through the buffer pool with read streams, as queries do.
+//!   `workload` lists the workloads, and `access` says which blocks range queries read.
+//! - **How often.** Cases are interleaved and repeated until the confidence interval of the median
+//!   is narrow (`repetition`, `estimate`). A case that is never steady is marked.
+//! - **Where it writes.** Only into a scratch directory, which is cleaned even after `kill -9`
+//!   (`scratch`), and never into a data directory (`place`).
+//! - **What is reported.** Device time and wait time apart, from the engine's own histograms
+//!   (`latency`), with the machine, the command line and the state of the page cache.
+
+#![forbid(unsafe_code)]
+
+mod access;
+mod bench;
+mod checkpoint_copy;
+mod columns;
+mod durable_file;
+mod error;
+mod estimate;
+mod latency;
+mod machine;
+mod page;
+mod place;
+mod plot;
+mod plots;
+mod repetition;
+mod report;
+mod rounding;
+mod runner;
+mod sample;
+mod scratch;
+mod sessions;
+mod table;
+mod watcher;
+mod workload;
+
+pub use access::Dataset;
+pub use bench::{Bench, Origin};
+pub use columns::to_csv;
+pub use error::MeasureError;
+pub use estimate::Estimate;
+pub use latency::{Latency, Percentiles};
+pub use machine::Machine;
+pub use page::to_html;
+pub use place::{refuse_cluster, write_report};
+pub use repetition::RepetitionRule;
+pub use report::{Change, Key, MeasuredTable, Measurement, Report, Skipped};
+pub use runner::ScratchTable;
+pub use scratch::Scratch;
+pub use table::Table;
+pub use watcher::{Unwatched, Watcher};
+pub use workload::{Cache, Plan, Scan, Workload};

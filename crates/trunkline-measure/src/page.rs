@@ -1,0 +1,375 @@
+//! **The page**: a report as one HTML file without any other file, for light and dark screens and
+//! for phones.
+//!
+//! Its table has the cells of the CSV file ([`crate::columns`]). A wide table scrolls within itself,
+//! and plots scale to the width of the screen.
+
+use std::fmt::Write;
+
+use crate::columns::COLUMNS;
+use crate::error::MeasureError;
+use crate::plot::{COLOURS, Plot};
+use crate::plots::plots;
+use crate::report::Report;
+
+/// The page's own style sheet.
+const STYLE: &str = "\
+:root{color-scheme:light dark}\
+body{font:16px/1.45 system-ui,sans-serif;margin:0 auto;max-width:70rem;padding:1rem}\
+h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2rem}\
+dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem}dt{font-weight:600}\
+dd{margin:0;overflow-wrap:anywhere}\
+.scroll{overflow-x:auto}\
+table{border-collapse:collapse;font-size:.8rem;font-variant-numeric:tabular-nums}\
+th,td{border-bottom:1px solid #8884;padding:.25rem .5rem;text-align:right;white-space:nowrap}\
+th:first-child,td:first-child{text-align:left}\
+.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,26rem),1fr));gap:1rem}\
+figure{margin:0}figcaption{font-size:.9rem}\
+svg{display:block;width:100%;height:auto}\
+.key{display:flex;flex-wrap:wrap;gap:.1rem 1rem;font-size:.85rem}\
+.key i{display:inline-block;width:.8em;height:.8em;border-radius:50%;margin-right:.4em}\
+@media(max-width:30rem){dl{grid-template-columns:1fr}dd{margin-bottom:.4rem}}";
+
+/// The report as a page.
+///
+/// # Errors
+/// [`MeasureError::Text`]: a plot can't be drawn.
+pub fn to_html(report: &Report) -> Result<String, MeasureError> {
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <title>trunkline bench</title><style>{STYLE}</style></head><body>\n\
+         <h1>trunkline bench</h1>\n"
+    );
+    facts(report, &mut page);
+    let drawn = plots(report);
+    if !drawn.is_empty() {
+        page += "<h2>Plots</h2>\n<div class=\"plots\">\n";
+        for plot in &drawn {
+            figure(plot, &mut page)?;
+        }
+        page += "</div>\n";
+    }
+    table(report, &mut page);
+    skipped(report, &mut page);
+    page += "</body></html>\n";
+    Ok(page)
+}
+
+/// What the numbers belong to.
+fn facts(report: &Report, page: &mut String) {
+    let machine = &report.machine;
+    let percent = report.rule.spread_max * 100.0;
+    let unsteady = report.measurements.iter().filter(|case| !case.steady).count();
+    let table = &report.table;
+    let size = u64::from(table.blocks) * 8192 / 1_000_000;
+    let disk = match machine.rotational {
+        Some(true) => ", rotating",
+        Some(false) => ", not rotating",
+        None => "",
+    };
+    let facts = [
+        ("Command", report.command_line.clone()),
+        ("Program", report.program.clone()),
+        ("Started", started(report.started)),
+        (
+            "Table",
+            format!(
+                "{}: {} blocks, {size} MB, {} rows per page",
+                table.name, table.blocks, table.rows_per_page
+            ),
+        ),
+        ("Shared buffers", format!("{} blocks", report.shared_buffers)),
+        (
+            "Device",
+            format!(
+                "{} ({}{disk}), scheduler {}",
+                machine.device, machine.device_model, machine.scheduler
+            ),
+        ),
+        ("File system", format!("{}, {}", machine.file_system, machine.mount_options)),
+        ("Kernel", format!("Linux {}", machine.kernel)),
+        (
+            "Processor and memory",
+            format!(
+                "{} CPUs, {}, {:.1} GiB",
+                machine.cpus,
+                machine.cpu,
+                machine.memory_bytes as f64 / f64::from(1 << 30)
+            ),
+        ),
+        ("Page cache", cache_state(report)),
+        (
+            "Statistics",
+            format!(
+                "seconds are the median of the repetitions with its 95 % confidence interval from \
+                 order statistics (Le Boudec 2010, theorem 2.1); a case is steady if that is no \
+                 wider than {percent} % of the median. Not steady: {unsteady} of {} cases.",
+                report.measurements.len()
+            ),
+        ),
+    ];
+    *page += "<dl>\n";
+    for (name, text) in facts {
+        let _ = writeln!(page, "<dt>{name}</dt><dd>{}</dd>", escape(&text));
+    }
+    *page += "</dl>\n";
+    if !report.complete {
+        *page += "<p><strong>The measurement was interrupted; some cases are missing or have fewer \
+                  repetitions.</strong></p>\n";
+    }
+}
+
+/// A time in seconds since 1970, in UTC.
+fn started(seconds: i64) -> String {
+    let time = jiff::Timestamp::from_second(seconds);
+    time.map_or_else(|_| seconds.to_string(), |time| time.to_string())
+}
+
+/// How cold the cold cases were, and how warm the cached ones.
+fn cache_state(report: &Report) -> String {
+    let of = |name: &str| {
+        let cases = report.measurements.iter().filter(|case| case.key.cache_name() == name);
+        cases.filter_map(|case| case.cached_percent).reduce(f64::max)
+    };
+    let parts = [
+        of("cold")
+            .map(|most| format!("cold cases began with at most {most} % of the table cached")),
+        of("cached").map(|most| format!("cached cases with up to {most} %")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { "not used".to_owned() } else { parts.join("; ") }
+}
+
+fn figure(plot: &Plot, page: &mut String) -> Result<(), MeasureError> {
+    let _ = write!(page, "<figure><figcaption>{}</figcaption>{}", escape(&plot.title), plot.svg()?);
+    *page += "<div class=\"key\">";
+    for (line, (red, green, blue)) in plot.lines.iter().zip(COLOURS.into_iter().cycle()) {
+        let colour = format!("rgb({red},{green},{blue})");
+        let name = escape(&line.name);
+        let _ = write!(page, "<span><i style=\"background:{colour}\"></i>{name}</span>");
+    }
+    *page += "</div></figure>\n";
+    Ok(())
+}
+
+fn table(report: &Report, page: &mut String) {
+    *page += "<h2>Numbers</h2>\n<div class=\"scroll\"><table><thead><tr>";
+    for (name, _) in COLUMNS {
+        let _ = write!(page, "<th>{name}</th>");
+    }
+    *page += "</tr></thead><tbody>\n";
+    for case in &report.measurements {
+        *page += "<tr>";
+        for (_, text) in COLUMNS {
+            let _ = write!(page, "<td>{}</td>", escape(&text(case)));
+        }
+        *page += "</tr>\n";
+    }
+    *page += "</tbody></table></div>\n";
+}
+
+fn skipped(report: &Report, page: &mut String) {
+    if report.skipped.is_empty() {
+        return;
+    }
+    *page += "<h2>Not measured</h2>\n<ul>\n";
+    let mut shown: Vec<(String, u64)> = Vec::new();
+    for case in &report.skipped {
+        let (method, mode) = (&case.key.io_method, case.key.mode());
+        let text = format!("{}, {method}, {mode}: {}", case.key.workload, case.reason);
+        match shown.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, count)) => *count += 1,
+            None => shown.push((text, 1)),
+        }
+    }
+    for (text, count) in shown {
+        let _ = writeln!(page, "<li>{} (cases: {count})</li>", escape(&text));
+    }
+    *page += "</ul>\n";
+}
+
+/// Text in HTML.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::Estimate;
+    use crate::latency::Percentiles;
+    use crate::machine::Machine;
+    use crate::repetition::RepetitionRule;
+    use crate::report::{Key, MeasuredTable, Measurement};
+    use crate::rounding::rounded;
+    use crate::workload::Cache;
+
+    fn case(method: &str, concurrency: u32, selectivity: f64) -> Measurement {
+        let seconds = rounded(selectivity / f64::from(concurrency) + 0.123_457, 6);
+        Measurement {
+            key: Key {
+                workload: "uniform".into(),
+                scan: "index".into(),
+                selectivity_percent: Some(selectivity),
+                io_method: method.into(),
+                io_direct: true,
+                cache: Some(Cache::Cold),
+                concurrency,
+                combine_blocks: 16,
+                sessions: 1,
+            },
+            repetitions: 7,
+            steady: selectivity < 1.0,
+            seconds: Estimate {
+                median: seconds,
+                low: rounded(0.9 * seconds, 6),
+                high: rounded(1.1 * seconds, 6),
+            },
+            cpu_seconds: 0.5,
+            blocks: 100,
+            hits: 0,
+            ios: 90,
+            ios_per_second: 900.0 * f64::from(concurrency),
+            bytes_per_second: 1e6,
+            in_flight: 3.25,
+            device_seconds: 0.7,
+            wait_seconds: 0.1,
+            device_micros: Some(Percentiles { p50: 80.1, p99: 200.5, p999: 999.9 }),
+            wait_micros: None,
+            cached_percent: Some(0.3),
+            samples: vec![seconds; 7],
+            against: None,
+        }
+    }
+
+    fn report() -> Report {
+        let each =
+            |method| [1, 4, 16].map(|depth| [0.1, 10.0].map(|part| case(method, depth, part)));
+        Report {
+            schema: Report::SCHEMA,
+            command: "bench".into(),
+            command_line: "trunkline bench --table 'a<b>&c'".into(),
+            program: "1".into(),
+            started: 0,
+            machine: Machine::describe(std::path::Path::new("/proc")),
+            table: MeasuredTable { name: "a<b>&\"c".into(), blocks: 1000, rows_per_page: 61 },
+            shared_buffers: 100,
+            seed: 1,
+            rule: RepetitionRule::default(),
+            complete: true,
+            measurements: ["worker", "io_uring"].map(each).concat().concat(),
+            skipped: Vec::new(),
+        }
+    }
+
+    /// The cells of the page's table.
+    fn cells(page: &str) -> Vec<Vec<String>> {
+        let rows = page.split("<tr>").skip(2);
+        let text = |cell: &str| cell.split("</td>").next().unwrap_or_default().to_owned();
+        rows.map(|row| row.split("<td>").skip(1).map(text).collect()).collect()
+    }
+
+    #[test]
+    fn page_csv_and_json_have_the_same_numbers() {
+        let report = report();
+        let page = to_html(&report).expect("a page");
+        let csv = crate::columns::to_csv(&report).expect("CSV");
+        let mut reader = csv::Reader::from_reader(csv.as_bytes());
+        let names = reader.headers().expect("names").clone();
+        let records: Vec<csv::StringRecord> =
+            reader.records().collect::<Result<_, _>>().expect("records");
+        assert_eq!(records.len(), 12);
+        let of_page = cells(&page);
+        assert_eq!(of_page.len(), records.len());
+        let json: serde_json::Value =
+            serde_json::from_str(&report.to_json().expect("JSON")).expect("parsed");
+        for (at, record) in records.iter().enumerate() {
+            assert!(record.iter().eq(of_page[at].iter().map(String::as_str)), "{record:?}");
+            let case = &json["measurements"][at];
+            let pairs = [
+                ("seconds", &case["seconds"]["median"]),
+                ("seconds_low", &case["seconds"]["low"]),
+                ("seconds_high", &case["seconds"]["high"]),
+                ("device_p999_micros", &case["device_micros"]["p999"]),
+                ("ios_per_second", &case["ios_per_second"]),
+                ("in_flight", &case["in_flight"]),
+                ("selectivity_percent", &case["selectivity_percent"]),
+                ("blocks", &case["blocks"]),
+            ];
+            for (name, value) in pairs {
+                let column = names.iter().position(|known| known == name).expect(name);
+                let number: f64 = record[column].parse().expect("a number");
+                assert_eq!(Some(number), value.as_f64(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_page_is_one_file_and_shows_texts_as_they_are() {
+        let page = to_html(&report()).expect("a page");
+        assert!(page.contains("a&lt;b&gt;&amp;&quot;c") && !page.contains("a<b>"), "{page}");
+        assert!(!page.contains("<script") && !page.contains("<link") && !page.contains("src="));
+        assert!(page.contains("Not steady: 6 of 12 cases"));
+        // Two scans of selectivity at each of three depths, linear and logarithmic: 6. Two plots
+        // against depth for each of two selectivities: 4. Latency against load for each of two
+        // methods and selectivities: 4. Repetitions: the first group and three that aren't steady.
+        assert_eq!(page.matches("<figure>").count(), 6 + 4 + 4 + 4);
+        assert_eq!(page.matches("knee: concurrency 16").count(), 4);
+    }
+
+    #[test]
+    fn a_stored_run_is_compared_case_by_case() {
+        let stored = report();
+        let mut faster = report();
+        for case in &mut faster.measurements {
+            case.samples.iter_mut().for_each(|seconds| *seconds /= 2.0);
+        }
+        faster.measurements[0].samples.truncate(6);
+        faster.measurements[1].key.concurrency = 99;
+        let doubts = faster.compare(&stored);
+        assert!(
+            doubts.len() == 1 && doubts[0].starts_with("2 cases can't be compared"),
+            "{doubts:?}"
+        );
+        assert!(faster.measurements[..2].iter().all(|case| case.against.is_none()));
+        for case in &faster.measurements[2..] {
+            let change = case.against.expect("compared");
+            assert_eq!((change.ratio.median, change.verdict()), (0.5, "faster"));
+        }
+        let mut same = report();
+        assert_eq!(same.compare(&stored), [""; 0]);
+        assert!(
+            same.measurements
+                .iter()
+                .all(|case| { case.against.expect("compared").verdict() == "no difference" })
+        );
+        same.table.blocks = 7;
+        assert!(same.compare(&stored)[0].contains("(7 blocks)"));
+    }
+
+    #[test]
+    fn a_report_is_read_back_as_it_was_written() {
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("run.json");
+        let text = report().to_json().expect("JSON");
+        std::fs::write(&path, &text).expect("written");
+        let read = Report::load(&path).expect("read");
+        assert!(read.to_json().expect("JSON") == text, "not what was written");
+        for (text, expected) in [("{}", "is not a report"), ("{\"schema\": 7}", "expected 1")] {
+            std::fs::write(&path, text).expect("written");
+            let error = Report::load(&path).expect_err("refused").to_string();
+            assert!(error.contains("run.json") && error.contains(expected), "{error}");
+        }
+    }
+}

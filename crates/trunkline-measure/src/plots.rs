@@ -1,0 +1,206 @@
+//! **The plots of a report**: the ones that storage engineers ask for first.
+//!
+//! ```text
+//!   time against selectivity       method × scan, linear and logarithmic
+//!   I/Os and bytes per second      against I/Os in flight, if several were measured
+//!   latency against load           percentiles, with the knee marked
+//!   time of each repetition        where a case isn't steady, and once for each workload
+//! ```
+//! Cases in one plot differ only in what the plot shows. All other conditions are in its title.
+
+use crate::plot::{Line, Plot};
+use crate::report::{Key, Measurement, Report};
+
+/// All plots, with a heading for each workload's.
+pub(crate) fn plots(report: &Report) -> Vec<Plot> {
+    let all = &report.measurements;
+    let mut plots = Vec::new();
+    for group in groups(all, |key| Key { selectivity_percent: None, ..named(key, "io_method") }) {
+        plots.extend(against_selectivity(&group, all));
+    }
+    for group in groups(all, |key| Key { concurrency: 0, ..named(key, "io_method") }) {
+        plots.extend(against_concurrency(&group));
+    }
+    for group in groups(all, |key| Key { concurrency: 0, ..key.clone() }) {
+        plots.extend(against_load(&group));
+    }
+    let mut shown: Vec<&str> = Vec::new();
+    for group in groups(all, |key| named(key, "io_method")) {
+        let workload = group[0].key.workload.as_str();
+        if !shown.contains(&workload) || group.iter().any(|case| !case.steady) {
+            shown.push(workload);
+            plots.push(repetitions(&group));
+        }
+    }
+    plots
+}
+
+/// The key with another method's name, so that all methods are in one group.
+fn named(key: &Key, method: &str) -> Key {
+    Key { io_method: method.to_owned(), ..key.clone() }
+}
+
+/// Groups cases whose keys are equal after `of` has removed what may differ.
+fn groups(all: &[Measurement], of: impl Fn(&Key) -> Key) -> Vec<Vec<&Measurement>> {
+    let mut groups: Vec<(Key, Vec<&Measurement>)> = Vec::new();
+    for case in all {
+        let key = of(&case.key);
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(case),
+            None => groups.push((key, vec![case])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// One line for each method, from cases that are in the order of their x.
+fn by_method(
+    group: &[&Measurement],
+    point: impl Fn(&Measurement) -> Option<(f64, f64)>,
+) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for case in group {
+        let Some(point) = point(case) else { continue };
+        let name = &case.key.io_method;
+        match lines.iter_mut().find(|line| line.name == *name) {
+            Some(line) => line.points.push(point),
+            None => lines.push(Line { name: name.clone(), points: vec![point] }),
+        }
+    }
+    for line in &mut lines {
+        line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+    lines
+}
+
+/// Workload, scan and conditions, without what `hidden` names.
+fn title(key: &Key, hidden: &[&str]) -> String {
+    let parts = [
+        ("workload", key.workload.clone()),
+        ("scan", key.scan.clone()),
+        (
+            "selectivity",
+            key.selectivity_percent.map(|percent| format!("{percent} %")).unwrap_or_default(),
+        ),
+        ("io_method", key.io_method.clone()),
+        ("mode", key.mode().to_owned()),
+        ("cache", key.cache_name().to_owned()),
+        ("concurrency", format!("concurrency {}", key.concurrency)),
+        ("combine", format!("combine {}", key.combine_blocks)),
+        (
+            "sessions",
+            if key.sessions == 1 { String::new() } else { format!("{} sessions", key.sessions) },
+        ),
+    ];
+    let shown = parts.into_iter().filter(|(name, text)| !hidden.contains(name) && !text.is_empty());
+    let mut words: Vec<String> = shown.map(|(_, text)| text).collect();
+    words.dedup();
+    words.join(", ")
+}
+
+fn against_selectivity(group: &[&Measurement], all: &[Measurement]) -> Vec<Plot> {
+    let time = |case: &Measurement| Some((case.key.selectivity_percent?, case.seconds.median));
+    let mut lines = by_method(group, time);
+    if lines.iter().all(|line| line.points.len() < 2) {
+        return Vec::new();
+    }
+    // A sequential scan takes the same time for every range. It shows where the planner would
+    // switch.
+    let first = &group[0].key;
+    let same = |key: &Key| Key {
+        scan: "sequential".to_owned(),
+        selectivity_percent: None,
+        ..named(key, "io_method")
+    };
+    let sequential =
+        all.iter().filter(|case| case.key.scan == "sequential" && same(&case.key) == same(first));
+    let fastest = sequential.map(|case| case.seconds.median).reduce(f64::min);
+    let ends = lines.iter().flat_map(|line| &line.points).map(|point| point.0);
+    let ends =
+        ends.fold((f64::INFINITY, 0.0), |ends: (f64, f64), x| (ends.0.min(x), ends.1.max(x)));
+    if let Some(seconds) = fastest {
+        let points = vec![(ends.0, seconds), (ends.1, seconds)];
+        lines.push(Line { name: "sequential scan, fastest method".to_owned(), points });
+    }
+    let plot = |log_y: bool| Plot {
+        title: title(first, &["io_method", "selectivity"]),
+        x_label: "rows selected, %".to_owned(),
+        y_label: if log_y { "seconds, logarithmic" } else { "seconds" }.to_owned(),
+        log_x: true,
+        log_y,
+        lines: lines.clone(),
+        marks: Vec::new(),
+    };
+    vec![plot(false), plot(true)]
+}
+
+fn against_concurrency(group: &[&Measurement]) -> Vec<Plot> {
+    let plot = |y_label: &str, y: fn(&Measurement) -> f64| Plot {
+        title: title(&group[0].key, &["io_method", "concurrency"]),
+        x_label: "I/Os in flight, effective_io_concurrency".to_owned(),
+        y_label: y_label.to_owned(),
+        log_x: true,
+        lines: by_method(group, |case| Some((f64::from(case.key.concurrency.max(1)), y(case)))),
+        ..Plot::default()
+    };
+    let plots = [
+        plot("I/Os per second", |case| case.ios_per_second),
+        plot("GB per second", |case| case.bytes_per_second / 1e9),
+    ];
+    let varies = plots[0].lines.iter().any(|line| line.points.len() > 1);
+    if varies { plots.to_vec() } else { Vec::new() }
+}
+
+/// Device time against throughput, for one method at several depths. The knee is where throughput
+/// divided by latency is largest (L. Kleinrock's *power*): more I/Os in flight then add more latency
+/// than throughput.
+fn against_load(group: &[&Measurement]) -> Option<Plot> {
+    let mut cases: Vec<&&Measurement> =
+        group.iter().filter(|case| case.device_micros.is_some()).collect();
+    if cases.len() < 3 {
+        return None;
+    }
+    cases.sort_by_key(|case| case.key.concurrency);
+    let line = |name: &str, of: fn(&Measurement) -> Option<f64>| {
+        let point = |case: &&&Measurement| Some((case.ios_per_second, of(case)?));
+        Line { name: name.to_owned(), points: cases.iter().filter_map(point).collect() }
+    };
+    let lines = vec![
+        line("p50", |case| Some(case.device_micros?.p50)),
+        line("p99", |case| Some(case.device_micros?.p99)),
+        line("p99.9", |case| Some(case.device_micros?.p999)),
+    ];
+    let power = |case: &Measurement| {
+        case.device_micros.map_or(0.0, |times| case.ios_per_second / times.p50.max(1e-3))
+    };
+    let knee = cases.iter().max_by(|a, b| power(a).total_cmp(&power(b)))?;
+    let at = knee.device_micros?;
+    Some(Plot {
+        title: title(&group[0].key, &["concurrency"]),
+        x_label: "I/Os per second".to_owned(),
+        y_label: "device time, µs, logarithmic".to_owned(),
+        log_y: true,
+        lines,
+        marks: vec![(
+            knee.ios_per_second,
+            at.p50,
+            format!("knee: concurrency {}", knee.key.concurrency),
+        )],
+        ..Plot::default()
+    })
+}
+
+/// Time of each repetition, so that a trend is visible, such as burst credit that is used up.
+fn repetitions(group: &[&Measurement]) -> Plot {
+    let line = |case: &&Measurement| Line {
+        name: format!("{}{}", case.key.io_method, if case.steady { "" } else { ", not steady" }),
+        points: (1..).zip(&case.samples).map(|(x, &y): (u32, _)| (f64::from(x), y)).collect(),
+    };
+    Plot {
+        title: title(&group[0].key, &["io_method"]),
+        x_label: "repetition".to_owned(),
+        y_label: "seconds".to_owned(),
+        lines: group.iter().map(line).collect(),
+        ..Plot::default()
+    }
+}

@@ -1,0 +1,282 @@
+//! **Runner**: prepares and times one repetition of one case.
+//!
+//! Each repetition starts from the same state: an empty pool, and a page cache that has nothing or
+//! all of the table. The work must have asked for exactly the planned blocks, or its time is
+//! discarded with an error.
+
+use std::path::PathBuf;
+
+use trunkline_aio::facade::Arc;
+use trunkline_aio::{Canceller, Class, Operation};
+use trunkline_engine::Engine;
+use trunkline_engine::file_scan::ReadOptions;
+use trunkline_engine::job::End;
+use trunkline_engine::pool::{Backend, Policy, Strategy};
+use trunkline_engine::prewarm::{BufferOptions, into_pool};
+use trunkline_engine::read_stream::StreamOptions;
+use trunkline_engine::verify::{Options, verify_files};
+use trunkline_format::{BLOCK_SIZE, BlockNo};
+use trunkline_sample::accounts::Accounts;
+
+use crate::checkpoint_copy::CheckpointCopy;
+use crate::durable_file::{DurableFile, WRITES};
+use crate::error::{MeasureError, expect_count};
+use crate::sample::{Sample, Stopwatch};
+use crate::sessions::{concurrently, read_blocks, split};
+use crate::table::Table;
+use crate::watcher::{JobWatcher, Watcher};
+use crate::workload::{Cache, Case, Scan, Task};
+
+/// First blocks of the windows of a re-read, at most.
+const REREAD_WINDOWS: BlockNo = 10_001;
+/// Blocks of a window.
+const REREAD_WIDTH: BlockNo = 4;
+/// If less of the table is in the page cache, it is read again before a cached repetition.
+const CACHED_MIN: f64 = 0.999;
+
+/// What is written to.
+#[derive(Debug)]
+pub struct ScratchTable {
+    /// The generated table.
+    pub accounts: Accounts,
+    /// Where to create the file of durable writes.
+    pub durable: PathBuf,
+}
+
+/// Everything that the repetitions share.
+pub(crate) struct Runner {
+    engine: Engine,
+    table: Table,
+    backends: Vec<Backend>,
+    rows_per_page: u32,
+    seed: u64,
+    /// The block list that was made last.
+    list: Option<(Task, Arc<Vec<BlockNo>>)>,
+    scratch: Option<ScratchTable>,
+    copy: Option<CheckpointCopy>,
+    durable: Option<DurableFile>,
+    sessions_max: usize,
+    watcher: Arc<dyn Watcher>,
+}
+
+impl Runner {
+    /// Opens the sessions.
+    pub(crate) fn new(
+        engine: &Engine,
+        table: Table,
+        scratch: Option<ScratchTable>,
+        (sessions_max, seed): (usize, u64),
+        watcher: Arc<dyn Watcher>,
+    ) -> Result<Self, MeasureError> {
+        let backend = |_| {
+            let kind = trunkline_engine::pool::BackendType::Standalone;
+            let mut backend = engine.pool().backend(kind)?;
+            backend.set_policy(Policy::of(engine.settings()));
+            Ok(backend)
+        };
+        let backends =
+            (0..sessions_max.max(1)).map(backend).collect::<Result<_, MeasureError>>()?;
+        let rows_per_page = table.rows_per_page(engine)?;
+        let engine = engine.clone();
+        let (list, copy, durable) = (None, None, None);
+        Ok(Self {
+            engine,
+            table,
+            backends,
+            rows_per_page,
+            seed,
+            list,
+            scratch,
+            copy,
+            durable,
+            sessions_max,
+            watcher,
+        })
+    }
+
+    /// Cancels the waits of all sessions.
+    pub(crate) fn cancellers(&mut self) -> Vec<Canceller> {
+        self.backends.iter_mut().map(|backend| backend.session().canceller()).collect()
+    }
+
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    pub(crate) fn rows_per_page(&self) -> u32 {
+        self.rows_per_page
+    }
+
+    /// Prepares and times one repetition. Returns how much of the table was in the page cache when
+    /// it began, if that matters.
+    pub(crate) fn run(&mut self, case: &Case) -> Result<(Sample, Option<f64>), MeasureError> {
+        self.table.recheck()?;
+        let left = self.engine.pool().evict_all().skipped;
+        expect_count("pool", "buffers still in use", left.into(), 0)?;
+        let cached = match case.cache {
+            None => None,
+            Some(cache) => Some(self.prepare_cache(cache)?),
+        };
+        let sample = match case.task {
+            Task::Whole | Task::Range { .. } | Task::Reread => self.read(case)?,
+            Task::Prewarm => self.prewarm(case)?,
+            Task::Verify => self.verify(case)?,
+            Task::Checkpoint { scattered } => self.checkpoint(case, scattered)?,
+            Task::Durable => self.write_durably(case)?,
+        };
+        Ok((sample, cached))
+    }
+
+    fn prepare_cache(&self, cache: Cache) -> Result<f64, MeasureError> {
+        match cache {
+            Cache::Cold => self.table.evict()?,
+            Cache::Cached => {
+                if self.table.cached(&self.engine)? < CACHED_MIN {
+                    self.table.warm()?;
+                }
+            }
+        }
+        self.table.cached(&self.engine)
+    }
+
+    /// The blocks that a task requests, in order.
+    fn blocks(&mut self, task: Task) -> Arc<Vec<BlockNo>> {
+        if let Some((of, list)) = &self.list
+            && *of == task
+        {
+            return Arc::clone(list);
+        }
+        let blocks = self.table.blocks();
+        let list = match task {
+            Task::Range { dataset, scan: scan @ (Scan::Bitmap | Scan::Index), selectivity } => {
+                let rows = self.rows_per_page;
+                let mut list = dataset.matching_blocks(blocks, rows, selectivity, self.seed);
+                if scan == Scan::Bitmap {
+                    list.sort_unstable();
+                }
+                list
+            }
+            Task::Reread => {
+                let width = REREAD_WIDTH.min(blocks);
+                let windows = REREAD_WINDOWS.min(blocks - width + 1);
+                (0..windows).flat_map(|first| first..first + width).collect()
+            }
+            _ => (0..blocks).collect(),
+        };
+        let list = Arc::new(list);
+        self.list = Some((task, Arc::clone(&list)));
+        list
+    }
+
+    fn read(&mut self, case: &Case) -> Result<Sample, MeasureError> {
+        let blocks = self.blocks(case.task);
+        let whole = matches!(case.task, Task::Whole | Task::Range { scan: Scan::Sequential, .. });
+        let options = StreamOptions {
+            concurrency: case.concurrency,
+            combine: case.combine,
+            full: whole,
+            sequential: whole,
+            strategy: if whole { Strategy::BulkRead } else { Strategy::Normal },
+            ..StreamOptions::default()
+        };
+        let parts = split(&blocks, case.sessions);
+        let sessions = self.backends.drain(..case.sessions.min(self.backends.len())).collect();
+        let (relation, watcher) =
+            (self.table.relation(case.direct).clone(), Arc::clone(&self.watcher));
+        let stopwatch = Stopwatch::start(&self.engine, Operation::Readv);
+        let (sessions, pages) = concurrently(sessions, parts, move |backend, part| {
+            read_blocks(backend, &relation, part, options, &*watcher)
+        })?;
+        let pages = pages.iter().sum();
+        let sample = stopwatch.stop(&self.engine, pages, None);
+        self.backends.splice(..0, sessions);
+        expect_count(&case.to_string(), "blocks read", pages, blocks.len() as u64)?;
+        Ok(sample)
+    }
+
+    fn prewarm(&mut self, case: &Case) -> Result<Sample, MeasureError> {
+        let stream = StreamOptions {
+            concurrency: case.concurrency,
+            combine: case.combine,
+            full: true,
+            sequential: true,
+            class: Class::Maintenance,
+            ..StreamOptions::default()
+        };
+        let options = BufferOptions { stream, policy: Policy::of(self.engine.settings()) };
+        let storage = self.table.relation(case.direct).storage().clone();
+        let (targets, observer) = (vec![self.table.target()], self.job_watcher());
+        let stopwatch = Stopwatch::start(&self.engine, Operation::Readv);
+        let report = into_pool(self.engine.pool(), &storage, None, targets, options, observer)?;
+        let sample = stopwatch.stop(&self.engine, report.blocks, Some(report.elapsed));
+        ended(report.end)?;
+        expect_count("prewarm", "blocks that can't be loaded", report.failures.total, 0)?;
+        expect_count("prewarm", "blocks loaded", report.blocks, self.table.blocks().into())?;
+        Ok(sample)
+    }
+
+    fn verify(&mut self, case: &Case) -> Result<Sample, MeasureError> {
+        let read = ReadOptions {
+            direct: case.direct,
+            depth: case.concurrency,
+            combine_blocks: case.combine,
+        };
+        let options = Options { read, findings_listed: 1 };
+        let (files, checksums) = (self.table.files().to_vec(), self.table.checksums());
+        let observer = self.job_watcher();
+        let stopwatch = Stopwatch::start(&self.engine, Operation::Readv);
+        let report = verify_files(self.engine.aio(), files, checksums, options, observer)?;
+        let blocks = report.bytes() / BLOCK_SIZE as u64;
+        let sample = stopwatch.stop(&self.engine, blocks, None);
+        ended(report.end)?;
+        expect_count("verify", "damaged pages", report.findings_total(), 0)?;
+        expect_count("verify", "blocks checked", blocks, self.table.blocks().into())?;
+        Ok(sample)
+    }
+
+    fn checkpoint(&mut self, case: &Case, scattered: bool) -> Result<Sample, MeasureError> {
+        if self.copy.is_none()
+            && let Some(scratch) = &self.scratch
+        {
+            self.copy = Some(CheckpointCopy::make(&self.engine, &scratch.accounts)?);
+        }
+        let (Some(copy), Some(backend)) = (&self.copy, self.backends.first_mut()) else {
+            return Err(no_scratch());
+        };
+        let (how, size) = ((case.direct, scattered), (case.concurrency, case.combine));
+        copy.run(&self.engine, backend, how, size, &*self.watcher)
+    }
+
+    fn write_durably(&mut self, case: &Case) -> Result<Sample, MeasureError> {
+        let aio = self.engine.aio();
+        if self.durable.is_none()
+            && let Some(scratch) = &self.scratch
+        {
+            let path = scratch.durable.clone();
+            self.durable = Some(DurableFile::make(aio, path, self.sessions_max)?);
+        }
+        let Some(file) = &self.durable else { return Err(no_scratch()) };
+        let stopwatch = Stopwatch::start(&self.engine, Operation::Writev);
+        let blocks = file.run(aio, case.sessions, case.direct, &self.watcher)?;
+        let sample = stopwatch.stop(&self.engine, blocks, None);
+        expect_count("durable", "blocks written", blocks, WRITES * case.sessions as u64)?;
+        Ok(sample)
+    }
+
+    /// Why durable writes can't be direct, if they can't.
+    pub(crate) fn durable_direct_problem(&self) -> Option<&str> {
+        self.durable.as_ref()?.direct_problem()
+    }
+
+    fn job_watcher(&self) -> Arc<JobWatcher> {
+        Arc::new(JobWatcher(Arc::clone(&self.watcher)))
+    }
+}
+
+fn ended(end: End) -> Result<(), MeasureError> {
+    if end == End::Complete { Ok(()) } else { Err(MeasureError::Cancelled) }
+}
+
+fn no_scratch() -> MeasureError {
+    MeasureError::Thread("has no scratch directory to write to".to_owned())
+}

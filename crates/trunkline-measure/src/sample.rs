@@ -1,0 +1,84 @@
+//! **Samples**: what one repetition took, from the clock and from the engine's own statistics.
+
+use std::time::Duration;
+
+use trunkline_aio::clock::{self, Time};
+use trunkline_aio::{Counters, Latencies, Operation};
+use trunkline_engine::Engine;
+use trunkline_engine::pool::Tally;
+
+use crate::latency::IoTimes;
+
+/// One repetition.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sample {
+    pub(crate) seconds: f64,
+    /// Of all threads, including the kernel's that work for this process.
+    pub(crate) cpu_seconds: f64,
+    /// Blocks that the work asked for, or wrote.
+    pub(crate) blocks: u64,
+    /// Of these, blocks found in the pool, or being read for another request.
+    pub(crate) hits: u64,
+    /// Reads or writes.
+    pub(crate) ios: u64,
+    pub(crate) io_bytes: u64,
+    /// Mean number in flight at submission.
+    pub(crate) in_flight: f64,
+    pub(crate) device_seconds: f64,
+    pub(crate) wait_seconds: f64,
+    pub(crate) times: IoTimes,
+}
+
+/// A running repetition: the clocks and counters at its start.
+pub(crate) struct Stopwatch {
+    operation: Operation,
+    counters: Counters,
+    latencies: Latencies,
+    tally: Tally,
+    cpu: Duration,
+    started: Time,
+}
+
+impl Stopwatch {
+    /// Starts. `operation` is the one whose I/Os are counted.
+    pub(crate) fn start(engine: &Engine, operation: Operation) -> Self {
+        Self {
+            operation,
+            counters: engine.aio().counters(),
+            latencies: engine.aio().latencies(),
+            tally: engine.pool().total(),
+            cpu: cpu_time(),
+            // Last, so that the snapshots aren't timed.
+            started: clock::now(),
+        }
+    }
+
+    /// Ends. `took` replaces our own time for work that has timed itself.
+    pub(crate) fn stop(self, engine: &Engine, blocks: u64, took: Option<Duration>) -> Sample {
+        let elapsed = clock::now().since(self.started);
+        let cpu = cpu_time().saturating_sub(self.cpu);
+        let (old, new) = (&self.counters, engine.aio().counters());
+        let (before, after) = (old.operation(self.operation), new.operation(self.operation));
+        let samples = (new.in_flight_samples - old.in_flight_samples).max(1) as f64;
+        let seconds = |new: Duration, old: Duration| new.saturating_sub(old).as_secs_f64();
+        Sample {
+            seconds: took.unwrap_or(elapsed).as_secs_f64(),
+            cpu_seconds: cpu.as_secs_f64(),
+            blocks,
+            hits: engine.pool().total().since(&self.tally).hits,
+            ios: after.count - before.count,
+            io_bytes: after.bytes - before.bytes,
+            in_flight: (new.in_flight_sum - old.in_flight_sum) as f64 / samples,
+            device_seconds: seconds(after.device_time, before.device_time),
+            wait_seconds: seconds(new.wait_time, old.wait_time),
+            times: IoTimes::between(&self.latencies, &engine.aio().latencies(), self.operation),
+        }
+    }
+}
+
+/// CPU time of all threads of this process, including the kernel threads that work for it.
+#[expect(clippy::disallowed_methods, reason = "only measured and shown, never acted upon")]
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}

@@ -1,0 +1,323 @@
+//! **Workloads and cases**: what is measured, and under which conditions.
+//!
+//! ```text
+//!   Workload    a name on the command line
+//!     Task      one kind of work: for uniform, a scan and a selectivity
+//!       Case    a task under one method, cache mode, concurrency, combine limit and number of sessions
+//! ```
+//! All conditions are combined, except for those that can't make a difference: direct I/O never
+//! finds anything in the page cache, and a checkpoint has one session.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use trunkline_engine::settings::IoMethod;
+
+use crate::access::Dataset;
+
+/// A named workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workload {
+    /// The whole table in order.
+    Sequential,
+    /// Range queries on a table whose values are random.
+    Uniform,
+    /// Range queries on a table whose values are nearly in the order of the table.
+    Linear10,
+    /// Blocks that are requested again while their read is in flight.
+    Reread,
+    /// Loading the table into the buffer pool.
+    Prewarm,
+    /// Checking all pages of the table.
+    Verify,
+    /// Writing changed pages of a scratch table.
+    Checkpoint,
+    /// Single blocks that must be durable before the next one is written, as by commits.
+    Durable,
+}
+
+impl Workload {
+    /// All workloads, in the order in which they are measured.
+    pub const ALL: [Workload; 8] = [
+        Workload::Sequential,
+        Workload::Uniform,
+        Workload::Linear10,
+        Workload::Reread,
+        Workload::Prewarm,
+        Workload::Verify,
+        Workload::Checkpoint,
+        Workload::Durable,
+    ];
+
+    /// Its name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Workload::Sequential => "sequential",
+            Workload::Uniform => "uniform",
+            Workload::Linear10 => "linear_10",
+            Workload::Reread => "reread",
+            Workload::Prewarm => "prewarm",
+            Workload::Verify => "verify",
+            Workload::Checkpoint => "checkpoint",
+            Workload::Durable => "durable",
+        }
+    }
+
+    /// Whether it writes, so that it needs a scratch directory.
+    pub fn writes(self) -> bool {
+        matches!(self, Workload::Checkpoint | Workload::Durable)
+    }
+}
+
+/// How a range query reads the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scan {
+    /// All blocks, in order.
+    Sequential,
+    /// Matching blocks, in order.
+    Bitmap,
+    /// Matching blocks, in the order of their values.
+    Index,
+}
+
+impl Scan {
+    /// All kinds of scans.
+    pub const ALL: [Scan; 3] = [Scan::Sequential, Scan::Bitmap, Scan::Index];
+
+    /// Its name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scan::Sequential => "sequential",
+            Scan::Bitmap => "bitmap",
+            Scan::Index => "index",
+        }
+    }
+}
+
+/// What is in the page cache when a repetition begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cache {
+    /// As little as possible.
+    Cold,
+    /// The whole table.
+    Cached,
+}
+
+impl Cache {
+    /// Both states.
+    pub const ALL: [Cache; 2] = [Cache::Cold, Cache::Cached];
+
+    /// Its name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cache::Cold => "cold",
+            Cache::Cached => "cached",
+        }
+    }
+}
+
+/// One kind of work.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Task {
+    /// All blocks in order, through a ring buffer.
+    Whole,
+    /// A range query that selects this part of all rows.
+    Range { dataset: Dataset, scan: Scan, selectivity: f64 },
+    /// Each block four times in a row of overlapping windows.
+    Reread,
+    /// Into the pool.
+    Prewarm,
+    /// Check all pages.
+    Verify,
+    /// Write half of the pages: the first half in order, or every second page.
+    Checkpoint { scattered: bool },
+    /// Durable writes.
+    Durable,
+}
+
+/// A task and the conditions under which it is measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Case {
+    pub(crate) workload: Workload,
+    pub(crate) task: Task,
+    pub(crate) method: IoMethod,
+    pub(crate) direct: bool,
+    /// `None` if the task reads nothing that could be in the page cache.
+    pub(crate) cache: Option<Cache>,
+    pub(crate) concurrency: u32,
+    /// Largest I/O, in blocks.
+    pub(crate) combine: u32,
+    pub(crate) sessions: usize,
+}
+
+impl Case {
+    /// The name of the scan, or of the order of blocks.
+    pub(crate) fn scan_name(&self) -> &'static str {
+        match self.task {
+            Task::Whole => "sequential",
+            Task::Range { scan, .. } => scan.name(),
+            Task::Checkpoint { scattered: true } => "scattered",
+            Task::Checkpoint { scattered: false } => "sequential",
+            Task::Reread | Task::Prewarm | Task::Verify | Task::Durable => "",
+        }
+    }
+
+    /// The selectivity in percent, if it matters.
+    pub(crate) fn selectivity_percent(&self) -> Option<f64> {
+        match self.task {
+            Task::Range { scan: Scan::Bitmap | Scan::Index, selectivity, .. } => {
+                Some(crate::rounding::rounded(selectivity * 100.0, 6))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.workload.name())?;
+        if !self.scan_name().is_empty() && self.scan_name() != self.workload.name() {
+            write!(f, " {}", self.scan_name())?;
+        }
+        if let Some(percent) = self.selectivity_percent() {
+            write!(f, " {percent} %")?;
+        }
+        let mode = if self.direct { "direct" } else { "buffered" };
+        write!(f, ", {} {mode}", self.method)
+    }
+}
+
+/// Everything to be measured.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The workloads.
+    pub workloads: Vec<Workload>,
+    /// Kinds of scans for range queries.
+    pub scans: Vec<Scan>,
+    /// Parts of all rows that range queries select, between 0 and 1.
+    pub selectivities: Vec<f64>,
+    /// I/O methods.
+    pub methods: Vec<IoMethod>,
+    /// Buffered (false) and direct I/O (true).
+    pub direct: Vec<bool>,
+    /// States of the page cache.
+    pub caches: Vec<Cache>,
+    /// I/Os in flight for each session.
+    pub concurrencies: Vec<u32>,
+    /// Largest I/Os, in blocks.
+    pub combines: Vec<u32>,
+    /// Numbers of concurrent sessions.
+    pub sessions: Vec<usize>,
+    /// For the block lists.
+    pub seed: u64,
+}
+
+impl Plan {
+    /// The cases of one workload. They are measured in turn.
+    pub(crate) fn cases(&self, workload: Workload) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for task in self.tasks(workload) {
+            // Only what makes a difference is varied.
+            let is_cached = |direct: bool| match (workload.writes(), direct) {
+                (true, _) => vec![None],
+                (false, true) => vec![Some(Cache::Cold)],
+                (false, false) => self.caches.iter().copied().map(Some).collect(),
+            };
+            let streams = !matches!(workload, Workload::Durable);
+            let parallel = matches!(
+                workload,
+                Workload::Sequential | Workload::Uniform | Workload::Linear10 | Workload::Durable
+            );
+            let [concurrencies, combines] = [&self.concurrencies, &self.combines]
+                .map(|all| if streams { all.clone() } else { vec![1] });
+            let sessions = if parallel { self.sessions.clone() } else { vec![1] };
+            for &direct in &self.direct {
+                for cache in is_cached(direct) {
+                    // A cold cache is asked for, but direct I/O doesn't use any.
+                    if direct && !workload.writes() && !self.caches.contains(&Cache::Cold) {
+                        continue;
+                    }
+                    for &concurrency in &concurrencies {
+                        for &combine in &combines {
+                            for &sessions in &sessions {
+                                cases.extend(self.methods.iter().map(|&method| Case {
+                                    workload,
+                                    task,
+                                    method,
+                                    direct,
+                                    cache,
+                                    concurrency,
+                                    combine,
+                                    sessions,
+                                }));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        cases
+    }
+
+    fn tasks(&self, workload: Workload) -> Vec<Task> {
+        let ranges = |dataset| {
+            let mut tasks = Vec::new();
+            for &scan in &self.scans {
+                // A sequential scan reads everything, whatever the range.
+                let all = [1.0];
+                let selectivities: &[f64] = match scan {
+                    Scan::Sequential => &all,
+                    Scan::Bitmap | Scan::Index => &self.selectivities,
+                };
+                let task = |&selectivity| Task::Range { dataset, scan, selectivity };
+                tasks.extend(selectivities.iter().map(task));
+            }
+            tasks
+        };
+        match workload {
+            Workload::Sequential => vec![Task::Whole],
+            Workload::Uniform => ranges(Dataset::Uniform),
+            Workload::Linear10 => ranges(Dataset::Linear10),
+            Workload::Reread => vec![Task::Reread],
+            Workload::Prewarm => vec![Task::Prewarm],
+            Workload::Verify => vec![Task::Verify],
+            Workload::Checkpoint => {
+                [false, true].map(|scattered| Task::Checkpoint { scattered }).to_vec()
+            }
+            Workload::Durable => vec![Task::Durable],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_makes_a_difference_is_varied() {
+        let plan = Plan {
+            workloads: Workload::ALL.to_vec(),
+            scans: Scan::ALL.to_vec(),
+            selectivities: vec![0.001, 0.01, 0.1],
+            methods: IoMethod::ALL.to_vec(),
+            direct: vec![false, true],
+            caches: Cache::ALL.to_vec(),
+            concurrencies: vec![1, 16],
+            combines: vec![1, 16],
+            sessions: vec![1, 4],
+            seed: 1,
+        };
+        let count = |workload| plan.cases(workload).len();
+        // Methods × (buffered cold, buffered cached, direct) × concurrencies × limits × sessions.
+        let (each, alone) = (3 * 3 * 2 * 2 * 2, 3 * 3 * 2 * 2);
+        assert_eq!(count(Workload::Sequential), each);
+        assert_eq!(count(Workload::Uniform), (1 + 3 + 3) * each);
+        assert_eq!([Workload::Reread, Workload::Prewarm, Workload::Verify].map(count), [alone; 3]);
+        assert_eq!(count(Workload::Checkpoint), 2 * 3 * 2 * 2 * 2);
+        assert_eq!(count(Workload::Durable), 3 * 2 * 2);
+        let cached = Plan { caches: vec![Cache::Cached], ..plan };
+        assert!(cached.cases(Workload::Verify).iter().all(|case| !case.direct));
+        assert!(cached.cases(Workload::Durable).iter().any(|case| case.direct));
+    }
+}

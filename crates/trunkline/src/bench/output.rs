@@ -1,0 +1,120 @@
+//! The report of `bench` on a terminal.
+
+use std::fmt::Write as _;
+
+use trunkline_measure::{Measurement, Percentiles, Report};
+
+use crate::exit::message;
+use crate::output::{Table, human_bytes, rate};
+
+/// Prints why cases have no result, once for each reason.
+pub(super) fn report_skipped(report: &Report) {
+    let mut shown: Vec<(String, usize)> = Vec::new();
+    for case in &report.skipped {
+        let (method, mode) = (&case.key.io_method, case.key.mode());
+        let text = format!("{method} {mode}: {}", case.reason);
+        match shown.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, count)) => *count += 1,
+            None => shown.push((text, 1)),
+        }
+    }
+    for (text, count) in shown {
+        message("note", format_args!("{count} cases not measured: {text}"));
+    }
+}
+
+/// The report as text.
+pub(super) fn text(report: &Report) -> String {
+    let table = &report.table;
+    let mut text = format!(
+        "Table: {}, {} blocks ({}), {} rows per page\nMachine: {}\n\n",
+        table.name,
+        table.blocks,
+        human_bytes(u64::from(table.blocks) * 8192),
+        table.rows_per_page,
+        report.machine.summary(),
+    );
+    text += &rows(report);
+    let unsteady = report.measurements.iter().filter(|case| !case.steady).count();
+    let _ = writeln!(
+        text,
+        "\ntime: median of n repetitions, with its 95 % confidence interval. device: time of single \
+         I/Os in the device,\nwait: time that a session slept for one; p50/p99/p99.9 in µs. Not \
+         steady (*): {unsteady} of {} cases.",
+        report.measurements.len()
+    );
+    text
+}
+
+fn rows(report: &Report) -> String {
+    let compared = report.measurements.iter().any(|case| case.against.is_some());
+    let mut headings = vec![
+        "workload",
+        "scan",
+        ">rows %",
+        "io_method",
+        "mode",
+        "cache",
+        ">depth",
+        ">blocks",
+        ">sess",
+        ">time",
+        ">interval",
+        ">rate",
+        ">I/O/s",
+        ">in flight",
+        ">device",
+        ">wait",
+        ">n",
+    ];
+    if compared {
+        headings.push("against");
+    }
+    let mut table = Table::new(&headings);
+    for case in &report.measurements {
+        let mut cells = cells(case);
+        if compared {
+            cells.push(against(case));
+        }
+        table.row(cells);
+    }
+    table.render()
+}
+
+fn cells(case: &Measurement) -> Vec<String> {
+    let key = &case.key;
+    let percent = key.selectivity_percent.map(|percent| percent.to_string());
+    vec![
+        key.workload.clone(),
+        key.scan.clone(),
+        percent.unwrap_or_default(),
+        key.io_method.clone(),
+        key.mode().to_owned(),
+        key.cache_name().to_owned(),
+        key.concurrency.to_string(),
+        key.combine_blocks.to_string(),
+        key.sessions.to_string(),
+        format!("{:.2} ms", case.seconds.median * 1e3),
+        format!("{:.2}..{:.2}", case.seconds.low * 1e3, case.seconds.high * 1e3),
+        rate(case.bytes_per_second),
+        format!("{:.0}", case.ios_per_second),
+        format!("{:.1}", case.in_flight),
+        times(case.device_micros),
+        times(case.wait_micros),
+        format!("{}{}", case.repetitions, if case.steady { "" } else { "*" }),
+    ]
+}
+
+fn times(times: Option<Percentiles>) -> String {
+    times.map_or("–".to_owned(), |Percentiles { p50, p99, p999 }| {
+        format!("{p50:.0}/{p99:.0}/{p999:.0}")
+    })
+}
+
+/// How the time compares with that of the stored run: `×0.52 (0.49..0.55) faster`.
+fn against(case: &Measurement) -> String {
+    case.against.map_or("–".to_owned(), |change| {
+        let ratio = change.ratio;
+        format!("×{:.2} ({:.2}..{:.2}) {}", ratio.median, ratio.low, ratio.high, change.verdict())
+    })
+}

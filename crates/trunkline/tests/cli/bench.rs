@@ -1,0 +1,309 @@
+//! `bench`: which blocks the workloads read, the reports, and what is left behind.
+//!
+//! No test looks at a time, because CI machines are loaded. All of them count blocks, cases or files.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::jobs::{catches_interrupts, cluster, signal, until};
+use crate::{json, run, trunkline};
+
+/// Blocks of the generated table at scale 1.
+const BLOCKS: u64 = 1640;
+
+/// Runs `bench` with a scratch directory in `home` and a table at scale 1.
+fn bench(home: &Path, arguments: &[&str]) -> (i32, String, String) {
+    run(command(home, arguments))
+}
+
+fn command(home: &Path, arguments: &[&str]) -> Vec<OsString> {
+    let mut command: Vec<OsString> = ["bench", "--scale", "1", "--scratch"].map(Into::into).into();
+    command.push(home.into());
+    command.extend(arguments.iter().map(Into::into));
+    command
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("a directory");
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    let mut names: Vec<String> = entries.map(|entry| name(entry.expect("an entry"))).collect();
+    names.sort();
+    names
+}
+
+/// All files below a directory, with their bytes and times of change.
+fn contents(directory: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else {
+            let changed = path.metadata().and_then(|data| data.modified()).expect("a time");
+            found.insert(path.clone(), (fs::read(&path).expect("read"), changed));
+        }
+    }
+    found
+}
+
+#[test]
+fn bench_reads_the_planned_blocks_and_its_reports_agree() {
+    let home = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| home.path().join(name).to_string_lossy().into_owned();
+    let (csv, html, save) = (at("run.csv"), at("run.html"), at("run.json"));
+    let workloads =
+        ["sequential", "uniform", "linear_10", "reread", "prewarm", "verify", "checkpoint"];
+    let options = ["--scan", "bitmap,index", "--selectivity", "1", "--io-direct="];
+    let options = [&options[..], &["--repetitions", "1", "--json"]].concat();
+    let files = ["--csv", &csv, "--html", &html, "--save", &save];
+    let (code, out, err) = bench(home.path(), &[&workloads[..], &options, &files].concat());
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(names(home.path()), ["run.csv", "run.html", "run.json"]);
+    let report = json(&out);
+    assert_eq!((&report["complete"], &report["table"]["blocks"]), (&true.into(), &BLOCKS.into()));
+    let stored: Value =
+        serde_json::from_str(&fs::read_to_string(&save).expect("read")).expect("JSON");
+    assert!(stored == report, "the stored run differs from the printed one");
+    let cases = report["measurements"].as_array().expect("measurements");
+    // Tasks × methods. io_uring may not be available here.
+    let skipped = report["skipped"].as_array().expect("skipped");
+    assert_eq!(cases.len() + skipped.len(), (1 + 2 + 2 + 1 + 1 + 1 + 2) * 3, "{out}");
+    assert!(skipped.iter().all(|case| case["io_method"] == "io_uring"), "{out}");
+    let some = check_blocks(cases);
+    // Of random values, a hundredth of the rows is in about half of the blocks; 61 rows per page.
+    assert!((600..900).contains(&some["uniform"]) && some["linear_10"] < 250, "{some:?}");
+    compare_reports(
+        cases,
+        &fs::read_to_string(&csv).expect("read"),
+        &fs::read_to_string(&html).expect("read"),
+    );
+    assert!(err.is_empty() || err.contains("cases not measured"), "{err}");
+}
+
+#[test]
+fn bench_reads_the_planned_blocks_with_direct_io() {
+    let home = tempfile::tempdir().expect("a directory");
+    let options = ["--scan", "sequential,index", "--selectivity", "100", "--io-method", "worker"];
+    let options = [&["uniform", "checkpoint"], &options[..], &["--repetitions", "1", "--json"]];
+    let (code, out, err) = bench(home.path(), &options.concat());
+    assert_eq!(code, 0, "{out}{err}");
+    let report = json(&out);
+    let cases = report["measurements"].as_array().expect("measurements");
+    // Tasks × modes. Direct I/O may not be available here.
+    let skipped = report["skipped"].as_array().expect("skipped");
+    assert_eq!(cases.len() + skipped.len(), (2 + 2) * 2, "{out}");
+    assert!(skipped.iter().all(|case| case["io_direct"] == true), "{out}");
+    check_blocks(cases);
+}
+
+/// Checks how many blocks each case has read or written. Returns how many a hundredth of the rows is
+/// in, for each workload.
+fn check_blocks(cases: &[Value]) -> BTreeMap<String, u64> {
+    let mut some: BTreeMap<String, u64> = BTreeMap::new();
+    for case in cases {
+        let blocks = case["blocks"].as_u64().expect("a number");
+        let text = |field: &str| case[field].as_str().expect("text");
+        let expected = match (text("workload"), text("scan")) {
+            // 1637 windows of 4 blocks. Only 1640 blocks are read, whatever the method.
+            ("reread", _) => {
+                assert_eq!(case["hits"], 1637 * 4 - BLOCKS, "{case}");
+                1637 * 4
+            }
+            ("checkpoint", _) => BLOCKS / 2,
+            (workload, "bitmap" | "index") if case["selectivity_percent"] == 1.0 => {
+                // The same blocks for both scans and all methods.
+                *some.entry(workload.to_owned()).or_insert(blocks)
+            }
+            _ => BLOCKS,
+        };
+        assert_eq!(blocks, expected, "{case}");
+        assert_eq!(case["repetitions"], 1, "{case}");
+        assert_eq!(case["steady"], false, "{case}");
+        assert!(case["ios"].as_u64().is_some_and(|ios| ios > 0 && ios <= blocks), "{case}");
+        assert!(case["device_micros"]["p50"].as_f64() <= case["device_micros"]["p999"].as_f64());
+    }
+    some
+}
+
+/// Each line of the CSV file is a row of the page, with the numbers of the JSON report.
+fn compare_reports(cases: &[Value], csv: &str, page: &str) {
+    let mut lines = csv.lines();
+    let columns: Vec<&str> = lines.next().expect("names").split(',').collect();
+    let lines: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines.len(), cases.len());
+    for (line, case) in lines.iter().zip(cases) {
+        let row = format!("<tr><td>{}</td></tr>", line.join("</td><td>"));
+        assert!(page.contains(&row), "{row}");
+        for (name, value) in [
+            ("seconds", &case["seconds"]["median"]),
+            ("seconds_high", &case["seconds"]["high"]),
+            ("cpu_seconds", &case["cpu_seconds"]),
+            ("ios_per_second", &case["ios_per_second"]),
+            ("device_p99_micros", &case["device_micros"]["p99"]),
+            ("wait_p999_micros", &case["wait_micros"]["p999"]),
+        ] {
+            let column = columns.iter().position(|known| *known == name).expect(name);
+            assert_eq!(line[column].parse::<f64>().ok(), value.as_f64(), "{name}: {case}");
+        }
+    }
+    assert!(page.contains("<svg viewBox=") && !page.contains("<script"));
+}
+
+#[test]
+fn durable_writes_are_one_io_each_and_sessions_are_counted() {
+    let home = tempfile::tempdir().expect("a directory");
+    let options = ["durable", "--sessions", "1,3", "--repetitions", "1", "--json"];
+    let one = ["--io-method", "worker", "--io-direct="];
+    let (code, out, err) = bench(home.path(), &[&options[..], &one].concat());
+    assert_eq!(code, 0, "{out}{err}");
+    let report = json(&out);
+    let cases = report["measurements"].as_array().expect("measurements");
+    let counts = |field: &str| cases.iter().map(|case| case[field].as_u64()).collect::<Vec<_>>();
+    assert_eq!(counts("sessions"), [Some(1), Some(3)]);
+    assert_eq!(
+        (counts("blocks"), counts("ios")),
+        (vec![Some(200), Some(600)], vec![Some(200), Some(600)])
+    );
+    assert_eq!(names(home.path()), [""; 0]);
+}
+
+#[test]
+fn a_second_run_is_compared_with_the_first() {
+    let home = tempfile::tempdir().expect("a directory");
+    let stored = home.path().join("run.json").to_string_lossy().into_owned();
+    let work = [
+        "verify",
+        "prewarm",
+        "--io-method",
+        "sync",
+        "--io-direct=",
+        "--repetitions",
+        "7",
+        "--max-time",
+        "86400",
+    ];
+    let (code, out, err) = bench(home.path(), &[&work[..], &["--save", &stored]].concat());
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(!out.contains("against"), "{out}");
+    let (code, out, err) =
+        bench(home.path(), &[&work[..], &["--against", &stored, "--json"]].concat());
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    let report = json(&out);
+    for case in report["measurements"].as_array().expect("measurements") {
+        let ratio = &case["against"]["ratio"];
+        let [low, median, high] = ["low", "median", "high"].map(|end| ratio[end].as_f64());
+        assert!(low.is_some() && low <= median && median <= high, "{case}");
+    }
+    // Another table is still compared, with a warning.
+    let other = [
+        "--io-method",
+        "sync",
+        "--io-direct=",
+        "--repetitions",
+        "7",
+        "--max-time",
+        "86400",
+        "--against",
+        &stored,
+    ];
+    let mut other: Vec<OsString> = other.map(Into::into).into();
+    other.splice(0..0, ["bench", "verify", "--scale", "2", "--scratch"].map(Into::into));
+    other.insert(5, home.path().into());
+    let (code, out, err) = run(other);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(err.contains("warning: the stored run measured pgbench_accounts"), "{err}");
+    fs::write(&stored, "{}").expect("written");
+    let (code, _, err) = bench(home.path(), &["verify", "--against", &stored]);
+    assert!(code == 2 && err.contains("is not a report of trunkline bench"), "{code} {err}");
+}
+
+#[test]
+fn nothing_is_left_after_ctrl_c_or_after_the_run_that_follows_a_kill() {
+    let home = tempfile::tempdir().expect("a directory");
+    let scratch = home.path().join("trunkline-bench-scratch");
+    let endless =
+        ["verify", "--repetitions", "1000", "--spread", "0.0001", "--max-time", "86400", "--json"];
+    let start = || {
+        let mut program = trunkline();
+        program.args(command(home.path(), &endless)).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = program.spawn().expect("runs");
+        // The table is complete, so the measurement has begun or is about to begin.
+        let marker = scratch.join("table/trunkline-accounts");
+        until(&mut child, |pid| catches_interrupts(pid) && marker.exists());
+        child
+    };
+    let child = start();
+    signal(&child, "-INT");
+    let output = child.wait_with_output().expect("ended");
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert_eq!(names(home.path()), [""; 0]);
+    let mut child = start();
+    // While it runs, a second one is refused.
+    let (code, _, err) = bench(home.path(), &["verify"]);
+    assert!(code == 3 && err.contains("is in use by another trunkline bench"), "{code} {err}");
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    assert!(scratch.join("table/base/5/16385").exists(), "SIGKILL leaves files");
+    let quick = ["verify", "--io-method", "sync", "--io-direct=", "--repetitions", "1"];
+    let (code, out, err) = bench(home.path(), &quick);
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(names(home.path()), [""; 0]);
+}
+
+#[test]
+fn a_cluster_is_read_and_never_written() {
+    let cluster = cluster(100);
+    let before = contents(&cluster.path);
+    let table = |extra: &[&str]| {
+        let mut command: Vec<OsString> =
+            vec!["bench".into(), "-D".into(), cluster.path.clone().into()];
+        command.extend(
+            ["--table", "5/16384", "--repetitions", "1", "--selectivity", "10"].map(Into::into),
+        );
+        command.extend(extra.iter().map(Into::into));
+        run(command)
+    };
+    let (code, out, err) = table(&["--json"]);
+    assert_eq!(code, 0, "{out}{err}");
+    let report = json(&out);
+    assert_eq!(report["table"]["blocks"], 100);
+    let cases = report["measurements"].as_array().expect("measurements");
+    assert!(cases.iter().all(|case| case["workload"] != "checkpoint"), "{out}");
+    assert!(cases.iter().any(|case| case["workload"] == "linear_10"), "{out}");
+    let inside = [cluster.at("scratch"), cluster.at("base/5"), cluster.at("run.csv")];
+    for (option, path) in ["--scratch", "--scratch", "--csv"].into_iter().zip(&inside) {
+        let mut command: Vec<OsString> = vec!["bench".into(), option.into(), path.into()];
+        command.extend(["-D".into(), cluster.path.clone().into()]);
+        command.extend(["--table", "5/16384"].map(Into::into));
+        let (code, out, err) = run(command);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        assert!(err.contains("and nothing is written there"), "{err}");
+    }
+    let (code, _, err) = table(&["durable"]);
+    assert!(code == 2 && err.contains("durable writes, and there is no scratch"), "{code} {err}");
+    assert!(contents(&cluster.path) == before, "the cluster has changed");
+}
+
+#[test]
+fn wrong_usage_of_bench_is_explained() {
+    for (arguments, expected) in [
+        (&["bench"][..], "no table to measure\ntrunkline: hint: use -D DIR --table RELATION"),
+        (&["bench", "--table", "5/1"], "no data directory given"),
+        (&["bench", "fsync"], "invalid value 'fsync' for '[WORKLOAD]...'"),
+        (&["bench", "--selectivity", "0"], "must be in range 0..100"),
+        (&["bench", "--concurrency", "1,x"], "expected a whole number"),
+        (&["bench", "--postgres", "/bin"], "unexpected argument '--postgres'"),
+        (&["bench", "--slow-disk", "gp3"], "unexpected argument '--slow-disk'"),
+    ] {
+        let (code, out, err) = run(arguments);
+        assert!(
+            code == 2 && out.is_empty() && err.contains(expected),
+            "{arguments:?}: {code} {err}"
+        );
+    }
+}
