@@ -5,8 +5,8 @@
 //! ```
 //! The latency is a fixed service time, and requests in flight overlap: 64 of them take as long as
 //! one. The limits are those of a cloud volume, which paces the start of requests and doesn't make
-//! a large request slower by itself. A request is admitted in the order of arrival, and never
-//! overtakes another that waits for the same limit.
+//! a large request slower by itself. Requests are admitted in the order in which their I/O
+//! in the directory below ended, and none overtakes another that waits for the same limit.
 //!
 //! Each limit consists of up to two buckets. One has the baseline rate and the burst credit, the
 //! other one the burst rate. A request must satisfy all of them.

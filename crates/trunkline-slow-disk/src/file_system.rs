@@ -12,7 +12,7 @@
 //! buffered write returns at once and is written back later. `O_DIRECT` bypasses it. The kernel also
 //! checks permissions and keeps file locks.
 //!
-//! [`crate::operations`] has what the requests do, without their replies.
+//! [`crate::operations`] carries the requests out in the directory below.
 
 use std::ffi::OsStr;
 use std::io;

@@ -15,7 +15,7 @@
 //! let ended = Arc::new(Futex::new(0));
 //! let disk = SlowDisk::mount(Path::new("data"), Path::new("slow"), profile, ended)?;
 //! // Reads of uncached data below `slow` now take 5 ms.
-//! // Another process unmounts it, when it is no longer needed.
+//! // Another process unmounts it, by its device number, when it is no longer needed.
 //! println!("{:?}", disk.wait()?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -30,6 +30,12 @@
 //! - `close` waits until the file's dirty pages are written.
 //! - `O_DIRECT` accepts any alignment.
 //! - `fsync` also waits for the directory's own file system, so put the directory on a fast one.
+//! - `sync` and `syncfs` write back the page cache, but take no time for a flush, and the directory's
+//!   own file system keeps what they have written in its cache.
+//! - Absolute symbolic links lead out of the mount. POSIX ACLs of the directory are ignored, and
+//!   programs can't be set-user-ID.
+//! - The directory must be on one file system. An overlayfs with layers on several file systems may
+//!   count as several (the option `xino` avoids that); files of the others fail with `EXDEV`.
 
 #![forbid(unsafe_code)]
 

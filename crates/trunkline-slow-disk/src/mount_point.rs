@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
-use crate::mount_table::mounted_at;
+use crate::mount_table::{mounted_at, mounts_at};
 
 /// Lets users other than root unmount their own FUSE file systems. It is part of the package that
 /// lets them mount.
@@ -59,6 +59,14 @@ pub enum MountError {
         /// What is mounted there.
         source_name: String,
     },
+    /// Something else is mounted over our mount, so an unmount would remove that.
+    #[error("\"{source_name}\" is mounted over \"{mount_point}\"")]
+    Covered {
+        /// The mount point.
+        mount_point: PathBuf,
+        /// What is mounted over it.
+        source_name: String,
+    },
     /// Another slow disk uses the directory.
     #[error("another slow disk uses \"{0}\"")]
     InUse(PathBuf),
@@ -88,6 +96,7 @@ impl MountError {
             }
             MountError::InUse(_) => Some("a directory can be mounted once at a time"),
             MountError::Mounted { .. } => Some("unmount it, or choose another mount point"),
+            MountError::Covered { .. } => Some("unmount what covers it first"),
             _ => None,
         }
     }
@@ -98,9 +107,29 @@ impl MountError {
 pub enum Unmounted {
     /// It is unmounted, with all data written.
     Now,
-    /// It is no longer visible, but processes still have files open. The file system ends when the
-    /// last of them is closed.
+    /// It is no longer visible, but processes may still have files open. The file system ends when
+    /// the last of them is closed.
     WhenClosed,
+}
+
+/// Locks the directory to mount, and returns its descriptor. The lock is released when the
+/// descriptor is closed, even if this process is killed.
+///
+/// # Errors
+/// It isn't a directory, or another slow disk has locked it.
+pub(crate) fn lock(directory: &Path) -> Result<rustix::fd::OwnedFd, MountError> {
+    let open = |error: io::Error| MountError::io("open", directory, error);
+    if !fs::metadata(directory).map_err(open)?.is_dir() {
+        return Err(MountError::NotADirectory(directory.to_owned()));
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened =
+        rustix::fs::open(directory, flags, Mode::empty()).map_err(|error| open(error.into()))?;
+    match rustix::fs::flock(&opened, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(opened),
+        Err(Errno::WOULDBLOCK) => Err(MountError::InUse(directory.to_owned())),
+        Err(error) => Err(MountError::io("lock", directory, error)),
+    }
 }
 
 /// Removes mounts at `mount_point` that killed slow disks have left. Returns how many.
@@ -112,31 +141,29 @@ pub(crate) fn clean(mount_point: &Path) -> Result<u32, MountError> {
         let mounted = mounted_at(mount_point)
             .map_err(|error| MountError::io("look for mounts at", mount_point, error))?;
         let Some(mounted) = mounted else { return Ok(cleaned) };
-        // These are the errors of a FUSE mount without a process. `stat` may not return them, because
-        // the kernel has the attributes in its cache, but `statvfs` always asks the process.
-        let asked = rustix::fs::statvfs(mount_point);
-        let is_stale = matches!(asked, Err(Errno::NOTCONN | Errno::CONNABORTED));
-        if !mounted.is_slow_disk() || !is_stale {
+        if !mounted.is_slow_disk() || !is_stale(mount_point) {
             let mount_point = mount_point.to_owned();
             return Err(MountError::Mounted { mount_point, source_name: mounted.source });
         }
-        detach(mount_point)?;
+        detach(mount_point, &mounted.device)?;
     }
     let mount_point = mount_point.to_owned();
     Err(MountError::Mounted { mount_point, source_name: crate::mount_table::SOURCE.to_owned() })
 }
 
-/// Checks the two directories, and locks the one to mount. The lock is released when its descriptor
-/// is closed, even if this process is killed.
-pub(crate) fn prepare(
-    directory: &Path,
-    mount_point: &Path,
-) -> Result<rustix::fd::OwnedFd, MountError> {
-    for path in [directory, mount_point] {
-        let metadata = fs::metadata(path).map_err(|error| MountError::io("open", path, error))?;
-        if !metadata.is_dir() {
-            return Err(MountError::NotADirectory(path.to_owned()));
-        }
+/// Whether the process of a FUSE mount is gone. `stat` may not show it, because the kernel has the
+/// attributes in its cache, but `statvfs` always asks the process.
+fn is_stale(mount_point: &Path) -> bool {
+    let asked = rustix::fs::statvfs(mount_point);
+    matches!(asked, Err(Errno::NOTCONN | Errno::CONNABORTED))
+}
+
+/// Checks the two directories.
+pub(crate) fn check(directory: &Path, mount_point: &Path) -> Result<(), MountError> {
+    let metadata =
+        fs::metadata(mount_point).map_err(|error| MountError::io("open", mount_point, error))?;
+    if !metadata.is_dir() {
+        return Err(MountError::NotADirectory(mount_point.to_owned()));
     }
     let directory =
         fs::canonicalize(directory).map_err(|error| MountError::io("resolve", directory, error))?;
@@ -146,16 +173,9 @@ pub(crate) fn prepare(
     }
     let mut entries =
         fs::read_dir(mount_point).map_err(|error| MountError::io("list", mount_point, error))?;
-    if entries.next().is_some() {
-        return Err(MountError::NotEmpty(mount_point.to_owned()));
-    }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(&directory, flags, Mode::empty())
-        .map_err(|error| MountError::io("open", &directory, error))?;
-    match rustix::fs::flock(&opened, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(opened),
-        Err(Errno::WOULDBLOCK) => Err(MountError::InUse(directory)),
-        Err(error) => Err(MountError::io("lock", &directory, error)),
+    match entries.next() {
+        Some(_) => Err(MountError::NotEmpty(mount_point.to_owned())),
+        None => Ok(()),
     }
 }
 
@@ -173,26 +193,49 @@ pub(crate) fn absolute(mount_point: &Path) -> Result<PathBuf, MountError> {
     }
 }
 
-/// Unmounts, after the kernel has written all data. If files are open, the mount disappears now and
-/// ends when they are closed.
+/// Unmounts the mount with this device number, after the kernel has written all data. If files are
+/// open, the mount disappears now and ends when they are closed.
 ///
 /// # Errors
-/// The unmount failed.
-pub fn unmount(mount_point: &Path) -> Result<Unmounted, MountError> {
+/// [`MountError::Covered`]: something else is mounted over it. [`MountError::Io`]: the unmount
+/// failed.
+pub fn unmount(mount_point: &Path, device: &str) -> Result<Unmounted, MountError> {
+    if !is_on_top(mount_point, device)? {
+        // Another program has unmounted it, perhaps while files were open.
+        return Ok(Unmounted::WhenClosed);
+    }
     match rustix::mount::unmount(mount_point, UnmountFlags::empty()) {
-        // EINVAL: it is no longer a mount point, so it was unmounted by another program.
-        Ok(()) | Err(Errno::INVAL) => Ok(Unmounted::Now),
-        Err(Errno::BUSY) => detach(mount_point).map(|()| Unmounted::WhenClosed),
+        Ok(()) => Ok(Unmounted::Now),
+        // It was unmounted by another program meanwhile.
+        Err(Errno::INVAL) => Ok(Unmounted::WhenClosed),
+        Err(Errno::BUSY) => detach(mount_point, device).map(|()| Unmounted::WhenClosed),
         Err(Errno::PERM) => match help_to_unmount(mount_point, &["-u"]) {
             Ok(()) => Ok(Unmounted::Now),
-            Err(_) => detach(mount_point).map(|()| Unmounted::WhenClosed),
+            Err(_) => detach(mount_point, device).map(|()| Unmounted::WhenClosed),
         },
         Err(error) => Err(MountError::io("unmount", mount_point, error)),
     }
 }
 
+/// Whether the mount with this device number is the topmost one, which an unmount would remove.
+/// False means that it is no longer mounted there.
+fn is_on_top(mount_point: &Path, device: &str) -> Result<bool, MountError> {
+    let mounts = mounts_at(mount_point)
+        .map_err(|error| MountError::io("look for mounts at", mount_point, error))?;
+    match (mounts.iter().any(|mounted| mounted.device == device), mounts.last()) {
+        (true, Some(top)) if top.device != device => Err(MountError::Covered {
+            mount_point: mount_point.to_owned(),
+            source_name: top.source.clone(),
+        }),
+        (is_mounted, _) => Ok(is_mounted),
+    }
+}
+
 /// Takes the mount away from its path, whether or not files are open.
-fn detach(mount_point: &Path) -> Result<(), MountError> {
+fn detach(mount_point: &Path, device: &str) -> Result<(), MountError> {
+    if !is_on_top(mount_point, device)? {
+        return Ok(());
+    }
     match rustix::mount::unmount(mount_point, UnmountFlags::DETACH) {
         Ok(()) | Err(Errno::INVAL) => Ok(()),
         Err(Errno::PERM) => help_to_unmount(mount_point, &["-u", "-z"])
@@ -235,12 +278,14 @@ mod tests {
             ("file", "mount", "is not a directory"),
             ("none", "mount", "could not open"),
         ] {
-            let failed = prepare(&path.join(directory), &path.join(mount_point));
+            let (directory, mount_point) = (path.join(directory), path.join(mount_point));
+            let failed = lock(&directory).and_then(|_lock| check(&directory, &mount_point));
             let error = failed.expect_err(expected).to_string();
-            assert!(error.contains(expected), "{directory} at {mount_point}: {error}");
+            assert!(error.contains(expected), "{directory:?} at {mount_point:?}: {error}");
         }
-        let _lock = prepare(&path.join("dir"), &path.join("mount")).expect("good");
-        let second = prepare(&path.join("dir"), &path.join("mount")).expect_err("in use");
+        check(&path.join("dir"), &path.join("mount")).expect("good");
+        let _lock = lock(&path.join("dir")).expect("locked");
+        let second = lock(&path.join("dir")).expect_err("in use");
         assert!(matches!(second, MountError::InUse(_)), "{second}");
     }
 
@@ -248,5 +293,11 @@ mod tests {
     fn what_is_mounted_by_others_stays() {
         let error = clean(Path::new("/proc")).expect_err("mounted").to_string();
         assert!(error.ends_with("is already mounted at \"/proc\""), "{error}");
+        // Ours isn't mounted there, or no longer.
+        assert_eq!(
+            unmount(Path::new("/proc"), "0:0").expect("nothing to do"),
+            Unmounted::WhenClosed
+        );
+        assert!(mounted_at(Path::new("/proc")).expect("read").is_some());
     }
 }

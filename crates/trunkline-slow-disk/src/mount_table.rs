@@ -42,9 +42,16 @@ impl Mounted {
 /// # Errors
 /// The list can't be read.
 pub(crate) fn mounted_at(at: &Path) -> io::Result<Option<Mounted>> {
+    Ok(mounts_at(at)?.pop())
+}
+
+/// All file systems mounted at `at`, which must be absolute. Later ones cover earlier ones.
+///
+/// # Errors
+/// The list can't be read.
+pub(crate) fn mounts_at(at: &Path) -> io::Result<Vec<Mounted>> {
     let list = fs::read(MOUNTS)?;
-    // Later mounts cover earlier ones.
-    Ok(parse(&list).filter(|mounted| mounted.at == at).last())
+    Ok(parse(&list).filter(|mounted| mounted.at == at).collect())
 }
 
 fn parse(list: &[u8]) -> impl Iterator<Item = Mounted> {

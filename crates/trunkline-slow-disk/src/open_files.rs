@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 
 use fuser::FileType;
-use rustix::fs::Dir;
+use rustix::fs::{AtFlags, Dir, statat};
 use rustix::io::{Errno, Result};
 use trunkline_aio::facade::hash::Map;
 use trunkline_aio::facade::{Arc, Mutex};
@@ -97,9 +97,20 @@ impl OpenDirectory {
         let mut listed = Vec::new();
         for entry in Dir::read_from(&self.directory)? {
             let entry = entry?;
+            let mut found = entry.file_type();
+            // Some file systems don't store the type in the directory.
+            if found == rustix::fs::FileType::Unknown {
+                let how = AtFlags::SYMLINK_NOFOLLOW;
+                match statat(&self.directory, entry.file_name(), how) {
+                    Ok(stat) => found = rustix::fs::FileType::from_raw_mode(stat.st_mode),
+                    // It was removed meanwhile.
+                    Err(Errno::NOENT) => continue,
+                    Err(failed) => return Err(failed),
+                }
+            }
             listed.push(Entry {
                 number: entry.ino(),
-                kind: kind(entry.file_type()),
+                kind: kind(found),
                 name: OsString::from_vec(entry.file_name().to_bytes().to_vec()),
             });
         }

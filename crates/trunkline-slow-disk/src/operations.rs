@@ -1,7 +1,9 @@
 //! What the requests of the kernel do in the directory below. Nothing here knows about time.
 //!
 //! New files belong to the user of the calling process, although this process makes them. The kernel
-//! holds the lock of their directory meanwhile, so no other process sees them with the wrong owner.
+//! holds the lock of their directory meanwhile, so no process that uses the mount sees them with the
+//! wrong owner. Another process may rename files in the directory below, and must not gain anything
+//! by that, so the owner of a new file is changed through a descriptor of it, not by its name.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -154,8 +156,15 @@ impl Operations {
     ) -> Result<FileAttr> {
         let kind = FileType::from_raw_mode(mode);
         let directory = self.inodes.get(parent)?;
+        if kind == FileType::RegularFile {
+            let how = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW;
+            let permissions = Mode::from_raw_mode(mode & 0o7777);
+            let file = rustix::fs::openat(&directory, name, how | OFlags::CLOEXEC, permissions)?;
+            return self
+                .made(parent, name, |operations| operations.give(parent, &file, owner, mode));
+        }
         rustix::fs::mknodat(&directory, name, kind, Mode::from_raw_mode(mode & 0o7777), device)?;
-        self.give(parent, name, owner, mode)
+        self.made(parent, name, |operations| operations.give_named((parent, name), kind, owner))
     }
 
     pub(crate) fn make_directory(
@@ -168,7 +177,8 @@ impl Operations {
         let directory = self.inodes.get(parent)?;
         rustix::fs::mkdirat(&directory, name, Mode::from_raw_mode(mode & 0o7777))?;
         // The set-group-ID bit of a directory isn't cleared with its owner.
-        self.give(parent, name, owner, mode & 0o1777)
+        let kind = FileType::Directory;
+        self.made(parent, name, |operations| operations.give_named((parent, name), kind, owner))
     }
 
     pub(crate) fn make_symlink(
@@ -179,25 +189,65 @@ impl Operations {
         target: &Path,
     ) -> Result<FileAttr> {
         rustix::fs::symlinkat(target, self.inodes.get(parent)?, name)?;
-        self.give(parent, name, owner, 0)
+        let kind = FileType::Symlink;
+        self.made(parent, name, |operations| operations.give_named((parent, name), kind, owner))
     }
 
-    /// Gives a new file to its owner, and looks it up. In a directory with the set-group-ID bit, it
-    /// has the right group already.
-    fn give(&self, parent: u64, name: &OsStr, owner: Owner, mode: u32) -> Result<FileAttr> {
-        if self.is_root {
-            let directory = self.inodes.get(parent)?;
-            let keeps_group = Mode::from_raw_mode(directory.stat()?.st_mode).contains(Mode::SGID);
-            let group = (!keeps_group).then(|| Gid::from_raw(owner.group));
-            let user = Some(Uid::from_raw(owner.user));
-            rustix::fs::chownat(&directory, name, user, group, AtFlags::SYMLINK_NOFOLLOW)?;
-            if mode & 0o6000 != 0 {
-                // Changing the owner has cleared these bits.
-                let mode = Mode::from_raw_mode(mode & 0o7777);
-                rustix::fs::chmodat(&directory, name, mode, AtFlags::empty())?;
-            }
+    /// Gives a new file to its owner, and looks it up. If that fails, nothing is left of the file, so
+    /// the program can try again.
+    fn made(
+        &self,
+        parent: u64,
+        name: &OsStr,
+        give: impl FnOnce(&Operations) -> Result<()>,
+    ) -> Result<FileAttr> {
+        let given = give(self).and_then(|()| self.look_up(parent, name));
+        if given.is_err()
+            && let Ok(directory) = self.inodes.get(parent)
+        {
+            // Only one of them fits the file.
+            let _ = rustix::fs::unlinkat(&directory, name, AtFlags::empty());
+            let _ = rustix::fs::unlinkat(&directory, name, AtFlags::REMOVEDIR);
         }
-        self.look_up(parent, name)
+        given
+    }
+
+    /// Gives an open file to its owner.
+    fn give(&self, parent: u64, file: impl AsFd, owner: Owner, mode: u32) -> Result<()> {
+        if !self.is_root {
+            return Ok(());
+        }
+        let file = file.as_fd();
+        // In a directory with the set-group-ID bit, it has the right group already.
+        let keeps_group =
+            Mode::from_raw_mode(self.inodes.get(parent)?.stat()?.st_mode).contains(Mode::SGID);
+        let group = (!keeps_group).then(|| Gid::from_raw(owner.group));
+        let user = Some(Uid::from_raw(owner.user));
+        rustix::fs::chownat(file, "", user, group, AtFlags::EMPTY_PATH)?;
+        if mode & 0o6000 != 0 {
+            // Changing the owner has cleared these bits.
+            rustix::fs::fchmod(file, Mode::from_raw_mode(mode & 0o7777))?;
+        }
+        Ok(())
+    }
+
+    /// Gives what can't be opened when it is made, such as a directory, to its owner. A file of
+    /// another kind or another owner isn't the one that we have made.
+    fn give_named(
+        &self,
+        (parent, name): (u64, &OsStr),
+        kind: FileType,
+        owner: Owner,
+    ) -> Result<()> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(self.inodes.get(parent)?, name, flags, Mode::empty())?;
+        let found = rustix::fs::fstat(&file)?;
+        let is_ours = FileType::from_raw_mode(found.st_mode) == kind
+            && found.st_uid == rustix::process::geteuid().as_raw();
+        if !is_ours {
+            return Err(Errno::STALE);
+        }
+        self.give(parent, file, owner, 0)
     }
 
     pub(crate) fn remove(&self, parent: u64, name: &OsStr, is_directory: bool) -> Result<()> {
@@ -239,6 +289,18 @@ impl Operations {
         Ok(self.files.add(OpenFile::File(opened)))
     }
 
+    /// Opens a file for `create` that another process has made meanwhile.
+    fn open_existing(&self, inode: u64, flags: i32) -> Result<u64> {
+        let handle = self.open(inode, flags)?;
+        if OFlags::from_bits_retain(flags as u32).contains(OFlags::TRUNC)
+            && let Err(failed) = self.with_file(handle, |file| rustix::fs::ftruncate(file, 0))
+        {
+            self.close(handle);
+            return Err(failed);
+        }
+        Ok(handle)
+    }
+
     pub(crate) fn open_probe(&self) -> u64 {
         self.files.add(OpenFile::Probe)
     }
@@ -257,13 +319,20 @@ impl Operations {
         let permissions = Mode::from_raw_mode(mode & 0o7777);
         match rustix::fs::openat(&directory, name, how, permissions) {
             Ok(file) => {
-                let attributes = self.give(parent, name, owner, mode)?;
+                let give = |operations: &Operations| operations.give(parent, &file, owner, mode);
+                let attributes = self.made(parent, name, give)?;
                 Ok((attributes, self.files.add(OpenFile::File(file))))
             }
             Err(Errno::EXIST) if !OFlags::from_bits_retain(flags as u32).contains(OFlags::EXCL) => {
                 let attributes = self.look_up(parent, name)?;
-                let handle = self.open(attributes.ino.0, flags)?;
-                Ok((attributes, handle))
+                match self.open_existing(attributes.ino.0, flags) {
+                    Ok(handle) => Ok((attributes, handle)),
+                    Err(failed) => {
+                        // The kernel doesn't know that it has a reference.
+                        self.forget(attributes.ino.0, 1);
+                        Err(failed)
+                    }
+                }
             }
             Err(failed) => Err(failed),
         }
@@ -396,4 +465,65 @@ fn grown(read: impl FnOnce(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
     let length = read(&mut value)?;
     value.truncate(length);
     Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::open_files::OpenFile;
+
+    const ROOT: u64 = 1;
+
+    fn operations(path: &Path) -> Operations {
+        let root = rustix::fs::open(path, OFlags::PATH, Mode::empty()).expect("opened");
+        Operations::new(Inodes::new(root).expect("a table"), Arc::default())
+    }
+
+    fn caller() -> Owner {
+        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        Owner { user: user.as_raw(), group: group.as_raw() }
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_file_that_cannot_be_made() {
+        let home = tempfile::tempdir().expect("a directory");
+        let operations = operations(home.path());
+        fs::write(home.path().join("file"), "").expect("written");
+        fs::create_dir(home.path().join("directory")).expect("made");
+        for name in ["file", "directory"] {
+            let failed = operations.made(ROOT, name.as_ref(), |_| Err(Errno::MFILE));
+            assert_eq!(failed.map(|_| ()), Err(Errno::MFILE));
+            assert!(!home.path().join(name).exists(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_another_process_put_there_is_not_given_away() {
+        let home = tempfile::tempdir().expect("a directory");
+        let operations = operations(home.path());
+        std::os::unix::fs::symlink("/", home.path().join("name")).expect("linked");
+        let given = operations.give_named((ROOT, "name".as_ref()), FileType::Directory, caller());
+        assert_eq!(given, Err(Errno::STALE));
+    }
+
+    #[test]
+    fn a_file_that_was_made_meanwhile_is_cut_off_if_asked_for() {
+        let home = tempfile::tempdir().expect("a directory");
+        let operations = operations(home.path());
+        fs::write(home.path().join("file"), "old").expect("written");
+        let create = |flags: OFlags| {
+            let flags = flags.bits().cast_signed();
+            operations.create(ROOT, "file".as_ref(), caller(), 0o100_644, flags)
+        };
+        let (_, handle) = create(OFlags::RDWR | OFlags::CREATE).expect("opened");
+        let file = operations.file(handle).expect("open");
+        let OpenFile::File(file) = &*file else { panic!("a file of the directory") };
+        assert_eq!(Operations::read(file, 0, 10).expect("read"), b"old");
+        create(OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC).expect("opened");
+        assert_eq!(Operations::read(file, 0, 10).expect("read"), b"");
+        let refused = create(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL);
+        assert_eq!(refused.map(|_| ()), Err(Errno::EXIST));
+    }
 }

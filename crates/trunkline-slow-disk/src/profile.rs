@@ -313,6 +313,7 @@ mod tests {
                 "latency=0us,iops=300,burst_iops=3000,credit=5400io",
             ),
             ("rate=1GB/s,credit=10GB", "latency=0us,rate=1GB/s,credit=10GB"),
+            ("latency=1.5us", "latency=1500ns"),
             ("gp3,latency=2ms", "latency=2ms,rate=125MiB/s,iops=3000,io_size=256KiB"),
         ] {
             let profile: Profile = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));

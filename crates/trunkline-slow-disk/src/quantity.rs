@@ -19,7 +19,7 @@ const SIZES: [(&str, u64); 9] = [
 ];
 
 /// Units of times, in nanoseconds. `s` is the last one, because the others end in it.
-const TIMES: [(&str, u64); 3] = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+const TIMES: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
 /// A burst credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,9 +71,10 @@ pub(crate) fn show_bytes(bytes: u64) -> String {
 
 /// Writes a time that [`duration`] reads back.
 pub(crate) fn show_duration(time: Duration) -> String {
-    let micros = time.as_micros();
+    let (nanos, micros) = (time.as_nanos(), time.as_micros());
     match micros {
-        0 => "0us".to_owned(),
+        _ if nanos == 0 => "0us".to_owned(),
+        _ if !nanos.is_multiple_of(1_000) => format!("{nanos}ns"),
         _ if micros.is_multiple_of(1_000_000) => format!("{}s", micros / 1_000_000),
         _ if micros.is_multiple_of(1_000) => format!("{}ms", micros / 1_000),
         _ => format!("{micros}us"),

@@ -1,7 +1,8 @@
 //! **Reply queue**: holds each reply back until its request completes on the simulated disk.
 //!
-//! A single thread sends all replies, in the order of their completion times. No thread waits for a
-//! request, so any number of requests can be in flight.
+//! A single thread sends the delayed replies, in the order of their completion times. No thread waits
+//! for a request, so any number of requests can be in flight. Errors, replies about metadata, and
+//! replies that are due already are sent by the FUSE thread.
 //!
 //! ```text
 //!   FUSE thread ── read DIR, then push(due, reply) ──▶ heap ── at `due` ──▶ reply to the kernel

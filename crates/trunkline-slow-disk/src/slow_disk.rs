@@ -8,12 +8,15 @@
 //! ```
 //! The FUSE threads do only the I/O in the directory below. A reply that has to wait is passed to
 //! the timer thread, so the number of threads doesn't limit how many requests are in flight.
+//!
+//! A request arrives when a FUSE thread takes it. If the directory below is so slow that all threads
+//! wait for it, later requests wait in the kernel first, and that time isn't counted as late.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fuser::{Config, MountOption, Session, SessionACL};
+use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use rustix::fs::{FlockOperation, Mode, flock};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use trunkline_aio::facade::{Arc, Futex, Mutex, thread};
@@ -21,7 +24,7 @@ use trunkline_aio::facade::{Arc, Futex, Mutex, thread};
 use crate::file_system::FileSystem;
 use crate::inodes::Inodes;
 use crate::mount_point::{self, MountError};
-use crate::mount_table::{SOURCE, mounted_at};
+use crate::mount_table::{Mounted, SOURCE, mounted_at};
 use crate::operations::Operations;
 use crate::probe::Probe;
 use crate::profile::Profile;
@@ -42,6 +45,8 @@ const THREADS: usize = 16;
 /// [`unmount`](crate::unmount).
 pub struct SlowDisk {
     mount_point: PathBuf,
+    /// Major and minor number of the mounted file system.
+    device: String,
     profile: Profile,
     disk: Arc<SimulatedDisk>,
     probe: Arc<Probe>,
@@ -72,8 +77,10 @@ impl SlowDisk {
         ended: Arc<Futex>,
     ) -> Result<SlowDisk, MountError> {
         let mount_point = mount_point::absolute(mount_point)?;
+        // The lock comes first: of two starts at the same time, only one may remove a stale mount.
+        let root = mount_point::lock(directory)?;
         let cleaned = mount_point::clean(&mount_point)?;
-        let root = mount_point::prepare(directory, &mount_point)?;
+        mount_point::check(directory, &mount_point)?;
         prepare_process();
         let open = |error: io::Error| MountError::io("open", directory, error);
         let lock = root.try_clone().map_err(open)?;
@@ -89,10 +96,19 @@ impl SlowDisk {
             disk.close();
             fuse(error)
         })?;
+        let mounted = mounted_at(&mount_point)
+            .and_then(|it| {
+                it.filter(Mounted::is_slow_disk).ok_or_else(|| io::ErrorKind::NotFound.into())
+            })
+            .map_err(fuse)?;
+        let (serving, rest) = started(session).map_err(fuse)?;
+        // It would unmount whatever is mounted at the mount point when the session has ended.
+        std::mem::forget(rest);
         let state = Arc::new(SessionState { ended, result: Mutex::new(None) });
         let served = Arc::clone(&state);
         thread::spawn("fuse", move || {
-            let result = session.run();
+            let result =
+                serving.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
             // A process that was forked meanwhile may have a copy of the descriptor for a moment, so
             // closing ours is not enough.
             let _ = flock(&lock, FlockOperation::Unlock);
@@ -100,14 +116,20 @@ impl SlowDisk {
             served.ended.signal();
         })
         .map_err(fuse)?;
-        let mounted = SlowDisk { mount_point, profile, disk, probe, session: state, cleaned };
-        mounted.relax_writeback();
-        Ok(mounted)
+        relax_writeback(&mounted.device);
+        let device = mounted.device;
+        Ok(SlowDisk { mount_point, device, profile, disk, probe, session: state, cleaned })
     }
 
     /// The absolute path of the mount point.
     pub fn mount_point(&self) -> &Path {
         &self.mount_point
+    }
+
+    /// Major and minor number of the mounted file system, such as `0:45`. It identifies this mount
+    /// among others at the same mount point.
+    pub fn device(&self) -> &str {
+        &self.device
     }
 
     /// The profile.
@@ -118,6 +140,11 @@ impl SlowDisk {
     /// How many mounts of killed processes were removed from the mount point.
     pub fn cleaned(&self) -> u32 {
         self.cleaned
+    }
+
+    /// The most files that the kernel can know at a time. Programs get `EMFILE` beyond that.
+    pub fn files_max(&self) -> u64 {
+        getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
     }
 
     /// What the disk has done so far.
@@ -150,16 +177,29 @@ impl SlowDisk {
             ended.wait(epoch, None);
         }
     }
+}
 
-    /// Lets the kernel keep as many dirty pages as for a disk. By default, FUSE gets 1 % of the
-    /// amount, after which each write waits. Only root may change that, and only some kernels have
-    /// both settings, so a failure is ignored.
-    fn relax_writeback(&self) {
-        let Ok(Some(mounted)) = mounted_at(&self.mount_point) else { return };
-        let settings = Path::new("/sys/class/bdi").join(mounted.device);
-        let _ = fs::write(settings.join("strict_limit"), "0");
-        let _ = fs::write(settings.join("max_ratio"), "100");
-    }
+/// A thread of `fuser`, and what must be kept for it.
+type Started = (std::thread::JoinHandle<io::Result<()>>, BackgroundSession);
+
+/// Starts to serve. The session's handle can be waited for without the rest.
+fn started(session: Session<FileSystem>) -> io::Result<Started> {
+    let mut started = session.spawn()?;
+    // The handle can't be moved out without dropping the rest, which unmounts, so we put the handle of
+    // a thread that does nothing in its place.
+    #[expect(clippy::disallowed_methods, reason = "fuser wants a handle of the standard library")]
+    let empty = std::thread::Builder::new().spawn(|| Ok(()))?;
+    let serving = std::mem::replace(&mut started.guard, empty);
+    Ok((serving, started))
+}
+
+/// Lets the kernel keep as many dirty pages as for a disk. By default, FUSE gets 1 % of the amount,
+/// after which each write waits. Only root may change that, and only some kernels have both
+/// settings, so a failure is ignored.
+fn relax_writeback(device: &str) {
+    let settings = Path::new("/sys/class/bdi").join(device);
+    let _ = fs::write(settings.join("strict_limit"), "0");
+    let _ = fs::write(settings.join("max_ratio"), "100");
 }
 
 fn config() -> Config {

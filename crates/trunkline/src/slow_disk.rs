@@ -28,6 +28,8 @@ use crate::output::{Column, object, print_report, table};
 
 pub(crate) use self::helper::{HelperArgs, run as run_helper};
 
+/// A limit on open files below this is worth a warning: every file that the kernel knows counts.
+const FILES_MIN: u64 = 10_000;
 /// An error of the latency above this is worth a warning.
 const ERROR_MAX: f64 = 0.10;
 
@@ -88,6 +90,16 @@ impl Cancel for Wake {
     }
 }
 
+/// What a second signal does.
+const ABORT: &str = "a second signal ends this command at once; data that isn't written back is lost, \
+                     and open files return errors";
+
+/// The message of an unmount that takes long.
+fn writing_back() {
+    message("info", "writing back the data in the page cache");
+    message("hint", ABORT);
+}
+
 /// Runs the command.
 pub(crate) fn run(context: &Context<'_>, args: &SlowDiskArgs) -> Result<Exit, Failure> {
     // Before the mount: from then on, a signal must unmount it.
@@ -100,21 +112,34 @@ pub(crate) fn run(context: &Context<'_>, args: &SlowDiskArgs) -> Result<Exit, Fa
         let mount = disk.mount_point().display();
         message("info", format_args!("removed a stale mount at \"{mount}\""));
     }
+    if disk.files_max() < FILES_MIN {
+        let files = disk.files_max();
+        message("warning", format_args!("programs can use only about {files} files of the disk"));
+        message("hint", "raise the hard limit on open files (ulimit -Hn)");
+    }
     // A failure from here on must not leave the mount behind.
     let served = serve(context, &disk, &interrupt, &events);
     let unmounted = match disk.has_ended() {
         true => Ok(Unmounted::Now),
-        false => helper::unmounted(disk.mount_point()),
+        false => helper::unmounted(&disk, writing_back),
     };
-    if let Ok(Unmounted::WhenClosed) = unmounted {
-        let mount = disk.mount_point().display();
-        message(
-            "warning",
-            format_args!("files below \"{mount}\" are open; waiting until they are closed"),
-        );
-        message("hint", "a second signal ends this command at once; the files then return errors");
+    match unmounted {
+        Ok(Unmounted::WhenClosed) if !disk.has_ended() => {
+            let mount = disk.mount_point().display();
+            message(
+                "warning",
+                format_args!("files below \"{mount}\" are open; waiting until they are closed"),
+            );
+            message("hint", ABORT);
+        }
+        Ok(_) => {}
+        // The end of this command would lose what isn't written back yet.
+        Err(failure) => {
+            message("warning", &failure);
+            message("hint", "unmount it, and this command ends");
+            message("hint", ABORT);
+        }
     }
-    unmounted?;
     let statistics = disk.wait().map_err(|error| {
         Failure::cannot_run(format_args!("could not serve \"{}\": {error}", args.mount.display()))
     })?;
@@ -131,7 +156,7 @@ fn serve(
     events: &Futex,
 ) -> Result<(), Failure> {
     disk.show_probe(true);
-    let measured = helper::accuracies(disk.mount_point(), disk.profile().latency(), interrupt);
+    let measured = helper::accuracies(disk, interrupt);
     disk.show_probe(false);
     let Some(measured) = measured? else { return Ok(()) };
     report_start(context, disk, &measured)?;

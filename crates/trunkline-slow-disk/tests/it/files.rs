@@ -149,6 +149,11 @@ fn owners_and_permissions_are_kept() {
             "{name}"
         );
     }
+    // The change of the owner must not cost a file the mode that it is created with.
+    let set_user =
+        OpenOptions::new().write(true).create_new(true).mode(0o4755).open(path.join("s"));
+    let mode = set_user.and_then(|file| file.metadata()).expect("created").mode();
+    assert_eq!(mode & 0o7700, 0o4700);
     std::os::unix::fs::chown(path.join("own"), Some(1), None).expect("changed");
     assert_eq!(fs::metadata(path.join("own")).expect("found").uid(), 1);
     // A program that runs from the disk is mapped into memory. Another process copies it: a program

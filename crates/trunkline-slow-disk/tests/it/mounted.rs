@@ -1,4 +1,5 @@
-//! A slow disk for one test.
+//! A slow disk for one test. The test uses the mount that its own process serves. A program must not,
+//! because it might be killed meanwhile; tests end by themselves.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ impl Mounted {
     /// Unmounts, and returns what the disk has done.
     pub(crate) fn unmount(&mut self) -> Statistics {
         let disk = self.disk.take().expect("mounted");
-        unmount(&self.path()).expect("unmounted");
+        unmount(&self.path(), disk.device()).expect("unmounted");
         disk.wait().expect("served")
     }
 
@@ -91,8 +92,8 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         // A test that failed may have files open, so we don't wait.
-        if self.disk.is_some() {
-            let _ = unmount(&self.path());
+        if let Some(disk) = &self.disk {
+            let _ = unmount(&self.path(), disk.device());
         }
     }
 }

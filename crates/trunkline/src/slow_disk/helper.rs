@@ -1,7 +1,7 @@
 //! The part of `trunkline slow-disk` that uses the mount, in a process of its own.
 //!
 //! ```text
-//!   trunkline slow-disk ── starts ──▶ trunkline slow-disk-helper MOUNT --measure 1000000
+//!   trunkline slow-disk ── starts ──▶ trunkline slow-disk-helper --device 0:45 --measure 1000000 MOUNT
 //!      │ serves the mount  ◀── reads ──┘     │
 //!      ◀──── accuracies, as JSON ────────────┘
 //! ```
@@ -14,13 +14,14 @@
 
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
-use trunkline_slow_disk::{Accuracy, Unmounted, measure, unmount};
+use trunkline_aio::facade::{Arc, Futex, Mutex, thread};
+use trunkline_slow_disk::{Accuracy, SlowDisk, Unmounted, measure, unmount};
 
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
@@ -29,11 +30,17 @@ use crate::output::print_json;
 /// This program, even if its file has been replaced.
 const PROGRAM: &str = "/proc/self/exe";
 
+/// An unmount that takes longer is worth a message.
+const SLOW: Duration = Duration::from_secs(1);
+
 /// Arguments of the helper.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HelperArgs {
     /// Mount point.
     mount: PathBuf,
+    /// Device number of the mount, to unmount no other one.
+    #[arg(long)]
+    device: String,
     /// Measure how exactly the mount keeps this latency, in nanoseconds, instead of unmounting it.
     #[arg(long)]
     measure: Option<u64>,
@@ -63,7 +70,7 @@ pub(crate) fn run(args: &HelperArgs) -> Result<Exit, Failure> {
             Ok(found) => Answer::Measured(found.into_iter().map(Measured::from).collect()),
             Err(error) => Answer::Failed(error.to_string()),
         },
-        None => match unmount(&args.mount) {
+        None => match unmount(&args.mount, &args.device) {
             Ok(how) => Answer::Unmounted { when_closed: how == Unmounted::WhenClosed },
             Err(error) => Answer::Failed(error.to_string()),
         },
@@ -74,15 +81,15 @@ pub(crate) fn run(args: &HelperArgs) -> Result<Exit, Failure> {
 
 /// Lets a helper measure. `None` means that a signal ended the measurement.
 pub(super) fn accuracies(
-    mount: &Path,
-    latency: Duration,
+    disk: &SlowDisk,
     interrupt: &Interrupt,
 ) -> Result<Option<Vec<Accuracy>>, Failure> {
     let failed = |error| {
-        Failure::cannot_run(format_args!("could not measure \"{}\": {error}", mount.display()))
+        let mount = disk.mount_point().display();
+        Failure::cannot_run(format_args!("could not measure \"{mount}\": {error}"))
     };
-    let nanos = latency.as_nanos().to_string();
-    let child = start(mount, &["--measure", &nanos]).map_err(failed)?;
+    let nanos = disk.profile().latency().as_nanos().to_string();
+    let child = start(disk, &["--measure", &nanos]).map_err(failed)?;
     let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
     let process = process.map_err(|error| failed(error.into()))?;
     let output = match interrupt.wait_for("measurement", move || child.wait_with_output()) {
@@ -99,22 +106,38 @@ pub(super) fn accuracies(
     }
 }
 
-/// Lets a helper unmount.
-pub(super) fn unmounted(mount: &Path) -> Result<Unmounted, Failure> {
+/// Lets a helper unmount, which writes back all data. Calls `slow` once if that takes long.
+pub(super) fn unmounted(disk: &SlowDisk, slow: impl FnOnce()) -> Result<Unmounted, Failure> {
     let failed = |error| {
-        Failure::cannot_run(format_args!("could not unmount \"{}\": {error}", mount.display()))
+        let mount = disk.mount_point().display();
+        Failure::cannot_run(format_args!("could not unmount \"{mount}\": {error}"))
     };
-    let output = start(mount, &[]).and_then(Child::wait_with_output).map_err(failed)?;
-    match answer(&output).map_err(failed)? {
+    let child = start(disk, &[]).map_err(failed)?;
+    let done = Arc::new(Futex::new(0));
+    let output = Arc::new(Mutex::new(None));
+    let (ended, result) = (Arc::clone(&done), Arc::clone(&output));
+    let waiting = thread::spawn("unmount", move || {
+        *result.lock() = Some(child.wait_with_output());
+        ended.signal();
+    });
+    let waiting = waiting.map_err(failed)?;
+    done.wait(0, Some(SLOW));
+    if done.epoch() == 0 {
+        slow();
+    }
+    waiting.join().map_err(|error| failed(io::Error::other(error)))?;
+    let output = output.lock().take().unwrap_or_else(|| Err(io::ErrorKind::Other.into()));
+    match answer(&output.map_err(failed)?).map_err(failed)? {
         Answer::Unmounted { when_closed: false } => Ok(Unmounted::Now),
         Answer::Unmounted { when_closed: true } => Ok(Unmounted::WhenClosed),
         other => Err(failed(unexpected(other))),
     }
 }
 
-fn start(mount: &Path, options: &[&str]) -> io::Result<Child> {
+fn start(disk: &SlowDisk, options: &[&str]) -> io::Result<Child> {
     let mut command = Command::new(PROGRAM);
-    command.arg("slow-disk-helper").args(options).arg("--").arg(mount).process_group(0);
+    command.args(["slow-disk-helper", "--device", disk.device()]).args(options);
+    command.arg("--").arg(disk.mount_point()).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }
 

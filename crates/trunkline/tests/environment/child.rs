@@ -16,6 +16,8 @@ use trunkline_aio::clock::{self, Time};
 /// Time limit for each wait. The machine may be busy, so this is far longer than any wait should
 /// take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at a state that nothing signals.
+const MOMENT: Duration = Duration::from_millis(10);
 
 /// Exit status and complete output of a child.
 #[derive(Debug)]
@@ -64,6 +66,17 @@ impl Running {
         self.wait(&format!("{text:?} on standard output"), |running| {
             String::from_utf8_lossy(&running.stdout.text).contains(text)
         });
+    }
+
+    /// Waits until something outside of the child is so, or fails if the child ends before.
+    pub(crate) fn wait_until(&mut self, what: &str, reached: impl Fn() -> bool) {
+        let deadline = clock::now().after(PATIENCE);
+        while !reached() {
+            assert!(!self.gone, "it ended before {what}\n{}", self.said());
+            assert!(clock::now() < deadline, "no {what} within {PATIENCE:?}\n{}", self.said());
+            // Nothing signals such a state, so we look again after each event or a moment.
+            self.step(clock::now().after(MOMENT));
+        }
     }
 
     /// Whether the child's standard error contains `text` so far.

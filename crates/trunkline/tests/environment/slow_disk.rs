@@ -85,8 +85,8 @@ fn a_killed_slow_disk_is_cleaned_by_the_next_start() {
     }
     let home = Home::new();
     // Killed while it measures, which would take half a minute.
-    let running = home.start("latency=10s");
-    while !has_helper(&home.mount()) {}
+    let mut running = home.start("latency=10s");
+    running.wait_until("its helper", || has_helper(&home.mount()));
     running.signal(Signal::KILL);
     running.wait_for_end();
     assert!(home.is_mounted());
@@ -118,13 +118,47 @@ fn a_signal_ends_a_measurement() {
         return;
     }
     let home = Home::new();
-    // It would take six seconds.
-    let running = home.start("latency=2s");
-    while !has_helper(&home.mount()) {}
+    // It would take half a minute.
+    let mut running = home.start("latency=10s");
+    running.wait_until("its helper", || has_helper(&home.mount()));
     running.signal(Signal::INT);
     let ended = running.wait_for_end();
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     assert!(!home.is_mounted(), "{ended:?}");
+}
+
+#[test]
+fn the_end_of_a_slow_disk_removes_no_other_mount() {
+    if !need::fuse() {
+        return;
+    }
+    let home = Home::new();
+    let mut detached = home.mounted(false);
+    let file = fs::File::create(home.mount().join("file")).expect("created");
+    detached.signal(Signal::TERM);
+    detached.wait_for_message("are open; waiting until they are closed");
+    // Another disk at the same mount point, while the first one still serves its open file.
+    let other = home.0.path().join("other");
+    fs::create_dir(&other).expect("made");
+    fs::write(other.join("file"), "other").expect("written");
+    let mut command = Command::new(binary());
+    command.arg("slow-disk").args([&other, &home.mount()]).args(["--profile", "latency=1ms"]);
+    let mut running = Running::start(&mut command);
+    running.wait_for_output("error of the median");
+    drop(file);
+    let ended = detached.wait_for_end();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert_eq!(fs::read(home.mount().join("file")).expect("still mounted"), b"other");
+    // A file system that covers the disk stays, too.
+    run("mount", &["-t", "tmpfs", "cover", home.mount().to_str().expect("a name")]);
+    running.signal(Signal::TERM);
+    running.wait_for_message("\"cover\" is mounted over ");
+    run("umount", &[home.mount().to_str().expect("a name")]);
+    assert_eq!(fs::read(home.mount().join("file")).expect("still mounted"), b"other");
+    run("umount", &[home.mount().to_str().expect("a name")]);
+    let ended = running.wait_for_end();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert!(!home.is_mounted());
 }
 
 #[test]
@@ -139,7 +173,7 @@ fn what_is_in_use_is_refused() {
         assert_eq!(ended.status.code(), Some(code), "{ended:?}");
         assert!(ended.stderr.contains(text), "{ended:?}");
     };
-    refused(home.start("latency=1ms"), 3, "\"trunkline-slow-disk\" is already mounted at ");
+    refused(home.start("latency=1ms"), 3, "another slow disk uses ");
     let other = home.0.path().join("other");
     fs::create_dir(&other).expect("made");
     let start = |directory: &Path| {
@@ -150,6 +184,10 @@ fn what_is_in_use_is_refused() {
     refused(start(&home.directory()), 3, "another slow disk uses ");
     refused(start(&home.0.path().join("missing")), 3, "could not open ");
     refused(start(&other), 2, "contain each other");
+    let mut same_mount = Command::new(binary());
+    same_mount.arg("slow-disk").args([&other, &home.mount()]).args(["--profile", "gp3"]);
+    let text = "\"trunkline-slow-disk\" is already mounted at ";
+    refused(Running::start(&mut same_mount), 3, text);
     running.signal(Signal::TERM);
     assert_eq!(running.wait_for_end().status.code(), Some(0));
 }
