@@ -21,6 +21,8 @@ use record::Record;
 
 /// Number of faults that `soak faults` injects.
 const FAULTS: &str = "1000000";
+/// Number of times that `soak kills` kills each command.
+const KILLS: &str = "50";
 /// Number of seeds per server that `soak servers` runs. Each is a random database.
 const ROUNDS: &str = "20";
 /// First of those seeds.
@@ -35,6 +37,8 @@ usage: cargo xtask soak <name>
   mutants          all mutants, of which ci tries an eighth
   stress           the test step of ci ten times in a row, while other threads keep CPUs and
                    disk busy; needs what ci needs
+  kills            kill -9 at 50 random moments of each command that writes or mounts something;
+                   needs root and /dev/fuse
   bare-root        .ci/run in a bare Debian root, which has none of the packages it needs;
                    needs root, debootstrap, a network and about 16 GB of disk
   servers BIN...   random databases, compared with the PostgreSQL servers in these folders
@@ -54,6 +58,7 @@ pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
         ("faults", []) => |checkout, _| faults(checkout),
         ("mutants", []) => |checkout, _| mutants::run(checkout, &[]),
         ("stress", []) => |checkout, _| stress::run(checkout),
+        ("kills", []) => |checkout, _| kills(checkout),
         ("bare-root", []) => |checkout, _| bare_root::run(checkout),
         ("servers", [_, ..]) => |checkout, bins| servers(checkout, bins, ""),
         ("random-queries", [_, ..]) => random_queries,
@@ -89,6 +94,19 @@ fn faults(checkout: &Checkout) -> Result<String, Failure> {
         Some(0) if !totals.is_empty() => Ok(totals),
         _ => Err(Failure::new(format!("{test} failed"))),
     }
+}
+
+/// Kills each command [`KILLS`] times.
+fn kills(checkout: &Checkout) -> Result<String, Failure> {
+    let test = checkout.cargo("test -p trunkline --test environment kills -- --show-output");
+    let test = test.env("TRUNKLINE_KILLS", KILLS);
+    let mut tally = Tally::default();
+    let code = test.tee(|line| tally.line(line))?;
+    if code != Some(0) || tally.passed == 0 || !tally.skipped.is_empty() {
+        let reasons = [tally.failures, tally.skipped.into_keys().collect()].concat().join(", ");
+        return Err(Failure::new(format!("{test} failed: {reasons}")));
+    }
+    Ok(format!("{} commands, each killed {KILLS} times", tally.passed))
 }
 
 /// Runs the tests that compare us with a server, or those with `filter` in their names, for each of

@@ -79,6 +79,14 @@ impl Running {
         }
     }
 
+    /// Takes the child's output for this time, or until it ends.
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        let deadline = clock::now().after(time);
+        while !self.gone && clock::now() < deadline {
+            self.step(deadline);
+        }
+    }
+
     /// Whether the child's standard error contains `text` so far.
     pub(crate) fn has_message(&self, text: &str) -> bool {
         String::from_utf8_lossy(&self.stderr.text).contains(text)

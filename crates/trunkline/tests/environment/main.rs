@@ -29,6 +29,7 @@ mod doctor;
 mod doctor_places;
 mod faulty;
 mod hung;
+mod kills;
 mod limits;
 mod prewarm;
 mod seccomp;

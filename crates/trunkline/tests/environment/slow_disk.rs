@@ -150,12 +150,12 @@ fn the_end_of_a_slow_disk_removes_no_other_mount() {
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     assert_eq!(fs::read(home.mount().join("file")).expect("still mounted"), b"other");
     // A file system that covers the disk stays, too.
-    run("mount", &["-t", "tmpfs", "cover", home.mount().to_str().expect("a name")]);
+    run("mount", &["-t", "tmpfs", "cover", home.mount().to_str().expect("a name")]).expect("done");
     running.signal(Signal::TERM);
     running.wait_for_message("\"cover\" is mounted over ");
-    run("umount", &[home.mount().to_str().expect("a name")]);
+    run("umount", &[home.mount().to_str().expect("a name")]).expect("done");
     assert_eq!(fs::read(home.mount().join("file")).expect("still mounted"), b"other");
-    run("umount", &[home.mount().to_str().expect("a name")]);
+    run("umount", &[home.mount().to_str().expect("a name")]).expect("done");
     let ended = running.wait_for_end();
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     assert!(!home.is_mounted());
