@@ -142,7 +142,7 @@ mod tests {
         let mount = Mount::of(home.path()).expect("a mount");
         let options = options.split(',').map(str::to_owned).collect();
         let mount = Mount { kind: kind.to_owned(), options, ..mount };
-        let place = Place { path: home.path().to_owned(), mount };
+        let place = Place { path: home.path().to_owned(), mount, in_cluster: false };
         let checks = checks(&place, &Host { kernel, ..Host::read() }, true);
         checks.into_iter().map(|check| (check.status, check.reason)).collect()
     }

@@ -25,6 +25,9 @@ const READABLE_MIN: u64 = 4096;
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
     pub(crate) mount: Mount,
+    /// The directory is a part of a cluster, wherever it is: a link may lead to a log or a
+    /// tablespace that nothing else marks as one.
+    pub(crate) in_cluster: bool,
 }
 
 /// The places of a directory: its own and, if it is a cluster, those of its log and tablespaces.
@@ -37,8 +40,9 @@ pub(crate) fn places(directory: &Path) -> io::Result<Vec<Place>> {
         return Err(io::Error::from(io::ErrorKind::NotADirectory));
     }
     let mount = Mount::of(&path)?;
-    let mut places = vec![Place { path: path.clone(), mount }];
-    if !is_cluster(&path) {
+    let in_cluster = is_cluster(&path);
+    let mut places = vec![Place { path: path.clone(), mount, in_cluster }];
+    if !in_cluster {
         return Ok(places);
     }
     let tablespaces = fs::read_dir(path.join("pg_tblspc")).into_iter().flatten().flatten();
@@ -48,7 +52,7 @@ pub(crate) fn places(directory: &Path) -> io::Result<Vec<Place>> {
     for other in others.iter().filter_map(|other| other.canonicalize().ok()) {
         let Ok(mount) = Mount::of(&other) else { continue };
         if places.iter().all(|place| place.mount != mount) {
-            places.push(Place { path: other, mount });
+            places.push(Place { path: other, mount, in_cluster });
         }
     }
     Ok(places)
@@ -65,7 +69,7 @@ fn has_version(path: &Path) -> bool {
 }
 
 /// Whether files in this directory belong to a cluster: it is a data directory or inside one, or it
-/// is a tablespace.
+/// is a tablespace or a directory of log files.
 fn belongs_to_cluster(path: &Path) -> bool {
     let is_tablespace = |path: &Path| {
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
@@ -74,7 +78,7 @@ fn belongs_to_cluster(path: &Path) -> bool {
     let inside = path
         .ancestors()
         .any(|path| has_version(path) || path.file_name().is_some_and(is_tablespace_directory));
-    inside || is_tablespace(path)
+    inside || is_tablespace(path) || path.join("archive_status").is_dir()
 }
 
 /// Names such as `PG_18_202506291`.
@@ -91,7 +95,7 @@ impl Place {
     /// Directories on the same mount in which a file of ours may be created, nearest first.
     pub(crate) fn scratch_directories(&self) -> Vec<PathBuf> {
         let same_mount = |path: &&Path| Mount::of(path).is_ok_and(|it| it == self.mount);
-        let near = self.path.ancestors().take_while(same_mount);
+        let near = self.path.ancestors().take_while(same_mount).skip(usize::from(self.in_cluster));
         near.filter(|path| !belongs_to_cluster(path)).map(Path::to_owned).collect()
     }
 
@@ -142,6 +146,20 @@ mod tests {
         }
         let place = places(&root).expect("a place").remove(0);
         assert_eq!(place.scratch_directories().first(), Some(&root));
+    }
+
+    /// A log directory outside the cluster has no file or name that marks it as one.
+    #[test]
+    fn a_place_of_a_cluster_has_no_scratch_files_itself() {
+        let home = home(&["wal/0001", "other/archive_status/1.ready"]);
+        let root = home.path().canonicalize().expect("exists");
+        let mount = Mount::of(&root).expect("a mount");
+        for (name, in_cluster) in [("wal", true), ("other", false)] {
+            let place = Place { path: root.join(name), mount: mount.clone(), in_cluster };
+            assert_eq!(place.scratch_directories().first(), Some(&root), "{place:?}");
+        }
+        let place = Place { path: root.join("wal"), mount, in_cluster: false };
+        assert_eq!(place.scratch_directories().first(), Some(&place.path));
     }
 
     #[test]

@@ -128,6 +128,39 @@ fn ext4_is_good_until_it_is_read_only() {
     found.assert("direct I/O", "limited", "4 kB of a file were read");
 }
 
+/// Nothing in a log directory outside the data directory says that it belongs to a cluster.
+#[test]
+fn a_log_on_its_own_mount_is_not_written() {
+    if !need::root() {
+        return;
+    }
+    let home = tempfile::tempdir().expect("a directory");
+    let data = make_cluster(home.path(), "", 61_015);
+    let tmpfs = Mounted::new(&["-t", "tmpfs", "tmpfs"], home.path().join("wal"));
+    for name in ["", "pg_wal"] {
+        let log = tmpfs.0.join(name);
+        fs::create_dir_all(&log).expect("made");
+        fs::write(log.join("000000010000000000000001"), vec![0; 8192]).expect("written");
+        // A leftover of ours, as far as its name goes.
+        fs::write(log.join(".trunkline-doctor-17"), "").expect("written");
+        let _ = fs::remove_file(data.join("pg_wal"));
+        std::os::unix::fs::symlink(&log, data.join("pg_wal")).expect("linked");
+        let before = files(&log);
+        let found = run(doctor(&[], &data, &[]));
+        let checks = found.report["checks"].as_array().expect("checks").clone();
+        let area = log.canonicalize().expect("exists").display().to_string();
+        assert!(checks.iter().any(|check| check["area"] == area), "{found:?}");
+        match name {
+            "" => assert_eq!(files(&log), before, "{found:?}"),
+            // Beside it, leftovers are removed.
+            _ => {
+                assert!(log.join(".trunkline-doctor-17").exists(), "{found:?}");
+                assert!(!tmpfs.0.join(".trunkline-doctor-17").exists(), "{found:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn btrfs_has_cautions() {
     if !need::root() {
