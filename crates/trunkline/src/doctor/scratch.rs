@@ -35,9 +35,15 @@ fn named(directory: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
     let path = directory.join(format!("{PREFIX}{}", std::process::id()));
     let file = openat(CWD, &path, flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, mode);
     // Even if O_DIRECT is refused, the file may have been created.
-    match fs::remove_file(&path) {
-        Err(error) if file.is_ok() => Err(error),
-        _ => Ok(file.map(File::from)?),
+    without_name(file.map(File::from).map_err(Into::into), fs::remove_file(&path))
+}
+
+/// The file, if its name is gone. Another process that starts in the same directory may have removed
+/// the name already.
+fn without_name(file: io::Result<File>, removed: io::Result<()>) -> io::Result<File> {
+    match removed {
+        Err(error) if file.is_ok() && error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => file,
     }
 }
 
@@ -77,6 +83,16 @@ mod tests {
             assert!(names(home.path()).is_empty());
         }
         assert!(create(&home.path().join("missing"), OFlags::empty()).is_err());
+    }
+
+    #[test]
+    fn a_name_may_be_gone_already() {
+        let home = tempfile::tempdir().expect("a directory");
+        let opened = || File::open(home.path());
+        assert!(without_name(opened(), Err(io::ErrorKind::NotFound.into())).is_ok());
+        assert!(without_name(opened(), Err(io::ErrorKind::PermissionDenied.into())).is_err());
+        let refused = without_name(Err(io::ErrorKind::InvalidInput.into()), Ok(()));
+        assert_eq!(refused.expect_err("refused").kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]
