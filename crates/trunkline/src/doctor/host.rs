@@ -7,9 +7,8 @@
 use std::fs;
 use std::path::Path;
 
-/// Bits of `CapEff` in `/proc/PID/status`.
+/// Bit of `CapEff` in `/proc/PID/status`.
 const CAP_IPC_LOCK: u32 = 14;
-const CAP_SYS_ADMIN: u32 = 21;
 
 /// The host as this process sees it.
 #[derive(Debug, Clone)]
@@ -67,33 +66,34 @@ impl Host {
     }
 }
 
-/// What `/proc/self/status` says about privileges.
+/// What `/proc/self` says about privileges.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Privileges {
     /// A seccomp filter is installed.
     pub(crate) seccomp: bool,
     /// `RLIMIT_MEMLOCK` doesn't apply (`CAP_IPC_LOCK`).
     pub(crate) locks_memory: bool,
-    /// `CAP_SYS_ADMIN`, which overrides `kernel.io_uring_disabled = 1`.
-    pub(crate) is_administrator: bool,
 }
 
 impl Privileges {
     /// Those of this process.
     pub(crate) fn own() -> Privileges {
-        Privileges::parse(&fs::read_to_string("/proc/self/status").unwrap_or_default())
+        let read = |name: &str| fs::read_to_string(name).unwrap_or_default();
+        Privileges::parse(&read("/proc/self/status"), &read("/proc/self/uid_map"))
     }
 
-    fn parse(status: &str) -> Privileges {
+    /// io_uring asks for `CAP_IPC_LOCK` in the initial user namespace. In any other one, a process
+    /// may have the capability without its effect.
+    fn parse(status: &str, uid_map: &str) -> Privileges {
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
             line.unwrap_or_default().trim()
         };
         let capabilities = u64::from_str_radix(field("CapEff"), 16).unwrap_or(0);
+        let is_initial = uid_map.split_whitespace().eq(["0", "0", "4294967295"]);
         Privileges {
             seccomp: field("Seccomp") == "2",
-            locks_memory: capabilities >> CAP_IPC_LOCK & 1 == 1,
-            is_administrator: capabilities >> CAP_SYS_ADMIN & 1 == 1,
+            locks_memory: is_initial && capabilities >> CAP_IPC_LOCK & 1 == 1,
         }
     }
 }
@@ -112,16 +112,27 @@ fn number<T: std::str::FromStr>(path: &str) -> Option<T> {
 fn container(root: &Path) -> Option<&'static str> {
     let text = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
     let exists = |path: &str| root.join(path).exists();
-    let groups = text("proc/self/cgroup") + &text("proc/self/mountinfo");
+    let group = text("proc/self/cgroup");
+    let host_name = host_name_source(&text("proc/self/mountinfo"));
     let manager = text("run/systemd/container");
+    let is_docker = ["/docker/", "/docker-"].iter().any(|mark| group.contains(mark));
     let marks = [
-        ("podman", exists("run/.containerenv") || groups.contains("/libpod-")),
-        ("kubernetes", exists("var/run/secrets/kubernetes.io") || groups.contains("/kubepods")),
-        ("docker", exists(".dockerenv") || groups.contains("/docker/")),
-        ("lxc", manager.trim() == "lxc" || groups.contains("/lxc/")),
+        ("podman", exists("run/.containerenv") || group.contains("/libpod-")),
+        ("kubernetes", exists("var/run/secrets/kubernetes.io") || group.contains("/kubepods")),
+        ("docker", exists(".dockerenv") || is_docker || host_name.contains("/docker/containers/")),
+        ("lxc", manager.trim() == "lxc" || group.contains("/lxc/")),
         ("systemd-nspawn", manager.trim() == "systemd-nspawn"),
     ];
     marks.into_iter().find(|(_, is_marked)| *is_marked).map(|(name, _)| name)
+}
+
+/// Which file of the host is mounted as `/etc/hostname`; empty if none is. Runtimes mount one of their
+/// own. The other mounts say nothing: a host that runs containers has theirs in its list, too.
+fn host_name_source(mounts: &str) -> String {
+    let fields = mounts.lines().map(|line| line.split(' ').skip(3));
+    let sources = fields.filter_map(|mut fields| Some((fields.next()?, fields.next()?)));
+    let mut found = sources.filter(|(_, path)| *path == "/etc/hostname");
+    found.next_back().map(|(source, _)| source.to_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -150,6 +161,21 @@ mod tests {
             ("run/systemd/container", "lxc\n", Some("lxc")),
             ("run/systemd/container", "systemd-nspawn\n", Some("systemd-nspawn")),
             ("etc/hostname", "docker", None),
+            ("proc/self/cgroup", "0::/system.slice/docker-1f.scope\n", Some("docker")),
+            ("proc/self/cgroup", "0::/system.slice/docker.service\n", None),
+            // In a container, and on the host that runs it.
+            (
+                "proc/self/mountinfo",
+                "9 8 8:1 /var/lib/docker/containers/1f/hostname /etc/hostname rw - ext4 /dev/sda rw\n",
+                Some("docker"),
+            ),
+            (
+                "proc/self/mountinfo",
+                "9 8 0:5 / /var/lib/docker/overlay2/1f/merged rw - overlay overlay rw\n\
+                 10 8 0:6 net:[4026532] /run/docker/netns/1f rw - nsfs nsfs rw\n\
+                 11 8 0:7 /lxc/a /sys/fs/cgroup/lxc rw - cgroup2 cgroup2 rw\n",
+                None,
+            ),
         ] {
             let root = tempfile::tempdir().expect("a directory");
             let path = root.path().join(file);
@@ -162,9 +188,14 @@ mod tests {
     #[test]
     fn privileges_are_read_from_the_status() {
         let status = "Name:\tx\nCapEff:\t0000000000004000\nSeccomp:\t2\nSeccomp_filters:\t1\n";
-        let found = Privileges::parse(status);
-        assert!(found.seccomp && found.locks_memory && !found.is_administrator);
-        let found = Privileges::parse("CapEff:\t0000000000200000\nSeccomp:\t0\n");
-        assert!(!found.seccomp && !found.locks_memory && found.is_administrator);
+        let initial = "         0          0 4294967295\n";
+        let found = Privileges::parse(status, initial);
+        assert!(found.seccomp && found.locks_memory);
+        let found = Privileges::parse("CapEff:\t0000000000200000\nSeccomp:\t0\n", initial);
+        assert!(!found.seccomp && !found.locks_memory);
+        // A user namespace with a single user, and one of a rootless container.
+        for map in ["0 1000 1\n", "0 1000 1\n1 100000 65536\n", ""] {
+            assert!(!Privileges::parse(status, map).locks_memory, "{map}");
+        }
     }
 }

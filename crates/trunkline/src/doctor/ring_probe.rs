@@ -71,7 +71,6 @@ pub(crate) struct Answer {
     pub(crate) seccomp: bool,
     /// The limit of locked memory doesn't apply to this user.
     pub(crate) locks_memory: bool,
-    pub(crate) is_administrator: bool,
 }
 
 /// How the child ended.
@@ -132,7 +131,6 @@ pub(crate) fn run(args: &ProbeRingsArgs) -> Result<Exit, Failure> {
         nofile: getrlimit(Resource::Nofile).current,
         seccomp: privileges.seccomp,
         locks_memory: privileges.locks_memory,
-        is_administrator: privileges.is_administrator,
     })?;
     Ok(Exit::Good)
 }

@@ -181,7 +181,6 @@ mod tests {
             nofile: Some(1024),
             seccomp: false,
             locks_memory: false,
-            is_administrator: false,
         }
     }
 
