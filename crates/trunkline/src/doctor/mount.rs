@@ -39,9 +39,8 @@ impl Mount {
     pub(crate) fn of(path: &Path) -> io::Result<Mount> {
         let stat =
             statx(CWD, path, AtFlags::empty(), StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)?;
-        let text = fs::read_to_string("/proc/self/mountinfo")?;
+        let all = parse_all(&fs::read("/proc/self/mountinfo")?);
         let device = (stat.stx_dev_major, stat.stx_dev_minor);
-        let all: Vec<Mount> = text.lines().filter_map(parse).collect();
         // Before Linux 5.8, statx(2) doesn't return the number.
         let knows_id = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
         let is_ours = |mount: &&Mount| match knows_id {
@@ -62,6 +61,11 @@ impl Mount {
         let mut pairs = self.options.iter().filter_map(|it| it.split_once('='));
         pairs.find(|(name, _)| *name == option).map(|(_, value)| value)
     }
+}
+
+/// All mounts. Names don't have to be UTF-8, and those that aren't are only printed.
+fn parse_all(bytes: &[u8]) -> Vec<Mount> {
+    String::from_utf8_lossy(bytes).lines().filter_map(parse).collect()
 }
 
 fn parse(line: &str) -> Option<Mount> {
@@ -106,6 +110,14 @@ mod tests {
         assert!(parse("22 1 0:20 / /p rw - proc proc rw").is_some());
         assert!(parse("22 1 0:20 / /p rw shared:1 master:2 - proc proc rw").is_some());
         assert!(parse("22 1 0:20").is_none());
+    }
+
+    #[test]
+    fn names_of_other_mounts_may_be_any_bytes() {
+        let found =
+            parse_all(b"22 1 0:20 / /\xFF rw - proc proc rw\n23 1 0:21 / /b rw - proc p rw\n");
+        let ids: Vec<u64> = found.iter().map(|mount| mount.id).collect();
+        assert_eq!(ids, [22, 23]);
     }
 
     #[test]
