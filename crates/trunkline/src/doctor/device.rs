@@ -18,6 +18,10 @@ use super::place::Place;
 /// The largest I/O of a server by default (`io_combine_limit`), in kilobytes.
 const COMBINE_LIMIT_KB: u64 = 128;
 
+/// Disks of a hypervisor, by the begin of their names (virtio, Xen). Their drivers say that they rotate,
+/// without knowing what the host stores them on.
+const VIRTUAL: [&str; 2] = ["vd", "xvd"];
+
 /// The queue of a block device, as its directory in `/sys`.
 #[derive(Debug)]
 struct Queue {
@@ -57,7 +61,11 @@ impl Queue {
 
     fn checks(&self, area: &str) -> Vec<Check> {
         let mut checks = Vec::new();
-        let rotates = self.number("rotational") == Some(1);
+        let is_virtual = VIRTUAL.iter().any(|name| self.name.starts_with(name));
+        let rotates = match self.number("rotational") {
+            _ if is_virtual => None,
+            number => number.map(|number| number == 1),
+        };
         if let Some(list) = self.text("scheduler") {
             checks.push(self.scheduler(area, &list, rotates));
         }
@@ -80,11 +88,16 @@ impl Queue {
         checks
     }
 
-    fn scheduler(&self, area: &str, list: &str, rotates: bool) -> Check {
+    fn scheduler(&self, area: &str, list: &str, rotates: Option<bool>) -> Check {
         let name = "scheduler";
         // The one in use is in brackets. A device without a choice has only a name.
         let used = list.split(['[', ']']).nth(1).unwrap_or(list);
-        let kind = if rotates { "a rotating disk" } else { "no rotating disk" };
+        let kind = match rotates {
+            Some(true) => "reported as rotating",
+            Some(false) => "reported as not rotating",
+            None => "unknown whether it rotates",
+        };
+        let rotates = rotates == Some(true);
         let reason = format!("{used} for {}, {kind}", self.name);
         let advised = if rotates { "mq-deadline" } else { "none" };
         let is_slow = used == "bfq" || (rotates && used == "none" && list.contains("mq-deadline"));
@@ -106,14 +119,19 @@ mod tests {
 
     /// The checks of a device with these files in its queue.
     fn found(files: &[(&str, &str)]) -> Vec<Check> {
+        of_disk("sdx", files)
+    }
+
+    fn of_disk(disk: &str, files: &[(&str, &str)]) -> Vec<Check> {
         let home = tempfile::tempdir().expect("a directory");
-        let queue = home.path().join("sdx/queue");
+        let (queue, part) =
+            (home.path().join(disk).join("queue"), home.path().join(disk).join("part"));
         fs::create_dir_all(&queue).expect("made");
-        fs::create_dir_all(home.path().join("sdx/sdx1")).expect("made");
+        fs::create_dir_all(&part).expect("made");
         for (name, text) in files {
             fs::write(queue.join(name), format!("{text}\n")).expect("written");
         }
-        Queue::of(&home.path().join("sdx/sdx1")).expect("a queue").checks("x")
+        Queue::of(&part).expect("a queue").checks("x")
     }
 
     #[test]
@@ -129,6 +147,16 @@ mod tests {
             let found = found(&[("scheduler", list), ("rotational", rotational)]);
             assert_eq!((found.len(), found[0].status), (1, status), "{list} {rotational}");
             assert_eq!(found[0].fix.is_some(), status == Status::Limited);
+        }
+    }
+
+    /// virtio-blk reports every disk as rotating.
+    #[test]
+    fn a_virtual_disk_is_not_called_rotating() {
+        for disk in ["vda", "xvda"] {
+            let found = of_disk(disk, &[("scheduler", "[none] mq-deadline"), ("rotational", "1")]);
+            assert_eq!(found[0].status, Status::Good, "{found:?}");
+            assert!(found[0].reason.contains("unknown whether it rotates"), "{found:?}");
         }
     }
 
