@@ -26,6 +26,7 @@ mod requests;
 mod ring_probe;
 mod scratch;
 mod server_settings;
+mod server_user;
 mod uring;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +48,7 @@ use prediction::{Prediction, predict};
 use requests::Evidence;
 use ring_probe::{Outcome, ask};
 use server_settings::{ServerSettings, is_known, is_of_other_version};
+use server_user::ServerUser;
 
 pub(crate) use ring_probe::ProbeRingsArgs;
 
@@ -58,7 +60,7 @@ const RINGS_MAX: u32 = 20_000;
 
 /// An ordinary user, to try rings for a server when root asks and there is no cluster whose owner
 /// that could be: a server never runs as root.
-const ORDINARY_USER: (u32, u32) = (65534, 65534);
+const ORDINARY_USER: u32 = 65534;
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
@@ -180,14 +182,11 @@ impl Subject {
             Failure::cannot_run(format_args!("could not open \"{directory}\": {error}"))
         })?;
         let servers = VERSIONS.map(|version| self.server(version));
-        let outcomes = self.try_rings(&servers);
+        let user = self.server_user();
+        let outcomes = try_rings(&servers, user.as_ref());
         let (mut checks, mut predictions) = (Vec::new(), Vec::new());
-        let first = outcomes.first().map(|(_, outcome)| outcome);
-        if let Some(outcome) = first {
-            checks.extend(uring::checks(outcome, &host));
-            if let Outcome::Answered(answer) = outcome {
-                checks.extend(limits::checks(answer, &host));
-            }
+        if let Some((_, outcome)) = outcomes.first() {
+            checks.extend(uring_checks(outcome, user.as_ref(), &host));
         }
         checks.extend(self.running_server());
         let huge_pages = limits::huge_pages(&servers[0]);
@@ -250,24 +249,16 @@ impl Subject {
         }
     }
 
-    /// The user of the server, if we are root.
-    fn server_user(&self) -> Option<(u32, u32)> {
-        let owner = self.cluster.as_ref().map(|cluster| cluster.owner).filter(|(uid, _)| *uid != 0);
-        geteuid().is_root().then(|| owner.unwrap_or(ORDINARY_USER))
-    }
-
-    /// Opens the rings of each server, once for each number and size.
-    fn try_rings(&self, servers: &[ServerSettings]) -> Vec<((u32, u32), Outcome)> {
-        let sizes: BTreeSet<(u32, u32)> = servers.iter().map(size_of).collect();
-        let outcome = |(rings, entries): (u32, u32)| {
-            let user = self.server_user();
-            match ask(rings.min(RINGS_MAX), entries, user) {
-                // In a container, that user may not exist.
-                Outcome::Failed(_) if user.is_some() => ask(rings.min(RINGS_MAX), entries, None),
-                outcome => outcome,
-            }
-        };
-        sizes.into_iter().map(|size| (size, outcome(size))).collect()
+    /// The user of the server, if we are root: that of the running server, or of the data directory.
+    fn server_user(&self) -> Option<ServerUser> {
+        if !geteuid().is_root() {
+            return None;
+        }
+        let cluster = self.cluster.as_ref();
+        let running = cluster.and_then(|cluster| ServerUser::of_process(cluster.pid?));
+        let owner = |cluster: &Cluster| ServerUser::of_owner(cluster.owner.0, cluster.owner.1);
+        let user = running.or_else(|| cluster.map(owner)).filter(|user| user.uid != 0);
+        Some(user.unwrap_or_else(|| ServerUser::of_owner(ORDINARY_USER, ORDINARY_USER)))
     }
 
     /// The limits of the server that is running on the directory.
@@ -277,6 +268,40 @@ impl Subject {
         let reason = format!("process {pid} has RLIMIT_MEMLOCK {memlock}, RLIMIT_NOFILE {files}");
         Some(Check::good("limits", "running server", reason))
     }
+}
+
+/// Opens the rings of each server as its user, once for each number and size.
+fn try_rings(servers: &[ServerSettings], user: Option<&ServerUser>) -> Vec<((u32, u32), Outcome)> {
+    let sizes: BTreeSet<(u32, u32)> = servers.iter().map(size_of).collect();
+    let outcome = |(rings, entries): (u32, u32)| ask(rings.min(RINGS_MAX), entries, user);
+    sizes.into_iter().map(|size| (size, outcome(size))).collect()
+}
+
+/// The checks of io_uring and of limits. If the server's user could try nothing, as in a user
+/// namespace that doesn't have it, we say so, and check what we can do ourselves.
+fn uring_checks(outcome: &Outcome, user: Option<&ServerUser>, host: &Host) -> Vec<Check> {
+    let (mut checks, own);
+    let outcome = match (outcome, user) {
+        (Outcome::Failed(reason), Some(user)) => {
+            let uid = user.uid;
+            let reason = format!(
+                "user {uid} could not try it ({reason}); the other checks are those of our own user"
+            );
+            let fix = format!("run doctor as user {uid}");
+            checks = vec![Check::limited(uring::AREA, "user", reason, fix)];
+            own = ask(0, 1, None);
+            &own
+        }
+        _ => {
+            checks = Vec::new();
+            outcome
+        }
+    };
+    checks.extend(uring::checks(outcome, host));
+    if let Outcome::Answered(answer) = outcome {
+        checks.extend(limits::checks(answer, host));
+    }
+    checks
 }
 
 /// Number and size of a server's rings.

@@ -6,10 +6,14 @@
 //! (`IORING_REGISTER_PROBE`), because trying them would need files to change.
 //!
 //! ```text
-//!   set up ── read ── set-up flags ── opcodes ── registrations
-//!      │errno    │errno      │errno          │supported     │errno
-//!      └─────────┴───────────┴───────────────┴──────────────┴──▶ UringProbe
+//!   set up ── read ── opcodes ── set-up flags ── registrations
+//!      │errno    │errno   │supported    │errno          │errno
+//!      └─────────┴────────┴─────────────┴───────────────┴──▶ UringProbe
 //! ```
+//! The kernel gives back the locked memory of a closed ring a little later. With a small limit, the
+//! next ring may therefore fail although only one is open at a time; the caller decides how long we
+//! try again.
+//!
 //! [`open_rings`] opens as many rings as a PostgreSQL server does, which has one for each possible
 //! process. This is how we find out whether the limits of this process are enough for a server.
 
@@ -23,8 +27,8 @@ use std::os::fd::AsRawFd;
 /// Entries of the rings that only try a feature.
 const ENTRIES: u32 = 8;
 
-/// Bytes of a page of memory, in which the kernel charges for rings.
-const PAGE: u64 = 4096;
+/// How much we read to find out whether reading works.
+const READ_BYTES: u32 = 4096;
 
 /// Size of the ring's head with its indexes (`struct io_rings`), on which the completion queue
 /// follows.
@@ -57,9 +61,10 @@ pub struct UringProbe {
 }
 
 impl UringProbe {
-    /// Tries everything. The ring reads the first bytes of `file`.
-    pub fn run(file: &File) -> Self {
-        let ring = IoUring::new(ENTRIES);
+    /// Tries everything. The ring reads the first bytes of `file`. If memory is short (`ENOMEM`), we
+    /// call `wait`, which waits a moment and returns whether we should try again.
+    pub fn run(file: &File, wait: &mut dyn FnMut() -> bool) -> Self {
+        let ring = retry(wait, || IoUring::new(ENTRIES));
         let setup = trial("io_uring_setup", ring.as_ref().map(|_| ()));
         let mut probe = Self {
             setup,
@@ -72,10 +77,30 @@ impl UringProbe {
         let Ok(mut ring) = ring else { return probe };
         probe.features = features(ring.params());
         probe.read = Some(trial("IORING_OP_READ", read(&mut ring, file).as_ref().map(|_| ())));
-        probe.flags = flags();
         probe.opcodes = opcodes(&ring);
-        probe.registrations = registrations();
+        // Its memory counts, too.
+        drop(ring);
+        probe.flags = flags(wait);
+        probe.registrations = registrations(wait);
         probe
+    }
+
+    /// The most locked memory that a trial needs at a time: a ring, and a registered frame.
+    pub fn bytes() -> u64 {
+        ring_bytes(ENTRIES) + (FRAME_SIZE as u64).next_multiple_of(page_bytes())
+    }
+}
+
+/// Makes an attempt, again as long as memory is short and `wait` returns true.
+fn retry<T>(
+    wait: &mut dyn FnMut() -> bool,
+    mut attempt: impl FnMut() -> io::Result<T>,
+) -> io::Result<T> {
+    loop {
+        match attempt() {
+            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) && wait() => {}
+            result => return result,
+        }
     }
 }
 
@@ -102,10 +127,10 @@ fn features(params: &Parameters) -> Vec<UringTrial> {
     ]
 }
 
-/// Reads the first page of a file and waits for it.
+/// Reads the first bytes of a file and waits for them.
 fn read(ring: &mut IoUring, file: &File) -> io::Result<()> {
-    let mut memory = vec![0_u8; PAGE as usize];
-    let entry = opcode::Read::new(types::Fd(file.as_raw_fd()), memory.as_mut_ptr(), PAGE as u32);
+    let mut memory = vec![0_u8; READ_BYTES as usize];
+    let entry = opcode::Read::new(types::Fd(file.as_raw_fd()), memory.as_mut_ptr(), READ_BYTES);
     // SAFETY: memory and file outlive the request: below, we wait until it has been completed. If
     // that fails, we don't free the memory.
     let pushed = unsafe { ring.submission().push(&entry.build()) };
@@ -131,10 +156,12 @@ fn read(ring: &mut IoUring, file: &File) -> io::Result<()> {
 
 type RingBuilder = Builder<squeue::Entry, cqueue::Entry>;
 
-fn flags() -> Vec<UringTrial> {
-    let with = |name, set: fn(&mut RingBuilder) -> &mut RingBuilder| {
-        let mut builder: RingBuilder = IoUring::builder();
-        let ring: io::Result<IoUring> = set(&mut builder).build(ENTRIES);
+fn flags(wait: &mut dyn FnMut() -> bool) -> Vec<UringTrial> {
+    let mut with = |name, set: fn(&mut RingBuilder) -> &mut RingBuilder| {
+        let ring: io::Result<IoUring> = retry(wait, || {
+            let mut builder: RingBuilder = IoUring::builder();
+            set(&mut builder).build(ENTRIES)
+        });
         trial(name, ring.as_ref().map(|_| ()))
     };
     vec![
@@ -166,9 +193,9 @@ fn opcodes(ring: &IoUring) -> Vec<UringTrial> {
     .into()
 }
 
-fn registrations() -> Vec<UringTrial> {
-    let on_ring = |name, register: fn(&IoUring) -> io::Result<()>| {
-        let result = IoUring::new(ENTRIES).and_then(|ring| register(&ring));
+fn registrations(wait: &mut dyn FnMut() -> bool) -> Vec<UringTrial> {
+    let mut on_ring = |name, register: fn(&IoUring) -> io::Result<()>| {
+        let result = retry(wait, || IoUring::new(ENTRIES).and_then(|ring| register(&ring)));
         trial(name, result.as_ref().copied())
     };
     vec![
@@ -232,11 +259,20 @@ pub fn open_rings(count: u32, entries: u32) -> OpenRings {
 /// Memory of one ring with `entries` submission entries and twice as many completion entries. The
 /// kernel charges it to `RLIMIT_MEMLOCK` before Linux 5.12, and again from 6.14.
 pub fn ring_bytes(entries: u32) -> u64 {
+    bytes_in_pages(entries, page_bytes())
+}
+
+/// Bytes of a page of memory, in which the kernel charges for rings.
+fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+fn bytes_in_pages(entries: u32, page: u64) -> u64 {
     let entries = u64::from(entries.max(1).next_power_of_two());
     let submission = entries * size_of::<squeue::Entry>() as u64;
     // The array of indexes has four bytes for each submission entry.
     let completion = RING_HEAD + 2 * entries * size_of::<cqueue::Entry>() as u64 + entries * 4;
-    submission.next_multiple_of(PAGE) + completion.next_multiple_of(PAGE)
+    submission.next_multiple_of(page) + completion.next_multiple_of(page)
 }
 
 #[cfg(test)]
@@ -245,8 +281,35 @@ mod tests {
 
     #[test]
     fn memory_of_a_ring_is_whole_pages() {
-        for (entries, pages) in [(1, 2), (64, 2), (65, 4), (128, 4), (1024, 26)] {
-            assert_eq!(ring_bytes(entries), pages * PAGE, "{entries}");
+        for (entries, page, pages) in [
+            (1, 4096, 2),
+            (64, 4096, 2),
+            (65, 4096, 4),
+            (128, 4096, 4),
+            (1024, 4096, 26),
+            // As on ppc64 and some kernels of arm64.
+            (64, 65536, 2),
+            (1024, 65536, 2),
+        ] {
+            assert_eq!(bytes_in_pages(entries, page), pages * page, "{entries} {page}");
+        }
+        assert_eq!(ring_bytes(1), 2 * rustix::param::page_size() as u64);
+    }
+
+    #[test]
+    fn only_a_shortage_of_memory_is_tried_again() {
+        for (errno, expected) in [(libc::ENOMEM, 4), (libc::EPERM, 1)] {
+            let (mut attempts, mut waits) = (0, 0);
+            let mut wait = || {
+                waits += 1;
+                waits < 4
+            };
+            let result: io::Result<()> = retry(&mut wait, || {
+                attempts += 1;
+                Err(io::Error::from_raw_os_error(errno))
+            });
+            assert_eq!(result.map_err(|error| errno_of(&error)), Err(errno));
+            assert_eq!(attempts, expected, "{errno}");
         }
     }
 

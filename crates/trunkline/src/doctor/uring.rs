@@ -13,7 +13,7 @@ use super::check::Check;
 use super::host::Host;
 use super::ring_probe::{Answer, Outcome, Trial};
 
-const AREA: &str = "io_uring";
+pub(crate) const AREA: &str = "io_uring";
 
 /// What seccomp sends by default to a process that makes a forbidden call.
 const SIGSYS: i32 = 31;
@@ -57,14 +57,23 @@ pub(crate) fn obstacle(outcome: &Outcome, host: &Host) -> Option<Why> {
 pub(crate) fn why(trial: &Trial, errno: i32, answer: &Answer, host: &Host) -> Why {
     let fallback = Fallback::recognise(Feature::IoUring, errno);
     let error = io::Error::from_raw_os_error(errno);
-    let reason = match fallback.cause {
+    let is_member = host
+        .uring_group
+        .is_some_and(|group| answer.groups.iter().any(|own| i64::from(*own) == group));
+    let cause = match fallback.cause {
+        // The sysctl admits it.
+        Cause::Sysctl(1) if is_member && answer.seccomp => Cause::Seccomp,
+        Cause::Sysctl(1) if is_member => Cause::Permission,
+        cause => cause,
+    };
+    let reason = match cause {
         Cause::Sysctl(1) => {
             let group = host.uring_group.filter(|group| *group >= 0);
             let group = group.map_or("no group".to_owned(), |group| format!("group {group}"));
             format!(
                 "the sysctl kernel.io_uring_disabled is 1 and kernel.io_uring_group admits {group}, \
-                 but not user {}",
-                answer.uid
+                 but not user {} with the groups {:?}",
+                answer.uid, answer.groups
             )
         }
         Cause::Sysctl(value) => format!("the sysctl kernel.io_uring_disabled is {value}"),
@@ -83,14 +92,14 @@ pub(crate) fn why(trial: &Trial, errno: i32, answer: &Answer, host: &Host) -> Wh
         }
         _ => format!("{}: {error}", trial.name),
     };
-    let fix = match fallback.cause {
+    let fix = match cause {
         Cause::Sysctl(1) => format!(
             "sysctl -w kernel.io_uring_group=GID with a group of user {}, or \
              kernel.io_uring_disabled=0",
             answer.uid
         ),
         Cause::Seccomp => host.seccomp_fix(),
-        _ => fallback.fix(),
+        cause => Fallback { cause, ..fallback }.fix(),
     };
     Why { reason, fix }
 }
@@ -169,6 +178,7 @@ mod tests {
         let trial = |name: &str, errno| Trial { name: name.to_owned(), errno };
         Answer {
             uid: 26,
+            groups: vec![26],
             setup: trial("io_uring_setup", setup),
             read: setup.is_none().then(|| trial("IORING_OP_READ", read)),
             features: Vec::new(),
