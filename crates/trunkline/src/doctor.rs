@@ -17,6 +17,7 @@ mod device;
 mod direct;
 mod file_system;
 mod host;
+mod huge_pages;
 mod kernel;
 mod limits;
 mod mount;
@@ -27,6 +28,8 @@ mod ring_probe;
 mod scratch;
 mod server_settings;
 mod server_user;
+mod shortage;
+mod startup;
 mod uring;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +39,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, geteuid, getrlimit};
 
-use crate::config_file::read_config_files;
+use crate::config_file::ConfigFiles;
 use crate::exit::{Exit, Failure, message, warnings};
 use crate::interrupt::Interrupt;
 use crate::options::Context;
@@ -44,19 +47,17 @@ use crate::output::{object, print_report};
 use check::{Check, Status, render};
 use host::Host;
 use place::{is_cluster, places};
-use prediction::{Prediction, predict};
+use prediction::{Circumstances, Prediction, RINGS_MAX, predict};
 use requests::Evidence;
 use ring_probe::{Outcome, ask};
 use server_settings::{ServerSettings, is_known, is_of_other_version};
 use server_user::ServerUser;
+use startup::Findings;
 
 pub(crate) use ring_probe::ProbeRingsArgs;
 
 /// The versions with asynchronous I/O.
 const VERSIONS: [u32; 2] = [18, 19];
-
-/// Most rings that are tried. More would take gigabytes.
-const RINGS_MAX: u32 = 20_000;
 
 /// An ordinary user, to try rings for a server when root asks and there is no cluster whose owner
 /// that could be: a server never runs as root.
@@ -71,24 +72,28 @@ pub(crate) fn run(context: &Context<'_>, _: &DoctorArgs) -> Result<Exit, Failure
     let given = given_settings(context)?;
     let interrupt = Interrupt::install()?;
     let directory = context.global.pgdata().cloned().unwrap_or_else(|| PathBuf::from("."));
-    let cluster =
-        is_cluster(&directory).then(|| Cluster::read(&directory, &interrupt)).transpose()?;
-    let subject = Subject { directory, cluster, given };
+    let asked = interrupt.clone();
     // A file system may hang.
-    let examination = interrupt.wait_for("doctor", move || subject.examine())?;
-    let examination = examination?;
+    let report = interrupt.wait_for("doctor", move || {
+        let cluster = match is_cluster(&directory) {
+            true => Some(Cluster::read(&directory, &asked)?),
+            false => None,
+        };
+        Subject { directory, cluster, given }.examine()
+    })?;
+    let report = report?;
     let status = |it: &Check| it.area == requests::AREA && it.status == Status::Missing;
-    let is_missing = examination.checks.iter().any(status);
+    let is_missing = report.checks.iter().any(status);
     let json = object! {
         schema: 1,
         command: "doctor",
-        directory: examination.directory.display().to_string(),
-        kernel: &examination.host.release,
-        container: examination.host.container,
-        checks: &examination.checks,
-        predictions: &examination.predictions,
+        directory: report.directory.display().to_string(),
+        kernel: &report.host.release,
+        container: report.host.container,
+        checks: &report.checks,
+        predictions: &report.predictions,
     };
-    print_report(context.global, &json, || render(&examination.checks))?;
+    print_report(context.global, &json, || render(&report.checks))?;
     Ok(if is_missing { Exit::Findings } else { Exit::Good })
 }
 
@@ -114,11 +119,14 @@ fn given_settings(context: &Context<'_>) -> Result<BTreeMap<String, String>, Fai
     Ok(given)
 }
 
-/// What is known of a cluster from its files.
+/// A cluster, as its files describe it.
 struct Cluster {
     version: u32,
+    /// User and group of the data directory.
     owner: (u32, u32),
     settings: BTreeMap<String, String>,
+    /// The first lines of its configuration files that a server refuses.
+    faults: Vec<String>,
     /// The server that is running.
     pid: Option<u32>,
 }
@@ -139,7 +147,13 @@ impl Cluster {
             )));
         };
         let owner = fs::metadata(directory).map_err(failed)?;
-        let config = read_config_files(directory.to_owned(), interrupt)?;
+        let config = ConfigFiles::read(directory, &|| interrupt.requested()).map_err(|error| {
+            if interrupt.requested() {
+                return interrupt.failure();
+            }
+            let text = "could not read the configuration files of the cluster";
+            Failure::cannot_run(format_args!("{text}: {error}"))
+        })?;
         if !config.found {
             message("warning", "the cluster has no postgresql.conf: assuming the defaults");
         }
@@ -148,17 +162,31 @@ impl Cluster {
         let settings = known.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let pid = fs::read_to_string(directory.join("postmaster.pid")).ok();
         let pid = pid.and_then(|text| text.lines().next()?.trim().parse().ok());
-        let is_running = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
         Ok(Cluster {
             version,
             owner: (owner.uid(), owner.gid()),
             settings,
-            pid: pid.filter(is_running),
+            faults: config.faults,
+            pid: pid.filter(|pid| is_running_in(directory, &owner, *pid)),
         })
     }
 }
 
-/// What is examined.
+/// Whether a process is the server of a data directory: a server's working directory is its data
+/// directory. After a crash, the number in `postmaster.pid` may be that of any process. We may not see
+/// the working directories of other users' processes; then the owner decides.
+fn is_running_in(directory: &Path, owner: &fs::Metadata, pid: u32) -> bool {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    match (fs::metadata(process.join("cwd")), fs::metadata(directory)) {
+        (Ok(found), Ok(own)) => (found.dev(), found.ino()) == (own.dev(), own.ino()),
+        (Err(error), _) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            fs::metadata(process).is_ok_and(|process| process.uid() == owner.uid())
+        }
+        _ => false,
+    }
+}
+
+/// A directory to examine, and the settings of the servers that it is examined for.
 struct Subject {
     directory: PathBuf,
     cluster: Option<Cluster>,
@@ -166,8 +194,8 @@ struct Subject {
     given: BTreeMap<String, String>,
 }
 
-/// Everything that was found.
-struct Examination {
+/// The report: checks and predictions.
+struct Report {
     directory: PathBuf,
     host: Host,
     checks: Vec<Check>,
@@ -175,7 +203,7 @@ struct Examination {
 }
 
 impl Subject {
-    fn examine(&self) -> Result<Examination, Failure> {
+    fn examine(&self) -> Result<Report, Failure> {
         let host = Host::read();
         let places = places(&self.directory).map_err(|error| {
             let directory = self.directory.display();
@@ -189,18 +217,25 @@ impl Subject {
             checks.extend(uring_checks(outcome, user.as_ref(), &host));
         }
         checks.extend(self.running_server());
-        let huge_pages = limits::huge_pages(&servers[0]);
+        let pid = self.cluster.as_ref().and_then(|cluster| cluster.pid);
+        let huge_pages = huge_pages::checks(&servers[0], pid, self.given.is_empty());
         checks.extend(huge_pages.clone());
         checks.extend(kernel::checks(&host));
-        let mut direct = Vec::new();
-        for place in &places {
-            let trial = direct::examine(place);
+        let tried: Vec<_> = places.iter().map(|place| (place, direct::examine(place))).collect();
+        for (place, trial) in &tried {
             checks.extend(file_system::checks(place, &host, trial.works));
-            checks.extend(trial.checks);
+            checks.extend(trial.checks.clone());
             checks.extend(device::checks(place));
-            direct.push((&*place.path, trial.works));
         }
-        let is_running = self.cluster.as_ref().is_some_and(|cluster| cluster.pid.is_some());
+        let direct: Vec<_> = tried.iter().map(|(place, it)| (&*place.path, it.works)).collect();
+        let lines = self.cluster.as_ref().map_or(&[][..], |cluster| &cluster.faults);
+        let findings = Findings {
+            is_cluster: self.cluster.is_some(),
+            lines,
+            places: &tried,
+            huge_pages: &huge_pages[0],
+        };
+        let running_rings = pid.map_or(0, limits::rings_of_process);
         for server in &servers {
             let size = size_of(server);
             let Some((_, outcome)) = outcomes.iter().find(|(tried, _)| *tried == size) else {
@@ -210,17 +245,24 @@ impl Subject {
                 Outcome::Answered(answer) => answer.nofile,
                 _ => getrlimit(Resource::Nofile).current,
             };
-            predictions.extend(predict(server, outcome, &host, nofile, is_running));
+            let faults = startup::faults(server, &findings);
+            let faults = &faults;
+            let found = Circumstances { host: &host, outcome, nofile, running_rings, faults };
+            predictions.extend(predict(server, &found));
         }
         checks.extend(predictions.iter().map(Prediction::check));
-        let evidence =
-            Evidence { predictions: &predictions, direct: &direct, huge_pages: &huge_pages[0] };
         for server in servers.iter().filter(|server| self.asks_for(server.version)) {
             let asks = |name: &str| self.values().contains_key(name);
+            let evidence = Evidence {
+                configuration: startup::configuration(server, lines),
+                predictions: &predictions,
+                direct: &direct,
+                huge_pages: &huge_pages[0],
+            };
             checks.extend(requests::checks(server, asks, &evidence));
         }
         let directory = places.first().map_or(self.directory.clone(), |place| place.path.clone());
-        Ok(Examination { directory, host, checks, predictions })
+        Ok(Report { directory, host, checks, predictions })
     }
 
     /// All settings: those of the cluster, overridden by the command line.

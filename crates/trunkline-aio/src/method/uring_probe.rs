@@ -34,7 +34,7 @@ const READ_BYTES: u32 = 4096;
 /// follows.
 const RING_HEAD: u64 = 320;
 
-/// One thing that was tried: its name, and the errno if it failed.
+/// A trial of a call, opcode or feature: its name, and the errno if it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UringTrial {
     /// The kernel's name for it.
@@ -43,7 +43,7 @@ pub struct UringTrial {
     pub errno: Option<i32>,
 }
 
-/// What was tried, each part empty if an earlier one failed in a way that rules it out.
+/// The results of all trials, each part empty if an earlier one failed in a way that rules it out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UringProbe {
     /// Setting up a ring.

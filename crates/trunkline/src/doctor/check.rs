@@ -80,6 +80,13 @@ impl Check {
     }
 }
 
+/// A cause and its fix, each in one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Why {
+    pub(crate) reason: String,
+    pub(crate) fix: String,
+}
+
 /// All checks as text, a line each.
 pub(crate) fn render(checks: &[Check]) -> String {
     let mut table = Table::new(&["status", "check", "reason"]);

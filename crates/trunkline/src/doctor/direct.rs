@@ -29,12 +29,14 @@ const MEMORY_ALIGNMENT: usize = 65536;
 const STATX_WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x0001_0000);
 const RWF_ATOMIC: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x0000_0040);
 
-/// What is known of a place after trying.
+/// The result of trying direct I/O in a place.
 #[derive(Debug)]
 pub(crate) struct DirectTrial {
     pub(crate) checks: Vec<Check>,
     /// Direct I/O works, as far as could be tried.
     pub(crate) works: bool,
+    /// It was tried, and the file system refused it.
+    pub(crate) is_refused: bool,
 }
 
 /// Memory that is aligned for direct I/O on any file system.
@@ -84,6 +86,7 @@ pub(crate) fn examine(place: &Place) -> DirectTrial {
                 "run doctor as the owner of the directory",
             )],
             works: false,
+            is_refused: false,
         },
     }
 }
@@ -91,7 +94,8 @@ pub(crate) fn examine(place: &Place) -> DirectTrial {
 fn missing(area: &str, reason: &str) -> DirectTrial {
     let fix =
         "use a file system with direct I/O, such as ext4 or xfs, or leave debug_io_direct empty";
-    DirectTrial { checks: vec![Check::missing(area, "direct I/O", reason, fix)], works: false }
+    let checks = vec![Check::missing(area, "direct I/O", reason, fix)];
+    DirectTrial { checks, works: false, is_refused: true }
 }
 
 fn in_scratch_file(area: &str, file: &File) -> DirectTrial {
@@ -115,7 +119,7 @@ fn in_scratch_file(area: &str, file: &File) -> DirectTrial {
             vec![Check::limited(area, "direct I/O", reason, fix), atomic_write(area, file)]
         }
     };
-    DirectTrial { checks, works: least.is_some() }
+    DirectTrial { checks, works: least.is_some(), is_refused: least.is_none() }
 }
 
 fn in_existing_file(area: &str, path: &Path, why_not: &str) -> DirectTrial {
@@ -135,6 +139,7 @@ fn in_existing_file(area: &str, path: &Path, why_not: &str) -> DirectTrial {
                 "run doctor as a user with permission to create files beside the directory",
             )],
             works: true,
+            is_refused: false,
         },
         Err(Errno::INVAL) => missing(area, "read with O_DIRECT: Invalid argument"),
         Err(error) => DirectTrial {
@@ -145,6 +150,7 @@ fn in_existing_file(area: &str, path: &Path, why_not: &str) -> DirectTrial {
                 "run doctor as the owner of the directory",
             )],
             works: false,
+            is_refused: false,
         },
     }
 }

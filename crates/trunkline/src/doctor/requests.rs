@@ -13,8 +13,10 @@ use super::server_settings::ServerSettings;
 /// The area of these checks.
 pub(crate) const AREA: &str = "requested";
 
-/// What decides about the requests.
+/// The findings that requests are compared with.
 pub(crate) struct Evidence<'e> {
+    /// Why the server would refuse its configuration.
+    pub(crate) configuration: Option<&'e String>,
     /// Predictions for each version and method.
     pub(crate) predictions: &'e [Prediction],
     /// Places, and whether direct I/O works there.
@@ -32,6 +34,11 @@ pub(crate) fn checks(
 ) -> Vec<Check> {
     let mut checks = Vec::new();
     let server = format!("PostgreSQL {}", settings.version);
+    if let Some(fault) = evidence.configuration {
+        let (name, reason) =
+            (format!("{server}: configuration"), format!("would not start: {fault}"));
+        checks.push(Check::missing(AREA, name, reason, "correct the configuration"));
+    }
     if asks("io_method") {
         checks.push(io_method(settings, &server, evidence.predictions));
     }
@@ -53,7 +60,10 @@ pub(crate) fn checks(
         let found = evidence.huge_pages;
         checks.push(match found.status {
             Status::Good => Check::good(AREA, name, &found.reason),
-            _ => {
+            Status::Limited => {
+                Check::limited(AREA, name, &found.reason, found.fix.clone().unwrap_or_default())
+            }
+            Status::Missing => {
                 let reason = format!("would not start: {}", found.reason);
                 Check::missing(AREA, name, reason, found.fix.clone().unwrap_or_default())
             }
@@ -68,11 +78,17 @@ fn io_method(settings: &ServerSettings, server: &str, predictions: &[Prediction]
         .iter()
         .find(|it| it.version == settings.version && it.io_method == settings.io_method);
     match found {
-        Some(found) if found.starts => Check::good(AREA, name, &found.reason),
+        Some(found) if found.works == Some(true) => Check::good(AREA, name, &found.reason),
         Some(found) => {
             let fix = found.fix.clone().unwrap_or_default();
-            Check::missing(AREA, name, &found.reason, format!("{fix}; or io_method = worker"))
+            // Another method helps only if it is the method that fails.
+            let others_work = predictions
+                .iter()
+                .any(|it| it.version == settings.version && it.works == Some(true));
+            let fix = if others_work { format!("{fix}; or io_method = worker") } else { fix };
+            Check::missing(AREA, name, &found.reason, fix)
         }
-        None => Check::good(AREA, name, "needs nothing of the kernel"),
+        // Every method that the settings allow is predicted.
+        None => Check::missing(AREA, name, "not predicted", "use another io_method"),
     }
 }

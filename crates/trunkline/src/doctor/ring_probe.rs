@@ -16,6 +16,7 @@
 //! was closed. If a ring can't be opened although the limit is large enough, the child therefore
 //! tries again for a while.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
@@ -69,7 +70,7 @@ pub(crate) struct Answer {
     /// The child's user.
     pub(crate) uid: u32,
     /// Its groups.
-    pub(crate) groups: Vec<u32>,
+    pub(crate) groups: BTreeSet<u32>,
     pub(crate) setup: Trial,
     pub(crate) read: Option<Trial>,
     pub(crate) features: Vec<Trial>,
@@ -146,11 +147,12 @@ pub(crate) fn run(args: &ProbeRingsArgs) -> Result<Exit, Failure> {
         Some(_) => (0, probe.setup.errno),
         None => open_all(args, Patience::new(fits(bytes))),
     };
-    let groups = getgroups().unwrap_or_default().into_iter().map(|group| group.as_raw());
-    let primary = rustix::process::getegid().as_raw();
+    let mut groups: BTreeSet<u32> =
+        getgroups().unwrap_or_default().into_iter().map(|group| group.as_raw()).collect();
+    groups.insert(rustix::process::getegid().as_raw());
     print_json(&Answer {
         uid: rustix::process::geteuid().as_raw(),
-        groups: [primary].into_iter().chain(groups).collect(),
+        groups,
         setup: Trial::of(&probe.setup),
         read: probe.read.as_ref().map(Trial::of),
         features: trials(&probe.features),

@@ -14,11 +14,13 @@ use trunkline_engine::settings::Settings;
 type Integer = (&'static str, i64, i64, i64);
 
 /// Settings of both versions.
-const COMMON: [Integer; 6] = [
+const COMMON: [Integer; 8] = [
     ("max_connections", 100, 1, 262_143),
     ("autovacuum_worker_slots", 16, 1, 262_143),
     ("max_worker_processes", 8, 0, 262_143),
     ("max_wal_senders", 10, 0, 262_143),
+    ("superuser_reserved_connections", 3, 0, 262_143),
+    ("reserved_connections", 0, 0, 262_143),
     ("max_files_per_process", 1000, 64, i32::MAX as i64),
     ("io_max_concurrency", -1, -1, 1024),
 ];
@@ -27,7 +29,11 @@ const WORKERS_18: [Integer; 1] = [("io_workers", 3, 1, 32)];
 const WORKERS_19: [Integer; 2] = [("io_min_workers", 2, 1, 32), ("io_max_workers", 8, 1, 32)];
 
 /// The other settings that matter here.
-const WORDS: [&str; 4] = ["io_method", "debug_io_direct", "huge_pages", "shared_buffers"];
+const WORDS: [&str; 5] =
+    ["io_method", "debug_io_direct", "huge_pages", "huge_page_size", "shared_buffers"];
+
+/// Most backends (`MAX_BACKENDS`).
+const BACKENDS_MAX: u32 = 262_143;
 
 /// Processes of a server that are neither backends nor I/O workers (`NUM_AUXILIARY_PROCS`).
 const AUXILIARY: u32 = 6;
@@ -59,6 +65,8 @@ pub(crate) struct ServerSettings {
     /// The kinds of files that `debug_io_direct` lists.
     pub(crate) io_direct: Vec<String>,
     pub(crate) huge_pages: String,
+    /// `huge_page_size` in kilobytes; 0 stands for the kernel's default.
+    pub(crate) huge_page_kb: u64,
     /// `shared_buffers` in blocks.
     pub(crate) buffers: u32,
     /// `io_max_concurrency`, if it isn't -1.
@@ -126,16 +134,46 @@ impl ServerSettings {
             faults.push(error.to_string());
         }
         let buffers = sized.shared_buffers();
-        ServerSettings {
+        let text = values.get("huge_page_size").map_or("0", String::as_str);
+        let huge_page_kb = kilobytes(text).unwrap_or_else(|| {
+            faults.push(format!("invalid value for parameter \"huge_page_size\": \"{text}\""));
+            0
+        });
+        let mut settings = ServerSettings {
             version,
             integers,
             io_method,
             io_direct,
             huge_pages,
+            huge_page_kb,
             buffers,
             concurrency,
             faults,
+        };
+        settings.faults.extend(settings.contradiction());
+        settings
+    }
+
+    /// Why the server refuses the combination of its settings, if it does.
+    fn contradiction(&self) -> Option<String> {
+        let [connections, superuser, reserved] =
+            ["max_connections", "superuser_reserved_connections", "reserved_connections"]
+                .map(|name| self.get(name));
+        if superuser + reserved >= connections {
+            return Some(format!(
+                "superuser_reserved_connections ({superuser}) plus reserved_connections \
+                 ({reserved}) must be less than max_connections ({connections})"
+            ));
         }
+        let backends = self.backends();
+        (backends > BACKENDS_MAX).then(|| {
+            format!(
+                "too many server processes configured: max_connections, autovacuum_worker_slots, \
+                 max_worker_processes and max_wal_senders are {} together, and must be less than {}",
+                backends - SPECIAL_WORKERS,
+                BACKENDS_MAX - SPECIAL_WORKERS + 1
+            )
+        })
     }
 
     /// An integer setting of this version, or 0 if the version doesn't have it.
@@ -161,11 +199,30 @@ impl ServerSettings {
         self.backends() + AUXILIARY
     }
 
+    /// Processes that have a place in shared memory.
+    pub(crate) fn processes(&self) -> u32 {
+        self.backends() + AUXILIARY + IO_WORKERS_MAX
+    }
+
     /// Entries of each ring: `io_max_concurrency`, or the value that the server chooses.
     pub(crate) fn ring_entries(&self) -> u32 {
-        let owners = self.backends() + AUXILIARY + IO_WORKERS_MAX;
-        let auto = (self.buffers / owners).clamp(1, AUTO_CONCURRENCY_MAX);
+        let auto = (self.buffers / self.processes()).clamp(1, AUTO_CONCURRENCY_MAX);
         self.concurrency.unwrap_or(auto)
+    }
+}
+
+/// A size in kilobytes, with or without a unit.
+fn kilobytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    match text[digits..].trim() {
+        "" | "kB" => Some(number),
+        "B" => Some(number / 1024),
+        "MB" => number.checked_mul(1 << 10),
+        "GB" => number.checked_mul(1 << 20),
+        "TB" => number.checked_mul(1 << 30),
+        _ => None,
     }
 }
 
@@ -218,11 +275,25 @@ mod tests {
             (18, "io_max_concurrency", "0"),
             (18, "debug_io_direct", "data, tables"),
             (18, "huge_pages", "maybe"),
+            (18, "huge_page_size", "2 XB"),
+            // Three of them are reserved.
+            (18, "max_connections", "3"),
+            (18, "superuser_reserved_connections", "100"),
+            (19, "reserved_connections", "97"),
+            // 262,142 together with the other defaults.
+            (18, "max_connections", "262108"),
             (19, "shared_buffers", "1 XB"),
         ] {
             let found = settings(version, &[(name, value)]);
             assert_eq!(found.faults.len(), 1, "{version} {name}={value}: {:?}", found.faults);
         }
+        for (name, value) in
+            [("max_connections", "4"), ("max_connections", "262107"), ("huge_page_size", "1GB")]
+        {
+            let found = settings(18, &[(name, value)]);
+            assert!(found.faults.is_empty(), "{name}={value}: {:?}", found.faults);
+        }
+        assert_eq!(settings(18, &[("huge_page_size", "2 MB")]).huge_page_kb, 2048);
         let good = settings(19, &[("io_max_workers", "32"), ("debug_io_direct", "DATA,wal")]);
         assert!(good.faults.is_empty(), "{:?}", good.faults);
         assert_eq!(good.io_direct, ["data", "wal"]);

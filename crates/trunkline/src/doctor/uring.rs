@@ -1,60 +1,87 @@
 //! Checks of io_uring: whether a ring works, why not, and which features the kernel has.
 //!
 //! The errno alone doesn't tell the cause. `EPERM` can come from the sysctl, from a seccomp filter or
-//! from a security module, and `ENOMEM` nearly always means `RLIMIT_MEMLOCK`. So the cause is
-//! recognised from the errno together with the state of the system, as in the engine's own fallback
-//! ([`Fallback`]).
+//! from a security module. So the cause is recognised from the errno together with the state of the
+//! system, as in the engine's own fallback ([`Fallback`]). Limits that ran out are in [`shortage`].
 
 use std::io;
 
-use trunkline_aio::{Cause, Fallback, Feature};
+use rustix::io::Errno;
+use trunkline_aio::{Cause, Fallback, Feature, UringProbe};
 
-use super::check::Check;
+use super::check::{Check, Why};
 use super::host::Host;
 use super::ring_probe::{Answer, Outcome, Trial};
+use super::shortage::{self, Memory};
 
 pub(crate) const AREA: &str = "io_uring";
 
 /// What seccomp sends by default to a process that makes a forbidden call.
 const SIGSYS: i32 = 31;
 
-/// A cause and its fix, each in one line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Why {
-    pub(crate) reason: String,
-    pub(crate) fix: String,
+/// What keeps a process from reading with io_uring.
+#[derive(Debug, Clone)]
+pub(crate) enum Obstacle {
+    /// The trial itself failed, so nothing is known.
+    NotTried(Why),
+    /// No ring can be opened.
+    SetUp(Why),
+    /// Rings can be opened, but don't read.
+    Read(Why),
 }
 
-/// Why io_uring can't be used at all, if so.
-pub(crate) fn obstacle(outcome: &Outcome, host: &Host) -> Option<Why> {
-    let answer = match outcome {
-        Outcome::Killed(SIGSYS) => {
-            let reason = "a seccomp filter kills programs that use io_uring (SIGSYS)".to_owned();
-            return Some(Why { reason, fix: host.seccomp_fix() });
+impl Obstacle {
+    /// The first one in a trial, if any. `bytes` is the memory of the rings that are needed.
+    pub(crate) fn of(outcome: &Outcome, host: &Host, bytes: u64) -> Option<Obstacle> {
+        let answer = match outcome {
+            Outcome::Killed(SIGSYS) => {
+                let reason = "a seccomp filter kills programs that use io_uring (SIGSYS)";
+                let why = Why { reason: reason.to_owned(), fix: host.seccomp_fix() };
+                return Some(Obstacle::SetUp(why));
+            }
+            Outcome::Killed(signal) => {
+                let reason = format!("the program that tried it was killed by signal {signal}");
+                let fix = "see the kernel's log".to_owned();
+                return Some(Obstacle::NotTried(Why { reason, fix }));
+            }
+            Outcome::Failed(reason) => {
+                let fix = "run doctor as the server's user, with /proc mounted".to_owned();
+                let reason = format!("not tried as the server's user: {reason}");
+                return Some(Obstacle::NotTried(Why { reason, fix }));
+            }
+            Outcome::Answered(answer) => answer,
+        };
+        let memory = Memory::of_rings(bytes, answer, host);
+        if let Some(errno) = answer.setup.errno {
+            return Some(Obstacle::SetUp(why(&answer.setup, errno, answer, host, memory)));
         }
-        Outcome::Killed(signal) => {
-            let reason = format!("the program that tried it was killed by signal {signal}");
-            return Some(Why { reason, fix: "see the kernel's log".to_owned() });
+        let read = answer.read.as_ref()?;
+        Some(Obstacle::Read(why(read, read.errno?, answer, host, memory)))
+    }
+
+    fn why(self) -> Why {
+        match self {
+            Obstacle::NotTried(why) | Obstacle::SetUp(why) | Obstacle::Read(why) => why,
         }
-        Outcome::Failed(reason) => {
-            let fix = "mount /proc, and let the server's user execute this program".to_owned();
-            return Some(Why { reason: format!("not tried: {reason}"), fix });
-        }
-        Outcome::Answered(answer) => answer,
-    };
-    let trials = [Some(&answer.setup), answer.read.as_ref()];
+    }
+}
+
+/// Why our own engine doesn't use a ring that reads, if so. It asks each ring for its opcodes, which
+/// a server doesn't.
+fn engine_obstacle(answer: &Answer, host: &Host) -> Option<Why> {
     let needed = ["READ", "WRITE", "READV", "WRITEV", "FSYNC", "REGISTER_PROBE"];
-    let opcodes = answer.opcodes.iter().filter(|trial| needed.contains(&&*trial.name));
-    let failed = trials
-        .into_iter()
-        .flatten()
-        .chain(opcodes)
-        .find_map(|trial| trial.errno.map(|errno| (trial, errno)));
-    failed.map(|(trial, errno)| why(trial, errno, answer, host))
+    let mut opcodes = answer.opcodes.iter().filter(|trial| needed.contains(&&*trial.name));
+    let memory = Memory::of_rings(UringProbe::bytes(), answer, host);
+    opcodes.find_map(|trial| Some(why(trial, trial.errno?, answer, host, memory)))
 }
 
-/// Why a call failed with `errno`.
-pub(crate) fn why(trial: &Trial, errno: i32, answer: &Answer, host: &Host) -> Why {
+/// Why a call failed with `errno`. It needs this memory.
+pub(crate) fn why(trial: &Trial, errno: i32, answer: &Answer, host: &Host, memory: Memory) -> Why {
+    match Errno::from_raw_os_error(errno) {
+        Errno::NOMEM => return shortage::no_memory(trial, answer, memory),
+        Errno::NFILE => return shortage::file_table_full(trial),
+        _ => {}
+    }
     let fallback = Fallback::recognise(Feature::IoUring, errno);
     let error = io::Error::from_raw_os_error(errno);
     let is_member = host
@@ -64,6 +91,10 @@ pub(crate) fn why(trial: &Trial, errno: i32, answer: &Answer, host: &Host) -> Wh
         // The sysctl admits it.
         Cause::Sysctl(1) if is_member && answer.seccomp => Cause::Seccomp,
         Cause::Sysctl(1) if is_member => Cause::Permission,
+        // A filter may be there for other reasons, and io_uring isn't.
+        Cause::Seccomp if errno == Errno::NOSYS.raw_os_error() && !host.has((5, 1)) => {
+            Cause::Kernel
+        }
         cause => cause,
     };
     let reason = match cause {
@@ -82,10 +113,6 @@ pub(crate) fn why(trial: &Trial, errno: i32, answer: &Answer, host: &Host) -> Wh
             format!("a seccomp filter{container} forbids it: {}: {error}", trial.name)
         }
         Cause::Kernel => format!("the kernel {} lacks it: {}: {error}", host.release, trial.name),
-        Cause::LockedMemory(_) => {
-            let limit = answer.memlock.unwrap_or(u64::MAX) / 1024;
-            format!("RLIMIT_MEMLOCK is {limit} kB: {}: {error}", trial.name)
-        }
         Cause::Descriptors(_) => {
             let limit = answer.nofile.unwrap_or(u64::MAX);
             format!("RLIMIT_NOFILE is {limit}: {}: {error}", trial.name)
@@ -107,13 +134,21 @@ pub(crate) fn why(trial: &Trial, errno: i32, answer: &Answer, host: &Host) -> Wh
 /// All checks of io_uring.
 pub(crate) fn checks(outcome: &Outcome, host: &Host) -> Vec<Check> {
     let mut checks = Vec::new();
-    match (obstacle(outcome, host), outcome) {
-        (Some(Why { reason, fix }), Outcome::Answered(answer)) if answer.setup.errno.is_none() => {
+    let bytes = UringProbe::bytes();
+    let obstacle = match (Obstacle::of(outcome, host, bytes), outcome) {
+        (None, Outcome::Answered(answer)) => engine_obstacle(answer, host).map(Obstacle::Read),
+        (obstacle, _) => obstacle,
+    };
+    match obstacle {
+        Some(Obstacle::Read(Why { reason, fix })) => {
             checks.push(Check::good(AREA, "set up", "a ring was opened"));
             checks.push(Check::missing(AREA, "use", reason, fix));
         }
-        (Some(Why { reason, fix }), _) => checks.push(Check::missing(AREA, "set up", reason, fix)),
-        (None, _) => {
+        Some(obstacle) => {
+            let Why { reason, fix } = obstacle.why();
+            checks.push(Check::missing(AREA, "set up", reason, fix));
+        }
+        None => {
             let reason = format!("a ring was opened and read a file, Linux {}", host.release);
             checks.push(Check::good(AREA, "set up", reason));
         }
@@ -135,22 +170,26 @@ pub(crate) fn checks(outcome: &Outcome, host: &Host) -> Vec<Check> {
 
 /// What a feature is good for, and the kernel that brought it.
 const FEATURES: [(&str, &str, &str); 16] = [
-    ("IORING_FEAT_NODROP", "5.5", "completions are kept when the queue overflows"),
+    ("IORING_FEAT_NODROP", "5.5", "completions that outlive an overflow of the queue"),
     ("IORING_FEAT_EXT_ARG", "5.11", "waiting with a time limit"),
     ("IORING_FEAT_NATIVE_WORKERS", "5.12", "kernel threads that belong to the process"),
     ("IORING_SETUP_CQSIZE", "5.5", "completion queues of any size"),
-    ("IORING_SETUP_COOP_TASKRUN", "5.19", "no interrupts of the issuer"),
-    ("IORING_SETUP_SINGLE_ISSUER", "6.0", "less locking for a ring with one thread"),
+    ("IORING_SETUP_COOP_TASKRUN", "5.19", "completions without interrupting the issuer"),
+    ("IORING_SETUP_SINGLE_ISSUER", "6.0", "reduced locking for a ring with one thread"),
     ("IORING_SETUP_DEFER_TASKRUN", "6.1", "completions in batches"),
     ("IORING_OP_SYNC_FILE_RANGE", "5.2", "asynchronous writeback"),
     ("IORING_OP_READ_FIXED", "5.1", "reads into registered memory"),
     ("IORING_OP_WRITE_FIXED", "5.1", "writes from registered memory"),
     ("IORING_OP_READV_FIXED", "6.15", "combined reads into registered memory"),
     ("IORING_OP_WRITEV_FIXED", "6.15", "combined writes from registered memory"),
-    ("IORING_REGISTER_BUFFERS", "5.1", "pages are pinned once, not for each I/O"),
-    ("IORING_REGISTER_BUFFERS (sparse)", "5.13", "memory can be registered while it is in use"),
-    ("IORING_REGISTER_FILES (sparse)", "5.19", "files can be registered while they are in use"),
-    ("IORING_REGISTER_IOWQ_MAX_WORKERS", "5.15", "a hung mount leaves threads to others"),
+    ("IORING_REGISTER_BUFFERS", "5.1", "memory that is pinned once, instead of for each I/O"),
+    ("IORING_REGISTER_BUFFERS (sparse)", "5.13", "registration of memory while the ring is in use"),
+    ("IORING_REGISTER_FILES (sparse)", "5.19", "registration of files while the ring is in use"),
+    (
+        "IORING_REGISTER_IOWQ_MAX_WORKERS",
+        "5.15",
+        "limit of kernel threads, all of which a hung mount can take",
+    ),
 ];
 
 fn feature(name: &str, trial: &Trial, answer: &Answer, host: &Host) -> Check {
@@ -158,16 +197,18 @@ fn feature(name: &str, trial: &Trial, answer: &Answer, host: &Host) -> Check {
     let (since, purpose) = known.map_or(("5.6", "basic reads and writes"), |it| (it.1, it.2));
     let Some(errno) = trial.errno else { return Check::good(AREA, name, purpose) };
     let error = io::Error::from_raw_os_error(errno);
-    let is_new = matches!(
-        rustix::io::Errno::from_raw_os_error(errno),
-        rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::FAULT
-    );
+    let is_new =
+        matches!(Errno::from_raw_os_error(errno), Errno::INVAL | Errno::OPNOTSUPP | Errno::FAULT);
     if is_new {
         let fix = format!("use Linux {since} or newer");
-        return Check::limited(AREA, name, format!("{error}; it gives {purpose}"), fix);
+        return Check::limited(AREA, name, format!("{error}; without it, no {purpose}"), fix);
     }
-    let Why { reason, fix } = why(trial, errno, answer, host);
-    Check::limited(AREA, name, format!("{reason}; it gives {purpose}"), fix)
+    let memory = match name.starts_with("IORING_REGISTER_") {
+        true => Memory::registered(UringProbe::bytes(), answer),
+        false => Memory::of_rings(UringProbe::bytes(), answer, host),
+    };
+    let Why { reason, fix } = why(trial, errno, answer, host, memory);
+    Check::limited(AREA, name, format!("{reason}; without it, no {purpose}"), fix)
 }
 
 #[cfg(test)]
@@ -178,7 +219,7 @@ mod tests {
         let trial = |name: &str, errno| Trial { name: name.to_owned(), errno };
         Answer {
             uid: 26,
-            groups: vec![26],
+            groups: [26].into(),
             setup: trial("io_uring_setup", setup),
             read: setup.is_none().then(|| trial("IORING_OP_READ", read)),
             features: Vec::new(),
@@ -208,7 +249,7 @@ mod tests {
         let found = lines(&Outcome::Killed(9));
         assert!(found[0].contains("killed by signal 9"), "{found:?}");
         let found = lines(&Outcome::Failed("no /proc".to_owned()));
-        assert!(found[0].contains("not tried: no /proc"), "{found:?}");
+        assert!(found[0].contains("not tried as the server's user: no /proc"), "{found:?}");
     }
 
     #[test]
@@ -229,7 +270,47 @@ mod tests {
         let found = lines(&Outcome::Answered(Box::new(answer(None, None))));
         assert!(found[0].starts_with("Good set up"), "{found:?}");
         assert!(found[1].contains("use Linux 6.15 or newer"), "{found:?}");
+        assert!(found[1].contains("; without it, no combined reads into registered"), "{found:?}");
         let name = "Limited IORING_REGISTER_BUFFERS: ";
         assert!(found[2].starts_with(name), "{found:?}");
+    }
+
+    /// The cause of a failure of `io_uring_setup` for this answer on this kernel, and the fix.
+    fn cause(errno: i32, bytes: u64, kernel: (u32, u32), answer: &Answer) -> Why {
+        let host = Host { container: None, kernel, uring_group: Some(1234), ..Host::read() };
+        let memory = Memory::of_rings(bytes, answer, &host);
+        why(&answer.setup, errno, answer, &host, memory)
+    }
+
+    #[test]
+    fn a_shortage_of_memory_has_three_causes() {
+        let nomem = Errno::NOMEM.raw_os_error();
+        let limited = |limit| Answer { memlock: Some(limit), ..answer(Some(nomem), None) };
+        let found = cause(nomem, 1 << 20, (6, 18), &limited(64 << 10));
+        assert!(found.reason.starts_with("RLIMIT_MEMLOCK is 64 kB: io_uring_setup"), "{found:?}");
+        assert!(found.fix.starts_with("ulimit -l 1024,"), "{found:?}");
+        // It would fit, if others had locked nothing.
+        let found = cause(nomem, 1 << 20, (6, 18), &limited(8 << 20));
+        assert!(found.reason.contains("other processes of user 26"), "{found:?}");
+        assert!(found.fix.starts_with("ulimit -l 9216,"), "{found:?}");
+        let unlimited = Answer { memlock: None, ..answer(Some(nomem), None) };
+        let privileged = Answer { locks_memory: true, ..limited(64 << 10) };
+        for (kernel, answer) in
+            [((6, 1), &limited(64 << 10)), ((6, 18), &unlimited), ((6, 18), &privileged)]
+        {
+            let found = cause(nomem, 1 << 20, kernel, answer);
+            assert!(found.reason.contains("the control group /"), "{found:?}");
+            assert!(found.fix.starts_with("raise memory.max"), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn an_old_kernel_and_a_full_file_table_are_no_fault_of_a_filter_or_limit() {
+        let filtered = Answer { seccomp: true, ..answer(Some(38), None) };
+        let found = cause(38, 0, (4, 18), &filtered);
+        assert!(found.reason.starts_with("the kernel "), "{found:?}");
+        let found = cause(23, 0, (6, 18), &filtered);
+        assert!(found.reason.contains("fs.file-max"), "{found:?}");
+        assert!(found.fix.starts_with("sysctl -w fs.file-max"), "{found:?}");
     }
 }

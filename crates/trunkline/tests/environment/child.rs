@@ -50,6 +50,16 @@ impl Running {
         Running { child, pidfd, stdout, stderr, gone: false }
     }
 
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Whether it has ended by now.
+    pub(crate) fn has_ended(&self) -> bool {
+        let now = Timespec::default();
+        poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&now)).expect("polled") == 1
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         pidfd_send_signal(&self.pidfd, signal).expect("signalled");
     }
@@ -59,6 +69,21 @@ impl Running {
         self.wait(&format!("{text:?} on standard error"), |running| {
             String::from_utf8_lossy(&running.stderr.text).contains(text)
         });
+    }
+
+    /// Waits until the child's standard error contains `text`, and returns true, or until the child has
+    /// ended without it.
+    pub(crate) fn wait_for_message_or_end(&mut self, text: &str) -> bool {
+        let deadline = clock::now().after(PATIENCE);
+        loop {
+            if self.has_message(text) {
+                return true;
+            }
+            if self.gone && self.stderr.pipe.is_none() {
+                return false;
+            }
+            assert!(self.step(deadline), "no {text:?} within {PATIENCE:?}\n{}", self.said());
+        }
     }
 
     /// Waits until the child's standard output contains `text`.

@@ -9,7 +9,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use seccompiler::SeccompAction;
 use serde_json::Value;
@@ -48,7 +48,7 @@ impl Diagnosis {
     }
 
     /// The prediction for a version and an I/O method.
-    fn prediction(&self, version: u32, method: &str) -> &Value {
+    pub(crate) fn prediction(&self, version: u32, method: &str) -> &Value {
         let all = self.report["predictions"].as_array().expect("predictions");
         let found = all.iter().find(|it| it["version"] == version && it["io_method"] == method);
         found.expect("a prediction")
@@ -97,7 +97,7 @@ pub(crate) fn run(mut command: Command) -> Diagnosis {
 
 /// A shell command that hides the system's values of the sysctl in a mount namespace of its own, and
 /// then becomes its arguments. The values of the host don't change.
-const WITH_SYSCTL: &str = "mount -t tmpfs tmpfs /proc/sys/kernel && \
+pub(crate) const WITH_SYSCTL: &str = "mount -t tmpfs tmpfs /proc/sys/kernel && \
     echo $0 > /proc/sys/kernel/io_uring_disabled && \
     echo 1234 > /proc/sys/kernel/io_uring_group && exec \"$@\"";
 
@@ -112,12 +112,14 @@ fn seccomp_is_the_cause() {
     let home = tempfile::tempdir().expect("a directory");
     let data = make_cluster(home.path(), "io_method = io_uring\n", 61_001);
     let (eperm, enosys) = (1, 38);
-    for (call, action, name, reason) in [
-        (IO_URING_SETUP, SeccompAction::Errno(eperm), "set up", "a seccomp filter"),
-        (IO_URING_SETUP, SeccompAction::Errno(enosys), "set up", "a seccomp filter"),
-        (IO_URING_SETUP, SeccompAction::KillProcess, "set up", "kills programs"),
-        (IO_URING_ENTER, SeccompAction::Errno(eperm), "use", "a seccomp filter"),
-        (IO_URING_REGISTER, SeccompAction::Errno(eperm), "use", "a seccomp filter"),
+    // A server that can open its rings starts, and crashes at its first read. It registers nothing,
+    // while our engine asks each ring for its opcodes.
+    for (call, action, name, reason, starts, works) in [
+        (IO_URING_SETUP, SeccompAction::Errno(eperm), "set up", "a seccomp filter", false, false),
+        (IO_URING_SETUP, SeccompAction::Errno(enosys), "set up", "a seccomp filter", false, false),
+        (IO_URING_SETUP, SeccompAction::KillProcess, "set up", "kills programs", false, false),
+        (IO_URING_ENTER, SeccompAction::Errno(eperm), "use", "a seccomp filter", true, false),
+        (IO_URING_REGISTER, SeccompAction::Errno(eperm), "use", "a seccomp filter", true, true),
     ] {
         let found = Diagnosis::of(run_without(call, action, doctor(&[], &data, &[])));
         found.assert(name, "missing", reason);
@@ -125,12 +127,16 @@ fn seccomp_is_the_cause() {
         assert!(fix.contains("io_uring_") || fix.contains("@aio"), "{found:?}");
         for version in [18, 19] {
             let prediction = found.prediction(version, "io_uring");
-            assert_eq!(prediction["starts"], false, "{prediction}");
-            assert_eq!(found.prediction(version, "worker")["starts"], true);
+            assert_eq!(prediction["starts"], starts, "{prediction}");
+            assert_eq!(prediction["works"], works, "{prediction}");
+            assert_eq!(found.prediction(version, "worker")["works"], true);
         }
         // The configuration asks for it.
-        found.assert("PostgreSQL 18: io_method=io_uring", "missing", reason);
-        assert_eq!(found.code, Some(1), "{found:?}");
+        match works {
+            true => found.assert("PostgreSQL 18: io_method=io_uring", "good", "would start"),
+            false => found.assert("PostgreSQL 18: io_method=io_uring", "missing", reason),
+        }
+        assert_eq!(found.code, Some(i32::from(!works)), "{found:?}");
         // -c overrides the configuration.
         let other = doctor(&[], &data, &["-c", "io_method=worker"]);
         let found = Diagnosis::of(run_without(call, SeccompAction::Errno(eperm), other));
@@ -213,7 +219,7 @@ fn the_limit_of_open_files_is_the_cause() {
     }
     let home = tempfile::tempdir().expect("a directory");
     let data = make_cluster(home.path(), "", 61_005);
-    for (limit, worker, uring) in [
+    for (limit, others, uring) in [
         (62, false, false),
         (63, true, false),
         (100, true, false),
@@ -223,7 +229,7 @@ fn the_limit_of_open_files_is_the_cause() {
         let limit = format!("--nofile={limit}:{limit}");
         let found = run(doctor(&["prlimit", &limit], &data, &[]));
         for version in [18, 19] {
-            for (method, starts) in [("worker", worker), ("io_uring", uring)] {
+            for (method, starts) in [("worker", others), ("sync", others), ("io_uring", uring)] {
                 let prediction = found.prediction(version, method);
                 assert_eq!(prediction["starts"], starts, "{limit}: {prediction}");
                 let reason = prediction["reason"].as_str().expect("a reason");
@@ -235,6 +241,24 @@ fn the_limit_of_open_files_is_the_cause() {
     }
 }
 
+/// After a crash, the number in `postmaster.pid` may be that of another process.
+#[test]
+fn a_server_runs_in_its_data_directory() {
+    let home = tempfile::tempdir().expect("a directory");
+    let data = make_cluster(home.path(), "", owner(61_007));
+    for (directory, is_server) in [(home.path(), false), (&*data, true)] {
+        let mut command = Command::new("cat");
+        // It ends with its input, which ends with us.
+        command.stdin(Stdio::piped()).current_dir(directory);
+        let mut process = command.spawn().expect("started");
+        fs::write(data.join("postmaster.pid"), format!("{}\n", process.id())).expect("written");
+        let found = run(doctor(&[], &data, &[]));
+        assert_eq!(found.check("running server").is_object(), is_server, "{found:?}");
+        drop(process.stdin.take());
+        process.wait().expect("ended");
+    }
+}
+
 #[test]
 fn what_was_asked_for_decides_the_exit_status() {
     let home = tempfile::tempdir().expect("a directory");
@@ -242,16 +266,35 @@ fn what_was_asked_for_decides_the_exit_status() {
         make_cluster(home.path(), "huge_pages = on\nshared_buffers = 1000GB\n", owner(61_006));
     let found = run(doctor(&[], &data, &[]));
     found.assert("PostgreSQL 18: huge_pages=on", "missing", "would not start");
+    for method in ["io_uring", "worker", "sync"] {
+        let prediction = found.prediction(18, method);
+        assert_eq!(prediction["starts"], false, "{prediction}");
+        assert!(prediction["reason"].as_str().is_some_and(|it| it.contains("huge_pages = on")));
+    }
     assert_eq!(found.code, Some(1), "{found:?}");
     let found = run(doctor(&[], &data, &["-c", "huge_pages=try"]));
     assert_eq!(found.code, Some(0), "{found:?}");
     let found = run(doctor(&[], &data, &["-c", "huge_pages=off", "-c", "io_method=sync"]));
-    found.assert("PostgreSQL 18: io_method=sync", "good", "nothing of the kernel");
+    found.assert("PostgreSQL 18: io_method=sync", "good", "would start");
     // The settings of a server, and one that the engine has, too.
-    let found = run(doctor(&[], &data, &["-c", "max_connections=50", "-c", "io_workers=5"]));
+    let args = ["-c", "max_connections=50", "-c", "io_workers=5", "-c", "huge_pages=off"];
+    let found = run(doctor(&[], &data, &args));
     assert_eq!(found.prediction(18, "io_uring")["rings"], 92, "{found:?}");
     let reason = found.prediction(18, "worker")["reason"].as_str().unwrap_or_default();
     assert!(reason.contains("io_workers=5"), "{found:?}");
+    // A configuration that the server refuses, whatever else it asks for.
+    for args in [["-c", "max_connections=3"], ["-c", "max_connections=262143"]] {
+        let found = run(doctor(&[], &data, &[&args[..], &["-c", "huge_pages=off"]].concat()));
+        found.assert("PostgreSQL 18: configuration", "missing", "would not start");
+        assert_eq!(found.prediction(18, "sync")["starts"], false, "{found:?}");
+        assert_eq!(found.code, Some(1), "{found:?}");
+    }
+    fs::write(data.join("postgresql.conf"), "max_connections = 100\nwork_mem 4MB'\n")
+        .expect("written");
+    let found = run(doctor(&[], &data, &[]));
+    found.assert("PostgreSQL 18: configuration", "missing", "syntax error in file");
+    assert_eq!(found.prediction(18, "worker")["starts"], false, "{found:?}");
+    assert_eq!(found.code, Some(1), "{found:?}");
     let found = run(doctor(&[], &data, &["-c", "work_mem=4MB"]));
     assert_eq!(found.code, Some(2), "{found:?}");
     assert!(found.stderr.contains("unrecognized configuration parameter"), "{found:?}");

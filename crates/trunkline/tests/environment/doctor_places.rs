@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 use crate::child::Running;
 use crate::doctor::{Diagnosis, doctor, make_cluster, owner, run};
@@ -126,6 +126,38 @@ fn ext4_is_good_until_it_is_read_only() {
     let found = examine(&data, &[]);
     found.assert("writes", "missing", "read-only");
     found.assert("direct I/O", "limited", "4 kB of a file were read");
+    for method in ["io_uring", "worker", "sync"] {
+        let prediction = found.prediction(18, method);
+        assert_eq!(prediction["starts"], false, "{prediction}");
+        assert!(prediction["reason"].as_str().is_some_and(|it| it.contains("is read-only")));
+    }
+    // Read-only is not something that the configuration asks about.
+    assert_eq!(found.code, Some(0), "{found:?}");
+}
+
+/// ramfs has no direct I/O at all. PostgreSQL starts on it, and fails when it opens a data file.
+#[test]
+fn a_file_system_without_direct_io_is_refused() {
+    if !need::root() {
+        return;
+    }
+    let home = tempfile::tempdir().expect("a directory");
+    let ramfs = Mounted::new(&["-t", "ramfs", "ramfs"], home.path().join("ramfs"));
+    let data = make_cluster(&ramfs.0, "debug_io_direct = data\n", 61_016);
+    let found = examine(&data, &[]);
+    found.assert("direct I/O", "missing", "open with O_DIRECT");
+    found.assert("PostgreSQL 18: debug_io_direct=data", "missing", "doesn't work in");
+    for method in ["io_uring", "worker", "sync"] {
+        let prediction = found.prediction(18, method);
+        assert_eq!(prediction["starts"], true, "{prediction}");
+        assert_eq!(prediction["works"], false, "{prediction}");
+        let reason = prediction["reason"].as_str().unwrap_or_default();
+        assert!(reason.contains("fail at the first connection"), "{reason}");
+    }
+    assert_eq!(found.code, Some(1), "{found:?}");
+    let found = examine(&data, &["-c", "debug_io_direct="]);
+    assert_eq!(found.prediction(18, "worker")["works"], true, "{found:?}");
+    assert_eq!(found.code, Some(0), "{found:?}");
 }
 
 /// Nothing in a log directory outside the data directory says that it belongs to a cluster.
@@ -208,14 +240,30 @@ fn an_ordinary_user_gets_as_far_as_possible() {
     assert_eq!(files(&data), before);
 }
 
+/// Number of children of a process.
+fn children(parent: Pid) -> usize {
+    let parent = parent.as_raw_pid().to_string();
+    let processes = fs::read_dir("/proc").expect("mounted").flatten();
+    let stats = processes.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
+    let is_child = |stat: &String| {
+        let fields = stat.rsplit(')').next().unwrap_or_default();
+        fields.split_whitespace().nth(1) == Some(&*parent)
+    };
+    stats.filter(is_child).count()
+}
+
 /// Whenever it is killed, the next start leaves nothing behind.
 #[test]
 fn a_kill_leaves_nothing_behind() {
     let home = tempfile::tempdir().expect("a directory");
     let data = make_cluster(home.path(), "", owner(61_014));
     let before = files(&data);
-    for _ in 0..10 {
+    // While its child tries rings, and after that, while it tries the file system.
+    for after_child in [false, true] {
         let running = Running::start(&mut doctor(&[], &data, &[]));
+        let has_child = || children(running.pid()) > 0;
+        while !has_child() && !running.has_ended() {}
+        while after_child && has_child() && !running.has_ended() {}
         running.signal(Signal::KILL);
         running.wait_for_end();
     }

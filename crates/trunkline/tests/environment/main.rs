@@ -27,6 +27,8 @@ mod btrfs;
 mod configuration;
 mod doctor;
 mod doctor_places;
+mod doctor_server;
+mod doctor_user;
 mod faulty;
 mod hung;
 mod kills;
