@@ -11,6 +11,7 @@ use rustix::process::Signal;
 
 use crate::child::Running;
 use crate::cluster::{Cluster, database, file, relation};
+use crate::doctor::doctor;
 use crate::fuse::{Event, Fault, Mount, Tree};
 use crate::need;
 use crate::verify::{DIRECT, Report, binary, verify};
@@ -107,6 +108,29 @@ fn ctrl_c_while_a_listing_hangs() {
         assert_eq!(report.code, 130, "{case}: {report:?}");
         assert_eq!(report.summary["complete"], false, "{case}: {report:?}");
         assert_eq!(report.summary["blocks_scanned"], 0, "{case}: {report:?}");
+    }
+}
+
+/// `doctor` reads a cluster's version and configuration before it tries anything.
+#[test]
+fn ctrl_c_while_doctor_opens_a_file() {
+    if !need::fuse() {
+        return;
+    }
+    let cluster = Cluster::with_files(1, 1);
+    for name in ["PG_VERSION", "postgresql.conf"] {
+        let mut tree = Tree::new().directory("global", Fault::None);
+        if name != "PG_VERSION" {
+            tree = tree.file("PG_VERSION", b"18\n".to_vec(), Fault::None);
+        }
+        let tree = tree.file(name, b"18\n".to_vec(), Fault::HangOpen);
+        let mut hung = Mount::new(cluster.beside(name), tree);
+        let mut running = Running::start(&mut doctor(&[], hung.path(), &[]));
+        hung.wait_for(Event::Hung, 1);
+        running.signal(Signal::INT);
+        running.wait_for_message("\"text\":\"interrupted");
+        hung.release();
+        assert_eq!(running.wait_for_end().status.code(), Some(130), "{name}");
     }
 }
 
