@@ -37,7 +37,10 @@ pub(crate) const EXAMPLES: [(&str, &str); 15] = [
 /// The values of [`Exit`](crate::exit::Exit), and what they mean.
 pub(crate) const EXIT_STATUSES: [(&str, &str); 7] = [
     ("0", "success"),
-    ("1", "findings: something is wrong with the data, or doctor misses what was asked for"),
+    (
+        "1",
+        "findings: something is wrong with the data, or something that doctor was asked for is missing",
+    ),
     ("2", "usage error"),
     ("3", "unable to run"),
     ("130", "interrupted"),
